@@ -1,0 +1,43 @@
+"""What a data source yields: samples with labels, whatever a sample is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Dataset", "Samples"]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Aligned columns. `x` may be a read-only memory map: index it, don't copy it whole.
+
+    x: (N, ...) features, pictures as uint8 (N, height, width, channels), or (N,) objects (texts, conversations).
+    y: (N,) int64 class indices, uint8 label pictures (N, height, width), or (N,) objects.
+    ids: (N,) names of the samples that stay the same from run to run.
+    domains: (N,) domain names, or None where the source knows none.
+    """
+
+    x: NDArray[Any]
+    y: NDArray[Any]
+    ids: NDArray[np.str_]
+    domains: NDArray[np.str_] | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A training part and a test part. `fingerprint` changes when, and only when, their content does."""
+
+    name: str
+    kind: str  # "classification", "segmentation", "text"
+    train: Samples
+    test: Samples
+    classes: tuple[str, ...]
+    fingerprint: str
+    ignore_index: int | None = None

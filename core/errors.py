@@ -1,0 +1,105 @@
+"""Errors that explain themselves: what is wrong, where, and what to do about it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = [
+    "CaseFailed",
+    "ConfigError",
+    "DataError",
+    "ExamRuleError",
+    "IanvsError",
+    "Place",
+    "PluginError",
+    "Problem",
+    "closest",
+    "shown_path",
+]
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """A position in a file. Line and column count from 1; 0 means "the file as a whole"."""
+
+    file: Path
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        name = shown_path(self.file)
+        return f"{name}:{self.line}:{self.column}" if self.line else name
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong. `message` is a full sentence with the remedy in it."""
+
+    message: str
+    place: Place | None = None
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}" if self.place else self.message
+
+
+class IanvsError(Exception):
+    """Base of every error that is shown to a user without a traceback."""
+
+
+class ConfigError(IanvsError):
+    """What is wrong in the files of a job: all of it at once, before anything runs."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        count = len(self.problems)
+        tail = f"{count} error{'s' if count != 1 else ''}; nothing was run."
+        return "\n".join([*map(str, self.problems), tail])
+
+    def __reduce__(self) -> tuple[type[ConfigError], tuple[tuple[Problem, ...]]]:
+        return type(self), (self.problems,)
+
+
+class DataError(IanvsError):
+    """A dataset that can't be read. The message names the file, the line where there is one, and the remedy."""
+
+
+class PluginError(IanvsError):
+    """A plugin that can't be loaded or breaks its contract."""
+
+
+class ExamRuleError(IanvsError):
+    """A plugin reached for something that the rules of its exam hide from it."""
+
+
+class CaseFailed(IanvsError):
+    """A test case did not finish; the others did."""
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """" Did you mean 'x'?" with a leading blank, or "" when no known name is near `name`."""
+    known = [str(candidate) for candidate in known]
+    folded = {candidate.casefold(): candidate for candidate in known}
+    match = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    return f" Did you mean '{folded[match[0]]}'?" if match else ""
+
+
+def shown_path(path: Path | str) -> str:
+    """`path` as a user would type it: relative to the working directory when it lies below it."""
+    path = Path(path)
+    if not path.is_absolute():
+        return str(path)
+    shown = os.path.relpath(path)
+    return shown if not shown.startswith(os.pardir) else str(path)
+
+
+def one_line(items: Sequence[object], limit: int = 12) -> str:
+    """Comma-separated `items`, cut after `limit`."""
+    shown = ", ".join(map(str, items[:limit]))
+    return f"{shown}, ... ({len(items)} in all)" if len(items) > limit else shown

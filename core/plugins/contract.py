@@ -1,0 +1,91 @@
+"""What an author of an algorithm implements, and what such a class is handed.
+
+Nothing here has to be imported by an author: a class with these methods is a plugin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["CONTEXT", "Learner", "TestData", "TrainData"]
+
+CONTEXT = {
+    "round": "int, counts from 1; 0 when the untrained model is examined",
+    "rounds": "int, how many there are",
+    "classes": "tuple of str, names of all classes of the exam; a class index is a position in it",
+    "classes_seen": "tuple of int, class indices taught up to and including this round; () before the first",
+    "new_classes": "tuple of int, class indices taught in this round",
+    "num_classes": "int, len(classes): the size of a head that will do until the end",
+    "device": "str, 'cpu' or 'cuda'",
+    "seed": "int, the case's seed",
+    "generator": "numpy.random.Generator of this round, seeded by (seed, round)",
+    "folder": "pathlib.Path, a place of this case to keep files",
+    "progress": "callable(fraction), reports how much of this call is done, 0 to 1",
+    "task": "int, identity of the task, only where the scenario's rules show it",
+    "train_rounds": "tuple of TrainData, one per round so far; only for a class with `sees_past_rounds = True`",
+}
+"""The keyword arguments that a plugin may name in train() and predict(); it gets those that it names."""
+
+
+class TrainData(Protocol):
+    """The data of one round, valid until the round ends."""
+
+    @property
+    def x(self) -> NDArray[Any]:
+        """(N, ...) samples; pictures are uint8 (N, height, width, channels)."""
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """(N,) int64 class indices (or whatever the source yields as labels)."""
+
+    @property
+    def ids(self) -> NDArray[np.str_]:
+        """(N,) names of the samples."""
+
+    def __len__(self) -> int: ...
+
+    def tensors(self, device: str = "cpu") -> tuple[Any, Any]:
+        """(x, y) as torch tensors on `device`: pictures uint8 (N, C, H, W) channels_last, features float32, y int64."""
+
+    def loader(self, batch_size: int, shuffle: bool = True, generator: Any = None, device: str = "cpu") -> Iterator[Any]:
+        """One pass in batches of (x, y) tensors; `generator` is a torch.Generator that fixes the order."""
+
+
+class TestData(Protocol):
+    """Samples to predict. It has no labels: `y` is an error that says so."""
+
+    __test__ = False
+
+    @property
+    def x(self) -> NDArray[Any]: ...
+
+    def __len__(self) -> int: ...
+
+    def tensors(self, device: str = "cpu") -> Any:
+        """x as a torch tensor on `device`, as in TrainData."""
+
+
+@runtime_checkable
+class Learner(Protocol):
+    """A student. Its constructor's keyword arguments are its hyperparameters.
+
+    Optional: `sees_past_rounds = True` (class attribute) declares a reference that is given all rounds so far; its row
+    is marked as a bound. `memory` (attribute) with `len()` and, if it has one, `nbytes`: its store of old samples.
+    """
+
+    def train(self, train_data: TrainData, valid_data: TrainData | None = None, **context: Any) -> Any:
+        """Learn from what a round brings. `valid_data` is the round's held-out part, if there is one."""
+
+    def predict(self, data: TestData, **context: Any) -> Any:
+        """(N,) class indices, one for each sample."""
+
+    def save(self, path: Path) -> Any:
+        """Write the model below `path`, a file name without suffix in a folder that exists. May return the path written."""
+
+    def load(self, path: Path) -> Any:
+        """Bring back what `save` wrote at the path that it returned (or was given)."""
