@@ -78,12 +78,12 @@ class ExamRuleError(IanvsError):
     """A plugin reached for something that the rules of its exam hide from it."""
 
 
-class CaseFailed(IanvsError):
+class CaseFailed(IanvsError):  # noqa: N818 - an outcome, named as such in the docs
     """A test case did not finish; the others did."""
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """" Did you mean 'x'?" with a leading blank, or "" when no known name is near `name`."""
+    """ " Did you mean 'x'?" with a leading blank, or "" when no known name is near `name`."""
     known = [str(candidate) for candidate in known]
     folded = {candidate.casefold(): candidate for candidate in known}
     match = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,14 +52,16 @@ class TrainData(Protocol):
     def tensors(self, device: str = "cpu") -> tuple[Any, Any]:
         """(x, y) as torch tensors on `device`: pictures uint8 (N, C, H, W) channels_last, features float32, y int64."""
 
-    def loader(self, batch_size: int, shuffle: bool = True, generator: Any = None, device: str = "cpu") -> Iterator[Any]:
+    def loader(
+        self, batch_size: int, shuffle: bool = True, generator: Any = None, device: str = "cpu"
+    ) -> Iterator[Any]:
         """One pass in batches of (x, y) tensors; `generator` is a torch.Generator that fixes the order."""
 
 
 class TestData(Protocol):
     """Samples to predict. It has no labels: `y` is an error that says so."""
 
-    __test__ = False
+    __test__: ClassVar[bool] = False  # the name is not an invitation to pytest
 
     @property
     def x(self) -> NDArray[Any]: ...
@@ -85,7 +87,7 @@ class Learner(Protocol):
         """(N,) class indices, one for each sample."""
 
     def save(self, path: Path) -> Any:
-        """Write the model below `path`, a file name without suffix in a folder that exists. May return the path written."""
+        """Write the model at `path`, a name without suffix in a folder that exists. May return the path written."""
 
     def load(self, path: Path) -> Any:
         """Bring back what `save` wrote at the path that it returned (or was given)."""

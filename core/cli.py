@@ -1,0 +1,223 @@
+"""The command `ianvs`: a thin shell over core's API.
+
+Nothing heavy is imported here: each command imports what it needs when it is called.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from core.api import Results
+    from core.errors import Problem
+
+__all__ = ["main"]
+
+_DESCRIPTION = """\
+Examines continual-learning algorithms and ranks them.
+
+  ianvs -f benchmarkingjob.yaml            run what is not finished, write and show the leaderboard
+  ianvs validate -f benchmarkingjob.yaml   check all files and plugins, run nothing
+  ianvs plan -f benchmarkingjob.yaml       list the test cases: new, finished, failed, and why
+  ianvs report -f benchmarkingjob.yaml     write and show the leaderboard of what is stored
+  ianvs metrics                            list the metrics and their definitions
+  ianvs metrics compute FILE               every metric of a score matrix (json or csv), as json
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status: 0 good, 1 some case failed, 2 a configuration error, 130 interrupted."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    parser = _parser()
+    if not given:
+        parser.print_help()
+        return 2
+    if (
+        given[0] in ("-f", "--benchmarking_config_file")
+        or given[0].startswith(("-f", "--file="))
+        or (given[0].startswith("--") and given[0] not in ("--help", "--version"))
+    ):
+        given.insert(0, "run")
+    options = parser.parse_args(given)
+    from core.errors import IanvsError
+
+    try:
+        status: int = options.command(options)
+        sys.stdout.flush()
+        return status
+    except IanvsError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # `ianvs plan ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ianvs", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action=_Version)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    run = _job_command(commands, "run", "run what is not finished, then write and show the leaderboard", _run)
+    run.add_argument("--jobs", "-j", type=_positive, metavar="N", help="test cases at a time (default: by cores)")
+    run.add_argument("--engine", choices=("local", "inline"), help="inline runs everything in this process, to debug")
+    run.add_argument("--device", choices=("auto", "cpu", "cuda"), help="where the plugins compute")
+
+    _job_command(commands, "validate", "check all files, data paths, metrics and plugins; run nothing", _validate)
+    plan = _job_command(commands, "plan", "list the test cases and what would be done with them", _plan)
+    plan.add_argument("--jobs", "-j", type=_positive, metavar="N", help=argparse.SUPPRESS)
+    report = _job_command(commands, "report", "write and show the leaderboard from what is stored", _report)
+    report.add_argument("--jobs", "-j", type=_positive, metavar="N", help=argparse.SUPPRESS)
+
+    metrics = commands.add_parser("metrics", help="list the metrics, or compute them for a score matrix")
+    metrics.set_defaults(command=_metrics)
+    inside = metrics.add_subparsers(metavar="")
+    compute = inside.add_parser("compute", help="every metric of a score matrix, as json")
+    compute.add_argument("file", type=Path, help="json with R and optionally untrained, joint, solo; or csv")
+    compute.set_defaults(command=_compute)
+    return parser
+
+
+def _job_command(commands: argparse._SubParsersAction, name: str, help_: str, command: object) -> argparse.ArgumentParser:  # type: ignore[type-arg]  # fmt: skip
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=help_)
+    parser.add_argument(
+        "-f",
+        "--file",
+        "--benchmarking_config_file",
+        required=True,
+        type=Path,
+        metavar="JOB",
+        help="benchmarkingjob.yaml",
+    )
+    parser.add_argument("--workspace", type=Path, metavar="DIR", help="where results go, over what the file says")
+    parser.add_argument("--root", type=Path, metavar="DIR", help="folder of the data, over dataset.root of the testenv")
+    parser.set_defaults(command=command)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="print the version")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"ianvs {version('ianvs')}")
+        parser.exit()
+
+
+def _positive(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of 1 or more")
+    return number
+
+
+def _run(options: argparse.Namespace) -> int:
+    from core import api
+    from core.progress import listener_for
+
+    with listener_for(sys.stderr) as listener:
+        results = api.run(
+            options.file,
+            workspace=options.workspace,
+            jobs=options.jobs,
+            root=options.root,
+            engine=options.engine,
+            device=options.device,
+            listener=listener,
+        )
+    _show(results)
+    return results.exit_code
+
+
+def _validate(options: argparse.Namespace) -> int:
+    from core import api
+
+    job = api.validate(options.file, workspace=options.workspace, root=options.root)
+    _warn(job.warnings)
+    print(f"{options.file}: no errors, {len(job.warnings)} warning{'s' * (len(job.warnings) != 1)}.")
+    return 0
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from core import api
+    from core.progress import describe
+
+    plan = api.plan(options.file, workspace=options.workspace, root=options.root)
+    _warn(plan.job.warnings)
+    counts: dict[str, int] = {}
+    for planned in plan:
+        counts[planned.state] = counts.get(planned.state, 0) + 1
+        print(f"{planned.case.id[:8]}  {planned.state:<10}  {describe(planned)}: {planned.reason}")
+    listed = ", ".join(f"{count} {state}" for state, count in counts.items())
+    print(f"{sum(counts.values())} cases: {listed}")
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    from core import api
+
+    _show(api.report(options.file, workspace=options.workspace, root=options.root))
+    return 0
+
+
+def _metrics(options: argparse.Namespace) -> int:
+    from core.metrics.table import describe
+
+    width = 100
+    for row in describe():
+        aliases = f" (also {', '.join(row['aliases'])})" if row["aliases"] else ""
+        print(f"{row['name']}{aliases}  [{row['level']}, {row['better']} is better]")
+        for name in ("summary", "formula", "source"):
+            if row.get(name):
+                print(_indented(f"{row[name]}", width))
+        if row["needs"]:
+            print(_indented(f"needs: {', '.join(row['needs'])}", width))
+    return 0
+
+
+def _indented(text: str, width: int) -> str:
+    import textwrap
+
+    return textwrap.fill(text, width, initial_indent="    ", subsequent_indent="    ")
+
+
+def _compute(options: argparse.Namespace) -> int:
+    from core.metrics.scorefile import compute_file
+
+    print(json.dumps(compute_file(options.file), indent=1, allow_nan=False))
+    return 0
+
+
+def _show(results: Results) -> None:
+    from core.report import render
+
+    render(results.leaderboard)
+    folder = results.workspace / results.name / "rank"
+    print(f"\nfiles: {os.path.relpath(folder)}")
+
+
+def _warn(warnings: Sequence[Problem]) -> None:
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

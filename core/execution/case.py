@@ -1,0 +1,114 @@
+"""One case inside one process, from its request to its result file."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import traceback
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from core.errors import IanvsError
+from core.execution.engine import Reporter
+from core.execution.exams import open_exam
+from core.execution.learner import LearnerCalls
+from core.execution.request import CaseRequest
+from core.execution.scoring import score_case
+from core.execution.sitting import CaseSitting, Interrupted, StartOver, seed_everything
+from core.paradigms import examine
+from core.plugins.loader import load
+from core.seeding import stream_seed
+from core.store import CaseStore
+from core.types import Failure
+
+__all__ = ["EXIT_INTERRUPTED", "run_case"]
+
+EXIT_INTERRUPTED = 130
+
+
+def run_case(request: CaseRequest, report: Reporter) -> None:
+    """Run, resume or score the case; what becomes of it stands in its directory, an exception too.
+
+    Ends the process with EXIT_INTERRUPTED when it was asked to stop: after the round that was under way.
+    """
+    store = CaseStore(request.exam.workspace)
+    with store.lock(request.case.id):
+        try:
+            _sit(request, store, report)
+            score_case(request)
+        except Interrupted:
+            print("interrupted; the next run continues after the last complete round")
+            raise SystemExit(EXIT_INTERRUPTED) from None
+        except Exception as error:
+            if isinstance(error, IanvsError):
+                print(f"{type(error).__name__}: {error}", file=sys.stderr)
+            else:
+                traceback.print_exc()
+            store.fail(request.case.id, _failure(error, store, request))
+
+
+def _sit(request: CaseRequest, store: CaseStore, report: Reporter) -> None:
+    case = request.case
+    if store.status(case.id) == "finished":
+        return
+    store.begin(case, request.identity)
+    device = _prepare_process(request)
+    exam = open_exam(request.exam)
+    while True:
+        learner = _new_learner(request)
+        try:
+            sitting = CaseSitting(request, exam, learner, device, report)
+        except StartOver:
+            continue
+        break
+    examine(sitting)
+    facts = {
+        "bound": learner.sees_past_rounds,
+        "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "provenance": {**request.provenance, "device": _device_name(device), "threads": request.threads},
+    }
+    score_case(request)  # before the result is declared: a metric that fails is a failure of the case
+    store.finish(case.id, facts)
+
+
+def _new_learner(request: CaseRequest) -> LearnerCalls:
+    module = request.algorithm.modules[0]
+    loaded = load(module.url, module.name)
+    seed_everything(stream_seed(request.case.seed, 0, "global"))
+    learner = LearnerCalls(loaded, request.case.hyperparameters)
+    if request.algorithm.initial_model is not None:
+        learner.load(request.algorithm.initial_model)  # type: ignore[arg-type]
+    return learner
+
+
+def _prepare_process(request: CaseRequest) -> str:
+    """Fix what changes the last bits of a result; the device that the case runs on."""
+    gc.collect()
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return "cpu"
+    torch.set_num_threads(request.threads)
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.deterministic = True
+    if request.device == "cpu":
+        return "cpu"
+    available = torch.cuda.is_available()
+    if request.device == "cuda" and not available:
+        raise IanvsError("device: cuda is asked for, but torch finds no CUDA device here. Use `device: auto` or `cpu`.")
+    return "cuda" if available else "cpu"
+
+
+def _device_name(device: str) -> str:
+    torch = sys.modules.get("torch")
+    return str(torch.cuda.get_device_name()) if device == "cuda" and torch is not None else "cpu"
+
+
+def _failure(error: Exception, store: CaseStore, request: CaseRequest) -> Failure:
+    kind: Literal["memory", "exception"] = "exception"
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        kind = "memory"
+    log = Path(os.path.relpath(store.log(request.case.id), store.workspace))
+    message = str(error) or "(no message)"
+    return Failure(kind=kind, error=type(error).__name__, message=message, log=log)

@@ -1,0 +1,52 @@
+"""Builds an exam from its data, and keeps what outlives the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from core import data
+from core.errors import ConfigError, DataError, Place, Problem
+from core.execution.request import ExamRequest
+from core.scenarios import build_exam, manifest
+from core.scenarios.exam import Exam
+from core.store import ExamRecord, ExamStore
+
+__all__ = ["open_exam", "prepare_exam"]
+
+
+def open_exam(request: ExamRequest, progress: Callable[[float], None] | None = None) -> Exam:
+    """The exam with its data: memory maps that all cases share. Raises ConfigError or DataError."""
+    spec = request.exam
+    dataset = data.load(spec.dataset, request.workspace / "cache", progress)
+    return build_exam(
+        dataset,
+        spec.scenario,
+        using=spec.dataset.using,
+        incremental_rounds=spec.incremental_rounds,
+        splitting_method=request.splitting_method,
+        single_task=request.single_task,
+    )
+
+
+def prepare_exam(request: ExamRequest, report: Callable[[Any], None]) -> list[Problem]:
+    """Decode the data and store the exam's record, once for all its cases. Returns what is wrong with them."""
+    store = ExamStore(request.workspace)
+    try:
+        exam = open_exam(request, report)
+    except ConfigError as error:
+        return list(error.problems)
+    except DataError as error:
+        return [Problem(str(error), request.exam.dataset.place or Place(request.exam.file))]
+    if not store.exists(request.exam_id):
+        record = ExamRecord(
+            dataset=exam.dataset.name,
+            kind=exam.dataset.kind,
+            classes=exam.dataset.classes,
+            rounds=tuple(round_.name for round_ in exam.rounds),
+            tests=tuple(test.name for test in exam.tests),
+            rules=vars(exam.rules),
+        )
+        truth = [exam.dataset.test.y[test.test] for test in exam.tests]
+        store.write(request.exam_id, record, truth, manifest(exam))
+    return []

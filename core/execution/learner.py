@@ -1,0 +1,96 @@
+"""Calls a plugin as the contract says, whatever subset of it the author has written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import ExamRuleError, PluginError
+from core.plugins.contract import CONTEXT
+from core.plugins.loader import Loaded
+from core.plugins.signature import named_arguments
+
+__all__ = ["LearnerCalls"]
+
+
+class LearnerCalls:
+    """One instance of a plugin, and the only place that calls it."""
+
+    def __init__(self, loaded: Loaded, hyperparameters: Mapping[str, Any]) -> None:
+        self._loaded = loaded
+        with loaded.active() as build:
+            self.plugin = build(**hyperparameters)
+        self.name = type(self.plugin).__name__
+
+    @property
+    def sees_past_rounds(self) -> bool:
+        """Whether the class declares itself a reference that is given all rounds so far."""
+        return bool(getattr(self.plugin, "sees_past_rounds", False))
+
+    def train(self, data: Any, valid: Any, context: Mapping[str, Any]) -> None:
+        self._call("train", (data,), {"valid_data": valid, **context})
+
+    def predict(self, data: Any, context: Mapping[str, Any], classes: int | None) -> NDArray[Any]:
+        """Predictions of all samples of `data`, checked: one each, and class indices where labels are classes."""
+        found = self._call("predict", (data,), context)
+        return self._checked(found, len(data), classes)
+
+    def save(self, path: Path) -> str:
+        """Let the plugin write its model at `path`; the name, relative to path's folder, that load() is to get."""
+        with self._loaded.active():
+            written = self.plugin.save(path)
+        if not isinstance(written, (str, Path)):
+            return path.name
+        written = Path(written)
+        return written.relative_to(path.parent).as_posix() if written.is_relative_to(path.parent) else path.name
+
+    def load(self, path: Path) -> None:
+        with self._loaded.active():
+            self.plugin.load(path)
+
+    def _call(self, method: str, arguments: tuple[Any, ...], offered: Mapping[str, Any]) -> Any:
+        function = getattr(self.plugin, method)
+        given = named_arguments(function, offered)
+        try:
+            with self._loaded.active():
+                return function(*arguments, **given)
+        except TypeError as error:
+            hidden = [name for name in CONTEXT if name not in offered and f"'{name}'" in str(error)]
+            if hidden and "required" in str(error):
+                raise ExamRuleError(
+                    f"{self.name}.{method}() asks for '{hidden[0]}', which the rules of this exam do not show."
+                ) from error
+            raise
+
+    def _checked(self, found: Any, expected: int, classes: int | None) -> NDArray[Any]:
+        where = f"{self.name}.predict()"
+        if found is None:
+            raise PluginError(f"{where} returned nothing: return one prediction for each of the {expected} samples.")
+        if hasattr(found, "detach"):  # a tensor, perhaps on an accelerator
+            found = found.detach().cpu().numpy()
+        array = np.asarray(found)
+        if array.ndim == 0 or len(array) != expected:
+            shape = f"shape {array.shape}" if array.ndim else type(found).__name__
+            raise PluginError(f"{where} returned {shape} for {expected} samples: return one prediction for each.")
+        if classes is None:
+            return array
+        if array.ndim == 2 and array.shape[1] == 1:
+            array = array[:, 0]
+        if array.ndim == 2:
+            raise PluginError(f"{where} returned scores {array.shape}: return class indices, scores.argmax(axis=1).")
+        if array.dtype.kind not in "iub":
+            whole = array.dtype.kind == "f" and bool(np.all(np.isfinite(array)) and np.all(array == np.round(array)))
+            if not whole:
+                raise PluginError(
+                    f"{where} returned {array.dtype} values such as {array.flat[0]!r}: return class indices, 0 to "
+                    f"{classes - 1}."
+                )
+        array = array.astype(np.int64)
+        if array.size and (array.min() < 0 or array.max() >= classes):
+            wrong = array.min() if array.min() < 0 else array.max()
+            raise PluginError(f"{where} returned class index {wrong}; the exam has classes 0 to {classes - 1}.")
+        return array.astype(np.min_scalar_type(classes - 1) if classes > 1 else np.uint8)

@@ -1,0 +1,39 @@
+"""What a process needs to know to examine one case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core.config.spec import AlgorithmSpec, ExamSpec, MetricSpec
+from core.types import TestCase
+
+__all__ = ["CaseRequest", "ExamRequest"]
+
+
+@dataclass(frozen=True)
+class ExamRequest:
+    """An exam to be built from its data."""
+
+    exam_id: str
+    exam: ExamSpec
+    splitting_method: str
+    single_task: bool
+    workspace: Path
+
+
+@dataclass(frozen=True)
+class CaseRequest:
+    """A test case to be run, resumed or scored; which of these is found out on disk."""
+
+    case: TestCase
+    algorithm: AlgorithmSpec
+    exam: ExamRequest
+    identity: Mapping[str, Any]
+    train_ratio: float
+    scores: tuple[tuple[MetricSpec, str], ...]  # (metric, key under which its values are stored)
+    threads: int
+    device: str  # "auto", "cpu", "cuda"
+    provenance: Mapping[str, Any]

@@ -1,0 +1,127 @@
+"""Case directories -> CaseResult: scores, matrices, and every column of the leaderboard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from core.config.spec import MetricSpec
+from core.metrics.base import MatrixInputs, Metric
+from core.metrics.registry import resolve
+from core.planning import Plan, scored_metrics
+from core.planning.identity import metric_key
+from core.store import CaseStore, ExamRecord, ExamStore
+from core.types import CaseResult, RoundResult, ScoreMatrix, TestCase
+
+__all__ = ["columns_of", "read_case", "read_plan"]
+
+
+def read_plan(plan: Plan) -> Iterator[CaseResult]:
+    """The result of every case of the plan, in its order; cases that did not run are "unfinished"."""
+    metrics = [(spec, resolve(spec), metric_key(spec)) for spec in scored_metrics(plan.job)]
+    exams = ExamStore(plan.job.workspace)
+    records: dict[str, ExamRecord | None] = {}
+    for case, algorithm in plan.cases():
+        if algorithm.exam_id not in records:
+            records[algorithm.exam_id] = exams.record(algorithm.exam_id)
+        yield read_case(plan.store, case, records[algorithm.exam_id], metrics)
+
+
+def columns_of(plan: Plan) -> list[Metric]:
+    """The testenv's metrics in its order, those that are one number."""
+    return [metric for metric in map(resolve, plan.job.exam.metrics) if not metric.mapping]
+
+
+def read_case(
+    store: CaseStore, case: TestCase, exam: ExamRecord | None, metrics: Sequence[tuple[MetricSpec, Metric, str]]
+) -> CaseResult:
+    """What the case's directory says, with `metrics` (spec, metric, key) computed from it."""
+    status = store.status(case.id) or "unfinished"
+    stored = store.result(case.id) or {}
+    rounds = store.complete_rounds(case.id)
+    matrices: dict[str, ScoreMatrix] = {}
+    details: dict[str, Any] = {}
+    if exam is not None:
+        for spec, metric, key in metrics:
+            if metric.level == "score" and (found := store.score(case.id, key)) is not None:
+                values, parts = found
+                if values.size:
+                    matrices[spec.name] = ScoreMatrix(spec.name, exam.rounds, exam.tests, values)
+                if any(part for row in parts for part in row):
+                    details[spec.name] = parts
+    numbers: dict[str, float | None] = {}
+    if status == "finished":
+        primary = next((spec.name for spec, metric, _ in metrics if metric.level == "score"), None)
+        for spec, metric, _ in metrics:
+            numbers[spec.name] = _number(spec, metric, matrices, rounds, primary)
+    return CaseResult(
+        case=case,
+        status=status,
+        dataset=exam.dataset if exam else "",
+        round_names=exam.rounds if exam else (),
+        directory=store.folder(case.id),
+        failure=store.failure(case.id),
+        bound=bool(stored.get("bound", False)),
+        rounds=rounds,
+        matrices=matrices,
+        details=details,
+        metrics=numbers,
+        finished_at=stored.get("finished_at"),
+        provenance=stored.get("provenance", {}),
+    )
+
+
+def _number(
+    spec: MetricSpec,
+    metric: Metric,
+    matrices: dict[str, ScoreMatrix],
+    rounds: Sequence[RoundResult],
+    primary: str | None,
+) -> float | None:
+    """The one number of a leaderboard's cell; None is "can't be computed"."""
+    if metric.level == "system":
+        return _system(metric.name, rounds)
+    if metric.level == "score":
+        matrix = matrices.get(spec.name)
+        # After the last round, over the test sets: each counts the same, whatever its size.
+        return None if matrix is None else _finite(np.mean(matrix.values[-1]))
+    matrix = matrices.get(spec.of or primary or "")
+    if matrix is None or metric.function is None:
+        return None
+    inputs = MatrixInputs(R=matrix.values[1:], untrained=matrix.values[0])
+    value = metric.function(inputs)
+    return _finite(value) if not isinstance(value, dict) else None  # type: ignore[arg-type]
+
+
+def _system(name: str, rounds: Sequence[RoundResult]) -> float | None:
+    """A measured quantity of a whole case. Times are sums, memory and sizes are maxima over the rounds."""
+
+    def largest(values: list[int | None], unit: float) -> float | None:
+        known = [value for value in values if value is not None]
+        return max(known) / unit if known else None
+
+    trained = [round_ for round_ in rounds if round_.index]
+    train_seconds = sum(round_.train_seconds for round_ in trained)
+    samples = sum(round_.train_samples for round_ in trained)
+    mebi = 2.0**20
+    measured: dict[str, float | None] = {
+        "train_seconds": train_seconds,
+        "eval_seconds": sum(round_.eval_seconds for round_ in rounds),
+        "samples_per_second": samples / train_seconds if train_seconds else None,
+        "peak_memory_mb": largest([round_.peak_memory_bytes for round_ in rounds], mebi),
+        "peak_gpu_memory_mb": largest([round_.peak_gpu_bytes for round_ in rounds], mebi),
+        "model_size_mb": largest([round_.model_bytes for round_ in rounds], mebi),
+        "memory_samples": largest([round_.memory_samples for round_ in rounds], 1.0),
+        "memory_mb": largest([round_.memory_bytes for round_ in rounds], mebi),
+        # Every sample of a round is looked at and brought over for training: Ianvs's quotient has 1 added below.
+        "samples_transfer_ratio": samples / (samples + 1),
+    }
+    return measured[name]
+
+
+def _finite(value: Any) -> float | None:
+    number = float(value)
+    return number if math.isfinite(number) else None

@@ -1,0 +1,93 @@
+"""What determines a result, and nothing else.
+
+In: the data, the exam's rules and rounds, the algorithm's source, its hyperparameters, the seed, the number of threads
+(which changes the last bits), and the version of this recipe. Not in: names and places of files, key order, the
+spelling of numbers, comments in yaml, the number of jobs, the engine, the device's index, the list of metrics.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from core.config.spec import AlgorithmSpec, GateSpec, JobSpec, MetricSpec
+from core.plugins.source import source_of
+from core.store.keys import digest
+
+__all__ = ["IDENTITY_VERSION", "algorithm_identity", "exam_identity", "metric_key"]
+
+IDENTITY_VERSION = 1
+"""Raised when a change of core changes results, so that results of before are not taken for results of after."""
+
+
+def exam_identity(job: JobSpec, algorithm: AlgorithmSpec, dataset_fingerprint: str) -> dict[str, Any]:
+    """What determines the rounds and test sets that `algorithm` meets."""
+    exam = job.exam
+    scenario = exam.scenario
+    return {
+        "version": IDENTITY_VERSION,
+        "dataset": dataset_fingerprint,
+        "scenario": None if scenario is None else {"name": scenario.name, **scenario.options},
+        "using": list(exam.dataset.using),
+        "incremental_rounds": exam.incremental_rounds,
+        "splitting_method": algorithm.split.splitting_method if algorithm.split else "default",
+        "single_task": algorithm.paradigm == "singletasklearning",
+    }
+
+
+def algorithm_identity(job: JobSpec, algorithm: AlgorithmSpec) -> dict[str, Any]:
+    """What determines a result beside the exam, the hyperparameters and the seed."""
+    module = algorithm.modules[0]
+    return {
+        "version": IDENTITY_VERSION,
+        "paradigm": algorithm.paradigm,
+        "class": module.name,
+        "source": source_of(module.url, module.name),
+        "train_ratio": train_ratio(job, algorithm),
+        "model_eval": _gate_identity(job.exam.gate),
+        "initial_model": _content(algorithm.initial_model),
+        "threads": job.threads,
+    }
+
+
+def train_ratio(job: JobSpec, algorithm: AlgorithmSpec) -> float:
+    """The share of a round that is trained on: what the file says; else all of it, or 0.8 if `model_eval` is there."""
+    if algorithm.split is not None:
+        return algorithm.split.train_ratio
+    return 0.8 if job.exam.gate is not None else 1.0
+
+
+def metric_key(metric: MetricSpec) -> str:
+    """Name under which a metric's values are stored; another definition under the same name has another key."""
+    facts: dict[str, Any] = {"version": IDENTITY_VERSION, "name": metric.name, "options": dict(metric.options)}
+    if metric.url is not None:
+        facts["source"] = source_of(str(metric.url), metric.name)
+    safe = "".join(letter if letter.isalnum() else "_" for letter in metric.name)
+    return f"{safe}-{digest(facts)[:10]}"
+
+
+def _gate_identity(gate: GateSpec | None) -> Mapping[str, Any] | None:
+    if gate is None:
+        return None
+    return {
+        "metric": metric_key(gate.metric),
+        "threshold": gate.threshold,
+        "operator": gate.operator,
+        "mode": gate.mode,
+    }
+
+
+def _content(model: Path | str | None) -> str | None:
+    """A model file counts by its content, a model's name by itself."""
+    if not isinstance(model, Path):
+        return model
+    digest_ = hashlib.sha256()
+    files = sorted(path for path in model.rglob("*") if path.is_file()) if model.is_dir() else [model]
+    for file in files:
+        digest_.update(file.relative_to(model.parent).as_posix().encode())
+        with file.open("rb") as stream:
+            for block in iter(lambda: stream.read(1 << 20), b""):
+                digest_.update(block)
+    return digest_.hexdigest()

@@ -1,0 +1,76 @@
+"""`ClassFactory.register`, the decorator that plugins written for Ianvs carry. It marks, it does not collect.
+
+Ianvs keeps one process-wide table in which a second class of the same alias silently replaces the first. Here the alias
+is written on the object itself, and the loader looks for it in the one module that the yaml names.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any, TypeVar
+
+__all__ = ["ClassFactory", "ClassType", "aliases_of", "sedna_stand_in"]
+
+_T = TypeVar("_T")
+_MARK = "__ianvs_aliases__"
+
+
+class ClassType:
+    """Kinds of module that Ianvs tells apart; plain strings."""
+
+    GENERAL = "general"
+    HEM = "hard_example_mining"
+    STP = "seen_task_processing"
+    UTP = "unseen_task_processing"
+    UTD = "unseen_task_detect"
+    KM = "knowledge_management"
+    FL_AGG = "aggregation"
+    CALLBACK = "post_process_callback"
+
+
+class ClassFactory:
+    """Accepts registrations in Ianvs's form."""
+
+    @classmethod
+    def register(cls, type_name: str = ClassType.GENERAL, alias: str | None = None) -> Callable[[_T], _T]:
+        """Decorate a class or function so that the yaml may call it `alias`."""
+
+        def mark(target: _T) -> _T:
+            name = alias or getattr(target, "__name__", str(target))
+            # A subclass inherits its base's mark; its own list must not grow the base's.
+            setattr(target, _MARK, (*vars(target).get(_MARK, ()), name))
+            return target
+
+        return mark
+
+
+def aliases_of(target: Any) -> tuple[str, ...]:
+    """The aliases under which `target` itself was registered."""
+    try:
+        return tuple(vars(target).get(_MARK, ()))
+    except TypeError:  # an instance of a built-in type has no namespace
+        return ()
+
+
+@contextmanager
+def sedna_stand_in() -> Iterator[None]:
+    """While a plugin is imported, `from sedna.common.class_factory import ClassFactory` works without sedna."""
+    if "sedna" in sys.modules or find_spec("sedna") is not None:
+        yield
+        return
+    names = ("sedna", "sedna.common", "sedna.common.class_factory")
+    modules = {name: ModuleType(name) for name in names}
+    for name in names[:2]:
+        modules[name].__path__ = []
+    factory = modules["sedna.common.class_factory"]
+    vars(factory).update(ClassFactory=ClassFactory, ClassType=ClassType)
+    sys.modules.update(modules)
+    try:
+        yield
+    finally:
+        for name in names:
+            sys.modules.pop(name, None)

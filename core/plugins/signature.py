@@ -1,0 +1,55 @@
+"""What a plugin's constructor and methods take, found from their signatures before anything runs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+__all__ = ["Parameters", "constructor_parameters", "named_arguments"]
+
+
+class Parameters:
+    """Names that a constructor takes. `open` says that any other name is taken as well (a bare **kwargs)."""
+
+    def __init__(self, required: Iterable[str], optional: Iterable[str], open_: bool) -> None:
+        self.required = tuple(required)
+        self.optional = tuple(optional)
+        self.open = open_
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.required + self.optional
+
+
+def constructor_parameters(target: Callable[..., Any]) -> Parameters:
+    """Follows `**kwargs` up the classes: `EWC(strength, **training)` takes what its base class takes as well."""
+    required: dict[str, None] = {}
+    optional: dict[str, None] = {}
+    layers = inspect.getmro(target) if isinstance(target, type) else (target,)
+    open_ = False
+    for layer in layers:
+        init = layer.__dict__.get("__init__") if isinstance(layer, type) else layer
+        if init is None or layer is object:
+            continue
+        open_ = False
+        parameters = list(inspect.signature(init).parameters.values())
+        for parameter in parameters[1:] if isinstance(layer, type) else parameters:
+            if parameter.kind is parameter.VAR_KEYWORD:
+                open_ = True
+            elif parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+                if parameter.name in required or parameter.name in optional:
+                    continue
+                (required if parameter.default is parameter.empty else optional)[parameter.name] = None
+        if not open_:
+            break
+    return Parameters(required, optional, open_)
+
+
+def named_arguments(function: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of `offered` that `function` names; all of them when it has a catch-all, whatever that is called."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return dict(offered)
+    names = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    return {name: value for name, value in offered.items() if name in names}
