@@ -1,0 +1,215 @@
+"""Scores of one evaluation, from its confusion matrix: accuracy, F1, intersection over union.
+
+For class c of a confusion matrix (rows truth, columns prediction): TP_c on the diagonal, FN_c the rest of its row,
+FP_c the rest of its column. Without any sample every score is nan.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from core.metrics.base import Evidence
+from core.metrics.definition import mean, score_metric
+
+__all__ = [
+    "SCORES",
+    "accuracy",
+    "balanced_accuracy",
+    "confusion_matrix",
+    "exact_match",
+    "f1",
+    "mean_iou",
+    "mean_iou_all",
+    "per_class_accuracy",
+    "per_class_iou",
+]
+
+
+def confusion_matrix(y_true: ArrayLike, y_pred: ArrayLike, num_classes: int) -> NDArray[np.int64]:
+    """(C, C) int64 counts: [i, j] samples of class i that were predicted as class j.
+
+    y_true, y_pred: class indices 0..C-1 of equal shape, (N,) or label pictures. Floats are taken if they are whole
+    numbers. Raises ValueError that names the first sample that is not a class index.
+    """
+    truth = _class_indices(y_true, num_classes, "label")
+    predicted = _class_indices(y_pred, num_classes, "prediction")
+    if truth.shape != predicted.shape:
+        raise ValueError(
+            f"labels have shape {truth.shape}, predictions {predicted.shape}; there must be one prediction, a class "
+            "index, for each label"
+        )
+    cells = truth.ravel() * num_classes + predicted.ravel()
+    return np.bincount(cells, minlength=num_classes * num_classes).reshape(num_classes, num_classes).astype(np.int64)
+
+
+def _class_indices(values: ArrayLike, num_classes: int, what: str) -> NDArray[np.int64]:
+    try:
+        array = np.asarray(values)
+        if array.dtype == object:
+            array = np.asarray(array.tolist())
+    except ValueError as error:
+        raise ValueError(f"{what}s don't form an array: {error}. {_expected(num_classes)}") from error
+    if array.size == 0:
+        return array.astype(np.int64)
+    if array.dtype.kind not in "biuf":
+        first = array.ravel()[:1].tolist()[0]
+        raise ValueError(f"{what}s are {_kind(array)}, not class indices: {first!r}. {_expected(num_classes)}")
+    if array.dtype.kind == "f":
+        _refuse(array, ~(np.isfinite(array) & (array == np.floor(array))), what, num_classes)
+    if array.min() < 0 or array.max() >= num_classes:
+        _refuse(array, (array < 0) | (array >= num_classes), what, num_classes)
+    return array.astype(np.int64)
+
+
+def _refuse(array: NDArray[Any], wrong: NDArray[np.bool_], what: str, num_classes: int) -> None:
+    positions = np.argwhere(wrong)
+    if len(positions):
+        first = tuple(int(index) for index in positions[0])
+        where = f"sample {first[0]}" if len(first) == 1 else f"position {first}"
+        raise ValueError(
+            f"{what} of {where} is {array[first].item()}, no class index ({len(positions)} such {what}s). "
+            + _expected(num_classes)
+        )
+
+
+def _expected(num_classes: int) -> str:
+    return f"A class index is a whole number from 0 to {num_classes - 1}"
+
+
+def _kind(array: NDArray[Any]) -> str:
+    return {"U": "text", "S": "bytes", "c": "complex numbers", "O": "objects"}.get(array.dtype.kind, str(array.dtype))
+
+
+def _over(numerator: NDArray[np.int64], denominator: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Elementwise ratio, nan where the denominator is 0."""
+    ratio = np.full(numerator.shape, np.nan)
+    np.divide(numerator, denominator, out=ratio, where=denominator > 0)
+    return ratio
+
+
+def _mean_of_present(values: NDArray[np.float64]) -> float:
+    return mean(values[~np.isnan(values)])
+
+
+def _recalls(evidence: Evidence) -> NDArray[np.float64]:
+    counts = evidence.confusion
+    return _over(counts.diagonal(), counts.sum(axis=1))
+
+
+def _ious(evidence: Evidence) -> NDArray[np.float64]:
+    counts = evidence.confusion
+    hits = counts.diagonal()
+    return _over(hits, counts.sum(axis=0) + counts.sum(axis=1) - hits)
+
+
+def _by_class(evidence: Evidence, values: NDArray[np.float64]) -> dict[str, float]:
+    return dict(zip(evidence.classes, values.tolist(), strict=True))
+
+
+@score_metric(
+    "accuracy",
+    aliases=("Accuracy", "acc"),
+    formula="sum_c TP_c / N",
+    source="Sokolova & Lapalme 2009",
+)
+def accuracy(evidence: Evidence) -> float:
+    """Share of samples (pixels of label pictures) that are predicted right."""
+    counts = evidence.confusion
+    total = int(counts.sum())
+    return int(counts.trace()) / total if total else float("nan")
+
+
+@score_metric(
+    "per_class_accuracy",
+    formula="TP_c / (TP_c + FN_c) for each class c",
+    source="Sokolova & Lapalme 2009 (recall)",
+    mapping=True,
+)
+def per_class_accuracy(evidence: Evidence) -> dict[str, float]:
+    """Share of each class's samples that are predicted right; nan for a class without samples."""
+    return _by_class(evidence, _recalls(evidence))
+
+
+@score_metric(
+    "balanced_accuracy",
+    formula="mean_c TP_c / (TP_c + FN_c) over classes with samples",
+    source="Brodersen et al. 2010",
+)
+def balanced_accuracy(evidence: Evidence) -> float:
+    """Mean of the per-class accuracies over classes that have samples."""
+    return _mean_of_present(_recalls(evidence))
+
+
+@score_metric(
+    "f1",
+    aliases=("F1", "f1_macro"),
+    formula="mean_c 2 TP_c / (2 TP_c + FP_c + FN_c) over classes in truth or prediction",
+    source="van Rijsbergen 1979; macro average as 'averaged F1' in Opitz & Burst 2019",
+)
+def f1(evidence: Evidence) -> float:
+    """Macro F1: mean of the classes' F1 over classes that occur in truth or prediction."""
+    counts = evidence.confusion
+    return _mean_of_present(_over(2 * counts.diagonal(), counts.sum(axis=0) + counts.sum(axis=1)))
+
+
+@score_metric(
+    "mIoU",
+    formula="mean_c TP_c / (TP_c + FP_c + FN_c) over classes in truth or prediction",
+    source="Everingham et al. 2015 (PASCAL VOC); absent classes left out, as in the Ianvs evaluator",
+)
+def mean_iou(evidence: Evidence) -> float:
+    """Mean intersection over union over classes that occur in truth or prediction, counted over the whole test set."""
+    return _mean_of_present(_ious(evidence))
+
+
+@score_metric(
+    "mIoU_all",
+    formula="mean_c TP_c / (TP_c + FP_c + FN_c) over all classes, 0 for an absent class",
+    source="Garg et al. 2022 (MDIL-SS, WACV), iouEval.py",
+)
+def mean_iou_all(evidence: Evidence) -> float:
+    """Mean intersection over union over all classes; a class that occurs nowhere counts 0."""
+    ious = _ious(evidence)
+    return mean(np.nan_to_num(ious, nan=0.0)) if evidence.confusion.any() else float("nan")
+
+
+@score_metric(
+    "per_class_IoU",
+    formula="TP_c / (TP_c + FP_c + FN_c) for each class c",
+    source="Everingham et al. 2015 (PASCAL VOC)",
+    mapping=True,
+)
+def per_class_iou(evidence: Evidence) -> dict[str, float]:
+    """Intersection over union of each class; nan for a class in neither truth nor prediction."""
+    return _by_class(evidence, _ious(evidence))
+
+
+@score_metric(
+    "exact_match",
+    formula="|{n : y_pred[n] == y_true[n]}| / N",
+    source="Rajpurkar et al. 2016, section 6.1, without its normalisation of text",
+)
+def exact_match(evidence: Evidence) -> float:
+    """Share of predictions equal to their label, whatever labels are (texts too); nothing is normalised."""
+    if evidence.y_true is None or evidence.y_pred is None:
+        raise ValueError("exact_match compares labels one by one, and only their confusion matrix is stored")
+    if len(evidence.y_true) != len(evidence.y_pred):
+        raise ValueError(f"there are {len(evidence.y_true)} labels and {len(evidence.y_pred)} predictions")
+    return mean(
+        bool(np.array_equal(truth, answer)) for truth, answer in zip(evidence.y_true, evidence.y_pred, strict=True)
+    )
+
+
+SCORES = (
+    accuracy,
+    balanced_accuracy,
+    f1,
+    mean_iou,
+    mean_iou_all,
+    exact_match,
+    per_class_accuracy,
+    per_class_iou,
+)

@@ -1,0 +1,69 @@
+"""The table of all metrics by name, and what a metric of a testenv means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from core.errors import ConfigError, Problem, closest
+from core.metrics.base import Metric
+from core.metrics.classification import SCORES
+from core.metrics.custom import from_object
+from core.metrics.matrix import MATRIX_METRICS
+from core.metrics.system import SYSTEM
+
+if TYPE_CHECKING:
+    from core.config.spec import MetricSpec
+
+__all__ = ["METRICS", "find", "names", "resolve", "suggest"]
+
+METRICS: tuple[Metric, ...] = (*SCORES, *MATRIX_METRICS, *SYSTEM)
+
+_BY_NAME: Mapping[str, Metric] = MappingProxyType(
+    {name: metric for metric in METRICS for name in (metric.name, *metric.aliases)}
+)
+
+
+def names() -> tuple[str, ...]:
+    """The names of all built-in metrics, without aliases: scores, then those over a score matrix, then system."""
+    return tuple(metric.name for metric in METRICS)
+
+
+def find(name: str) -> Metric | None:
+    """The built-in metric of this name or alias; upper and lower case differ (`acc` is a score, `ACC` is `AA`)."""
+    return _BY_NAME.get(name)
+
+
+def suggest(name: str) -> str:
+    """ " Did you mean 'mIoU'?" with a leading blank, or "" when no name is near."""
+    # The last of several names that differ only in case wins: aliases come first, and those of scores come last.
+    aliases = [alias for metric in reversed(METRICS) for alias in metric.aliases]
+    return closest(name, [*aliases, *names()])
+
+
+def resolve(spec: MetricSpec) -> Metric:
+    """The metric that an entry of a testenv means: the one in the file at `url`, else the built-in of that name.
+
+    A built-in comes under its own name, which may differ from `spec.name` (an alias): a column is headed by the latter.
+    Raises ConfigError for an unknown name or an option that the metric does not take, PluginError for a bad file.
+    """
+    if spec.url is not None:
+        from core.plugins.loader import load_object
+
+        metric = from_object(spec, load_object(str(spec.url), spec.name))
+    else:
+        found = find(spec.name)
+        if found is None:
+            message = f"metric '{spec.name}' is not known.{suggest(spec.name)} `ianvs metrics` lists all."
+            raise ConfigError([Problem(message, spec.place)])
+        if spec.options:
+            raise ConfigError(
+                Problem(f"metric '{spec.name}' is built in and has no option '{option}'.", spec.place)
+                for option in spec.options
+            )
+        metric = found
+    if spec.of is not None and metric.level != "matrix":
+        message = f"`of` names the score that a metric over a score matrix is computed from; '{spec.name}' is none."
+        raise ConfigError([Problem(message, spec.place)])
+    return metric

@@ -1,0 +1,76 @@
+"""Loading authors' code."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from core.errors import PluginError
+from core.plugins.loader import load, load_object
+
+
+def write(path: Path, text: str) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return str(path)
+
+
+def test_two_files_of_the_same_basename_never_meet(tmp_path: Path) -> None:
+    one = write(tmp_path / "one" / "basemodel.py", "class Model:\n    answer = 1\n")
+    two = write(tmp_path / "two" / "basemodel.py", "class Model:\n    answer = 2\n")
+    assert (load_object(one, "Model").answer, load_object(two, "Model").answer) == (1, 2)
+
+
+def test_helper_modules_of_the_same_name_never_meet(tmp_path: Path) -> None:
+    for number in (1, 2):
+        write(tmp_path / str(number) / "helper.py", f"ANSWER = {number}\n")
+        write(
+            tmp_path / str(number) / "plugin.py",
+            "import helper\n\nclass Model:\n    def early(self):\n        return helper.ANSWER\n"
+            "    def late(self):\n        import helper\n        return helper.ANSWER\n",
+        )
+    loaded = [load(str(tmp_path / str(number) / "plugin.py"), "Model") for number in (1, 2)]
+    for number, plugin in enumerate(loaded, 1):
+        with plugin.active() as build:
+            assert (build().early(), build().late()) == (number, number)
+    assert "helper" not in sys.modules
+
+
+def test_an_alias_given_by_the_decorator_is_honoured(tmp_path: Path) -> None:
+    url = write(
+        tmp_path / "plugin.py",
+        "from sedna.common.class_factory import ClassFactory, ClassType\n\n"
+        '@ClassFactory.register(ClassType.GENERAL, alias="BaseModel")\nclass Whatever:\n    pass\n',
+    )
+    assert load_object(url, "BaseModel").__name__ == "Whatever"
+    assert "sedna" not in sys.modules
+
+
+def test_a_module_is_found_by_its_dotted_name() -> None:
+    assert load_object("core.seeding", "stream_seed")(0, 0, "x") >= 0
+    assert load_object("core.seeding:generator", "whatever").__name__ == "generator"
+
+
+def test_a_missing_class_names_the_closest_and_what_is_there(tmp_path: Path) -> None:
+    url = write(tmp_path / "plugin.py", "class NearestMean:\n    pass\n")
+    with pytest.raises(PluginError, match=r"has no 'NearestMeen'\. Did you mean 'NearestMean'\? It defines: NearestMean"):
+        load(url, "NearestMeen")
+
+
+def test_a_syntax_error_is_shown_with_its_line(tmp_path: Path) -> None:
+    url = write(tmp_path / "plugin.py", "x = 1\nclass Model\n    pass\n")
+    with pytest.raises(PluginError, match=r"plugin\.py:2:\d+: SyntaxError"):
+        load(url, "Model")
+
+
+def test_an_error_at_import_is_shown_with_its_line(tmp_path: Path) -> None:
+    url = write(tmp_path / "plugin.py", "x = 1\n\nimport not_there_at_all\n")
+    with pytest.raises(PluginError, match=r"plugin\.py:3: ModuleNotFoundError: No module named 'not_there_at_all'"):
+        load(url, "Model")
+
+
+def test_an_unknown_built_in_names_the_closest() -> None:
+    with pytest.raises(PluginError, match="'EWCC' is not a built-in algorithm"):
+        load(None, "EWCC")
