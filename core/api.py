@@ -172,7 +172,7 @@ def load_results(workspace: PathLike, job: str | None = None) -> Results:
     if record is None:
         raise IanvsError(f"{workspace} holds no job '{name}'.{closest(name, names)} It holds: {', '.join(names)}.")
     metrics = tuple(_metric_from_record(stored) for stored in record["metrics"])
-    stored_rank = {key: tuple(v) if isinstance(v, list) else v for key, v in record["rank"].items()}
+    stored_rank: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in record["rank"].items()}
     stored_rank["sort_by"] = tuple((key, bool(down)) for key, down in record["rank"]["sort_by"])
     known = {case.id: case for case in CaseStore(workspace).all_cases()}
     return Results(
@@ -217,7 +217,8 @@ def _checked(job: JobSpec) -> None:
 def _problems(job: JobSpec) -> list[Problem]:
     """What is wrong beyond the form of the files, as far as it shows without running anybody's code."""
     problems = data.check(job.exam.dataset)
-    problems += check_scenario(job.exam.scenario, job.exam.incremental_rounds, job.exam.dataset.using)
+    if job.exam.scenario is not None:
+        problems += check_scenario(job.exam.scenario)
     wanted = [*job.exam.metrics, *([job.exam.gate.metric] if job.exam.gate else [])]
     levels: dict[str, str] = {}
     for spec in wanted:
@@ -280,14 +281,15 @@ def _results(plan_: Plan, provenance: dict[str, Any], exit_code: int = 0, ran: i
 def _write(results: Results, job: JobSpec) -> None:
     store = JobStore(results.workspace, results.name)
     store.write(_record(results))
+    provenance = (store.read() or {}).get("provenance") or results.provenance
     write_reports(
         results.leaderboard,
         results,
         results.rank,
         store.folder,
         title=results.name,
-        command=f"ianvs -f {job.file.name}",
-        provenance=(store.read() or {}).get("provenance"),
+        command=provenance["command"],
+        provenance=provenance,
     )
 
 

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from core.api import Results
@@ -38,12 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not given:
         parser.print_help()
         return 2
-    if (
-        given[0] in ("-f", "--benchmarking_config_file")
-        or given[0].startswith(("-f", "--file="))
-        or (given[0].startswith("--") and given[0] not in ("--help", "--version"))
-    ):
-        given.insert(0, "run")
+    if given[0].startswith("-") and given[0] not in ("-h", "--help", "--version"):
+        given.insert(0, "run")  # `ianvs -f JOB`, as Ianvs's users type it
     options = parser.parse_args(given)
     from core.errors import IanvsError
 
@@ -89,17 +85,10 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _job_command(commands: argparse._SubParsersAction, name: str, help_: str, command: object) -> argparse.ArgumentParser:  # type: ignore[type-arg]  # fmt: skip
+def _job_command(commands: Any, name: str, help_: str, command: object) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(name, help=help_)
-    parser.add_argument(
-        "-f",
-        "--file",
-        "--benchmarking_config_file",
-        required=True,
-        type=Path,
-        metavar="JOB",
-        help="benchmarkingjob.yaml",
-    )
+    spellings = ("-f", "--file", "--benchmarking_config_file")  # the last is Ianvs's
+    parser.add_argument(*spellings, dest="file", required=True, type=Path, metavar="JOB", help="benchmarkingjob.yaml")
     parser.add_argument("--workspace", type=Path, metavar="DIR", help="where results go, over what the file says")
     parser.add_argument("--root", type=Path, metavar="DIR", help="folder of the data, over dataset.root of the testenv")
     parser.set_defaults(command=command)
@@ -200,7 +189,7 @@ def _indented(text: str, width: int) -> str:
 
 
 def _compute(options: argparse.Namespace) -> int:
-    from core.metrics.scorefile import compute_file
+    from core.metrics.matrix import compute_file
 
     print(json.dumps(compute_file(options.file), indent=1, allow_nan=False))
     return 0

@@ -7,6 +7,7 @@ import time
 from types import TracebackType
 from typing import Any, TextIO
 
+from core.config.secrets import without_secrets
 from core.execution.controller import Listener
 from core.planning import Plan, PlannedCase
 from core.types import Failure, Status
@@ -21,8 +22,6 @@ def listener_for(stream: TextIO) -> LiveProgress | PlainProgress:
 
 def describe(planned: PlannedCase) -> str:
     """A case in a few words: algorithm, what varies, seed."""
-    from core.planning import without_secrets
-
     varied = {name for module in planned.algorithm.spec.modules for name, values in module.grid if len(values) > 1}
     shown = without_secrets(planned.case.hyperparameters)
     choice = ", ".join(f"{name}={value}" for name, value in shown.items() if name in varied)

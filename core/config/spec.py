@@ -29,18 +29,14 @@ __all__ = [
 ]
 
 
-def _no_place() -> Any:
-    return field(default=None, compare=False, repr=False)
-
-
 @dataclass(frozen=True)
 class SourceSpec:
     """One file or folder of samples."""
 
     path: Path
-    form: str  # "index" (a list of samples), "data" (the samples themselves: npz, csv, jsonl, a folder of class folders)
+    form: str  # "index": a list of samples; "data": the samples themselves (npz, csv, jsonl, a folder of class folders)
     domain: str | None = None  # the domain of all its samples, where the file names one per path
-    place: Place | None = _no_place()
+    place: Place | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,7 @@ class DatasetSpec:
     label: str | None = None  # the label's column in a csv
     using: tuple[str, ...] = ()  # domains to use, in order; () means all
     options: Mapping[str, Any] = field(default_factory=dict)  # of a built-in source, checked by it
-    place: Place | None = _no_place()
+    place: Place | None = field(default=None, compare=False, repr=False)
     places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)  # by yaml key
 
 
@@ -67,7 +63,7 @@ class ScenarioSpec:
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    place: Place | None = _no_place()
+    place: Place | None = field(default=None, compare=False, repr=False)
     places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)  # by option name
 
 
@@ -79,7 +75,7 @@ class MetricSpec:
     url: Path | None = None
     of: str | None = None  # for a metric over a score matrix: which score; None: the first score of the testenv
     options: Mapping[str, Any] = field(default_factory=dict)
-    place: Place | None = _no_place()
+    place: Place | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -93,7 +89,7 @@ class GateSpec:
     threshold: float
     operator: str  # ">", ">=", "<", "<=", "=="
     mode: str = "relative"
-    place: Place | None = _no_place()
+    place: Place | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -114,7 +110,7 @@ class ExamSpec:
     scenario: ScenarioSpec | None = None
     incremental_rounds: int | None = None
     gate: GateSpec | None = None
-    place: Place | None = _no_place()
+    place: Place | None = field(default=None, compare=False, repr=False)
     places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)
 
 
@@ -127,8 +123,8 @@ class ModuleSpec:
     url: str | None  # absolute path of a python file, "package.module", or None for a built-in
     grid: tuple[tuple[str, tuple[Any, ...]], ...] = ()  # in file order: (hyperparameter, values)
     constants: Mapping[str, Any] = field(default_factory=dict)  # from other_hyperparameters; the grid wins
-    place: Place | None = _no_place()
-    places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)  # by hyperparameter, "name", "url"
+    place: Place | None = field(default=None, compare=False, repr=False)
+    places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)  # by hyperparameter, name, url
 
 
 @dataclass(frozen=True)
@@ -141,7 +137,7 @@ class AlgorithmSpec:
     modules: tuple[ModuleSpec, ...]
     split: SplitSpec | None = None  # None: not said in the file
     initial_model: Path | str | None = None
-    place: Place | None = _no_place()
+    place: Place | None = field(default=None, compare=False, repr=False)
     places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)
 
 

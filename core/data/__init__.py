@@ -1,0 +1,143 @@
+"""A DatasetSpec -> a Dataset: check it, fingerprint it without decoding, load it through the decode-once cache."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.config.spec import DatasetSpec
+from core.data.builtin import check_builtin, fingerprint_builtin, load_builtin
+from core.data.cache import Progress, cached_pictures, slice_of
+from core.data.dataset import Dataset, Samples
+from core.data.fingerprint import file_digests, files_fingerprint
+from core.data.labels import class_indices, class_names, ignored_value
+from core.data.listing import Listing, SourceError
+from core.data.sources import PARTS, read_part
+from core.errors import Place, Problem
+
+__all__ = ["Dataset", "Progress", "Samples", "check", "fingerprint", "load"]
+
+
+def check(spec: DatasetSpec) -> list[Problem]:
+    """Everything that is wrong with the data and can be found without decoding: names, options, files, labels."""
+    if spec.name is not None:
+        return check_builtin(spec)
+    listings: list[Listing] = []
+    problems: list[Problem] = []
+    for part in PARTS:
+        try:
+            listings.append(read_part(spec, part))
+        except SourceError as broken:
+            problems += [problem for problem in broken.problems if problem not in problems]
+    if not problems:
+        try:
+            names = _agreed_classes(listings, spec)
+            for listing in listings:
+                if listing.label_form == "class":
+                    class_indices(listing, names)
+        except SourceError as broken:
+            problems += broken.problems
+    return problems
+
+
+def fingerprint(spec: DatasetSpec, cache_dir: Path) -> str:
+    """A hash that changes when, and only when, the samples do. Reads each file once, ever, while it stays the same."""
+    return files_fingerprint(spec, cache_dir) if spec.name is None else fingerprint_builtin(spec, cache_dir)
+
+
+def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
+    """The samples. Pictures are decoded into `cache_dir` at the first call only. Raises DataError or ConfigError.
+
+    progress is told how much of the decoding is done, 0 to 1.
+    """
+    if spec.name is not None:
+        return load_builtin(spec, cache_dir)
+    train, test = (read_part(spec, part) for part in PARTS)
+    names = _agreed_classes([train, test], spec)
+    train_x = _samples(train, spec, cache_dir, slice_of(progress, 0.0, 0.5))
+    test_x = _samples(test, spec, cache_dir, slice_of(progress, 0.5, 0.8))
+    if train_x.shape[1:] != test_x.shape[1:]:
+        message = f"its samples are {test_x.shape[1:]}, those of the training part are {train_x.shape[1:]}."
+        remedy = " Set `image_size: [height, width]` in the dataset." if train.form == "files" else ""
+        raise SourceError([Problem(message + remedy, Place(test.sources[0]))])
+    train_y, train_ignored = _targets(train, names, spec, cache_dir, slice_of(progress, 0.8, 0.9))
+    test_y, test_ignored = _targets(test, names, spec, cache_dir, slice_of(progress, 0.9, 1.0))
+    if train_ignored is not None and test_ignored is not None and train_ignored != test_ignored:
+        message = (
+            f"its label pictures hold {test_ignored}, those of the training part {train_ignored}: one can be ignored."
+        )
+        raise SourceError([Problem(message, Place(test.sources[0]))])
+    for listing, x, y in ((train, train_x, train_y), (test, test_x, test_y)):
+        if y.ndim == 3 and x.shape[1:3] != y.shape[1:3]:
+            message = f"pictures are {x.shape[1:3]}, label pictures {y.shape[1:3]}. Set `image_size: [height, width]`."
+            raise SourceError([Problem(message, Place(listing.sources[0]))])
+    kinds = {"class": "classification", "text": "text"}
+    return Dataset(
+        name=_name(spec),
+        kind=kinds.get(train.label_form, "segmentation"),
+        train=Samples(train_x, train_y, train.ids, _domains(train)),
+        test=Samples(test_x, test_y, test.ids, _domains(test)),
+        classes=names,
+        fingerprint=files_fingerprint(spec, cache_dir, {"train": train, "test": test}),
+        ignore_index=train_ignored if train_ignored is not None else test_ignored,
+    )
+
+
+def _agreed_classes(listings: list[Listing], spec: DatasetSpec) -> tuple[str, ...]:
+    train, test = listings
+    if (train.form, train.label_form) != (test.form, test.label_form):
+        message = (
+            f"the test part has {test.form} with labels as {test.label_form}, the training part has {train.form} with "
+            f"labels as {train.label_form}. Both parts hold the same kind of samples."
+        )
+        raise SourceError([Problem(message, Place(test.sources[0]))])
+    if spec.image_size is not None and train.form != "files":
+        message = "`image_size` is for picture files; these samples are not. Take it out."
+        raise SourceError([Problem(message, spec.places.get("image_size", spec.place))])
+    return class_names(listings, spec)
+
+
+def _samples(listing: Listing, spec: DatasetSpec, cache_dir: Path, progress: Progress | None) -> NDArray[Any]:
+    if listing.form != "files":
+        if progress is not None:
+            progress(1.0)
+        return listing.x
+    paths = listing.x.tolist()
+    return cached_pictures(paths, file_digests(paths, cache_dir), "rgb", spec.image_size, cache_dir, progress)[0]
+
+
+def _targets(
+    listing: Listing, names: tuple[str, ...], spec: DatasetSpec, cache_dir: Path, progress: Progress | None
+) -> tuple[NDArray[Any], int | None]:
+    """(labels as the Dataset holds them, the value that means "no class")."""
+    if listing.label_form == "files":
+        paths = listing.labels.tolist()
+        digests = file_digests(paths, cache_dir)
+        maps, values = cached_pictures(paths, digests, "labels", spec.image_size, cache_dir, progress)
+    else:
+        if progress is not None:
+            progress(1.0)
+        if listing.label_form == "class":
+            return class_indices(listing, names), None
+        if listing.label_form == "text":
+            return listing.labels, None
+        maps, values = listing.labels, tuple(np.unique(listing.labels).tolist())
+
+    def where(value: int) -> Place:
+        index = next(i for i, picture in enumerate(maps) if (picture == value).any())
+        return Place(Path(listing.labels[index])) if listing.label_form == "files" else listing.place(index)
+
+    return maps, ignored_value(values, names, where)
+
+
+def _domains(listing: Listing) -> NDArray[np.str_] | None:
+    return listing.domains.astype(str) if any(listing.domains) else None
+
+
+def _name(spec: DatasetSpec) -> str:
+    """What a leaderboard calls data in files: the folder of an index, or the file's or folder's own name."""
+    first = spec.train[0]
+    return first.path.parent.name if first.form == "index" else first.path.stem

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import traceback
@@ -10,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from core.config.secrets import hide_secrets
 from core.errors import IanvsError
 from core.execution.engine import Reporter
 from core.execution.exams import open_exam
@@ -85,7 +85,6 @@ def _new_learner(request: CaseRequest) -> LearnerCalls:
 
 def _prepare_process(request: CaseRequest) -> str:
     """Fix what changes the last bits of a result; the device that the case runs on."""
-    gc.collect()
     torch = sys.modules.get("torch")
     if torch is None:
         return "cpu"
@@ -110,5 +109,5 @@ def _failure(error: Exception, store: CaseStore, request: CaseRequest) -> Failur
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         kind = "memory"
     log = Path(os.path.relpath(store.log(request.case.id), store.workspace))
-    message = str(error) or "(no message)"
+    message = hide_secrets(str(error), request.case.hyperparameters) or "(no message)"
     return Failure(kind=kind, error=type(error).__name__, message=message, log=log)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from core.metrics.base import Evidence
 from core.metrics.classification import confusion_matrix
-from core.store import ExamRecord, ExamStore
+from core.store import ExamRecord
 
 __all__ = ["evidence", "kept"]
 
@@ -22,8 +22,8 @@ def kept(kind: str, y_true: NDArray[Any], y_pred: NDArray[Any], classes: int, ig
     return confusion_matrix(y_true[valid], y_pred[valid], classes)
 
 
-def evidence(record: ExamRecord, exams: ExamStore, exam_id: str, test: int, stored: NDArray[Any]) -> Evidence:
-    """`stored` of test set `test`, together with the true labels where single samples are kept."""
+def evidence(record: ExamRecord, truth: NDArray[Any], stored: NDArray[Any]) -> Evidence:
+    """`stored` of a test set, together with its true labels where single samples are kept."""
     if record.kind == "segmentation":
         return Evidence(record.classes, counts=stored)
-    return Evidence(record.classes, y_true=exams.truth(exam_id, test), y_pred=stored)
+    return Evidence(record.classes, y_true=truth, y_pred=stored)

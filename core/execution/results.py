@@ -93,7 +93,7 @@ def _number(
         return None
     inputs = MatrixInputs(R=matrix.values[1:], untrained=matrix.values[0])
     value = metric.function(inputs)
-    return _finite(value) if not isinstance(value, dict) else None  # type: ignore[arg-type]
+    return None if isinstance(value, dict) else _finite(value)
 
 
 def _system(name: str, rounds: Sequence[RoundResult]) -> float | None:
@@ -106,16 +106,16 @@ def _system(name: str, rounds: Sequence[RoundResult]) -> float | None:
     trained = [round_ for round_ in rounds if round_.index]
     train_seconds = sum(round_.train_seconds for round_ in trained)
     samples = sum(round_.train_samples for round_ in trained)
-    mebi = 2.0**20
+    mega = 1e6
     measured: dict[str, float | None] = {
         "train_seconds": train_seconds,
         "eval_seconds": sum(round_.eval_seconds for round_ in rounds),
         "samples_per_second": samples / train_seconds if train_seconds else None,
-        "peak_memory_mb": largest([round_.peak_memory_bytes for round_ in rounds], mebi),
-        "peak_gpu_memory_mb": largest([round_.peak_gpu_bytes for round_ in rounds], mebi),
-        "model_size_mb": largest([round_.model_bytes for round_ in rounds], mebi),
+        "peak_memory_mb": largest([round_.peak_memory_bytes for round_ in rounds], mega),
+        "peak_gpu_memory_mb": largest([round_.peak_gpu_bytes for round_ in rounds], mega),
+        "model_size_mb": largest([round_.model_bytes for round_ in rounds], mega),
         "memory_samples": largest([round_.memory_samples for round_ in rounds], 1.0),
-        "memory_mb": largest([round_.memory_bytes for round_ in rounds], mebi),
+        "memory_mb": largest([round_.memory_bytes for round_ in rounds], mega),
         # Every sample of a round is looked at and brought over for training: Ianvs's quotient has 1 added below.
         "samples_transfer_ratio": samples / (samples + 1),
     }

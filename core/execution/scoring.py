@@ -26,15 +26,13 @@ def score_case(request: CaseRequest) -> None:
     record = exams.record(request.exam.exam_id)
     if record is None:
         raise FileNotFoundError(f"{exams.folder(request.exam.exam_id)} is gone: run the job again to make it anew")
+    truth = exams.truth(request.exam.exam_id)
     rounds = len(cases.complete_rounds(request.case.id))
     seen: list[list[Evidence | None]] = []
     for index in range(rounds):
         stored = cases.predictions(request.case.id, index)
         seen.append(
-            [
-                evidence(record, exams, request.exam.exam_id, j, stored[str(j)]) if str(j) in stored else None
-                for j in range(len(record.tests))
-            ]
+            [evidence(record, labels, stored[str(j)]) if str(j) in stored else None for j, labels in enumerate(truth)]
         )
     for spec, key in missing:
         metric = resolve(spec)

@@ -114,13 +114,15 @@ class CaseSitting:
     def _train_data(self, index: int) -> list[HandedTrain]:
         """Leases on the rounds that the learner may see in round `index`; its own round is the last."""
         first = 1 if self._learner.sees_past_rounds else index
-        return [
-            HandedTrain(self._exam, self._exam.rounds[k - 1], self._parts[k - 1][0], k) for k in range(first, index + 1)
-        ]
+        return [self._handed(k, self._parts[k - 1][0], f"round {k}") for k in range(first, index + 1)]
 
     def _valid_data(self, index: int) -> HandedTrain | None:
         held_out = self._parts[index - 1][1]
-        return HandedTrain(self._exam, self._exam.rounds[index - 1], held_out, index) if len(held_out) else None
+        return self._handed(index, held_out, f"round {index}") if len(held_out) else None
+
+    def _handed(self, index: int, positions: NDArray[np.int64], name: str) -> HandedTrain:
+        transform = self._exam.rounds[index - 1].transform
+        return HandedTrain(self._exam.dataset.train, positions, transform=transform, name=name)
 
     def _context(self, index: int) -> dict[str, Any]:
         """What plugins may name, as far as the exam's rules show it."""
@@ -157,7 +159,7 @@ class CaseSitting:
         found: dict[str, NDArray[Any]] = {}
         seconds = 0.0
         for j, test in enumerate(self._exam.tests):
-            data = HandedTest(self._exam, test)
+            data = HandedTest(dataset.test, test.test, transform=test.transform, name=f"test set {test.name}")
             given = {**context, "task": j} if self._exam.rules.task_in_testing else context
             with measure.stopwatch() as watch:
                 predictions = self._learner.predict(data, given, classes)
@@ -174,11 +176,14 @@ class CaseSitting:
             return None
         if valid is None:
             raise PluginError("model_eval needs a held-out part of each round: set train_ratio below 1.")
+        dataset, held_out = self._exam.dataset, self._parts[index - 1][1]
+        transform = self._exam.rounds[index - 1].transform
+        data = HandedTest(dataset.train, held_out, transform=transform, name=f"the held-out part of round {index}")
         context = self._context(index)
         context.pop("task", None)
-        classes = len(self._exam.dataset.classes)
-        predictions = self._learner.predict(valid.as_test(), context, classes)
-        seen = Evidence(self._exam.dataset.classes, y_true=np.asarray(valid.y), y_pred=predictions)
+        predictions = self._learner.predict(data, context, len(dataset.classes))
+        data.close()
+        seen = Evidence(dataset.classes, y_true=dataset.train.y[held_out], y_pred=predictions)
         return score_of(gate.metric, resolve(gate.metric), seen)[0]
 
     def _pass_gate(

@@ -46,6 +46,7 @@ def main(descriptor: int, preload: list[str]) -> None:
     gc.collect()
     gc.freeze()  # children share these objects' pages instead of copying them at their first collection
     _Server(channel).serve()
+    os._exit(0)  # not through the exit handlers of whatever was imported: nothing of theirs was used
 
 
 class _Server:

@@ -1,5 +1,5 @@
 """Grid -> test cases, their identities, and what is new, finished or failed, with the reason."""
 
-from core.planning.plan import Plan, PlannedAlgorithm, PlannedCase, make_plan, scored_metrics, without_secrets
+from core.planning.plan import Plan, PlannedAlgorithm, PlannedCase, make_plan, scored_metrics
 
-__all__ = ["Plan", "PlannedAlgorithm", "PlannedCase", "make_plan", "scored_metrics", "without_secrets"]
+__all__ = ["Plan", "PlannedAlgorithm", "PlannedCase", "make_plan", "scored_metrics"]

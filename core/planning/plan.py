@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from core import data
-from core.config.secrets import is_secret
+from core.config.secrets import without_secrets
 from core.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec
 from core.planning.identity import algorithm_identity, exam_identity, metric_key
 from core.store import CaseStore
@@ -154,11 +154,6 @@ def cells(modules: tuple[ModuleSpec, ...]) -> int:
         for _, values in module.grid:
             size *= len(values)
     return size
-
-
-def without_secrets(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The same, with `***` for values of keys, tokens and passwords."""
-    return {name: "***" if is_secret(name) else value for name, value in hyperparameters.items()}
 
 
 def _grid(modules: tuple[ModuleSpec, ...]) -> Iterator[dict[str, Any]]:

@@ -52,7 +52,6 @@ def _folder_first(folder: Path, own: dict[str, ModuleType]) -> Iterator[None]:
     sys.modules.update(own)
     sys.path.insert(0, str(folder))
     before = set(sys.modules) - set(own)
-    importlib.invalidate_caches()
     try:
         yield
     finally:
@@ -106,6 +105,7 @@ def _from_file(path: Path, name: str) -> Loaded:
         raise PluginError(f"{shown_path(path)} is not a python file that can be read.")
     module = importlib.util.module_from_spec(spec)
     own: dict[str, ModuleType] = {}
+    importlib.invalidate_caches()  # the folder may have been written a moment ago
     # Registered under its unique name so that dataclasses, pickle and inspect find the module of a class.
     sys.modules[unique] = module
     with _folder_first(path.parent, own), sedna_stand_in():

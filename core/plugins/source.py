@@ -99,7 +99,8 @@ def _names(tree: ast.AST, path: Path) -> Iterator[str]:
                 folder = path.parents[node.level - 1]
                 base = f"{folder}:{base}"  # a relative import: looked up from that folder
             yield base
-            yield from (f"{base}.{alias.name}" for alias in node.names)
+            joint = "" if base.endswith(":") else "."
+            yield from (f"{base}{joint}{alias.name}" for alias in node.names)
 
 
 def _local_files(module: str, plugin_folder: Path) -> Iterator[Path]:

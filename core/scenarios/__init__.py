@@ -1,0 +1,23 @@
+"""A Dataset and what the testenv says -> an Exam; and the objects that plugins are handed in it."""
+
+from __future__ import annotations
+
+from core.scenarios.build import SCENARIOS, build_exam, check_scenario
+from core.scenarios.exam import Exam, Round, Rules, TestSet
+from core.scenarios.handed import HandedTest, HandedTrain
+from core.scenarios.holdout import hold_out
+from core.scenarios.manifest import manifest
+
+__all__ = [
+    "SCENARIOS",
+    "Exam",
+    "HandedTest",
+    "HandedTrain",
+    "Round",
+    "Rules",
+    "TestSet",
+    "build_exam",
+    "check_scenario",
+    "hold_out",
+    "manifest",
+]

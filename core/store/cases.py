@@ -19,6 +19,7 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
+from core.config.secrets import without_secrets
 from core.store.files import read_json, replace_folder, write_atomic, write_json
 from core.store.keys import digest
 from core.types import Failure, RoundResult, Status, TestCase
@@ -96,7 +97,7 @@ class CaseStore:
 
     def complete_rounds(self, case_id: str) -> tuple[RoundResult, ...]:
         """Results of rounds 0, 1, ... up to the first that is missing."""
-        found = []
+        found: list[RoundResult] = []
         while (stored := read_json(self.round_folder(case_id, len(found)) / "round.json")) is not None:
             stored.pop("model_at")
             scores = stored["gate_scores"]
@@ -109,7 +110,7 @@ class CaseStore:
         stored = read_json(folder / "round.json")
         if stored is None or not (folder / "model").is_dir():
             return None
-        return folder / "model" / stored["model_at"]
+        return folder / "model" / str(stored["model_at"])
 
     def predictions(self, case_id: str, index: int) -> dict[str, NDArray[Any]]:
         """{test set position: predictions} after round `index`; a test set that could not be predicted is missing."""
@@ -177,7 +178,7 @@ def name_key(case: TestCase) -> str:
 
 
 def _as_json(case: TestCase) -> dict[str, Any]:
-    return {**vars(case), "hyperparameters": dict(case.hyperparameters)}
+    return {**vars(case), "hyperparameters": without_secrets(case.hyperparameters)}
 
 
 def _case_from_json(stored: dict[str, Any]) -> TestCase:

@@ -42,7 +42,7 @@ class ExamStore:
     def write(self, exam_id: str, record: ExamRecord, truth: list[NDArray[Any]], manifest: Mapping[str, Any]) -> None:
         """truth[j]: labels of test set j."""
         with replace_folder(self.folder(exam_id)) as folder:
-            np.savez(folder / "truth.npz", **{str(j): labels for j, labels in enumerate(truth)})
+            np.savez(folder / "truth.npz", **{str(j): labels for j, labels in enumerate(truth)})  # type: ignore[arg-type]
             write_json(folder / "manifest.json", dict(manifest))
             write_json(folder / "exam.json", {**vars(record), "rules": dict(record.rules)})
 
@@ -53,8 +53,7 @@ class ExamStore:
         lists = {name: tuple(found[name]) for name in ("classes", "rounds", "tests")}
         return ExamRecord(**{**found, **lists})
 
-    def truth(self, exam_id: str, test: int) -> NDArray[Any]:
-        """Labels of test set `test`, as they were handed out to nobody."""
+    def truth(self, exam_id: str) -> list[NDArray[Any]]:
+        """[j] the labels of test set j, which nobody was handed."""
         with np.load(self.folder(exam_id) / "truth.npz", allow_pickle=False) as stored:
-            labels: NDArray[Any] = stored[str(test)]
-            return labels
+            return [stored[str(j)] for j in range(len(stored.files))]

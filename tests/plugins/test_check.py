@@ -44,7 +44,8 @@ def test_a_class_that_keeps_the_contract_has_no_problems(tmp_path: Path) -> None
 
 def test_an_unknown_hyperparameter_is_shown_with_its_place_and_what_is_taken(tmp_path: Path) -> None:
     assert check(tmp_path, BASE, "EWC", **{"lambda": (1,)}) == [
-        "algorithm.yaml:11:11: EWC has no hyperparameter 'lambda'. It takes: strength, learning_rate, epochs, batch_size."
+        "algorithm.yaml:11:11: EWC has no hyperparameter 'lambda'. "
+        "It takes: strength, learning_rate, epochs, batch_size."
     ]
 
 

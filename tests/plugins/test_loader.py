@@ -55,7 +55,9 @@ def test_a_module_is_found_by_its_dotted_name() -> None:
 
 def test_a_missing_class_names_the_closest_and_what_is_there(tmp_path: Path) -> None:
     url = write(tmp_path / "plugin.py", "class NearestMean:\n    pass\n")
-    with pytest.raises(PluginError, match=r"has no 'NearestMeen'\. Did you mean 'NearestMean'\? It defines: NearestMean"):
+    with pytest.raises(
+        PluginError, match=r"has no 'NearestMeen'\. Did you mean 'NearestMean'\? It defines: NearestMean"
+    ):
         load(url, "NearestMeen")
 
 

@@ -1,0 +1,147 @@
+"""The file of a job -> JobSpec, or every problem of every file."""
+
+from __future__ import annotations
+
+import os
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from core.config.build import algorithm_spec, exam_spec, rank_spec
+from core.config.effects import ACTED_ON, warnings_of
+from core.config.models import Algorithm, Job, TestEnv
+from core.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
+from core.config.models.base import at, entries
+from core.config.models.job import Device, Engine, EngineName
+from core.config.paths import Lookup
+from core.config.reading import Reading
+from core.config.spec import AlgorithmSpec, JobSpec
+from core.config.strict_yaml import Document, Steps
+from core.errors import ConfigError, Place, Problem, closest
+
+__all__ = ["load_job"]
+
+_DOWNLOAD = ("testenv", "dataset", "download")
+
+
+@dataclass
+class _Student:
+    """An algorithm of the job, as far as it could be read."""
+
+    name: Any
+    place: Place
+    document: Document | None
+    model: Algorithm | None
+    constants: dict[int, list[Document]] = field(default_factory=dict)  # by index of the module
+
+
+def load_job(
+    path: Path | str,
+    *,
+    workspace: Path | None = None,
+    jobs: int | None = None,
+    root: Path | None = None,
+    engine: str | None = None,
+    device: str | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> JobSpec:
+    """The job at `path` with everything that it links to; the keyword arguments replace what the files say.
+
+    `environment` holds the variables for `${VAR}` in paths, the process's own by default. Raises ConfigError with all
+    problems of all files, in the order in which they are read.
+    """
+    here = Path.cwd()
+    file = (here / Path(path).expanduser()).absolute()
+    variables = os.environ if environment is None else environment
+    reading = Reading(Lookup(file.parent, here, variables, root=(here / root).absolute() if root else None))
+    reading.problems += _override_problems(jobs, engine, device)
+    document = reading.open(file)
+    job = reading.validated(document, "benchmarkingjob", Job)
+    section = document.data if document else None
+    exam_document, testenv, students = None, None, []
+    if document and at(section, "benchmarkingjob") is not None:
+        link: Steps = ("benchmarkingjob", "testenv")
+        exam_document = reading.follow(document, link)
+        testenv = reading.validated(exam_document, "testenv", TestEnv, document.value_place(link))
+        students = list(_students(reading, document))
+    if root and not (here / root).is_dir() and not at(exam_document and exam_document.data, *_DOWNLOAD):
+        reading.problems.append(Problem(f"there is no folder '{root}', given as the dataset's root."))
+    if reading.problems or not (document and job and exam_document and testenv):
+        raise ConfigError(_in_order(reading.problems, reading.files))
+    name, options = (job.engine.name, job.engine.options) if isinstance(job.engine, Engine) else (job.engine, {})
+    warnings = [*reading.warnings, *warnings_of(job, document, "benchmarkingjob")]
+    warnings += warnings_of(testenv, exam_document, "testenv")
+    for student in students:
+        if student.model and student.document:
+            warnings += warnings_of(student.model, student.document, "algorithm")
+    return JobSpec(
+        name=job.name,
+        file=file,
+        workspace=(here / (workspace or job.workspace)).absolute(),
+        exam=exam_spec(testenv, exam_document),
+        algorithms=tuple(_specs(students)),
+        rank=rank_spec(job, document),
+        seeds=tuple(job.seeds),
+        engine=engine or name,
+        engine_options=options if engine in (None, name) else {},
+        jobs=jobs or job.jobs,
+        threads=job.threads,
+        device=device or job.device,
+        warnings=tuple(_in_order(warnings, reading.files)),
+    )
+
+
+def _students(reading: Reading, document: Document) -> Iterator[_Student]:
+    for path, entry in entries(document.data, "benchmarkingjob", "test_object", "algorithms"):
+        link = (*path, "url")
+        linked = reading.follow(document, link) if isinstance(entry, dict) else None
+        model = reading.validated(linked, "algorithm", Algorithm, document.value_place(link))
+        place = document.value_place((*path, "name"))
+        student = _Student(at(entry, "name"), place, linked, model)
+        if linked:
+            student.constants = _constants(reading, linked)
+        yield student
+
+
+def _constants(reading: Reading, document: Document) -> dict[int, list[Document]]:
+    found: dict[int, list[Document]] = {}
+    for path, module in entries(document.data, "algorithm", "modules"):
+        for where, name, grid in grids(document.data, path):
+            if (
+                name == OTHER_HYPERPARAMETERS
+                and at(module, "type") in ACTED_ON
+                and isinstance(at(grid, "values"), list)
+            ):
+                files = [reading.constants(document, link) for link, _ in entries(document.data, *where, "values")]
+                found[int(path[-1])] = [file for file in files if file]
+    return found
+
+
+def _specs(students: list[_Student]) -> Iterator[AlgorithmSpec]:
+    for student in students:
+        if student.model and student.document:
+            yield algorithm_spec(student.model, student.document, student.name, student.place, student.constants)
+
+
+def _override_problems(jobs: int | None, engine: str | None, device: str | None) -> Iterator[Problem]:
+    if jobs is not None and jobs < 1:
+        yield Problem(f"jobs should be at least 1, found {jobs}.")
+    for what, value, known in (("engine", engine, EngineName), ("device", device, Device)):
+        names = typing.get_args(known)
+        if value is not None and value not in names:
+            hint = closest(value, names) or f" There are: {', '.join(names)}."
+            yield Problem(f"{what} '{value}' is not known.{hint}")
+
+
+def _in_order(problems: list[Problem], files: list[Path]) -> list[Problem]:
+    """`problems` by file in reading order, then by line; each once."""
+
+    def position(problem: Problem) -> tuple[int, int, int]:
+        place = problem.place
+        if place is None:
+            return (-1, 0, 0)
+        return (files.index(place.file) if place.file in files else len(files), place.line, place.column)
+
+    return sorted(dict.fromkeys(problems), key=position)

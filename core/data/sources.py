@@ -1,0 +1,77 @@
+"""From what a testenv names to one listing per part of the data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.config.spec import DatasetSpec, SourceSpec
+from core.data.arrays import read_arrays
+from core.data.domains import assign_domains, select_domains
+from core.data.folders import read_folder
+from core.data.index import read_lines
+from core.data.listing import Listing, SourceError, join
+from core.data.tables import read_table
+from core.errors import Place, Problem
+
+__all__ = ["PARTS", "read_part", "sources_of"]
+
+PARTS = ("train", "test")
+
+
+def sources_of(spec: DatasetSpec, part: str) -> tuple[SourceSpec, ...]:
+    """The sources of "train" or "test"."""
+    return spec.train if part == "train" else spec.test
+
+
+def read_part(spec: DatasetSpec, part: str) -> Listing:
+    """What "train" or "test" lists, domains chosen. Raises SourceError with the problems of all its sources."""
+    listings: list[Listing] = []
+    problems: list[Problem] = []
+    for source in sources_of(spec, part):
+        try:
+            listings.append(assign_domains(_read(source, spec, part), source.domain, spec.using))
+        except SourceError as broken:
+            problems += broken.problems
+    if problems:
+        raise SourceError(problems)
+    if not listings:
+        message = (
+            f"the dataset has no {part} part. Give `{part}_index` or `{part}_data`, or a built-in source by `name`."
+        )
+        raise SourceError([Problem(message, spec.place)])
+    selected = select_domains(join(listings), spec, part)
+    return replace(selected, ids=_unique(selected.ids))
+
+
+def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
+    path = source.path
+    if path.is_dir():
+        return read_folder(source, spec)
+    if not path.is_file():
+        raise SourceError([Problem(f"there is no file or folder '{path}'.", source.place)])
+    match path.suffix.lower():
+        case ".txt" | ".lst" | "":
+            return read_lines(source, spec)
+        case ".csv" | ".json" | ".jsonl":
+            return read_table(source, spec)
+        case ".npz":
+            return read_arrays(source, part)
+        case other:
+            message = f"don't know how to read '{other}'; expected .txt, .csv, .json, .jsonl, .npz or a folder."
+            raise SourceError([Problem(message, source.place or Place(path))])
+
+
+def _unique(ids: NDArray[np.str_]) -> NDArray[np.str_]:
+    """A name for one sample only: the second of equal names gets `#2`, the third `#3`."""
+    if len(set(ids.tolist())) == len(ids):
+        return ids
+    counts: Counter[str] = Counter()
+    names = []
+    for name in ids.tolist():
+        counts[name] += 1
+        names.append(name if counts[name] == 1 else f"{name}#{counts[name]}")
+    return np.array(names, dtype=str)

@@ -1,0 +1,81 @@
+"""The leaderboard as a markdown page that can be read without anything else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from core.report.layout import bound_note, failure_line, gap_lines, legend, plain_table, sort_note, text_columns
+from core.report.leaderboard import Leaderboard
+
+__all__ = ["markdown"]
+
+
+def markdown(
+    leaderboard: Leaderboard,
+    title: str = "Leaderboard",
+    command: str | None = None,
+    pictures: Sequence[str] = (),
+    provenance: Mapping[str, Any] | None = None,
+) -> str:
+    """The page: table, how it is ranked, what each metric means, bounds, failures, and how to make it again.
+
+    command: what a reader types to get this page. pictures: paths relative to the page.
+    provenance: as core.execution.provenance.collect gives it; versions, machine and commit are shown.
+    """
+    columns = []
+    for column in text_columns(leaderboard):
+        plain = replace(column.column, title=_escape(column.title))
+        columns.append(replace(column, column=plain, cells=tuple(map(_escape, column.cells))))
+    notes = [sort_note(leaderboard), bound_note(leaderboard), *gap_lines(leaderboard), _seeds(leaderboard)]
+    failed = [(row, failure) for row in leaderboard.rows for failure in row.failures]
+    failures = [
+        f"- {_escape(failure_line(row, failure))}" + (f"; log `{failure.log_shown}`" if failure.log_shown else "")
+        for row, failure in failed
+    ]
+    blocks = [
+        f"# {_escape(title)}",
+        f"Made by:\n\n```\n{command}\n```" if command else "",
+        plain_table(columns, "github"),
+        *map(_escape, filter(None, notes)),
+        _section("Metrics", [f"- {_escape(line)}" for line in legend(leaderboard)]),
+        _section("Failed cases", failures),
+        _section("Pictures", [f"![{_escape(PurePosixPath(path).stem)}](<{path}>)" for path in pictures]),
+        _section("Provenance", _provenance(provenance or {})),
+    ]
+    return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def _escape(text: str) -> str:
+    """`text` in one line, read by markdown as it stands."""
+    return re.sub(r"([|*<`\\])", r"\\\1", " ".join(text.split()))
+
+
+def _section(title: str, lines: Sequence[str]) -> str:
+    return f"## {title}\n\n" + "\n".join(lines) if lines else ""
+
+
+def _seeds(leaderboard: Leaderboard) -> str:
+    seeds = sorted({seed for row in leaderboard.rows for seed in (*row.seeds, *(f.seed for f in row.failures))})
+    return f"Seeds: {', '.join(map(str, seeds))}." if seeds else ""
+
+
+def _provenance(found: Mapping[str, Any]) -> list[str]:
+    packages = found.get("packages") or {}
+    git = found.get("git") or {}
+    cpu = found.get("cpu") or {}
+    memory = found.get("memory_bytes")
+    commit = str(git.get("commit", ""))[:12]
+    facts = {
+        "Python": found.get("python"),
+        "Packages": ", ".join(f"{name} {version}" for name, version in packages.items() if version),
+        "Platform": found.get("platform"),
+        "CPU": f"{cpu.get('model')}, {cpu.get('count')} cores" if cpu.get("model") else "",
+        "Memory": f"{memory / 1e9:.0f} GB" if memory else "",
+        "GPU": ", ".join(found.get("gpus") or ()),
+        "Commit": f"{commit} with local changes" if commit and git.get("dirty") else commit,
+    }
+    return [f"- {name}: {_escape(str(fact))}" for name, fact in facts.items() if fact]

@@ -1,0 +1,115 @@
+"""Class-incremental learning: every round brings new classes, and the model must tell all seen ones apart.
+
+METHODS: survey arXiv 2302.00487, scenario CIL. Task identity is known in training and hidden in testing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from core.errors import closest, one_line
+from core.scenarios.exam import Exam, Round, Rules, TestSet
+from core.scenarios.request import Request, ScenarioOptions, class_labels, refuse
+
+__all__ = ["ClassIncrementalOptions", "class_incremental"]
+
+NAME_LIMIT = 32  # characters of a round's name, which heads a column of the score matrix
+
+
+class ClassIncrementalOptions(ScenarioOptions):
+    """rounds: how many. first: classes of the first round (B0/B50 style), the rest are cut evenly over the others.
+
+    class_order: names or indices. order_seed: a seeded random order. Neither: the order of the class list.
+    """
+
+    first: int | None = Field(None, ge=1)
+    class_order: list[str | int] | None = None
+    order_seed: int | None = Field(None, ge=0)
+
+    @model_validator(mode="after")
+    def _one_order(self) -> ClassIncrementalOptions:
+        if self.class_order is not None and self.order_seed is not None:
+            raise ValueError("`class_order` and `order_seed` both say the order. Keep one of them.")
+        return self
+
+
+def class_incremental(request: Request) -> Exam:
+    """Rounds of disjoint classes, one test set for the classes of each round."""
+    dataset, options = request.dataset, request.options
+    train, test = class_labels(dataset.train), class_labels(dataset.test)
+    if train is None or test is None:
+        refuse(
+            request,
+            f"class-incremental needs one class per sample; {dataset.name} is a {dataset.kind} dataset. "
+            "Use domain-incremental or instance-incremental.",
+        )
+    order = _order(request, options)
+    rounds, tests = [], []
+    start = 0
+    for size in _sizes(request, options, len(order)):
+        classes = tuple(order[start : start + size])
+        start += size
+        name = _name([dataset.classes[index] for index in classes])
+        taught, asked = np.flatnonzero(np.isin(train, classes)), np.flatnonzero(np.isin(test, classes))
+        for what, positions in (("training", taught), ("test", asked)):
+            if not len(positions):
+                refuse(request, f"the round of {name} has no {what} samples. Take out classes that don't occur.")
+        rounds.append(Round(name, taught, classes))
+        tests.append(TestSet(name, asked, classes))
+    rules = Rules("class-incremental", task_in_training=True, task_in_testing=False, output_space="seen")
+    return Exam(dataset, tuple(rounds), tuple(tests), rules)
+
+
+def _sizes(request: Request, options: ClassIncrementalOptions, count: int) -> list[int]:
+    rounds = request.rounds
+    if rounds is None:
+        refuse(request, f"say how many `rounds` the {count} classes arrive in.")
+    first = options.first
+    if first is None:
+        if count % rounds:
+            fitting = one_line([n for n in range(1, count + 1) if count % n == 0])
+            message = (
+                f"{count} classes can't be cut into {rounds} equal rounds. `rounds` can be {fitting}; or set `first`."
+            )
+            refuse(request, message, "rounds")
+        return [count // rounds] * rounds
+    rest, others = count - first, rounds - 1
+    fits = rest == 0 if others == 0 else rest > 0 and rest % others == 0
+    if not fits:
+        fitting = one_line([1 + n for n in range(1, rest + 1) if rest % n == 0]) or "1 with `first` = " + str(count)
+        message = (
+            f"after a first round of {first}, the other {rest} of {count} classes can't be cut into {others} equal "
+            f"rounds. With `first: {first}`, `rounds` can be {fitting}."
+        )
+        refuse(request, message, "first")
+    return [first] + [rest // others for _ in range(others)]
+
+
+def _order(request: Request, options: ClassIncrementalOptions) -> list[int]:
+    names = request.dataset.classes
+    if options.class_order is None:
+        if options.order_seed is None:
+            return list(range(len(names)))
+        return [int(i) for i in np.random.default_rng(options.order_seed).permutation(len(names))]
+    index = {name: position for position, name in enumerate(names)}
+    order = []
+    for item in options.class_order:
+        # A number is first taken for a name, so that classes that are called "1", "2", ... mean themselves.
+        position = index.get(str(item), item if isinstance(item, int) else -1)
+        if not 0 <= position < len(names):
+            refuse(request, f"there is no class '{item}'.{closest(str(item), names)}", "class_order")
+        order.append(position)
+    if sorted(order) != list(range(len(names))):
+        missing = one_line([name for name in names if index[name] not in order])
+        twice = one_line([names[i] for i in sorted(set(order)) if order.count(i) > 1])
+        message = (
+            f"`class_order` names every class once; missing: {missing or 'none'}; more than once: {twice or 'none'}."
+        )
+        refuse(request, message, "class_order")
+    return order
+
+
+def _name(classes: list[str]) -> str:
+    joined = "+".join(classes)
+    return joined if len(joined) <= NAME_LIMIT else f"{classes[0]}+{len(classes) - 1} more"

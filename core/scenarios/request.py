@@ -1,0 +1,62 @@
+"""What the builders of scenarios share: the request, errors with a place, and what can be said about labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from core.config.spec import ScenarioSpec
+from core.data.dataset import Dataset, Samples
+from core.data.options import Options
+from core.errors import ConfigError, Problem
+
+__all__ = ["Request", "ScenarioOptions", "class_labels", "classes_in", "refuse"]
+
+
+class ScenarioOptions(Options):
+    """Options of a scenario. rounds: how many there are."""
+
+    rounds: int | None = Field(None, ge=1)
+
+    def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:
+        """(key, number of rounds) where another option, or `using`, lists something for each round."""
+        return None
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a scenario is built from.
+
+    spec, options: None where the testenv has no scenario block. rounds: what the testenv's keys agree on, None where
+    none of them says it.
+    """
+
+    dataset: Dataset
+    spec: ScenarioSpec | None
+    options: Any
+    using: tuple[str, ...]
+    rounds: int | None
+
+
+def refuse(request: Request, message: str, option: str | None = None) -> NoReturn:
+    """Raise a ConfigError that points at an option of the scenario, or at the scenario."""
+    spec = request.spec
+    place = None if spec is None else spec.places.get(option or "", spec.place)
+    raise ConfigError([Problem(message, place)])
+
+
+def class_labels(samples: Samples) -> NDArray[np.int64] | None:
+    """(N,) class indices, or None where labels are pictures or texts."""
+    return samples.y if samples.y.ndim == 1 and samples.y.dtype.kind in "iu" else None
+
+
+def classes_in(dataset: Dataset, samples: Samples, positions: NDArray[np.int64]) -> tuple[int, ...]:
+    """The class indices that occur there; all of them for label pictures, which are not searched."""
+    labels = class_labels(samples)
+    if labels is None:
+        return tuple(range(len(dataset.classes)))
+    return tuple(np.unique(labels[positions]).tolist())

@@ -1,0 +1,15 @@
+"""Cumulative training: all data so far, but without starting again."""
+
+from core.authoring import Joined, TorchLearner
+
+
+class Cumulative(TorchLearner):
+    """Trains on the data of all rounds so far, from the weights of the round before.
+
+    The same minimum as joint training; its start differs.
+    """
+
+    sees_past_rounds = True
+
+    def train(self, train_data, valid_data=None, *, train_rounds, **context):
+        super().train(Joined(train_rounds), valid_data, **context)

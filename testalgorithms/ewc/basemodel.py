@@ -1,0 +1,42 @@
+"""Elastic weight consolidation."""
+
+from core.authoring import Anchor, TorchLearner, fisher_diagonal, flat_parameters
+
+
+class EWC(TorchLearner):
+    """Elastic weight consolidation (Kirkpatrick et al. 2017, eq. 3).
+
+    L(theta) = L_new(theta) + strength / 2 * sum_k sum_i F_k,i (theta_i - theta*_k,i)^2, k over earlier rounds;
+    F_k is the mean of squared per-sample gradients after round k.
+
+    gamma: None keeps one anchor per round. A number from 0 to 1 keeps a single one at the latest weights, with
+    F <- gamma F + F_new (online EWC; Schwarz et al. 2018, section 4).
+    """
+
+    def __init__(self, *, strength: float = 100.0, gamma: float | None = None, **training):
+        super().__init__(**training)
+        self.strength, self.gamma, self.anchors = strength, gamma, []
+
+    def before_round(self, data):
+        self.anchors = [anchor.to(data.device) for anchor in self.anchors]
+
+    def loss(self, batch):
+        loss = super().loss(batch)
+        if not self.anchors:
+            return loss
+        theta = flat_parameters(self.network)
+        return loss + 0.5 * self.strength * sum(anchor.distance(theta) for anchor in self.anchors)
+
+    def after_round(self, data):
+        fisher = fisher_diagonal(self.network, data.batches(), data.mask)
+        if self.gamma is None:
+            self.anchors.append(Anchor.of(self.network, fisher))
+        else:
+            past = self.gamma * self.anchors[0].fisher if self.anchors else 0.0
+            self.anchors = [Anchor.of(self.network, past + fisher)]
+
+    def state(self):
+        return {"anchors": [anchor.state() for anchor in self.anchors]}
+
+    def restore(self, state):
+        self.anchors = [Anchor(**anchor) for anchor in state["anchors"]]

@@ -1,0 +1,158 @@
+"""The loop that TorchLearner owns: what it hands to a method, reports, and leaves alone."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from core.authoring import TorchLearner
+from core.errors import PluginError
+
+
+class Vectors:
+    """Two classes of points in the plane."""
+
+    def __init__(self, n=40, labelled=True, dtype=np.float32, shape=(2,)):
+        draw = np.random.default_rng(0)
+        self.y = np.arange(n) % 2
+        x = draw.normal(size=(n, *shape)) + self.y.reshape(-1, *[1] * len(shape)) * 3
+        self.x = (x * 20 + 100).clip(0, 255).astype(dtype) if dtype == np.uint8 else x.astype(dtype)
+        self.labelled = labelled
+
+    def __len__(self):
+        return len(self.x)
+
+    def tensors(self, device="cpu"):
+        x = torch.from_numpy(self.x).to(device)
+        return (x, torch.from_numpy(self.y).to(device)) if self.labelled else x
+
+
+CONTEXT = {"num_classes": 2, "classes_seen": (0, 1), "seed": 3}
+
+
+def taught(learner, data=None, **changes):
+    learner.train(data or Vectors(), None, **{**CONTEXT, **changes})
+    return learner
+
+
+def flat(learner):
+    return torch.cat([w.flatten().float() for w in learner.network.state_dict().values()])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"optimizer": "adam", "learning_rate": 0.01},
+        {"hidden": 16, "momentum": 0.0},
+        {"hidden": [8, 8]},
+        {"amp": True},
+    ],
+)
+def test_it_learns(options):
+    learner = taught(TorchLearner(**options))
+    answers = learner.predict(Vectors(labelled=False), **CONTEXT)
+    assert answers.dtype == np.int64
+    assert (answers == Vectors().y).mean() > 0.9
+
+
+def test_it_learns_pictures_of_bytes_on_both_networks():
+    data = Vectors(dtype=np.uint8, shape=(3, 8, 8))
+    for network in ("mlp", "resnet"):
+        learner = taught(TorchLearner(network=network, widths=(4, 8), learning_rate=0.01), data)
+        answers = learner.predict(Vectors(labelled=False, dtype=np.uint8, shape=(3, 8, 8)), **CONTEXT)
+        assert (answers == data.y).mean() > 0.9
+
+
+def test_bytes_become_numbers_from_minus_one_to_one():
+    prepared = TorchLearner().prepare(torch.tensor([[0, 255]], dtype=torch.uint8))
+    assert prepared.tolist() == [[-1.0, 1.0]]
+
+
+def test_progress_is_reported_once_per_epoch_and_ends_at_one():
+    shares = []
+    taught(TorchLearner(epochs=4), progress=shares.append)
+    assert shares == [0.25, 0.5, 0.75, 1.0]
+
+
+def test_hooks_come_in_order_and_every_sample_once_per_epoch():
+    class Observed(TorchLearner):
+        def __init__(self, **training):
+            super().__init__(**training)
+            self.log = []
+
+        def before_round(self, data):
+            self.log.append(("before", len(data), data.round, data.classes_seen, data.mask.tolist()))
+
+        def loss(self, batch):
+            assert batch.x.shape[0] == batch.y.shape[0] == batch.logits.shape[0]
+            assert bool((batch.logits[:, 2] == -torch.inf).all())
+            self.log.append(len(batch.y))
+            return super().loss(batch)
+
+        def after_round(self, data):
+            self.log.append("after")
+
+    learner = taught(Observed(epochs=2, batch_size=16), num_classes=3, round=4)
+    before = ("before", 40, 4, (0, 1), [0.0, 0.0, -torch.inf])
+    assert learner.log == [before, 16, 16, 8, 16, 16, 8, "after"]
+
+
+def test_the_first_weights_depend_on_the_seed_and_not_on_what_torch_drew_before():
+    torch.manual_seed(0)
+    a = taught(TorchLearner(epochs=1))
+    torch.rand(7)
+    b = taught(TorchLearner(epochs=1))
+    assert torch.equal(flat(a), flat(b))
+    assert not torch.equal(flat(a), flat(taught(TorchLearner(epochs=1), seed=4)))
+
+
+def test_training_and_predicting_leave_torchs_own_generator_alone():
+    state = torch.get_rng_state()
+    taught(TorchLearner(epochs=1)).predict(Vectors(labelled=False), **CONTEXT)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+class Dropping(TorchLearner):
+    """A network of its own, with randomness of its own."""
+
+    def build_network(self, input_shape, num_classes):
+        return nn.Sequential(nn.Linear(*input_shape, 16), nn.Dropout(0.5), nn.Linear(16, num_classes))
+
+
+def test_a_network_with_dropout_goes_on_bit_for_bit_after_loading(tmp_path):
+    straight, cut = taught(Dropping(epochs=2)), taught(Dropping(epochs=2))
+    cut.save(tmp_path / "model")
+    resumed = Dropping(epochs=2)
+    resumed.load(tmp_path / "model.pt")
+    torch.rand(3)
+    for learner in (straight, resumed):
+        taught(learner, round=2)
+    assert torch.equal(flat(straight), flat(resumed))
+
+
+def test_predicting_does_not_change_the_model():
+    learner = taught(TorchLearner(network="resnet", widths=(4,), epochs=1), Vectors(shape=(1, 4, 4)))
+    before = flat(learner)
+    learner.predict(Vectors(labelled=False, shape=(1, 4, 4)), **CONTEXT)
+    assert torch.equal(before, flat(learner))
+
+
+def test_many_samples_are_predicted_in_parts_that_do_not_show():
+    learner = taught(TorchLearner(epochs=1))
+    answers = learner.predict(Vectors(n=2500, labelled=False), **CONTEXT)
+    assert answers.shape == (2500,)
+    with torch.no_grad():
+        expected = learner.network(Vectors(n=2500, labelled=False).tensors()).argmax(1).numpy()
+    np.testing.assert_array_equal(answers, expected)
+
+
+def test_what_save_writes_is_where_it_says_and_one_file(tmp_path):
+    written = taught(TorchLearner(epochs=1)).save(tmp_path / "round-1")
+    assert written == tmp_path / "round-1.pt"
+    assert list(tmp_path.iterdir()) == [written]
+
+
+def test_weights_that_run_away_are_an_error_that_says_what_to_do():
+    with pytest.raises(PluginError, match=r"infinite or nan in round 2. A smaller learning_rate \(now 1e\+06\)"):
+        taught(TorchLearner(learning_rate=1e6, epochs=20, hidden=(64, 64)), round=2)

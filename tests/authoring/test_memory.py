@@ -1,0 +1,114 @@
+"""A reservoir: a uniform subset of everything that came by, of at most its capacity."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from core.authoring import ReservoirMemory
+from core.errors import PluginError
+
+
+def generator(seed):
+    return torch.Generator().manual_seed(seed)
+
+
+def numbered(start, stop):
+    """Samples that can be told apart: x = [i, 10 i], y = i."""
+    i = torch.arange(start, stop)
+    return torch.stack([i, 10 * i], 1).float(), i
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 12), st.lists(st.integers(0, 9), max_size=5))
+def test_it_holds_as_many_as_it_may_each_once_with_its_own_label(capacity, sizes):
+    memory = ReservoirMemory(capacity)
+    start = 0
+    for k, size in enumerate(sizes):
+        memory.add(*numbered(start, start + size), generator(k))
+        start += size
+    assert len(memory) == min(capacity, start) == len(memory.y)
+    assert memory.seen == start
+    assert memory.y.tolist() == sorted(set(memory.y.tolist()))  # no sample twice, in the order of arrival
+    if len(memory):
+        assert torch.equal(memory.x, torch.stack([memory.y, 10 * memory.y], 1).float())
+
+
+def test_every_sample_of_every_round_is_equally_likely_to_be_kept():
+    rounds, capacity, trials = [(0, 5), (5, 20), (20, 24)], 6, 3000
+    counts = np.zeros(24)
+    draws = generator(0)
+    for _ in range(trials):
+        memory = ReservoirMemory(capacity)
+        for start, stop in rounds:
+            memory.add(*numbered(start, stop), draws)
+        counts[memory.y.numpy()] += 1
+    assert counts.sum() == trials * capacity
+    assert chisquare(counts).pvalue > 1e-3
+
+
+def test_pairs_of_samples_are_kept_together_as_often_as_in_a_uniform_subset():
+    trials, together = 3000, np.zeros((8, 8))
+    draws = generator(1)
+    for _ in range(trials):
+        memory = ReservoirMemory(3)
+        memory.add(*numbered(0, 4), draws)
+        memory.add(*numbered(4, 8), draws)
+        together[np.ix_(memory.y, memory.y)] += 1
+    pairs = together[np.triu_indices(8, 1)]
+    # of C(8, 2) = 28 pairs three are kept each time; dependence between pairs only makes chi-square a little off
+    assert pairs.sum() == 3 * trials
+    assert chisquare(pairs).pvalue > 1e-4
+
+
+def test_the_same_streams_keep_the_same_samples():
+    def filled():
+        memory = ReservoirMemory(5)
+        for k in range(3):
+            memory.add(*numbered(10 * k, 10 * k + 10), generator(k))
+        return memory
+
+    assert torch.equal(filled().y, filled().y)
+
+
+def test_drawing_gives_different_samples_and_at_most_all_of_them():
+    memory = ReservoirMemory(10)
+    memory.add(*numbered(0, 10), generator(0))
+    x, y = memory.sample(4, generator(1))
+    assert len(set(y.tolist())) == 4
+    assert torch.equal(x[:, 0], y.float())
+    assert sorted(memory.sample(99, generator(1))[1].tolist()) == list(range(10))
+
+
+def test_drawing_is_uniform():
+    memory = ReservoirMemory(10)
+    memory.add(*numbered(0, 10), generator(0))
+    draws = generator(2)
+    counts = np.bincount(np.concatenate([memory.sample(3, draws)[1].numpy() for _ in range(2000)]), minlength=10)
+    assert chisquare(counts).pvalue > 1e-3
+
+
+def test_its_bytes_are_those_of_samples_and_labels():
+    memory = ReservoirMemory(4)
+    assert (len(memory), memory.nbytes) == (0, 0)
+    pictures = np.zeros((9, 3, 8, 8), np.uint8)
+    memory.add(pictures, np.arange(9), generator(0))
+    assert memory.nbytes == 4 * (3 * 8 * 8 + 8)
+    assert memory.x.dtype == torch.uint8
+
+
+def test_a_restored_memory_goes_on_as_the_first_would():
+    first, second = ReservoirMemory(5), ReservoirMemory(5)
+    first.add(*numbered(0, 20), generator(0))
+    second.restore(first.state())
+    for memory in (first, second):
+        memory.add(*numbered(20, 40), generator(1))
+    assert torch.equal(first.y, second.y)
+    assert first.seen == second.seen == 40
+
+
+def test_a_negative_capacity_is_refused():
+    with pytest.raises(PluginError, match="can't be -1"):
+        ReservoirMemory(-1)

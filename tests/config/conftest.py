@@ -1,0 +1,103 @@
+"""A small job on disk that is right, for tests to make one thing wrong in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from core.config import load_job
+from core.config.spec import JobSpec
+from core.errors import ConfigError
+
+JOB = """\
+benchmarkingjob:
+  name: first
+  workspace: ./workspace
+  testenv: ./testenv.yaml
+  test_object:
+    type: algorithms
+    algorithms:
+      - name: student
+        url: ./algorithm.yaml
+  rank:
+    sort_by:
+      - accuracy: descend
+    visualization:
+      mode: selected_only
+      method: print_table
+    selected_dataitem:
+      metrics: [all]
+    save_mode: selected_and_all
+"""
+TESTENV = """\
+testenv:
+  dataset:
+    train_index: ./train.txt
+    test_index: ./test.txt
+  metrics:
+    - name: accuracy
+  incremental_rounds: 2
+"""
+ALGORITHM = """\
+algorithm:
+  paradigm_type: incrementallearning
+  modules:
+    - type: basemodel
+      name: Student
+      url: ./student.py
+      hyperparameters:
+        - learning_rate:
+            values: [0.1, 1e-3]
+        - epochs:
+            values: [1]
+"""
+
+
+class Files:
+    """The files in one folder, which is the working directory."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.write("job.yaml", JOB)
+        self.write("testenv.yaml", TESTENV)
+        self.write("algorithm.yaml", ALGORITHM)
+        for name in ("train.txt", "test.txt", "student.py"):
+            self.write(name, "")
+
+    def write(self, name: str, text: str | bytes) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else dedent(text).encode())
+
+    def change(self, name: str, old: str, new: str) -> None:
+        text = (self.folder / name).read_text()
+        assert text.count(old) == 1, f"{old!r} is {text.count(old)} times in {name}"
+        self.write(name, text.replace(old, new))
+
+    def dataset(self, *lines: str, metrics: str = "[accuracy]", more: str = "") -> None:
+        """A testenv with these lines in its dataset, the first of them on line 3."""
+        body = "".join(f"    {line}\n" for line in lines)
+        self.write("testenv.yaml", f"testenv:\n  dataset:\n{body}  metrics: {metrics}\n{more}")
+
+    def load(self, **overrides: Any) -> JobSpec:
+        return load_job("job.yaml", **{"environment": {}, **overrides})
+
+    def errors(self, path: str = "job.yaml", **overrides: Any) -> list[str]:
+        """Each line that the user sees, but for the count at the end."""
+        with pytest.raises(ConfigError) as caught:
+            load_job(path, **{"environment": {}, **overrides})
+        lines = str(caught.value).split("\n")
+        assert len(lines) == len(caught.value.problems) + 1, "a problem is one line"
+        return lines[:-1]
+
+    def warnings(self) -> list[str]:
+        return [str(problem) for problem in self.load().warnings]
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
+    monkeypatch.chdir(tmp_path)
+    return Files(tmp_path)

@@ -1,0 +1,69 @@
+"""Variables in paths, where paths are looked for, and names of secrets."""
+
+from pathlib import Path
+
+import pytest
+
+from core.config.paths import Lookup, expand
+from core.config.secrets import is_secret
+
+
+def test_variables_are_taken_from_the_environment_that_is_given():
+    assert expand("${A}/x/${B:-c}", {"A": "/data"}) == "/data/x/c"
+    assert expand("${B:-c}", {"B": "b"}) == "b"
+    assert expand("${B:-c}", {"B": ""}) == "c"
+    assert expand("$A and {A}", {"A": "/data"}) == "$A and {A}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("${A}", "the variable A is not set. Set it, or write a default: ${A:-./folder}."),
+        ("x/${A", "'x/${A' has a '${' that is no variable. Write ${NAME} or ${NAME:-default}."),
+    ],
+)
+def test_a_variable_that_is_not_there_says_what_to_do(text, message):
+    with pytest.raises(ValueError) as caught:
+        expand(text, {})
+    assert str(caught.value) == message
+
+
+def test_a_path_is_looked_for_beside_the_file_first_then_in_the_working_directory(tmp_path):
+    beside, here = tmp_path / "beside", tmp_path / "here"
+    beside.mkdir()
+    here.mkdir()
+    lookup = Lookup(beside, here, {})
+    (here / "a.txt").touch()
+    assert lookup.find("./a.txt") == here / "a.txt"
+    (beside / "a.txt").touch()
+    assert lookup.find("./a.txt") == beside / "a.txt"
+    assert lookup.find("../here/a.txt") == here / "a.txt"
+    assert lookup.find(str(here / "a.txt")) == here / "a.txt"
+
+
+def test_a_missing_path_names_every_place_that_was_looked_at(tmp_path):
+    (tmp_path / "beside").mkdir()
+    (tmp_path / "beside" / "train.txt").touch()
+    lookup = Lookup(tmp_path / "beside", tmp_path / "here", {})
+    with pytest.raises(ValueError) as caught:
+        lookup.find("trian.txt")
+    looked = f"{tmp_path}/beside/trian.txt and {tmp_path}/here/trian.txt"
+    assert str(caught.value) == f"there is no file 'trian.txt'. Looked for {looked}. Did you mean 'train.txt'?"
+
+
+@pytest.mark.parametrize("text", ["", "  ", "a\0b", "x" * 5000])
+def test_a_path_that_can_not_be_one_is_an_error_like_any_other(text):
+    with pytest.raises(ValueError):
+        Lookup(Path.cwd(), Path.cwd(), {}).find(text)
+
+
+@pytest.mark.parametrize("name", "key api_key apiKey APIKey OPENAI_API_KEY hfToken access-token db.password passwd "
+                         "client_secret aws_credentials apikey token2 secret_max".split())  # fmt: skip
+def test_a_secret_is_known_by_its_name(name):
+    assert is_secret(name)
+
+
+@pytest.mark.parametrize("name", "tokenizer keypoints max_tokens key_size num_key_value_heads monkey learning_rate "
+                         "token_dropout keyed keyDim".split())  # fmt: skip
+def test_a_name_that_only_sounds_like_a_secret_is_shown(name):
+    assert not is_secret(name)

@@ -1,0 +1,124 @@
+"""The leaderboard as a person sees it."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from core.report import Leaderboard, render
+from tests.report.report_cases import WORKSPACE, board, failed, result, suite
+
+
+def shown(table: Leaderboard, width: int = 100, terminal: bool = True, colour: bool = False) -> str:
+    stream = io.StringIO()
+    console = Console(
+        file=stream,
+        width=width,
+        force_terminal=terminal,
+        color_system="standard" if colour else None,
+        legacy_windows=False,
+    )
+    render(table, console)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+def test_no_line_is_wider_than_the_terminal_and_no_number_is_cut(width: int) -> None:
+    text = shown(board(suite(), seeds=2), width)
+    assert all(len(line) <= width for line in text.splitlines())
+    for whole in (
+        "0.950 ± 0.014",
+        "0.910 ± 0.014",
+        "0.210 ± 0.014",
+        "1 of 2 failed",
+        "memory" if width < 200 else "Memory",
+    ):
+        assert whole in text
+
+
+def test_columns_that_do_not_fit_are_named_and_the_csv_is_pointed_at() -> None:
+    text = shown(board(suite(), seeds=2), 80)
+    assert "Not shown here:" in text
+    assert "Time. The csv has all columns." in " ".join(text.split())
+
+
+def test_what_is_the_same_in_every_row_is_told_once() -> None:
+    text = shown(board(suite(), seeds=2), 120)
+    assert text.count("incrementallearning") == 1
+    assert "Epochs 20" in text
+
+
+def test_a_pipe_gets_a_plain_table_with_every_column() -> None:
+    table = board(suite(), seeds=2)
+    text = shown(table, 80, terminal=False)
+    header = text.splitlines()[0].split()
+    assert header == [column.title for column in table.columns if column.kind != "metric_std"]
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_failure_is_told_with_message_and_log(terminal: bool) -> None:
+    text = " ".join(shown(board(suite(), seeds=2), 100, terminal).split())
+    assert "Failed: ewc (learning_rate=0.001, epochs=20, strength=100.0; seed 1): RuntimeError: out of cheese" in text
+    assert f"log: {WORKSPACE}/cases/ab12/log.txt" in text
+
+
+def test_a_reason_that_hits_several_seeds_is_told_once() -> None:
+    text = shown(board([failed("a", 0), failed("a", 1), failed("a", 2, message="no bread")], seeds=3), 100)
+    assert text.count("out of cheese") == 1
+    assert "seeds 0, 1" in text
+    assert "no bread" in text
+
+
+def test_bounds_are_dim_and_explained_and_failures_are_red() -> None:
+    lines = shown(board(suite(), seeds=2), 100, colour=True).splitlines()
+    (bound,) = [line for line in lines if "joint" in line and "±" in line]
+    (broken,) = [line for line in lines if "1 of 2 failed" in line]
+    assert bound.startswith("\x1b[2m")
+    assert "\x1b[31m" in broken
+    assert any("it takes no rank" in line for line in lines)
+
+
+def test_the_definition_of_every_metric_is_told() -> None:
+    text = shown(board(suite(), seeds=2))
+    assert "accuracy: Share of correct predictions. correct / all. folklore; higher is better" in text
+    assert "lost: What was forgotten; lower is better" in text
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_secrets_are_hidden(terminal: bool) -> None:
+    results = [
+        *suite(),
+        *(failed("x", s, "bad key hf-cheddar", hyperparameters={"api_key": "hf-cheddar"}) for s in (0, 1)),
+    ]
+    text = shown(board(results, seeds=2), 200, terminal)
+    assert "cheddar" not in text
+    assert "***" in text
+
+
+def test_one_seed_makes_no_claim_about_spread() -> None:
+    text = shown(board([result("a")]))
+    assert "±" not in text
+    assert "nothing is known of the spread" in text
+
+
+def test_square_brackets_are_not_markup() -> None:
+    text = shown(board([result("[red]a[/red]", hyperparameters={"layers": ["[bold]"]}), result("b")]), 120)
+    assert "[red]a[/red]" in text
+
+
+def test_no_results_is_not_an_error() -> None:
+    assert "No results yet." in shown(board([]))
+
+
+def test_small_and_large_numbers_keep_their_digits() -> None:
+    text = shown(board([result("a", 0, 0.00012, 12345.6), result("a", 1, 0.00014, 12345.6)], seeds=2))
+    assert "0.00013" in text
+    assert "12346 ± 0" in text
+
+
+def test_a_metric_that_a_seed_lacks_is_pointed_out() -> None:
+    text = shown(board([result("a", 0, 0.5, None), result("a", 1)], seeds=2))
+    assert "a (no hyperparameters): finished; lost is missing in 1 of 2." in text

@@ -1,0 +1,108 @@
+"""Case directories."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.store import CaseStore
+from core.types import Failure, RoundResult, TestCase
+
+
+def case(**changes: object) -> TestCase:
+    facts = {
+        "id": "c1",
+        "row": "r1",
+        "algorithm": "ewc",
+        "paradigm": "incrementallearning",
+        "modules": (("basemodel", "EWC"),),
+        "hyperparameters": {"strength": 100.0},
+        "seed": 0,
+    }
+    return TestCase(**{**facts, **changes})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> CaseStore:
+    return CaseStore(tmp_path)
+
+
+def keep_round(store: CaseStore, index: int, folder: Path, label: int = 1) -> None:
+    model = folder / f"new-model-{index}"
+    model.mkdir()
+    (model / "model.pt").write_text(f"weights {index}")
+    result = RoundResult(index=index, name=f"round {index}", train_seconds=0.5, gate_scores=(0.25, 0.5))
+    store.write_round("c1", result, {"0": np.full(3, label)}, model, "model.pt")
+
+
+def test_a_case_is_unknown_then_unfinished_then_finished(store: CaseStore) -> None:
+    assert store.status("c1") is None
+    store.begin(case(), {})
+    assert store.status("c1") == "unfinished"
+    store.finish("c1", {"bound": False, "finished_at": "2026-01-01", "provenance": {}})
+    assert store.status("c1") == "finished"
+
+
+def test_a_failure_comes_back_as_it_was(store: CaseStore) -> None:
+    failure = Failure("exception", "RuntimeError", "out of cheese", Path("cases/c1/log.txt"))
+    store.begin(case(), {})
+    store.fail("c1", failure)
+    assert (store.status("c1"), store.failure("c1")) == ("failed", failure)
+
+
+def test_a_cut_off_result_file_counts_as_unfinished(store: CaseStore) -> None:
+    store.begin(case(), {})
+    store.finish("c1", {"bound": False, "finished_at": "x", "provenance": {}})
+    path = store.folder("c1") / "result.json"
+    path.write_bytes(path.read_bytes()[:10])
+    assert store.status("c1") == "unfinished"
+
+
+def test_rounds_come_back_in_order_and_only_the_last_model_is_kept(store: CaseStore, tmp_path: Path) -> None:
+    for index in range(3):
+        keep_round(store, index, tmp_path, label=index)
+    rounds = store.complete_rounds("c1")
+    assert [(found.index, found.gate_scores) for found in rounds] == [
+        (0, (0.25, 0.5)),
+        (1, (0.25, 0.5)),
+        (2, (0.25, 0.5)),
+    ]
+    assert store.predictions("c1", 1)["0"].tolist() == [1, 1, 1]
+    assert (store.model("c1", 0), store.model("c1", 1)) == (None, None)
+    last = store.model("c1", 2)
+    assert last is not None
+    assert last.read_text() == "weights 2"
+
+
+def test_a_gap_ends_the_complete_rounds(store: CaseStore, tmp_path: Path) -> None:
+    for index in range(3):
+        keep_round(store, index, tmp_path)
+    (store.round_folder("c1", 1) / "round.json").write_text("{")
+    assert [found.index for found in store.complete_rounds("c1")] == [0]
+
+
+def test_the_predecessor_of_a_changed_case_is_remembered(store: CaseStore) -> None:
+    store.begin(case(), {"algorithm": "before"})
+    assert store.predecessor(case()) is None
+    assert store.predecessor(case(id="c2")) == "c1"
+    assert store.predecessor(case(id="c3", seed=1)) is None
+    assert store.identity("c1") == {"algorithm": "before"}
+
+
+def test_cases_are_listed_with_everything_that_names_them(store: CaseStore) -> None:
+    store.begin(case(), {})
+    store.begin(case(id="b0", seed=3), {})
+    assert list(store.all_cases()) == [case(id="b0", seed=3), case()]
+
+
+def test_a_score_comes_back_with_nan_where_nothing_was_evaluated(store: CaseStore) -> None:
+    assert not store.has_score("c1", "accuracy")
+    store.write_score("c1", "accuracy", [[None, 0.5]], [[None, {"a": 0.5}]])
+    found = store.score("c1", "accuracy")
+    assert found is not None
+    values, details = found
+    assert np.isnan(values[0, 0])
+    assert values[0, 1] == 0.5
+    assert details == [[None, {"a": 0.5}]]
