@@ -217,8 +217,7 @@ def _checked(job: JobSpec) -> None:
 def _problems(job: JobSpec) -> list[Problem]:
     """What is wrong beyond the form of the files, as far as it shows without running anybody's code."""
     problems = data.check(job.exam.dataset)
-    if job.exam.scenario is not None:
-        problems += check_scenario(job.exam.scenario)
+    problems += check_scenario(job.exam.scenario, job.exam.incremental_rounds, job.exam.dataset.using)
     wanted = [*job.exam.metrics, *([job.exam.gate.metric] if job.exam.gate else [])]
     levels: dict[str, str] = {}
     for spec in wanted:

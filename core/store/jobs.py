@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from core.store.files import read_json, write_json
+from core.store.keys import canonical
 
 __all__ = ["JobStore"]
 
@@ -20,7 +21,7 @@ class JobStore:
     def write(self, record: dict[str, Any]) -> None:
         """Keep the record, unless only its provenance (who asked last, and when) differs from what is there."""
         before = read_json(self.folder / "job.json")
-        if before is None or {**before, "provenance": None} != {**record, "provenance": None}:
+        if before is None or canonical({**before, "provenance": 0}) != canonical({**record, "provenance": 0}):
             write_json(self.folder / "job.json", record)
 
     def read(self) -> dict[str, Any] | None:

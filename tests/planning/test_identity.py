@@ -37,9 +37,7 @@ OTHER = {
     "the number of rounds": {"testenv": TESTENV.replace("rounds: 5", "rounds: 2")},
     "an option of the data": {"testenv": TESTENV.replace("name: digits", "name: digits, split_seed: 1")},
     "the number of threads": {"job": "seeds: [0, 1]\nthreads: 2"},
-    "a gate": {
-        "testenv": TESTENV + "model_eval: {model_metric: {name: accuracy}, threshold: 0, operator: '>='}\n"
-    },
+    "a gate": {"testenv": TESTENV + "model_eval: {model_metric: {name: accuracy}, threshold: 0, operator: '>='}\n"},
 }
 
 
