@@ -153,7 +153,7 @@ class TorchLearner:
 
     def save(self, path: Path) -> Path:
         """Write everything that a continuation needs to `path` with ".pt" added."""
-        target = path.with_name(path.name + ".pt")
+        target = Path(path).with_name(Path(path).name + ".pt")
         weights = None if self._shape is None else self.network.state_dict()
         torch.save({"shape": self._shape, "network": weights, "method": self.state()}, target)
         return target
@@ -165,7 +165,8 @@ class TorchLearner:
         saved = torch.load(target, map_location="cpu", weights_only=True)
         self.reset()
         if saved["shape"] is not None:
-            self._build(*saved["shape"])
+            with seeded(0):  # its first weights are overwritten; the draws shall not show
+                self._build(*saved["shape"])
             self.network.load_state_dict(saved["network"])
         self.restore(saved["method"])
 

@@ -107,9 +107,11 @@ def test_the_first_weights_depend_on_the_seed_and_not_on_what_torch_drew_before(
     assert not torch.equal(flat(a), flat(taught(TorchLearner(epochs=1), seed=4)))
 
 
-def test_training_and_predicting_leave_torchs_own_generator_alone():
+def test_training_predicting_and_loading_leave_torchs_own_generator_alone(tmp_path):
     state = torch.get_rng_state()
-    taught(TorchLearner(epochs=1)).predict(Vectors(labelled=False), **CONTEXT)
+    learner = taught(TorchLearner(epochs=1))
+    learner.predict(Vectors(labelled=False), **CONTEXT)
+    learner.load(learner.save(tmp_path / "model"))
     assert torch.equal(torch.get_rng_state(), state)
 
 
