@@ -144,4 +144,10 @@ def _in_order(problems: list[Problem], files: list[Path]) -> list[Problem]:
             return (-1, 0, 0)
         return (files.index(place.file) if place.file in files else len(files), place.line, place.column)
 
-    return sorted(dict.fromkeys(problems), key=position)
+    return sorted(dict.fromkeys(map(_printable, problems)), key=position)
+
+
+def _printable(problem: Problem) -> Problem:
+    """The problem in one line, whatever text of the file its message quotes."""
+    message = "".join(char if char.isprintable() else repr(char)[1:-1] for char in problem.message)
+    return Problem(message, problem.place)

@@ -125,7 +125,7 @@ def _mismatch(found: Any, path: Steps) -> str:
         return f"should be {words} {context[name]:g}, found {shown}."
     if kind == "union_tag_invalid":
         forms = [_FORMS[tag] for tag in re.findall(r"'(<\w+>)'", str(context["expected_tags"]))]
-        return f"should be {' or '.join(forms)}, found {shown}."
+        return f"should be {' or '.join(filter(None, [', '.join(forms[:-1]), forms[-1]]))}, found {shown}."
     expected = _EXPECTED.get(kind, "something else")
     return f"should be {expected}, found {shown}.{_remedy(expected, value, path, shown)}"
 

@@ -77,6 +77,10 @@ class Files:
         assert text.count(old) == 1, f"{old!r} is {text.count(old)} times in {name}"
         self.write(name, text.replace(old, new))
 
+    def add_hyperparameter(self, text: str) -> None:
+        """Write `text` as the second entry of the algorithm's hyperparameters, on line 10."""
+        self.change("algorithm.yaml", "        - epochs", f"        - {text}\n        - epochs")
+
     def dataset(self, *lines: str, metrics: str = "[accuracy]", more: str = "") -> None:
         """A testenv with these lines in its dataset, the first of them on line 3."""
         body = "".join(f"    {line}\n" for line in lines)

@@ -57,13 +57,43 @@ def test_a_path_that_can_not_be_one_is_an_error_like_any_other(text):
         Lookup(Path.cwd(), Path.cwd(), {}).find(text)
 
 
-@pytest.mark.parametrize("name", "key api_key apiKey APIKey OPENAI_API_KEY hfToken access-token db.password passwd "
-                         "client_secret aws_credentials apikey token2 secret_max".split())  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "key",
+        "api_key",
+        "apiKey",
+        "APIKey",
+        "OPENAI_API_KEY",
+        "hfToken",
+        "access-token",
+        "db.password",
+        "passwd",
+        "client_secret",
+        "aws_credentials",
+        "apikey",
+        "token2",
+        "secret_max",
+    ],
+)
 def test_a_secret_is_known_by_its_name(name):
     assert is_secret(name)
 
 
-@pytest.mark.parametrize("name", "tokenizer keypoints max_tokens key_size num_key_value_heads monkey learning_rate "
-                         "token_dropout keyed keyDim".split())  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tokenizer",
+        "keypoints",
+        "max_tokens",
+        "key_size",
+        "num_key_value_heads",
+        "monkey",
+        "learning_rate",
+        "token_dropout",
+        "keyed",
+        "keyDim",
+    ],
+)
 def test_a_name_that_only_sounds_like_a_secret_is_shown(name):
     assert not is_secret(name)

@@ -50,8 +50,41 @@ def test_not_a_number_has_three_spellings(text):
 
 @pytest.mark.parametrize(
     "text",
-    "no yes on off No YES y n 10:30 1:20:30 2024-01-01 1_000 0b101 0o8 0x tRUE nULL nan inf .iNF e3 1e 1e+ . - + "
-    "1.2.3 --1 0x1G -0x1F ١٢ << =".split(),
+    [
+        "no",
+        "yes",
+        "on",
+        "off",
+        "No",
+        "YES",
+        "y",
+        "n",
+        "10:30",
+        "1:20:30",
+        "2024-01-01",
+        "1_000",
+        "0b101",
+        "0o8",
+        "0x",
+        "tRUE",
+        "nULL",
+        "nan",
+        "inf",
+        ".iNF",
+        "e3",
+        "1e",
+        "1e+",
+        ".",
+        "-",
+        "+",
+        "1.2.3",
+        "--1",
+        "0x1G",
+        "-0x1F",
+        "١٢",
+        "<<",
+        "=",
+    ],
 )
 def test_what_only_looks_special_is_text(text):
     assert resolve_scalar(text) == text

@@ -147,7 +147,9 @@ class LearningData(Section):
 class Algorithm(Section):
     """What stands below `algorithm:`."""
 
-    paradigm_type: Annotated[Name, AfterValidator(_paradigm)] = Field(description="incrementallearning, for one")
+    paradigm_type: Annotated[Name, AfterValidator(_paradigm)] = Field(
+        description="how the algorithm is examined, such as incrementallearning"
+    )
     modules: list[Module] = Field(min_length=1, description="a list of modules, each with type, name and url")
     incremental_learning_data_setting: LearningData | None = None
     initial_model_url: Annotated[Path | str | None, BeforeValidator(_initial_model)] = None

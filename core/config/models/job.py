@@ -120,8 +120,8 @@ class Job(Section):
 
     name: Annotated[Name, AfterValidator(_folder_name)] = Field(description="the name of the job's folder of results")
     testenv: Link = Field(description="the path of the testenv file")
-    test_object: TestObject = Field(description="it lists the algorithms")
-    rank: Rank = Field(description="it says how the leaderboard is sorted")
+    test_object: TestObject = Field(description="what is examined: a list of algorithms")
+    rank: Rank = Field(description="how the leaderboard is sorted")
     workspace: Annotated[Path, BeforeValidator(_workspace)] = Path("./workspace")
     seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], Field(min_length=1)] = Field(default=[0])
     jobs: Annotated[int, Field(ge=1)] | None = None
@@ -139,7 +139,7 @@ class Job(Section):
         yield from repeated("algorithm", algorithms, "Give each its own name.")
         seeds = list(entries(data, "seeds"))
         for index, (path, seed) in enumerate(seeds):
-            if seed in [earlier for _, earlier in seeds[:index]]:
+            if isinstance(seed, int) and seed in [earlier for _, earlier in seeds[:index]]:
                 yield Slip(f"seed {seed} is given twice, and would repeat the same result. Keep one.", path)
         columns = ((((*path, name)), name) for path, entry in _mappings(data, "rank", "sort_by") for name in entry)
         yield from repeated("metric", columns, "Sort by it once.", key=True)

@@ -91,7 +91,7 @@ class ModelMetric(Section):
 class ModelEval(Section):
     """The gate: a new model replaces the current one only if it holds."""
 
-    model_metric: ModelMetric = Field(description="it names the metric that decides")
+    model_metric: ModelMetric = Field(description="the metric that decides, with its name")
     threshold: float = 0.9
     operator: Literal[">", ">=", "<", "<=", "=="] = ">"
     mode: Literal["relative", "absolute"] = "relative"
@@ -130,7 +130,7 @@ class TestEnv(Section):
 
     dataset: Annotated[
         Annotated[NamedDataset, Tag("<named>")] | Annotated[FileDataset, Tag("<files>")], Discriminator(_dataset_kind)
-    ] = Field(description="it names the data")
+    ] = Field(description="the name of a built-in source, or files")
     metrics: Metrics = Field(description="a list of metrics such as '- name: accuracy'")
     scenario: Annotated[Annotated[Name, TextForm] | Annotated[Scenario, MappingForm], ByForm] | None = None
     using: Words | None = None
