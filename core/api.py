@@ -244,7 +244,7 @@ def _problems_between(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
             listed = f"The testenv's metrics are: {', '.join(shown)}." if shown else "The testenv has no metrics."
             place = job.rank.places.get(name) or Place(job.file)
             problems.append(
-                Problem(f"sort_by names '{name}', which is not ranked.{closest(name, shown)} {listed}", place)
+                Problem(f"sort_by names '{name}', which is not a column.{closest(name, shown)} {listed}", place)
             )
     for spec in job.exam.metrics:
         if spec.of is not None and levels.get(spec.of, "score") != "score":

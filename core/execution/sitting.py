@@ -143,8 +143,6 @@ class CaseSitting:
             "folder": folder,
             "progress": lambda fraction: self._report({"round": index, "rounds": self.rounds, "fraction": fraction}),
         }
-        if rules.boundaries:
-            context["rounds"] = self.rounds
         if rules.task_in_training and index:
             context["task"] = index - 1
         return context

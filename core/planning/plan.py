@@ -127,9 +127,7 @@ def make_plan(job: JobSpec) -> Plan:
         exam = exam_identity(job, spec, fingerprint)
         identity = algorithm_identity(job, spec)
         algorithms.append(PlannedAlgorithm(spec, digest(exam), exam, identity, digest(identity)))
-    scores = tuple(
-        (metric, metric_key(metric)) for metric in scored_metrics(job) if resolve(metric).level == "score"
-    )
+    scores = tuple((metric, metric_key(metric)) for metric in scored_metrics(job) if resolve(metric).level == "score")
     return Plan(job, tuple(algorithms), CaseStore(job.workspace), scores)
 
 

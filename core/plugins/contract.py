@@ -16,7 +16,6 @@ __all__ = ["CONTEXT", "Learner", "TestData", "TrainData"]
 
 CONTEXT = {
     "round": "int, counts from 1; 0 when the untrained model is examined",
-    "rounds": "int, how many there are",
     "classes": "tuple of str, names of all classes of the exam; a class index is a position in it",
     "classes_seen": "tuple of int, class indices taught up to and including this round; () before the first",
     "new_classes": "tuple of int, class indices taught in this round",

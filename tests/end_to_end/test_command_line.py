@@ -1,0 +1,214 @@
+# ruff: noqa: E501  (a message stands here as a user sees it: in one line)
+"""The command line as a user meets it: what is said, where, and with which exit status."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from core.cli import main
+from tests.jobs import MAJORITY, TESTENV, write_job
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    """(exit status, everything on standard error); no traceback is ever shown."""
+    status = main(arguments)
+    error = capsys.readouterr().err
+    assert "Traceback" not in error
+    return status, error
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def test_a_typo_in_a_key_is_shown_with_its_place_and_the_closest_key(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(write_job(tmp_path), "sort_by:", "sort_bye:")
+    status, error = said(capsys, "validate", "-f", "benchmarkingjob.yaml")
+    assert status == 2
+    assert "benchmarkingjob.yaml:11:5: unknown key 'sort_bye' in rank. Did you mean 'sort_by'?\n" in error
+    assert error.endswith("nothing was run.\n")
+
+
+def test_a_wrong_metric_name_is_found_before_anything_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_job(tmp_path, testenv=TESTENV.replace("{name: BWT}", "{name: miou}"))
+    status, error = said(capsys, "-f", "benchmarkingjob.yaml")
+    assert (status, error) == (
+        2,
+        "testenv.yaml:4:38: metric 'miou' is not known. Did you mean 'mIoU'? `ianvs metrics` lists all.\n1 error; nothing was run.\n",
+    )
+    assert not (tmp_path / "ws" / "cases").exists()
+
+
+def test_a_missing_file_is_shown_where_it_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(write_job(tmp_path), "./algorithm.yaml", "./algoritm.yaml")
+    status, error = said(capsys, "validate", "-f", "benchmarkingjob.yaml")
+    assert status == 2
+    assert error.startswith("benchmarkingjob.yaml:9:31: there is no file './algoritm.yaml'.")
+    assert "algorithm.yaml" in error
+
+
+def test_a_missing_job_file_is_said_so(capsys: pytest.CaptureFixture[str]) -> None:
+    status, error = said(capsys, "-f", "nowhere.yaml")
+    assert status == 2
+    assert error.startswith("nowhere.yaml: there is no such file")
+
+
+def test_a_hyperparameter_that_the_constructor_does_not_know(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_job(tmp_path, hyperparameters="- lambda: {values: [1]}")
+    for command in ("validate", "run"):
+        status, error = said(capsys, command, "-f", "benchmarkingjob.yaml")
+        assert (status, error.splitlines()[0]) == (
+            2,
+            "algorithm.yaml:8:11: Majority has no hyperparameter 'lambda'. It takes: bias, fail_in_round.",
+        ), command
+
+
+def test_a_duplicate_key_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(write_job(tmp_path), "  seeds: [0, 1]\n", "  seeds: [0, 1]\n  seeds: [2]\n")
+    status, error = said(capsys, "validate", "-f", "benchmarkingjob.yaml")
+    assert status == 2
+    assert error.startswith("benchmarkingjob.yaml:6:3: ")
+    assert "'seeds'" in error.splitlines()[0]
+    assert "line 5" in error.splitlines()[0]
+
+
+def test_1e_3_is_a_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_job(tmp_path, hyperparameters="- bias: {values: [1e-3, 0.5]}")
+    assert main(["plan", "-f", "benchmarkingjob.yaml"]) == 0
+    assert "majority (bias=0.001), seed 0: never run" in capsys.readouterr().out
+
+
+def test_all_errors_of_all_files_are_shown_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    edit(write_job(tmp_path), "sort_by:", "sort_bye:")
+    edit(tmp_path / "testenv.yaml", "metrics", "metrcs")
+    edit(tmp_path / "algorithm.yaml", "paradigm_type", "paradigm_typ")
+    status, error = said(capsys, "validate", "-f", "benchmarkingjob.yaml")
+    assert status == 2
+    for file, key in (("benchmarkingjob", "sort_bye"), ("testenv", "metrcs"), ("algorithm", "paradigm_typ")):
+        assert any(line.startswith(f"{file}.yaml:") and f"'{key}'" in line for line in error.splitlines())
+
+
+def test_a_sort_by_that_is_no_metric_of_the_testenv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_job(tmp_path, sort_by="[{acuracy: descend}]")
+    status, error = said(capsys, "validate", "-f", "benchmarkingjob.yaml")
+    assert (status, error.splitlines()[0]) == (
+        2,
+        "benchmarkingjob.yaml:11:16: sort_by names 'acuracy', which is not a column. Did you mean 'accuracy'? The testenv's metrics are: accuracy, BWT.",
+    )
+
+
+def test_a_key_of_ianvs_without_effect_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_job(tmp_path, testenv=TESTENV + "round: 3\n")
+    status, error = said(capsys, "validate", "-f", "benchmarkingjob.yaml")
+    assert status == 0
+    assert error.startswith("warning: testenv.yaml:5:")
+
+
+def test_a_file_that_is_no_plugin_is_one_error_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_job(tmp_path, plugin="class Majority\n    pass\n")
+    status, error = said(capsys, "validate", "-f", "benchmarkingjob.yaml")
+    assert status == 2
+    assert error.startswith("algorithm.yaml:5:13: plugin.py:1:15: SyntaxError")
+
+
+def test_a_run_shows_a_leaderboard_and_where_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_job(tmp_path)
+    assert main(["-f", "benchmarkingjob.yaml"]) == 0
+    shown = capsys.readouterr()
+    assert "[4/4]" in shown.err
+    assert shown.out.count("Majority") == 2
+    assert "files: ws/test/rank" in shown.out
+    assert "Lopez-Paz & Ranzato 2017" in shown.out
+
+
+def test_a_failed_case_is_exit_status_1_and_shown_with_its_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_job(tmp_path, hyperparameters="- fail_in_round: {values: [2, null]}")
+    assert main(["-f", "benchmarkingjob.yaml"]) == 1
+    shown = capsys.readouterr()
+    assert "2 of 2 failed" in shown.out
+    assert "RuntimeError: no luck in round 2" in shown.out
+    assert "log.txt" in shown.out
+
+
+def test_plan_lists_states_and_reasons(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_job(tmp_path, hyperparameters="- fail_in_round: {values: [2, null]}", job="seeds: [0]\nengine: inline")
+    main(["-f", "benchmarkingjob.yaml"])
+    capsys.readouterr()
+    assert main(["plan", "-f", "benchmarkingjob.yaml"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "failed" in lines[0]
+    assert "failed last time (RuntimeError: no luck in round 2)" in lines[0]
+    assert lines[1].endswith("seed 0: finished")
+    assert lines[2] == "2 cases: 1 failed, 1 finished"
+
+
+def test_report_shows_what_is_stored_and_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_job(tmp_path, job="seeds: [0]\nengine: inline")
+    main(["-f", "benchmarkingjob.yaml"])
+    first = capsys.readouterr().out
+    assert main(["report", "-f", "benchmarkingjob.yaml"]) == 0
+    assert capsys.readouterr().out == first
+
+
+def test_the_workspace_on_the_command_line_wins(tmp_path: Path) -> None:
+    write_job(tmp_path, job="seeds: [0]\nengine: inline")
+    assert main(["-f", "benchmarkingjob.yaml", "--workspace", "elsewhere"]) == 0
+    assert (tmp_path / "elsewhere" / "test" / "rank" / "all_rank.csv").is_file()
+    assert not (tmp_path / "ws").exists()
+
+
+def test_metrics_lists_every_definition(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["metrics"]) == 0
+    shown = capsys.readouterr().out
+    for name in ("accuracy", "mIoU", "BWT", "FWT", "FM_restricted", "CLEAR_in_domain", "CN_Forgetting", "Ianvs_BWT"):
+        assert f"\n{name}" in f"\n{shown}"
+
+
+def test_metrics_compute_prints_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "scores.json").write_text('{"R": [[0.9, 0.1], [0.5, 0.8]], "untrained": [0.1, 0.1]}')
+    assert main(["metrics", "compute", "scores.json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["AA"] == pytest.approx(0.65)
+    assert found["BWT"] == pytest.approx(-0.4)
+    assert found["IM"] is None
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["metrics", "--help"]])
+def test_help_is_there(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 0
+    assert "usage: ianvs" in capsys.readouterr().out
+
+
+def test_the_command_line_imports_nothing_heavy() -> None:
+    heavy = ("torch", "pandas", "numpy", "pydantic", "rich", "matplotlib", "sklearn", "yaml")
+    code = f"import sys, core.cli; print([name for name in {heavy} if name in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+def test_planning_loads_neither_torch_nor_pandas(tmp_path: Path) -> None:
+    write_job(tmp_path)
+    code = (
+        "import sys; from core.cli import main; main(['plan', '-f', 'benchmarkingjob.yaml']);"
+        "print([name for name in ('torch', 'pandas', 'sklearn', 'matplotlib') if name in sys.modules])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).splitlines()[-1] == "[]"
+
+
+def test_majority_is_a_plugin_without_any_import_of_ours() -> None:
+    assert "import" not in MAJORITY

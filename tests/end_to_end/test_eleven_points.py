@@ -1,0 +1,198 @@
+"""What a run of KubeEdge Ianvs loses or gets wrong, each a promise of ours."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import time
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import core
+from core.cli import main
+from core.errors import ConfigError
+from tests.jobs import MAJORITY, TESTENV, write_job
+
+ROOT = Path(__file__).parents[2]
+
+
+def pictures(folder: Path, lines: list[str], names: list[str]) -> Path:
+    """An index file with `lines`, and a small grey picture, another shade each, for every name."""
+    from PIL import Image
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, name in enumerate(names):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (4, 4), 10 * number).save(path)
+    (folder / "index.txt").write_text("\n".join(lines) + "\n")
+    return folder / "index.txt"
+
+
+def test_1_a_failing_cell_loses_nothing(tmp_path: Path) -> None:
+    results = core.run(write_job(tmp_path, hyperparameters="- fail_in_round: {values: [null, 1]}"), engine="inline")
+    frame = results.leaderboard_frame
+    assert frame["Rank"].tolist() == [1, "-"]
+    assert frame["Status"].tolist()[0] == "finished"
+    assert (tmp_path / "ws" / "test" / "rank" / "all_rank.csv").is_file()
+
+
+def test_2_a_grid_of_10_000_cells_takes_no_memory_to_plan(tmp_path: Path) -> None:
+    axis = ", ".join(map(str, range(100)))
+    path = write_job(
+        tmp_path, hyperparameters=f"- bias: {{values: [{axis}]}}\n- fail_in_round: {{values: [{axis}]}}", job="seeds: [0]"
+    )
+    plan = core.plan(path)
+    assert len(plan) == 10_000
+    tracemalloc.start()
+    start = time.perf_counter()
+    seen = sum(1 for planned in plan if planned.state == "new")
+    seconds = time.perf_counter() - start
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert seen == 10_000
+    assert peak < 10_000_000  # keeping the cases would take more
+    assert seconds < 60  # a guard against a cubic expansion, not a measurement: benchmarks/planning.py measures
+
+
+def test_3_two_plugin_files_of_the_same_basename_run_their_own_code(tmp_path: Path) -> None:
+    path = write_job(tmp_path / "job", job="seeds: [0]\nengine: inline", hyperparameters="", algorithms=("a", "b"))
+    for name, label in (("a", 0), ("b", 9)):
+        folder = tmp_path / "job" / name
+        folder.mkdir()
+        plugin = MAJORITY.replace("return [max(counts, key=counts.get)]", f"return [{label}]")
+        (folder / "basemodel.py").write_text(plugin)
+        text = (tmp_path / "job" / "algorithm.yaml").read_text().replace("./plugin.py", "./basemodel.py")
+        (folder / "algorithm.yaml").write_text(text)
+        path.write_text(path.read_text().replace(f"name: {name}, url: ./algo", f"name: {name}, url: ./{name}/algo"))
+    last_rows = {found.case.algorithm: found.matrices["accuracy"].values[-1] for found in core.run(path)}
+    assert np.flatnonzero(last_rows["a"]).tolist() == [0]
+    assert np.flatnonzero(last_rows["b"]).tolist() == [4]
+
+
+def test_4_a_second_run_shows_no_duplicates_and_the_same_columns(tmp_path: Path) -> None:
+    path = write_job(tmp_path, hyperparameters="- bias: {values: [0, 0.5, 1e-3]}")
+    core.run(path, engine="inline")
+    csv = tmp_path / "ws" / "test" / "rank" / "all_rank.csv"
+    before = csv.read_bytes()
+    subprocess.check_call([sys.executable, "-m", "core.cli", "-f", str(path)], stdout=subprocess.DEVNULL)
+    assert csv.read_bytes() == before
+    assert sorted(pd.read_csv(csv)["Bias"]) == [0.0, 0.001, 0.5]
+
+
+def test_5_a_wrong_metric_is_found_before_the_first_case(tmp_path: Path) -> None:
+    path = write_job(tmp_path, testenv=TESTENV.replace("{name: BWT}", "{name: mine, url: ./mine.py}"))
+    (tmp_path / "mine.py").write_text("def other(y_true, y_pred):\n    return 1.0\n")
+    with pytest.raises(ConfigError, match="mine"):
+        core.run(path)
+    assert not (tmp_path / "ws" / "cases").exists()
+
+
+def test_6_the_label_of_an_rgb_depth_label_line_is_the_last(tmp_path: Path) -> None:
+    names = [f"rgb/{n}.png" for n in range(8)]
+    pictures(tmp_path, [f"{name} depth/{n}.png {n % 2}" for n, name in enumerate(names)], names)
+    files = "dataset: {train_index: index.txt, test_index: index.txt}\nincremental_rounds: 2\nmetrics: [accuracy]"
+    [found] = core.run(write_job(tmp_path, testenv=files, hyperparameters="", job="seeds: [0]"), engine="inline")
+    truth = np.load(tmp_path / "ws" / "exams" / os.listdir(tmp_path / "ws" / "exams")[0] / "truth.npz")["0"]
+    assert found.status == "finished"
+    assert truth.tolist() == [0, 1] * 4
+
+
+def test_7_a_class_label_stays_a_class_label(tmp_path: Path) -> None:
+    names = [f"{n}.png" for n in range(6)]
+    pictures(tmp_path / "data", [f"{name} {n % 3}" for n, name in enumerate(names)], names)
+    files = "dataset: {train_index: data/index.txt, test_index: data/index.txt}\nmetrics: [accuracy]"
+    [found] = core.run(write_job(tmp_path, testenv=files, hyperparameters="", job="seeds: [0]"), engine="inline")
+    assert found.status == "finished"
+    assert found.matrices["accuracy"].values[-1].tolist() == [pytest.approx(1 / 3)]
+
+
+def test_8_bwt_sees_forgetting_and_fwt_divides_by_one_less_than_the_rounds(tmp_path: Path) -> None:
+    # Predicts the class of its last round only: a learner that forgets everything.
+    forgetful = MAJORITY.replace("        for label in", "        self.counts = {}\n        for label in")
+    [found] = core.run(
+        write_job(
+            tmp_path,
+            plugin=forgetful,
+            hyperparameters="",
+            job="seeds: [0]",
+            testenv=TESTENV.replace("{name: BWT}", "{name: BWT}, {name: FWT}, {name: Ianvs_BWT}"),
+        ),
+        engine="inline",
+    )
+    values = found.matrices["accuracy"].values
+    untrained, R = values[0], values[1:]
+    assert found.metrics["BWT"] == pytest.approx(np.mean([R[4, j] - R[j, j] for j in range(4)]))
+    assert found.metrics["BWT"] < -0.4
+    assert found.metrics["FWT"] == pytest.approx(sum(R[j - 1, j] - untrained[j] for j in range(1, 5)) / 4)
+    assert found.metrics["Ianvs_BWT"] > -0.2
+
+
+def test_9_seeds_spread_costs_and_versions_are_recorded_and_a_run_resumes(tmp_path: Path) -> None:
+    results = core.run(write_job(tmp_path, job="seeds: [0, 1, 2]"), jobs=2)
+    frame = pd.read_csv(tmp_path / "ws" / "test" / "rank" / "all_rank.csv")
+    assert frame["Seeds"].tolist() == [3, 3]
+    assert {"accuracy_std", "Train_seconds", "Eval_seconds", "Peak_memory_mb", "Time"} <= set(frame.columns)
+    assert next(iter(results)).provenance["packages"]["numpy"] == np.__version__
+    assert core.run(tmp_path / "benchmarkingjob.yaml").ran == 0
+
+
+@pytest.mark.parametrize(
+    "job", sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("*/*/benchmarkingjob.yaml"))
+)
+def test_10_every_committed_job_starts_from_any_folder(
+    job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    root = []
+    if "cifar10" in job:
+        names = [f"{n}.png" for n in range(20)]
+        lines = [f"{name} class-{n % 10}" for n, name in enumerate(names)]
+        pictures(tmp_path / "photos", lines, names).rename(tmp_path / "photos" / "train-index.txt")
+        shutil.copy(tmp_path / "photos" / "train-index.txt", tmp_path / "photos" / "test-index.txt")
+        root = ["--root", "photos"]
+    assert main(["validate", "-f", str(ROOT / job), *root]) == 0
+    assert "no errors, 0 warnings" in capsys.readouterr().out
+
+
+def test_11_what_is_held_out_is_drawn_by_seed_and_class_and_not_the_end_of_the_file(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    plugin = MAJORITY.replace(
+        "        for label in", f"        print(*valid_data.ids, sep=',', file=open({str(seen)!r}, 'a'))\n        for label in"
+    )
+    core.run(
+        write_job(
+            tmp_path,
+            plugin=plugin,
+            hyperparameters="",
+            testenv="dataset: {name: digits}\nincremental_rounds: 2\nmetrics: [accuracy]\n"
+            "model_eval: {model_metric: {name: accuracy}, threshold: -2}",
+        ),
+        engine="inline",
+    )
+    first, second, other_seed, _ = ([int(name.split("/")[1]) for name in line.split(",")] for line in seen.open())
+    assert first != other_seed
+    everything = 1437
+    for part, start in ((first, 0), (second, everything // 2)):
+        assert len(part) == pytest.approx(everything / 2 * 0.2, abs=3)
+        assert min(part) < start + 300
+    from sklearn.datasets import load_digits
+
+    labels = np.bincount(load_digits().target[first], minlength=10)
+    assert labels.min() > 5
+
+
+def test_the_parents_memory_does_not_grow_with_the_cases(tmp_path: Path) -> None:
+    many = ", ".join(map(str, range(40)))
+    core.run(write_job(tmp_path / "few", hyperparameters="- bias: {values: [0]}"), jobs=2)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    core.run(write_job(tmp_path / "many", hyperparameters=f"- bias: {{values: [{many}]}}"), jobs=2)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert after - before < 30_000  # kilobytes
