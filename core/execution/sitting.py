@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import operator
 import random
-import shutil
 import sys
-import tempfile
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,7 +53,9 @@ class CaseSitting:
         self._id = request.case.id
         self._parts = [hold_out(r, exam.dataset, request.train_ratio, request.case.seed) for r in exam.rounds]
         self.rounds = len(exam.rounds)
+        self._files = self._store.files(self._id)
         self.completed = self._resume()
+        self._files.mkdir(parents=True, exist_ok=True)
 
     # --- steps --------------------------------------------------------------------------------------------------
 
@@ -129,8 +129,6 @@ class CaseSitting:
         rules, rounds, case = self._exam.rules, self._exam.rounds, self._request.case
         classes = self._exam.dataset.classes
         seen = sorted({c for round_ in rounds[:index] for c in round_.classes})
-        folder = self._store.files(self._id)
-        folder.mkdir(parents=True, exist_ok=True)
         context: dict[str, Any] = {
             "classes": classes,
             "classes_seen": tuple(seen),
@@ -140,7 +138,7 @@ class CaseSitting:
             "seed": case.seed,
             "round": index,
             "generator": generator(case.seed, index, "plugin"),
-            "folder": folder,
+            "folder": self._files,
             "progress": lambda fraction: self._report({"round": index, "rounds": self.rounds, "fraction": fraction}),
         }
         if rules.task_in_training and index:
@@ -206,22 +204,17 @@ class CaseSitting:
     # --- storing ------------------------------------------------------------------------------------------------
 
     def _keep(self, result: RoundResult, predictions: dict[str, NDArray[Any]], *, trained: bool = True) -> None:
-        folder = Path(tempfile.mkdtemp(prefix=".model.", dir=self._store.folder(self._id)))
-        try:
+        with self._store.new_round(self._id, result.index) as folder:
             at = ""
             try:
-                at = self._learner.save(folder / "model")
+                at = self._learner.save(folder.model / "model")
             except Exception:
                 if trained:
                     raise
                 # A plugin that has nothing to save before it was trained.
-            size = measure.folder_bytes(folder)
-            stored = folder if size else None
-            result = RoundResult(**{**vars(result), "model_bytes": size or None})
-            self._store.write_round(self._id, result, predictions, stored, at)
-            self.completed = result.index
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            size = measure.folder_bytes(folder.model)
+            folder.fill(replace(result, model_bytes=size or None), predictions, at)
+        self.completed = result.index
 
     def _resume(self) -> int:
         """Bring back the model of the last complete round, and make sure that it is the same model.

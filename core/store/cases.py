@@ -10,8 +10,11 @@ files/              the plugin's own place
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +27,7 @@ from core.store.files import read_json, replace_folder, write_atomic, write_json
 from core.store.keys import digest
 from core.types import Failure, RoundResult, Status, TestCase
 
-__all__ = ["CaseStore"]
+__all__ = ["CaseStore", "RoundFolder"]
 
 
 class CaseStore:
@@ -80,20 +83,14 @@ class CaseStore:
     def round_folder(self, case_id: str, index: int) -> Path:
         return self.folder(case_id) / "rounds" / str(index)
 
-    def write_round(
-        self, case_id: str, result: RoundResult, predictions: Mapping[str, NDArray[Any]], model: Path | None, at: str
-    ) -> None:
-        """Store round `result.index` as a whole; the models of earlier rounds are let go.
-
-        model: folder that the plugin's save() filled, moved here. at: path that save() returned, relative to it.
-        """
-        with replace_folder(self.round_folder(case_id, result.index)) as folder:
-            np.savez(folder / "predictions.npz", **dict(predictions))  # type: ignore[arg-type]
-            if model is not None:
-                model.rename(folder / "model")
-            write_json(folder / "round.json", {**vars(result), "model_at": at})
-        for index in range(result.index):
-            shutil.rmtree(self.round_folder(case_id, index) / "model", ignore_errors=True)
+    @contextmanager
+    def new_round(self, case_id: str, index: int) -> Iterator[RoundFolder]:
+        """A folder to fill, which becomes round `index` as a whole; then the model of the round before is let go."""
+        with replace_folder(self.round_folder(case_id, index)) as folder:
+            (folder / "model").mkdir()
+            yield RoundFolder(folder)
+        if index:
+            shutil.rmtree(self.round_folder(case_id, index - 1) / "model", ignore_errors=True)
 
     def complete_rounds(self, case_id: str) -> tuple[RoundResult, ...]:
         """Results of rounds 0, 1, ... up to the first that is missing."""
@@ -170,6 +167,26 @@ class CaseStore:
             return None
         stored = found["failure"]
         return Failure(**{**stored, "log": None if stored["log"] is None else Path(stored["log"])})
+
+
+@dataclass(frozen=True)
+class RoundFolder:
+    """A round that is being written."""
+
+    folder: Path
+
+    @property
+    def model(self) -> Path:
+        """Folder for what the plugin's save() writes."""
+        return self.folder / "model"
+
+    def fill(self, result: RoundResult, predictions: Mapping[str, NDArray[Any]], model_at: str) -> None:
+        """model_at: path that save() returned, relative to `model`. An empty `model` is not kept."""
+        if not any(self.model.iterdir()):
+            self.model.rmdir()
+        np.savez(self.folder / "predictions.npz", **dict(predictions))  # type: ignore[arg-type]
+        # The folder is not in its place yet, so that these need not be atomic each.
+        (self.folder / "round.json").write_text(json.dumps({**vars(result), "model_at": model_at}, indent=1))
 
 
 def name_key(case: TestCase) -> str:

@@ -1,4 +1,4 @@
-"""Writes a few pictures and their index files: circles and squares, with the lights going out from one site to the next.
+"""Writes pictures of circles and squares, darker from site to site, and their index files.
 
 An index file has a line per picture, "path label"; paths are relative to it.
 """

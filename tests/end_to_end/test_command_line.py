@@ -67,7 +67,9 @@ def test_a_missing_job_file_is_said_so(capsys: pytest.CaptureFixture[str]) -> No
     assert error.startswith("nowhere.yaml: there is no such file")
 
 
-def test_a_hyperparameter_that_the_constructor_does_not_know(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_hyperparameter_that_the_constructor_does_not_know(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_job(tmp_path, hyperparameters="- lambda: {values: [1]}")
     for command in ("validate", "run"):
         status, error = said(capsys, command, "-f", "benchmarkingjob.yaml")
@@ -118,7 +120,9 @@ def test_a_key_of_ianvs_without_effect_is_a_warning(tmp_path: Path, capsys: pyte
     assert error.startswith("warning: testenv.yaml:5:")
 
 
-def test_a_file_that_is_no_plugin_is_one_error_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_no_plugin_is_one_error_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_job(tmp_path, plugin="class Majority\n    pass\n")
     status, error = said(capsys, "validate", "-f", "benchmarkingjob.yaml")
     assert status == 2
@@ -135,7 +139,9 @@ def test_a_run_shows_a_leaderboard_and_where_it_is(tmp_path: Path, capsys: pytes
     assert "Lopez-Paz & Ranzato 2017" in shown.out
 
 
-def test_a_failed_case_is_exit_status_1_and_shown_with_its_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_case_is_exit_status_1_and_shown_with_its_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_job(tmp_path, hyperparameters="- fail_in_round: {values: [2, null]}")
     assert main(["-f", "benchmarkingjob.yaml"]) == 1
     shown = capsys.readouterr()

@@ -29,12 +29,11 @@ def store(tmp_path: Path) -> CaseStore:
     return CaseStore(tmp_path)
 
 
-def keep_round(store: CaseStore, index: int, folder: Path, label: int = 1) -> None:
-    model = folder / f"new-model-{index}"
-    model.mkdir()
-    (model / "model.pt").write_text(f"weights {index}")
+def keep_round(store: CaseStore, index: int, label: int = 1) -> None:
     result = RoundResult(index=index, name=f"round {index}", train_seconds=0.5, gate_scores=(0.25, 0.5))
-    store.write_round("c1", result, {"0": np.full(3, label)}, model, "model.pt")
+    with store.new_round("c1", index) as folder:
+        (folder.model / "model.pt").write_text(f"weights {index}")
+        folder.fill(result, {"0": np.full(3, label)}, "model.pt")
 
 
 def test_a_case_is_unknown_then_unfinished_then_finished(store: CaseStore) -> None:
@@ -60,9 +59,9 @@ def test_a_cut_off_result_file_counts_as_unfinished(store: CaseStore) -> None:
     assert store.status("c1") == "unfinished"
 
 
-def test_rounds_come_back_in_order_and_only_the_last_model_is_kept(store: CaseStore, tmp_path: Path) -> None:
+def test_rounds_come_back_in_order_and_only_the_last_model_is_kept(store: CaseStore) -> None:
     for index in range(3):
-        keep_round(store, index, tmp_path, label=index)
+        keep_round(store, index, label=index)
     rounds = store.complete_rounds("c1")
     assert [(found.index, found.gate_scores) for found in rounds] == [
         (0, (0.25, 0.5)),
@@ -76,9 +75,9 @@ def test_rounds_come_back_in_order_and_only_the_last_model_is_kept(store: CaseSt
     assert last.read_text() == "weights 2"
 
 
-def test_a_gap_ends_the_complete_rounds(store: CaseStore, tmp_path: Path) -> None:
+def test_a_gap_ends_the_complete_rounds(store: CaseStore) -> None:
     for index in range(3):
-        keep_round(store, index, tmp_path)
+        keep_round(store, index)
     (store.round_folder("c1", 1) / "round.json").write_text("{")
     assert [found.index for found in store.complete_rounds("c1")] == [0]
 
