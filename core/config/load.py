@@ -17,7 +17,7 @@ from core.config.models.base import at, entries
 from core.config.models.job import Device, Engine, EngineName
 from core.config.paths import Lookup
 from core.config.reading import Reading
-from core.config.spec import AlgorithmSpec, JobSpec
+from core.config.spec import AlgorithmSpec, JobSpec, LimitsSpec
 from core.config.strict_yaml import Document, Steps
 from core.errors import ConfigError, Place, Problem, closest
 
@@ -89,6 +89,11 @@ def load_job(
         jobs=jobs or job.jobs,
         threads=job.threads,
         device=device or job.device,
+        gpus=None if job.gpus is None else tuple(job.gpus),
+        cases_per_gpu=job.cases_per_gpu,
+        limits=LimitsSpec(**job.limits.model_dump()),
+        retries=job.retries,
+        fail_fast=job.fail_fast,
         warnings=tuple(_in_order(warnings, reading.files)),
     )
 

@@ -20,6 +20,7 @@ __all__ = [
     "ExamSpec",
     "GateSpec",
     "JobSpec",
+    "LimitsSpec",
     "MetricSpec",
     "ModuleSpec",
     "RankSpec",
@@ -157,6 +158,16 @@ class RankSpec:
 
 
 @dataclass(frozen=True)
+class LimitsSpec:
+    """What a case may take before it is ended; None is no limit. The clock starts when the case is ready to begin."""
+
+    case_seconds: float | None = None
+    round_seconds: float | None = None
+    memory_mb: float | None = None  # resident memory of the case's processes, 10^6 bytes
+    grace_seconds: float = 10.0  # from the wish to stop (SIGTERM) to the end (SIGKILL)
+
+
+@dataclass(frozen=True)
 class JobSpec:
     """benchmarkingjob.yaml with everything that it links to."""
 
@@ -172,4 +183,9 @@ class JobSpec:
     jobs: int | None = None  # cases at a time; None: as many as the machine's cores carry
     threads: int = 1  # CPU threads of one case: part of a case's identity, since it changes the last bits
     device: str = "auto"  # "auto", "cpu", "cuda"
+    gpus: tuple[int, ...] | None = None  # indices of the cards to use; None: all that are visible
+    cases_per_gpu: int = 1
+    limits: LimitsSpec = LimitsSpec()
+    retries: int = 1  # of a case that was killed or lost, never of one that raised
+    fail_fast: bool = False
     warnings: tuple[Problem, ...] = field(default=(), compare=False)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -13,13 +14,15 @@ __all__ = ["Engine", "Event", "Reporter", "Task", "call_target"]
 class Task:
     """A call of `target` ("package.module:function") with `argument` and a reporter, in a process of its own.
 
-    Both travel to the process by pickle. What the function prints goes to `log`.
+    Both travel to the process by pickle. What the function prints goes to `log`. environment: variables that are set
+    before the function is called, such as the accelerators that it may see.
     """
 
     key: str
     target: str
     argument: Any
     log: Path | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,11 @@ import importlib
 import os
 import pickle
 import select
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 import time
 import traceback
 from pathlib import Path
@@ -53,6 +55,7 @@ class _Server:
     def __init__(self, channel: socket.socket) -> None:
         self.channel = channel
         self.children: dict[int, str] = {}
+        self.folders: dict[int, str] = {}  # temporary files of each child, by process id
         self.wake, self.waker = os.pipe()
         os.set_blocking(self.waker, False)
         os.set_blocking(self.wake, False)
@@ -92,13 +95,15 @@ class _Server:
                 _signal_group(pid, number)
 
     def start(self, task: Task) -> None:
+        folder = tempfile.mkdtemp(prefix="ianvs-")
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
             os.close(self.wake)
             os.close(self.waker)
-            _child(task, self.channel)  # does not return
+            _child(task, self.channel, folder)  # does not return
         self.children[pid] = task.key
+        self.folders[pid] = folder
         with contextlib.suppress(OSError):  # in the child too: whoever comes first
             os.setpgid(pid, pid)
         self.send(Event(task.key, "started", pid))
@@ -116,6 +121,7 @@ class _Server:
                 continue  # a grandchild that lost its parent
             _signal_group(pid, signal.SIGKILL)
             self.end_orphans()
+            shutil.rmtree(self.folders.pop(pid), ignore_errors=True)
             self.send(Event(key, "ended", os.waitstatus_to_exitcode(status)))
 
     def end_orphans(self) -> None:
@@ -137,9 +143,11 @@ class _Server:
                 self.children.pop(pid, None)
             time.sleep(0.005)
         self.end_orphans()
+        for folder in self.folders.values():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
-def _child(task: Task, channel: socket.socket) -> None:
+def _child(task: Task, channel: socket.socket, folder: str) -> None:
     """The life of a task's process."""
     code = 1
     try:
@@ -147,6 +155,9 @@ def _child(task: Task, channel: socket.socket) -> None:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         _redirect(task.log)
+        _volunteer_for_the_oom_killer()
+        os.environ.update({"TMPDIR": folder, **task.environment})
+        tempfile.tempdir = folder
         result = call_target(task.target)(task.argument, _Reporter(task.key, channel))
         if result is not None:
             message = pickle.dumps(Event(task.key, "result", result))
@@ -176,10 +187,12 @@ class _Reporter:
 
     def __call__(self, payload: Any) -> None:
         now = time.monotonic()
-        if now - self._last >= 0.1:  # progress is for eyes; a flood of it would only fill the channel
+        if isinstance(payload, dict) and "fraction" in payload:  # for eyes; a flood would only fill the channel
+            if now - self._last < 0.1:
+                return
             self._last = now
-            with contextlib.suppress(OSError):
-                self._channel.send(pickle.dumps(Event(self._key, "progress", payload)), socket.MSG_DONTWAIT)
+        with contextlib.suppress(OSError):
+            self._channel.send(pickle.dumps(Event(self._key, "progress", payload)), socket.MSG_DONTWAIT)
 
     def stop_requested(self) -> bool:
         return self._asked
@@ -203,6 +216,12 @@ def _redirect(log: Path | None) -> None:
     os.close(target)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     faulthandler.enable(sys.stderr)  # a segfault leaves its stack in the log
+
+
+def _volunteer_for_the_oom_killer() -> None:
+    """When the machine runs out of memory, a case ends and not the supervisor."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("500")
 
 
 def _signal_group(pid: int, number: int) -> None:

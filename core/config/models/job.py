@@ -105,6 +105,15 @@ class Engine(OpenSection):
     name: EngineName = Field(description="the engine: local, inline or ray")
 
 
+class Limits(Section):
+    """What a case may take before it is ended."""
+
+    case_seconds: float | None = Field(default=None, gt=0)
+    round_seconds: float | None = Field(default=None, gt=0)
+    memory_mb: float | None = Field(default=None, gt=0)
+    grace_seconds: float = Field(default=10.0, ge=0)
+
+
 class Simulation(Section):
     """Ianvs's simulated cluster."""
 
@@ -127,6 +136,11 @@ class Job(Section):
     jobs: Annotated[int, Field(ge=1)] | None = None
     threads: int = Field(default=1, ge=1)
     device: Device = "auto"
+    gpus: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] | None = None
+    cases_per_gpu: int = Field(default=1, ge=1)
+    limits: Limits = Limits()
+    retries: int = Field(default=1, ge=0)
+    fail_fast: bool = False
     engine: Annotated[Annotated[EngineName, TextForm] | Annotated[Engine, MappingForm], ByForm] = "local"
     simulation: Annotated[Simulation | None, NoEffect()] = None
 
