@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from core.config.secrets import without_secrets
-from core.execution.controller import Listener
+from core.execution.loop import Listener
 from core.planning import Plan, PlannedCase
 from core.types import Failure, Status
 
@@ -36,6 +36,7 @@ class Silent:
     def started(self, case: PlannedCase) -> None: ...
     def progressed(self, case: PlannedCase, payload: Any) -> None: ...
     def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None: ...
+    def retried(self, case: PlannedCase, failure: Failure) -> None: ...
     def stopping(self, running: int) -> None: ...
 
 
@@ -54,6 +55,8 @@ class PlainProgress(Silent):
 
     def planned(self, plan: Plan, to_do: int) -> None:
         self._to_do, self._start = to_do, time.monotonic()
+        for warning in plan.job.warnings:
+            self._say(f"warning: {warning}")
         self._say(_opening(plan, to_do))
 
     def preparing(self, what: str, fraction: float) -> None:
@@ -64,6 +67,9 @@ class PlainProgress(Silent):
         self._done += 1
         left = _left(self._start, self._done, self._to_do)
         self._say(f"[{self._done}/{self._to_do}] {describe(case)}: {_ending(status, failure)}{left}")
+
+    def retried(self, case: PlannedCase, failure: Failure) -> None:
+        self._say(_retrying(case, failure))
 
     def stopping(self, running: int) -> None:
         self._say(_stopping(running))
@@ -112,6 +118,8 @@ class LiveProgress(Silent):
     def planned(self, plan: Plan, to_do: int) -> None:
         if self._data is not None:
             self._progress.remove_task(self._data)
+        for warning in plan.job.warnings:
+            self._progress.console.print(f"warning: {warning}", style="yellow", highlight=False)
         self._progress.console.print(_opening(plan, to_do), highlight=False)
         if to_do:
             self._all = self._progress.add_task("cases", total=to_do, note="")
@@ -134,13 +142,20 @@ class LiveProgress(Silent):
         self._progress.update(row, total=rounds, completed=max(0, round_ - 1) + inside, note=f"round {round_}, {note}")
 
     def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None:
-        row = self._rows.pop(case.case.id, None)
-        if row is not None:
-            self._progress.remove_task(row)
+        self._remove(case)
         if self._all is not None:
             self._progress.advance(self._all)
         if status != "finished":
             self._progress.console.print(f"{describe(case)}: {_ending(status, failure)}", style="red", highlight=False)
+
+    def _remove(self, case: PlannedCase) -> None:
+        row = self._rows.pop(case.case.id, None)
+        if row is not None:
+            self._progress.remove_task(row)
+
+    def retried(self, case: PlannedCase, failure: Failure) -> None:
+        self._remove(case)
+        self._progress.console.print(_retrying(case, failure), style="yellow", highlight=False)
 
     def stopping(self, running: int) -> None:
         self._progress.console.print(_stopping(running), style="yellow", highlight=False)
@@ -159,6 +174,10 @@ def _ending(status: Status, failure: Failure | None) -> str:
         return status
     said = failure.message.splitlines()[0] if failure.message else ""
     return f"{status}, {failure.error}: {said} (log: {failure.log})"
+
+
+def _retrying(case: PlannedCase, failure: Failure) -> str:
+    return f"{describe(case)}: {failure.error}, tried again"
 
 
 def _stopping(running: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -17,15 +18,18 @@ from core.execution.learner import LearnerCalls
 from core.execution.request import CaseRequest
 from core.execution.scoring import score_case
 from core.execution.sitting import CaseSitting, Interrupted, StartOver, seed_everything
+from core.execution.watchdog import watch_memory
 from core.paradigms import examine
 from core.plugins.loader import load
 from core.seeding import stream_seed
 from core.store import CaseStore
 from core.types import Failure
 
-__all__ = ["EXIT_INTERRUPTED", "run_case"]
+__all__ = ["EXIT_INTERRUPTED", "EXIT_STORAGE", "run_case"]
 
 EXIT_INTERRUPTED = 130
+EXIT_STORAGE = 74  # EX_IOERR of sysexits.h: results can't be written
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EIO)
 
 
 def run_case(request: CaseRequest, report: Reporter) -> None:
@@ -46,7 +50,7 @@ def run_case(request: CaseRequest, report: Reporter) -> None:
                 print(f"{type(error).__name__}: {error}", file=sys.stderr)
             else:
                 traceback.print_exc()
-            store.fail(request.case.id, _failure(error, store, request))
+            _store_failure(store, request, error)
 
 
 def _sit(request: CaseRequest, store: CaseStore, report: Reporter) -> None:
@@ -54,8 +58,10 @@ def _sit(request: CaseRequest, store: CaseStore, report: Reporter) -> None:
     if store.status(case.id) == "finished":
         return
     store.begin(case, request.identity)
+    _watch(store, request)
     device = _prepare_process(request)
     exam = open_exam(request.exam)
+    report({"round": 0, "doing": "start"})  # ready: the clocks of the limits begin
     while True:
         learner = _new_learner(request)
         try:
@@ -71,6 +77,28 @@ def _sit(request: CaseRequest, store: CaseStore, report: Reporter) -> None:
     }
     score_case(request)  # before the result is declared: a metric that fails is a failure of the case
     store.finish(case.id, facts)
+
+
+def _store_failure(store: CaseStore, request: CaseRequest, error: Exception) -> None:
+    """If even the failure can't be written, the exit status has to tell."""
+    if isinstance(error, OSError) and error.errno in _UNWRITABLE:
+        raise SystemExit(EXIT_STORAGE) from error
+    try:
+        store.fail(request.case.id, _failure(error, store, request))
+    except OSError as unwritable:
+        raise SystemExit(EXIT_STORAGE) from unwritable
+
+
+def _watch(store: CaseStore, request: CaseRequest) -> None:
+    limit = request.memory_mb
+    if limit is None:
+        return
+
+    def exceeded(taken: float) -> None:
+        error = MemoryError(f"the case took {taken / 1e6:.0f} MB, more than limits.memory_mb: {limit:g}")
+        store.fail(request.case.id, _failure(error, store, request))
+
+    watch_memory(limit * 1e6, exceeded)
 
 
 def _new_learner(request: CaseRequest) -> LearnerCalls:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from core.config.spec import JobSpec
 from core.errors import ConfigError, IanvsError, Place, Problem
@@ -15,30 +13,19 @@ from core.execution.case import EXIT_INTERRUPTED
 from core.execution.engine import Engine, Event, Task
 from core.execution.inline import InlineEngine
 from core.execution.local import LocalEngine
+from core.execution.loop import CaseLoop, Listener
 from core.execution.request import CaseRequest, ExamRequest
+from core.execution.slots import Slots, visible_gpus
 from core.planning import Plan, PlannedAlgorithm, PlannedCase, make_plan
 from core.planning.identity import train_ratio
 from core.plugins.source import imported_names
 from core.store import ExamStore
-from core.types import Failure, Status
 
 __all__ = ["Listener", "Outcome", "check_plugins", "open_engine", "run_job"]
 
 CHECK = "core.plugins.check:check_task"
 PREPARE = "core.execution.exams:prepare_exam"
-RUN = "core.execution.case:run_case"
 _TICK = 0.5  # seconds between looks at the clock while nothing happens
-
-
-class Listener(Protocol):
-    """Is told what happens, to show it."""
-
-    def planned(self, plan: Plan, to_do: int) -> None: ...
-    def preparing(self, what: str, fraction: float) -> None: ...
-    def started(self, case: PlannedCase) -> None: ...
-    def progressed(self, case: PlannedCase, payload: Any) -> None: ...
-    def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None: ...
-    def stopping(self, running: int) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -69,7 +56,10 @@ def run_job(job: JobSpec, listener: Listener, provenance: dict[str, Any]) -> Out
             raise ConfigError(problems)
         _prepare_exams(engine, plan, listener)
         listener.planned(plan, to_do)
-        return _Run(engine, plan, listener, provenance).go()
+        slots = Slots(engine.slots, _gpus(job), job.cases_per_gpu)
+        loop = CaseLoop(engine, plan, slots, listener, lambda planned: _case_request(plan, planned, provenance))
+        loop.go()
+        return Outcome(plan, loop.ran, loop.failed, loop.interrupted)
     finally:
         engine.close()
 
@@ -83,12 +73,7 @@ def open_engine(job: JobSpec, tasks: int) -> Engine:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     jobs = job.jobs or max(1, cores // job.threads)
     names = {"core.execution.case", "core.execution.exams", "core.plugins.check"}
-    imported = {
-        name
-        for algorithm in job.algorithms
-        for module in algorithm.modules
-        for name in imported_names(module.url, module.name)
-    }
+    imported = _imports(job)
     if "torch" in imported:
         # The first optimiser pulls in torch._dynamo, over a second that every case would pay.
         names |= {"torch", "torch._dynamo", "core.authoring"}
@@ -131,6 +116,34 @@ def _prepare_exams(engine: Engine, plan: Plan, listener: Listener) -> None:
         raise ConfigError(dict.fromkeys(problems))
 
 
+def _gpus(job: JobSpec) -> tuple[int, ...]:
+    """The cards that cases are spread over; none where nothing would use them."""
+    if job.device == "cpu" or "torch" not in _imports(job):
+        return ()
+    return job.gpus if job.gpus is not None else visible_gpus()
+
+
+def _imports(job: JobSpec) -> set[str]:
+    modules = [module for algorithm in job.algorithms for module in algorithm.modules]
+    return {name for module in modules for name in imported_names(module.url, module.name)}
+
+
+def _case_request(plan: Plan, planned: PlannedCase, provenance: dict[str, Any]) -> CaseRequest:
+    job = plan.job
+    return CaseRequest(
+        case=planned.case,
+        algorithm=planned.algorithm.spec,
+        exam=_exam_request(plan, planned.algorithm),
+        identity=planned.identity(),
+        train_ratio=train_ratio(job, planned.algorithm.spec),
+        scores=plan.scores,
+        threads=job.threads,
+        device=job.device,
+        memory_mb=job.limits.memory_mb,
+        provenance=provenance,
+    )
+
+
 def _exam_request(plan: Plan, algorithm: PlannedAlgorithm) -> ExamRequest:
     return ExamRequest(
         exam_id=algorithm.exam_id,
@@ -154,91 +167,3 @@ def _events(engine: Engine, task: Task) -> Iterator[Event]:
 def _call(engine: Engine, task: Task) -> Any:
     results = [event.payload for event in _events(engine, task) if event.kind == "result"]
     return results[0] if results else None
-
-
-class _Run:
-    """The loop over cases. Nothing of a finished case is kept in memory."""
-
-    def __init__(self, engine: Engine, plan: Plan, listener: Listener, provenance: dict[str, Any]) -> None:
-        self.engine, self.plan, self.listener = engine, plan, listener
-        self.provenance = provenance
-        self.running: dict[str, PlannedCase] = {}
-        self.ran = self.failed = 0
-        self.stop = False
-
-    def go(self) -> Outcome:
-        waiting = (planned for planned in self.plan if planned.action != "nothing")
-        more = True
-        while more or self.running:
-            try:
-                while more and not self.stop and len(self.running) < self.engine.slots:
-                    planned = next(waiting, None)
-                    if planned is None:
-                        more = False
-                        break
-                    self._submit(planned)
-                if self.stop:
-                    more = False
-                for event in self.engine.events(_TICK):
-                    self._follow(event)
-            except KeyboardInterrupt:
-                self._interrupt()
-        return Outcome(self.plan, self.ran, self.failed, self.stop)
-
-    def _submit(self, planned: PlannedCase) -> None:
-        job = self.plan.job
-        case = planned.case
-        request = CaseRequest(
-            case=case,
-            algorithm=planned.algorithm.spec,
-            exam=_exam_request(self.plan, planned.algorithm),
-            identity=planned.identity(),
-            train_ratio=train_ratio(job, planned.algorithm.spec),
-            scores=self.plan.scores,
-            threads=job.threads,
-            device=job.device,
-            provenance=self.provenance,
-        )
-        self.running[case.id] = planned
-        self.engine.submit(Task(case.id, RUN, request, self.plan.store.log(case.id)))
-        self.listener.started(planned)
-
-    def _follow(self, event: Event) -> None:
-        planned = self.running.get(event.key)
-        if planned is None:
-            return
-        if event.kind == "progress":
-            self.listener.progressed(planned, event.payload)
-        elif event.kind == "ended":
-            del self.running[event.key]
-            self._end(planned, event.payload)
-
-    def _end(self, planned: PlannedCase, code: int) -> None:
-        store, case = self.plan.store, planned.case
-        self.ran += 1
-        status: Status = store.status(case.id) or "unfinished"
-        if code == EXIT_INTERRUPTED or (self.stop and code != 0):
-            self.listener.ended(planned, "unfinished", None)
-            return
-        if code != 0:
-            log = Path(os.path.relpath(store.log(case.id), store.workspace))
-            store.fail(case.id, Failure("killed", _ending(code), "the process of the case ended early", log))
-            status = "failed"
-        self.failed += status == "failed"
-        self.listener.ended(planned, status, store.failure(case.id))
-
-    def _interrupt(self) -> None:
-        """The first Ctrl-C lets running cases end their round; the second ends them now."""
-        for key in self.running:
-            self.engine.cancel(key, force=self.stop)
-        self.listener.stopping(0 if self.stop else len(self.running))
-        self.stop = True
-
-
-def _ending(code: int) -> str:
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"signal {-code}"

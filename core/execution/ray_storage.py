@@ -1,36 +1,28 @@
-"""What travels when a worker does not see the job's workspace: code and the case's files go, results come back.
+"""What travels when a worker does not see the job's workspace: the case's files go, results come back.
 
 Nothing in here needs Ray. A worker finds out by a marker whether it sees the workspace; if it does, nothing travels.
+See core.execution.ray_code for authors' files.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib.util
-import os
-import shutil
-import sys
 import tarfile
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib.machinery import ModuleSpec as FoundModule
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from core.config.spec import AlgorithmSpec, JobSpec, ModuleSpec
-from core.errors import IanvsError, Place
+from core.config.spec import AlgorithmSpec, ModuleSpec
+from core.errors import Place
 from core.execution.engine import Task
 from core.execution.request import CaseRequest, ExamRequest
-from core.plugins.source import source_files
 from core.store import CaseStore, ExamStore
 
-__all__ = ["CODE_LIMIT", "Travel", "files_of", "gather_code", "mark", "pack", "relocate", "sees", "travel_of", "unpack"]
+__all__ = ["Travel", "mark", "pack", "relocate", "sees", "travel_of", "unpack"]
 
-CODE_LIMIT = 400 << 20  # bytes of code and initial models; Ray takes no more than 512 MiB
-_BESIDE_LIMIT = 10 << 20  # bytes; what is larger beside a plugin is data, not part of it
-_PACKAGES = ("core", "testalgorithms", "testenv")
 _T = TypeVar("_T")
 
 
@@ -98,7 +90,8 @@ def pack(root: Path, names: Iterable[str], target: IO[bytes]) -> bool:
 def unpack(source: IO[bytes], root: Path, *, replace: bool = True) -> None:
     """Put what was packed below `root`. Each file or folder appears as a whole, and takes the place of what is there.
 
-    replace: if false, what is there stays. Links that lead out of `root` and special files are left out.
+    replace: if false, what is there stays. Links that lead out of `root` and special files are left out. What
+    can't be read changes nothing: tarfile.TarError.
     """
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".arriving.", dir=root) as folder:
@@ -130,101 +123,7 @@ def _harmless(member: tarfile.TarInfo, target: str) -> tarfile.TarInfo | None:
         return None
 
 
-# --- code -------------------------------------------------------------------------------------------------------------
-
-
-def files_of(job: JobSpec) -> tuple[Path, ...]:
-    """Files and folders of the job's authors: plugins, metrics, initial models."""
-    metrics = [*job.exam.metrics, *([job.exam.gate.metric] if job.exam.gate else [])]
-    found = [metric.url for metric in metrics if metric.url is not None]
-    for algorithm in job.algorithms:
-        found += [path for module in algorithm.modules if (path := _file_of(module)) is not None]
-        if isinstance(algorithm.initial_model, Path):
-            found.append(algorithm.initial_model)
-    return tuple(dict.fromkeys(found))
-
-
-def _file_of(module: ModuleSpec) -> Path | None:
-    """The plugin's file, the folder of its package, or None for what every installation has."""
-    if module.url is None:
-        return None
-    if module.url.endswith(".py"):
-        return Path(module.url)
-    top = module.url.partition(":")[0].split(".")[0]
-    spec = importlib.util.find_spec(top)
-    if top in _PACKAGES or spec is None or not spec.origin or "site-packages" in Path(spec.origin).parts:
-        return None
-    return Path(spec.origin).parent if spec.submodule_search_locations else Path(spec.origin)
-
-
-def gather_code(files: Iterable[Path], target: Path) -> dict[Path, str]:
-    """Copy ianvs itself and `files` to the empty folder `target`, which is to lead sys.path where it arrives.
-
-    A python file takes along the local modules that it imports, and what small files lie beside it and them. Returns
-    {path here: name below `target`} for `relocate`. Raises IanvsError above CODE_LIMIT.
-    """
-    moved: dict[Path, str] = {}
-    copies: dict[Path, Path] = {}
-    for package in _PACKAGES:
-        spec = importlib.util.find_spec(package)
-        copies |= {path: Path(package) / inner for path, inner in _below(_home(spec))}
-    for file in files:
-        if file.suffix == ".py" and file.is_file():
-            entry = file.resolve()  # the loader resolves links too: a plugin's modules lie beside the real file
-            place = moved.setdefault(entry.parent, f"plugins/{len(moved)}")
-            moved[file.parent] = place
-            copies |= dict(_with_imports(entry, Path(place)))
-        elif file.is_dir() and (file / "__init__.py").is_file():
-            copies |= {path: Path(file.name) / inner for path, inner in _below(file)}
-        elif file.exists():
-            place = moved.setdefault(file, f"files/{len(moved)}/{file.name}")
-            inside = [(path, path.relative_to(file)) for path in file.rglob("*")] if file.is_dir() else [(file, Path())]
-            copies |= {path: Path(place) / inner for path, inner in inside if path.is_file()}
-    size = sum(path.stat().st_size for path in copies)
-    if size > CODE_LIMIT:
-        largest = max(copies, key=lambda path: path.stat().st_size)
-        raise IanvsError(
-            f"code and initial models of {size >> 20} MB are too large to travel to the nodes (at most "
-            f"{CODE_LIMIT >> 20} MB); the largest file is {largest}. Put the job on storage that all nodes share."
-        )
-    for path, place in copies.items():
-        (target / place).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target / place)
-    return moved
-
-
-def _home(spec: FoundModule | None) -> Path:
-    """Folder of a package; one that is not installed has none, and travels not."""
-    places = list(spec.submodule_search_locations or []) if spec is not None else []
-    return Path(places[0]) if places else Path(os.devnull)
-
-
-def _below(folder: Path) -> Iterator[tuple[Path, Path]]:
-    """(file, its path relative to `folder`), without what is hidden, compiled, or too large to be code."""
-    for path in sorted(folder.rglob("*")):
-        inner = path.relative_to(folder)
-        if not any(part.startswith((".", "__pycache__")) for part in inner.parts) and _small(path):
-            yield path, inner
-
-
-def _small(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size <= _BESIDE_LIMIT
-
-
-def _with_imports(entry: Path, place: Path) -> Iterator[tuple[Path, Path]]:
-    """(file, where it goes) of a plugin: below `place`, or where an import through sys.path finds it."""
-    ours = {_home(importlib.util.find_spec(package)).resolve() for package in _PACKAGES}
-    for folder in {path.parent for path in source_files(entry)}:
-        if any(folder.is_relative_to(package) for package in ours):
-            continue
-        beside = [path for path in folder.iterdir() if not path.name.startswith(".") and _small(path)]
-        if folder.is_relative_to(entry.parent):
-            yield from ((path, place / path.relative_to(entry.parent)) for path in beside)
-        else:
-            roots = [Path(root).resolve() for root in sys.path if folder.is_relative_to(Path(root).resolve())]
-            if roots:
-                root = max(roots, key=lambda found: len(found.parts))
-                yield from ((path, path.relative_to(root)) for path in beside if path.suffix == ".py")
+# --- paths in requests ----------------------------------------------------------------------------------------------
 
 
 def relocate(value: _T, mapping: Mapping[Path, Path]) -> _T:

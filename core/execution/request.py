@@ -36,4 +36,5 @@ class CaseRequest:
     scores: tuple[tuple[MetricSpec, str], ...]  # (metric, key under which its values are stored)
     threads: int
     device: str  # "auto", "cpu", "cuda"
+    memory_mb: float | None
     provenance: Mapping[str, Any]

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from core.config.secrets import without_secrets
@@ -55,7 +55,12 @@ class CaseStore:
     # --- identity -----------------------------------------------------------------------------------------------
 
     def begin(self, case: TestCase, identity: Mapping[str, Any]) -> None:
-        """Make the directory and remember the case under its name, so that a later plan can say what changed."""
+        """Make the directory and remember the case under its name, so that a later plan can say what changed.
+
+        A failure of an earlier try, and what it left half-written, are forgotten.
+        """
+        (self.folder(case.id) / "result.json").unlink(missing_ok=True)
+        self._remove_half_written(case.id)
         write_json(self.folder(case.id) / "case.json", {"case": _as_json(case), "identity": dict(identity)})
         write_atomic(self.root / ".names" / name_key(case), case.id.encode())
 
@@ -113,6 +118,22 @@ class CaseStore:
         """{test set position: predictions} after round `index`; a test set that could not be predicted is missing."""
         with np.load(self.round_folder(case_id, index) / "predictions.npz", allow_pickle=False) as stored:
             return dict(stored)
+
+    def sweep(self, case_id: str) -> None:
+        """Remove what a process that was killed left half-written, unless another process is at work there."""
+        try:
+            with self.lock(case_id).acquire(timeout=0):
+                self._remove_half_written(case_id)
+        except (Timeout, OSError):
+            return
+
+    def _remove_half_written(self, case_id: str) -> None:
+        folder = self.folder(case_id)
+        for path in (*folder.glob(".*"), *folder.glob("rounds/.*"), *folder.glob("scores/.*")):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
     def forget(self, case_id: str) -> None:
         """Drop all rounds and scores: the case starts over. Its log stays."""
