@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from core import data
 from core.config import load_job, resolved
 from core.config.spec import JobSpec, MetricSpec, RankSpec
-from core.errors import ConfigError, IanvsError, Place, Problem, closest
-from core.execution.controller import Listener, check_plugins, open_engine, run_job
+from core.errors import ConfigError, IanvsError, Place, Problem, closest, shown_path
+from core.execution.controller import check_plugins, open_engine, run_job
+from core.execution.loop import Listener
 from core.execution.provenance import collect
 from core.execution.results import read_case
 from core.metrics.base import Metric
 from core.metrics.registry import resolve
-from core.planning import Plan, make_plan, scored_metrics
+from core.planning import Plan, make_plan, scored_metrics, start_over
 from core.planning.identity import metric_key
 from core.report import Leaderboard, build_leaderboard, cases_frame, rounds_frame, to_frame, write_reports
 from core.scenarios import check_scenario
@@ -100,17 +101,24 @@ def run(
     root: PathLike | None = None,
     engine: str | None = None,
     device: str | None = None,
+    fail_fast: bool | None = None,
+    rerun: str | None = None,
     listener: Listener | None = None,
 ) -> Results:
     """Run what is not finished of the job at `path`, write its reports, and return its results.
 
-    The keyword arguments take the place of what the files say. Raises ConfigError before anything runs; a case that
-    fails raises nothing: it is a row with a status.
+    The keyword arguments take the place of what the files say. rerun: cases that start over from the first round:
+    "failed", "all", or conditions such as "ewc,seed=1" (core.planning.choose). Raises ConfigError before anything
+    runs; a case that fails raises nothing: it is a row with a status.
     """
     from core.progress import Silent
 
     job = _load(path, workspace, jobs, root, engine, device)
+    if fail_fast is not None:
+        job = replace(job, fail_fast=fail_fast)
     _checked(job)
+    if rerun is not None and not start_over(make_plan(job), rerun) and rerun not in ("all", "failed"):
+        raise IanvsError(f"--rerun '{rerun}' matches no case that has run; `ianvs plan` lists the cases.")
     provenance = {**collect(job_file=job.file), "configuration": resolved(job)}
     of_case = {name: value for name, value in provenance.items() if name != "configuration"}
     outcome = run_job(job, listener or Silent(), of_case)
@@ -279,17 +287,23 @@ def _results(plan_: Plan, provenance: dict[str, Any], exit_code: int = 0, ran: i
 
 def _write(results: Results, job: JobSpec) -> None:
     store = JobStore(results.workspace, results.name)
-    store.write(_record(results))
-    provenance = (store.read() or {}).get("provenance") or results.provenance
-    write_reports(
-        results.leaderboard,
-        results,
-        results.rank,
-        store.folder,
-        title=results.name,
-        command=provenance["command"],
-        provenance=provenance,
-    )
+    try:
+        store.write(_record(results))
+        provenance = (store.read() or {}).get("provenance") or results.provenance
+        write_reports(
+            results.leaderboard,
+            results,
+            results.rank,
+            store.folder,
+            title=results.name,
+            command=provenance["command"],
+            provenance=provenance,
+        )
+    except OSError as error:
+        raise IanvsError(
+            f"the reports can't be written: {error.strerror} ({error.filename}). What is finished is stored; "
+            f"`ianvs report -f {shown_path(job.file)}` writes them once there is room."
+        ) from error
 
 
 def _record(results: Results) -> dict[str, Any]:

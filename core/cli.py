@@ -25,6 +25,8 @@ Examines continual-learning algorithms and ranks them.
   ianvs -f benchmarkingjob.yaml            run what is not finished, write and show the leaderboard
   ianvs validate -f benchmarkingjob.yaml   check all files and plugins, run nothing
   ianvs plan -f benchmarkingjob.yaml       list the test cases: new, finished, failed, and why
+  ianvs status -f benchmarkingjob.yaml     how a job stands that runs in another terminal
+  ianvs logs CASE -f benchmarkingjob.yaml  what a case printed; CASE is the beginning of its id
   ianvs report -f benchmarkingjob.yaml     write and show the leaderboard of what is stored
   ianvs metrics                            list the metrics and their definitions
   ianvs metrics compute FILE               every metric of a score matrix (json or csv), as json
@@ -68,11 +70,18 @@ def _parser() -> argparse.ArgumentParser:
     run = _job_command(commands, "run", "run what is not finished, then write and show the leaderboard", _run)
     run.add_argument("--jobs", "-j", type=_positive, metavar="N", help="test cases at a time (default: by cores)")
     run.add_argument("--engine", choices=("local", "inline"), help="inline runs everything in this process, to debug")
+    run.add_argument("--rerun", metavar="WHICH", help="start over: failed, all, or conditions such as ewc,seed=1")
+    going = run.add_mutually_exclusive_group()
+    going.add_argument("--fail-fast", dest="fail_fast", action="store_true", default=None, help="stop at a failure")
+    going.add_argument("--keep-going", dest="fail_fast", action="store_false", help="run all other cases (default)")
     run.add_argument("--device", choices=("auto", "cpu", "cuda"), help="where the plugins compute")
 
     _job_command(commands, "validate", "check all files, data paths, metrics and plugins; run nothing", _validate)
     plan = _job_command(commands, "plan", "list the test cases and what would be done with them", _plan)
     plan.add_argument("--jobs", "-j", type=_positive, metavar="N", help=argparse.SUPPRESS)
+    _job_command(commands, "status", "how the job stands: what runs, what is finished, what failed", _status)
+    logs = _job_command(commands, "logs", "what a case printed, and its traceback if it failed", _logs)
+    logs.add_argument("case", metavar="CASE", help="the beginning of a case's id, as in `ianvs plan`")
     report = _job_command(commands, "report", "write and show the leaderboard from what is stored", _report)
     report.add_argument("--jobs", "-j", type=_positive, metavar="N", help=argparse.SUPPRESS)
 
@@ -130,6 +139,8 @@ def _run(options: argparse.Namespace) -> int:
             root=options.root,
             engine=options.engine,
             device=options.device,
+            fail_fast=options.fail_fast,
+            rerun=options.rerun,
             listener=listener,
         )
     _show(results)
@@ -157,6 +168,48 @@ def _plan(options: argparse.Namespace) -> int:
         print(f"{planned.case.id[:8]}  {planned.state:<10}  {describe(planned)}: {planned.reason}")
     listed = ", ".join(f"{count} {state}" for state, count in counts.items())
     print(f"{sum(counts.values())} cases: {listed}")
+    return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    import time
+
+    from core import api
+    from core.progress import describe
+
+    plan = api.plan(options.file, workspace=options.workspace, root=options.root)
+    counts: dict[str, int] = {}
+    for planned in plan:
+        running = plan.store.running(planned.case.id)
+        state = "running" if running else planned.state
+        counts[state] = counts.get(state, 0) + 1
+        if running:
+            seconds = time.time() - running["since"]
+            where = f"round {running['round']} of {running['rounds']}, {running['doing']} for {seconds:.0f} s"
+            print(f"{planned.case.id[:8]}  running   {describe(planned)}: {where} (process {running['pid']})")
+        elif state in ("failed", "unfinished"):
+            print(f"{planned.case.id[:8]}  {state:<10}{describe(planned)}: {planned.reason}")
+    listed = ", ".join(f"{count} {state}" for state, count in counts.items())
+    print(f"{plan.job.name}: {sum(counts.values())} cases: {listed}")
+    return 0
+
+
+def _logs(options: argparse.Namespace) -> int:
+    from core import api
+    from core.errors import IanvsError
+    from core.progress import describe
+
+    plan = api.plan(options.file, workspace=options.workspace, root=options.root)
+    found = [planned for planned in plan if planned.case.id.startswith(options.case)]
+    if len(found) != 1:
+        listed = "".join(f"\n  {planned.case.id[:8]}  {describe(planned)}" for planned in found)
+        if listed:
+            raise IanvsError(f"'{options.case}' begins the ids of {len(found)} cases:{listed}")
+        raise IanvsError(f"no case '{options.case}'. `ianvs plan -f {options.file}` lists the cases.")
+    log = plan.store.log(found[0].case.id)
+    if not log.is_file():
+        raise IanvsError(f"{describe(found[0])} has no log: it has not run, or ran with `engine: inline`.")
+    sys.stdout.write(log.read_text(errors="replace"))
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sys
@@ -46,10 +47,11 @@ def run_case(request: CaseRequest, report: Reporter) -> None:
             print("interrupted; the next run continues after the last complete round")
             raise SystemExit(EXIT_INTERRUPTED) from None
         except Exception as error:
-            if isinstance(error, IanvsError):
-                print(f"{type(error).__name__}: {error}", file=sys.stderr)
-            else:
-                traceback.print_exc()
+            with contextlib.suppress(OSError):  # the log may be on the disk that is full
+                if isinstance(error, IanvsError):
+                    print(f"{type(error).__name__}: {error}", file=sys.stderr)
+                else:
+                    traceback.print_exc()
             _store_failure(store, request, error)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from core.config.spec import JobSpec
-from core.errors import ConfigError, IanvsError, Place, Problem
+from core.errors import ConfigError, IanvsError, Place, Problem, shown_path
 from core.execution.case import EXIT_INTERRUPTED
 from core.execution.engine import Engine, Event, Task
 from core.execution.inline import InlineEngine
@@ -44,6 +45,7 @@ class Outcome:
 
 def run_job(job: JobSpec, listener: Listener, provenance: dict[str, Any]) -> Outcome:
     """Do what `make_plan(job)` finds to do. Raises ConfigError for anything that is wrong before the first case."""
+    _require_writable(job)
     plan = make_plan(job)
     to_do = sum(1 for planned in plan if planned.action != "nothing")
     if not to_do:
@@ -62,6 +64,19 @@ def run_job(job: JobSpec, listener: Listener, provenance: dict[str, Any]) -> Out
         return Outcome(plan, loop.ran, loop.failed, loop.interrupted)
     finally:
         engine.close()
+
+
+def _require_writable(job: JobSpec) -> None:
+    """Find out before anything runs that results can't be stored."""
+    try:
+        job.workspace.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=job.workspace):
+            pass
+    except OSError as error:
+        raise IanvsError(
+            f"the workspace {shown_path(job.workspace)} can't be written: {error.strerror}. "
+            "Choose another with `workspace` in the job file or with --workspace."
+        ) from error
 
 
 def open_engine(job: JobSpec, tasks: int) -> Engine:

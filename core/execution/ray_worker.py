@@ -18,7 +18,7 @@ from core.execution.engine import Event, Task
 from core.execution.local import LocalEngine
 from core.execution.ray_storage import Travel, pack, relocate, sees, unpack
 
-__all__ = ["Assignment", "host", "make_entry", "make_mailbox", "node_folder", "pieces"]
+__all__ = ["Assignment", "host", "make_entry", "make_mailbox", "make_sweeper", "node_folder", "pieces"]
 
 _TICK = 0.1  # seconds between looks for orders
 _PATIENCE = 20.0  # seconds that one look into the mailbox waits for a message
@@ -133,6 +133,17 @@ def make_entry() -> Callable[..., None]:
     return ianvs_case
 
 
+def make_sweeper() -> Callable[[str], None]:
+    """The function that removes a folder of a node; travels by value."""
+
+    def ianvs_sweep(folder: str) -> None:
+        import shutil
+
+        shutil.rmtree(folder, ignore_errors=True)
+
+    return ianvs_sweep
+
+
 def node_folder(token: str) -> Path:
     """Where a node that does not see the workspace keeps a view of its own while the engine is open."""
     return Path(tempfile.gettempdir()) / f"ianvs-{token}"
@@ -228,6 +239,9 @@ def _follow(assignment: Assignment, task: Task, mailbox: Any) -> int:
                 orders = mailbox.ordered.remote(serial, _PATIENCE)
     finally:
         engine.close()
+        # A worker of Ray does not end, and keeps its CPUs, while a call of its own is unanswered.
+        mailbox.order.remote(serial, "over")
+        ray.wait([orders])
 
 
 def _forward(event: Event, serial: int, mailbox: Any) -> None:

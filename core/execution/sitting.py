@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import operator
+import os
 import random
 import sys
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -75,7 +77,7 @@ class CaseSitting:
         if self._report.stop_requested():
             raise Interrupted
         round_ = self._exam.rounds[index - 1]
-        self._report({"round": index, "rounds": self.rounds, "doing": "train"})
+        self._say(index, "train")
         leases, valid = self._train_data(index), self._valid_data(index)
         context = self._context(index)
         if self._learner.sees_past_rounds:
@@ -90,7 +92,7 @@ class CaseSitting:
         adopted, scores = self._pass_gate(index, valid, gate_before)
         if valid is not None:
             valid.close()
-        self._report({"round": index, "rounds": self.rounds, "doing": "evaluate"})
+        self._say(index, "evaluate")
         predictions, eval_seconds = self._evaluate(index)
         samples, size = measure.memory_size(self._learner.plugin)
         result = RoundResult(
@@ -108,6 +110,12 @@ class CaseSitting:
             gate_scores=scores,
         )
         self._keep(result, predictions)
+
+    def _say(self, index: int, doing: str) -> None:
+        """To the supervisor, and to whoever asks `ianvs status`."""
+        now = {"round": index, "rounds": self.rounds, "doing": doing}
+        self._report(now)
+        self._store.note_running(self._id, {**now, "since": time.time(), "pid": os.getpid()})
 
     # --- data ---------------------------------------------------------------------------------------------------
 

@@ -129,7 +129,7 @@ class CaseStore:
 
     def _remove_half_written(self, case_id: str) -> None:
         folder = self.folder(case_id)
-        for path in (*folder.glob(".*"), *folder.glob("rounds/.*"), *folder.glob("scores/.*")):
+        for path in (folder / "running.json", *folder.glob(".*"), *folder.glob("rounds/.*"), *folder.glob("scores/.*")):
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             else:
@@ -159,11 +159,32 @@ class CaseStore:
             return None
         return np.array(found["values"], dtype=float), found["details"]
 
+    # --- while it runs ------------------------------------------------------------------------------------------
+
+    def note_running(self, case_id: str, facts: Mapping[str, Any]) -> None:
+        """Say to other processes what the case is doing: round, rounds, doing, since (seconds since the epoch), pid."""
+        path = self.folder(case_id) / "running.json"
+        temporary = path.with_name(".running.json")
+        temporary.write_text(json.dumps(dict(facts)))
+        temporary.replace(path)
+
+    def running(self, case_id: str) -> dict[str, Any] | None:
+        """What the case is doing right now; None when no process holds its lock."""
+        found = read_json(self.folder(case_id) / "running.json")
+        if not isinstance(found, dict):
+            return None
+        try:
+            with self.lock(case_id).acquire(timeout=0):
+                return None
+        except Timeout:
+            return found
+
     # --- the end ------------------------------------------------------------------------------------------------
 
     def finish(self, case_id: str, facts: Mapping[str, Any]) -> None:
         """The case ended well. `facts`: bound, finished_at, provenance."""
         write_json(self.folder(case_id) / "result.json", {"status": "finished", "failure": None, **facts})
+        (self.folder(case_id) / "running.json").unlink(missing_ok=True)
 
     def fail(self, case_id: str, failure: Failure) -> None:
         log = None if failure.log is None else str(failure.log)

@@ -218,3 +218,69 @@ def test_planning_loads_neither_torch_nor_pandas(tmp_path: Path) -> None:
 
 def test_majority_is_a_plugin_without_any_import_of_ours() -> None:
     assert "import" not in MAJORITY
+
+
+def test_status_tells_what_failed_and_logs_show_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_job(tmp_path, hyperparameters="- fail_in_round: {values: [2, null]}", job="seeds: [0]")
+    main(["-f", "benchmarkingjob.yaml"])
+    capsys.readouterr()
+    assert main(["status", "-f", "benchmarkingjob.yaml"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert (
+        "failed    majority (fail_in_round=2), seed 0: failed last time (RuntimeError: no luck in round 2)" in shown[0]
+    )
+    assert shown[1] == "test: 2 cases: 1 failed, 1 finished"
+    assert main(["logs", shown[0][:8], "-f", "benchmarkingjob.yaml"]) == 0
+    assert "RuntimeError: no luck in round 2" in capsys.readouterr().out
+
+
+def test_status_sees_what_runs_in_another_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import time
+
+    slow = MAJORITY.replace(
+        "        for label in", "        import time; time.sleep(20 if round == 2 else 0)\n        for label in"
+    )
+    write_job(tmp_path, plugin=slow, job="seeds: [0]", hyperparameters="")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "core.cli", "-f", "benchmarkingjob.yaml"], stderr=subprocess.DEVNULL
+    )
+    try:
+        deadline = time.monotonic() + 30
+        shown = ""
+        while "running" not in shown or "round 2" not in shown:
+            assert time.monotonic() < deadline, shown
+            time.sleep(0.1)
+            main(["status", "-f", "benchmarkingjob.yaml"])
+            shown = capsys.readouterr().out
+        assert "round 2 of 5, train for" in shown
+        assert "1 running" in shown
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_logs_of_an_unknown_case_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_job(tmp_path)
+    status, error = said(capsys, "logs", "zzzz", "-f", "benchmarkingjob.yaml")
+    assert (status, error) == (2, "no case 'zzzz'. `ianvs plan -f benchmarkingjob.yaml` lists the cases.\n")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [("all", 4), ("majority", 4), ("seed=1", 2), ("bias=1e3", 2), ("bias=1000,seed=0", 1), ("failed", 0)],
+)
+def test_rerun_starts_over_what_matches(tmp_path: Path, wanted: str, expected: int) -> None:
+    import core
+
+    path = write_job(tmp_path, job="seeds: [0, 1]\nengine: inline")
+    before = [found.metrics for found in core.run(path)]
+    again = core.run(path, rerun=wanted)
+    assert again.ran == expected
+    assert [found.metrics for found in again] == before
+
+
+def test_rerun_of_nothing_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_job(tmp_path)
+    status, error = said(capsys, "-f", "benchmarkingjob.yaml", "--rerun", "nobody")
+    assert status == 2
+    assert "matches no case that has run" in error
