@@ -67,6 +67,7 @@ class RoundResult:
     memory_bytes: int | None = None
     adopted: bool = True  # False: model_eval kept the model of the round before
     gate_scores: tuple[float, float] | None = None  # (current, new) on the held-out part
+    taken_from: str | None = None  # id of a case with fewer rounds that had trained this one
 
 
 @dataclass(frozen=True)

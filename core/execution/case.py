@@ -64,14 +64,13 @@ def _sit(request: CaseRequest, store: CaseStore, report: Reporter) -> None:
     device = _prepare_process(request)
     exam = open_exam(request.exam)
     report({"round": 0, "doing": "start"})  # ready: the clocks of the limits begin
-    while True:
+    for may_take_over in (True, False):
         learner = _new_learner(request)
         try:
-            sitting = CaseSitting(request, exam, learner, device, report)
+            examine(CaseSitting(request, exam, learner, device, report, may_take_over=may_take_over))
         except StartOver:
             continue
         break
-    examine(sitting)
     facts = {
         "bound": learner.sees_past_rounds,
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),

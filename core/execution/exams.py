@@ -7,6 +7,7 @@ from typing import Any
 
 from core import data
 from core.errors import ConfigError, DataError, Place, Problem
+from core.execution.chain import content
 from core.execution.request import ExamRequest
 from core.scenarios import build_exam, manifest
 from core.scenarios.exam import Exam
@@ -46,6 +47,8 @@ def prepare_exam(request: ExamRequest, report: Callable[[Any], None]) -> list[Pr
             rounds=tuple(round_.name for round_ in exam.rounds),
             tests=tuple(test.name for test in exam.tests),
             rules=vars(exam.rules),
+            round_digests=tuple(content(exam.dataset.train, round_) for round_ in exam.rounds),
+            test_digests=tuple(content(exam.dataset.test, test) for test in exam.tests),
         )
         truth = [exam.dataset.test.y[test.test] for test in exam.tests]
         store.write(request.exam_id, record, truth, manifest(exam))

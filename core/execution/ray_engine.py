@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from core.errors import IanvsError, closest
+from core.execution.chain import chain_of
 from core.execution.engine import Event, Task
 from core.execution.ray_connection import Connection, capacity, said
 from core.execution.ray_storage import Travel, mark, pack, travel_of, unpack
 from core.execution.ray_worker import Assignment, make_entry, make_mailbox, make_sweeper, node_folder, pieces
 from core.execution.request import CaseRequest
-from core.store import CaseStore
+from core.store import CaseStore, ExamStore
 
 __all__ = ["RayEngine"]
 
@@ -242,9 +243,7 @@ class RayEngine:
             if isinstance(argument, CaseRequest):
                 store = CaseStore(travel.workspace)
                 with store.lock(argument.case.id).acquire(timeout=_FORCE_SECONDS):
-                    if store.status(argument.case.id) != "finished" or code == 0:
-                        unpack(attempt.arrived, travel.workspace)
-                        store.begin(argument.case, argument.identity)
+                    _store_case(store, argument, attempt.arrived)
             else:
                 unpack(attempt.arrived, travel.workspace)
         except Timeout:
@@ -265,6 +264,17 @@ class RayEngine:
         ]
         if swept:
             self._ray.wait(swept, num_returns=len(swept), timeout=_FORCE_SECONDS)
+
+
+def _store_case(store: CaseStore, request: CaseRequest, arrived: IO[bytes]) -> None:
+    """Put a case that came back in its place, and remember what the worker has noted of it in its own view."""
+    case = request.case
+    if store.status(case.id) != "finished":
+        store.begin(case, request.identity)
+    unpack(arrived, store.workspace)
+    exam = ExamStore(store.workspace).record(request.exam.exam_id)
+    if exam is not None and store.status(case.id) == "finished":
+        store.own(chain_of(request, exam)[-1], case.id)
 
 
 def _note(task: Task, text: str) -> None:

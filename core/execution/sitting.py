@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from core.errors import ExamRuleError, PluginError
 from core.execution import measure
+from core.execution.chain import chain_of, find_earlier
 from core.execution.engine import Reporter
 from core.execution.evidence import kept
 from core.execution.learner import LearnerCalls
@@ -26,7 +27,7 @@ from core.scenarios import hold_out
 from core.scenarios.exam import Exam
 from core.scenarios.handed import HandedTest, HandedTrain
 from core.seeding import generator, stream_seed
-from core.store import CaseStore
+from core.store import CaseStore, ExamStore
 from core.types import RoundResult
 
 __all__ = ["CaseSitting", "Interrupted", "seed_everything"]
@@ -48,7 +49,12 @@ class CaseSitting:
         learner: LearnerCalls,
         device: str,
         report: Reporter,
+        *,
+        may_take_over: bool = True,
     ) -> None:
+        record = ExamStore(request.exam.workspace).record(request.exam.exam_id)
+        self._chain = chain_of(request, record) if record else ()
+        self._may_take_over = may_take_over
         self._request, self._exam, self._learner, self._device = request, exam, learner, device
         self._report = report
         self._store = CaseStore(request.exam.workspace)
@@ -72,6 +78,7 @@ class CaseSitting:
             print("what needs the untrained model (FWT, Ianvs's BWT and FWT) stays empty.")
             predictions, seconds = {}, 0.0
         self._keep(RoundResult(index=0, name="untrained", eval_seconds=seconds), predictions, trained=False)
+        self._take_over_earlier_rounds()
 
     def sit_round(self, index: int) -> None:
         if self._report.stop_requested():
@@ -110,6 +117,8 @@ class CaseSitting:
             gate_scores=scores,
         )
         self._keep(result, predictions)
+        if index == self.rounds and self._chain:
+            self._store.own(self._chain[-1], self._id)
 
     def _say(self, index: int, doing: str) -> None:
         """To the supervisor, and to whoever asks `ianvs status`."""
@@ -223,6 +232,31 @@ class CaseSitting:
             size = measure.folder_bytes(folder.model)
             folder.fill(replace(result, model_bytes=size or None), predictions, at)
         self.completed = result.index
+
+    def _take_over_earlier_rounds(self) -> None:
+        """Begin where a case with fewer rounds has ended, if its beginning is ours.
+
+        Test sets that only our exam has are predicted by its last model; for its earlier rounds they stay empty.
+        """
+        earlier = find_earlier(self._request, self._chain) if self._may_take_over else None
+        if earlier is None:
+            return
+        path = self._store.model(earlier.case_id, earlier.last)
+        assert path is not None
+        try:
+            self._learner.load(path)
+            now, _ = self._evaluate(earlier.last)
+        except Exception as error:
+            print(f"can't continue from case {earlier.case_id} ({type(error).__name__}: {error}).")
+            raise StartOver from error
+        before = earlier.predictions(earlier.last)
+        if not all(np.array_equal(now[j], before[j]) for j in before):
+            print(f"can't continue from case {earlier.case_id}: load() does not bring back its predictions.")
+            raise StartOver
+        print(f"continuing from case {earlier.case_id} after round {earlier.last}")
+        for index in range(1, earlier.last + 1):
+            predictions = now if index == earlier.last else earlier.predictions(index)
+            self._keep(earlier.result(index), predictions, trained=index == earlier.last)
 
     def _resume(self) -> int:
         """Bring back the model of the last complete round, and make sure that it is the same model.

@@ -141,6 +141,17 @@ class CaseStore:
             shutil.rmtree(self.folder(case_id) / name, ignore_errors=True)
         (self.folder(case_id) / "result.json").unlink(missing_ok=True)
 
+    def own(self, link: str, case_id: str) -> None:
+        """Remember that `case_id` holds the model that the chain's `link` determines."""
+        write_atomic(self.root / ".chains" / link, case_id.encode())
+
+    def owner(self, link: str) -> str | None:
+        """The case that `own` named; None if nobody has."""
+        try:
+            return (self.root / ".chains" / link).read_text()
+        except OSError:
+            return None
+
     # --- scores -------------------------------------------------------------------------------------------------
 
     def score_path(self, case_id: str, key: str) -> Path:

@@ -14,6 +14,8 @@ from core.store.files import read_json, replace_folder, write_json
 
 __all__ = ["ExamRecord", "ExamStore"]
 
+_LISTS = ("classes", "rounds", "tests", "round_digests", "test_digests")
+
 
 @dataclass(frozen=True)
 class ExamRecord:
@@ -25,6 +27,8 @@ class ExamRecord:
     rounds: tuple[str, ...]
     tests: tuple[str, ...]
     rules: Mapping[str, Any]
+    round_digests: tuple[str, ...] = ()  # of the content of each round
+    test_digests: tuple[str, ...] = ()  # of the content of each test set
 
 
 class ExamStore:
@@ -50,7 +54,7 @@ class ExamStore:
         found = read_json(self.folder(exam_id) / "exam.json")
         if found is None:
             return None
-        lists = {name: tuple(found[name]) for name in ("classes", "rounds", "tests")}
+        lists = {name: tuple(found[name]) for name in _LISTS}
         return ExamRecord(**{**found, **lists})
 
     def truth(self, exam_id: str) -> list[NDArray[Any]]:

@@ -1,0 +1,119 @@
+"""What MDIL-SS goes down (Garg et al., WACV 2022), and the weights of classes in it.
+
+For a batch (x, y) of domain t, with the network from before the round as teacher and lambda = 0.1:
+L = L_CE(student(x, t), y) + lambda * sum over j < t of L_KLD(student(x, j), teacher(x, j)).
+
+Labels are (B, H, W) class indices; the network's last output is the class "ignore", which weighs 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, kl_div, log_softmax, softmax
+
+from core.errors import PluginError, closest
+
+__all__ = ["class_weights", "distill_old_domains", "distillation", "pixel_counts", "weighted_cross_entropy"]
+
+DISTILLATIONS = ("kl", "reference_quirk")
+
+
+def weighted_cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+    """L_CE: sum of w[y] (-ln softmax(logits)[y]) over pixels, divided by the sum of w[y]; 0 if all pixels weigh 0.
+
+    logits: (B, C, H, W). labels: (B, H, W) integers in 0..C-1. weights: (C,), 0 for "ignore". Returns nats.
+    """
+    # One row a pixel is a view when logits are channels_last, and faster than the library's loss on pictures, whose
+    # mean, besides, is nan when all pixels weigh 0 and is summed in any order on a GPU.
+    rows = _full(logits).movedim(1, -1).reshape(-1, logits.shape[1])
+    targets = labels.reshape(-1).long()
+    weights = weights.to(rows.dtype)
+    nats = cross_entropy(rows, targets, weight=weights, reduction="none")
+    return nats.sum() / weights.index_select(0, targets).sum().clamp_min(torch.finfo(rows.dtype).tiny)
+
+
+def distillation(student: Tensor, teacher: Tensor, kind: str = "kl") -> Tensor:
+    """L_KLD of one earlier domain (Garg et al. 2022): how far `student` is from `teacher`.
+
+    student, teacher: (B, C, H, W) logits of the same branch; gradients go to `student` only. Returns a scalar.
+
+    "kl": KL(softmax(teacher) || softmax(student)) in nats, summed over classes, mean over pixels. Where both are equal
+    it is 0 and so is its gradient, exactly: Adam would make a whole step of what rounding leaves.
+    "reference_quirk": what the authors' code computes, softmax where a logarithm of it is due, and the mean over
+    classes too: mean of p_T (ln p_T - p_S). It is negative, and pulls to the teacher's likeliest class.
+    """
+    student, teacher = _full(student), _full(teacher.detach())
+    if kind == "kl":
+        kl: Tensor = _PixelKL.apply(student, teacher)
+        return kl
+    if kind == "reference_quirk":
+        return kl_div(softmax(student, dim=1), softmax(teacher, dim=1), reduction="sum") / student.numel()
+    raise PluginError(
+        f"distillation '{kind}' is not known.{closest(kind, DISTILLATIONS)} There are: kl, reference_quirk."
+    )
+
+
+def _full(logits: Tensor) -> Tensor:
+    """float32 of logits in half precision, which is too coarse for logarithms of probabilities and their sums."""
+    return logits.to(torch.promote_types(logits.dtype, torch.float32))
+
+
+class _PixelKL(torch.autograd.Function):
+    """The mean over pixels of KL(softmax(teacher) || softmax(student)); its gradient is (p_S - p_T) / pixels."""
+
+    @staticmethod
+    def forward(ctx: Any, student: Tensor, teacher: Tensor) -> Tensor:
+        log_student, log_teacher = log_softmax(student, dim=1), log_softmax(teacher, dim=1)
+        told = log_teacher.exp()
+        ctx.pixels = student.numel() // student.shape[1]
+        ctx.save_for_backward(log_student.exp() - told)
+        kl: Tensor = (told * (log_teacher - log_student)).sum() / ctx.pixels
+        return kl
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (difference,) = ctx.saved_tensors
+        return difference * (gradient / ctx.pixels), None
+
+
+def distill_old_domains(student: nn.Module, teacher: nn.Module, x: Tensor, domain: int, kind: str = "kl") -> Tensor:
+    """Sum of `distillation` over the branches j < domain, all on pictures of the new domain.
+
+    The teacher is the frozen network from before the round. The authors wrote it out for at most two old domains.
+    """
+    total = x.new_zeros(())
+    for old in range(domain):
+        with torch.no_grad():
+            told = teacher(x, old)
+        total = total + distillation(student(x, old), told, kind)
+    return total
+
+
+def pixel_counts(labels: Tensor, classes: int, ignore: int = 255) -> Tensor:
+    """(classes,) int64: pixels of each class in `labels`; those labelled `ignore` count for the last class."""
+    found = torch.bincount(labels.reshape(-1), minlength=max(classes, ignore + 1))
+    strange = [label for label in found.nonzero().flatten().tolist() if label >= classes and label != ignore]
+    if strange:
+        raise PluginError(
+            f"there are labels {strange} in a domain of {classes} classes, the last of them for what is ignored. "
+            f"Labels must be 0 to {classes - 1}, or {ignore} for ignored pixels."
+        )
+    counts = found[:classes].clone()
+    if ignore >= classes:
+        counts[-1] += found[ignore]
+    return counts
+
+
+def class_weights(counts: Tensor, offset: float = 1.1) -> Tensor:
+    """(C,) float64 weights 1 / ln(offset + p_c), p_c = (n_c + 1) / sum (n + 1), and 0 for the last class, "ignore".
+
+    After Paszke et al. 2016 (ENet), as MDIL-SS has it: rare classes weigh up to 10.5 with offset 1.1,
+    the authors' choice for training with a decoder.
+    """
+    counts = counts.to(torch.float64) + 1.0
+    weights = 1.0 / torch.log(offset + counts / counts.sum())
+    weights[-1] = 0.0
+    return weights
