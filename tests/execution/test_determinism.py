@@ -1,0 +1,85 @@
+"""The same case gives the same bits, however it is run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import core
+
+ROOT = Path(__file__).parents[2]
+
+JOB = """
+benchmarkingjob:
+  name: bits
+  workspace: {folder}/ws
+  testenv: {root}/testenv/digits_class_incremental/testenv.yaml
+  seeds: [0, 1]
+  threads: {threads}
+  test_object:
+    type: algorithms
+    algorithms:
+      - {{name: replay, url: ./replay.yaml}}
+      - {{name: ewc, url: ./ewc.yaml}}
+  rank: {{sort_by: [{{accuracy: descend}}]}}
+"""
+ALGORITHM = """
+algorithm:
+  paradigm_type: incrementallearning
+  modules:
+    - type: basemodel
+      name: {name}
+      url: {root}/testalgorithms/{folder}/basemodel.py
+      hyperparameters:
+        - epochs: {{values: [3]}}
+"""
+
+
+def job(folder: Path, threads: int = 1) -> Path:
+    folder.mkdir()
+    (folder / "job.yaml").write_text(JOB.format(folder=folder, root=ROOT, threads=threads))
+    for name, file in (("Replay", "replay"), ("EWC", "ewc")):
+        (folder / f"{file}.yaml").write_text(ALGORITHM.format(name=name, folder=file, root=ROOT))
+    return folder / "job.yaml"
+
+
+def models(workspace: Path) -> dict[str, bytes]:
+    """Weights and everything else that the methods saved after the last round, by case."""
+    return {path.parents[3].name: path.read_bytes() for path in workspace.glob("cases/*/rounds/5/model/model.pt")}
+
+
+def test_weights_are_equal_bit_for_bit_whatever_the_jobs_and_the_engine(tmp_path: Path) -> None:
+    for number, (engine, jobs) in enumerate([("inline", 1), ("local", 1), ("local", 2)]):
+        core.run(job(tmp_path / str(number)), engine=engine, jobs=jobs)
+    first, *others = (models(tmp_path / str(number) / "ws") for number in range(3))
+    assert len(first) == 4
+    assert others == [first, first]
+
+
+def test_a_resumed_case_has_the_weights_of_an_undisturbed_one(tmp_path: Path) -> None:
+    core.run(job(tmp_path / "whole"))
+    cut = job(tmp_path / "cut")
+    plan = core.plan(cut)
+    core.run(cut)
+    undisturbed = models(tmp_path / "whole" / "ws")
+    for planned in plan:
+        folder = tmp_path / "cut" / "ws" / "cases" / planned.case.id
+        (folder / "result.json").unlink()
+        (folder / "rounds" / "5" / "round.json").write_text("")
+        # The model of round 4 went when round 5 was complete: the case can only start over, and does.
+    core.run(cut)
+    assert models(tmp_path / "cut" / "ws") == undisturbed
+
+
+def test_the_number_of_threads_is_part_of_a_cases_identity(tmp_path: Path) -> None:
+    one, two = core.plan(job(tmp_path / "1")), core.plan(job(tmp_path / "2", threads=2))
+    assert not {case.id for case, _ in one.cases()} & {case.id for case, _ in two.cases()}
+
+
+@pytest.mark.gpu
+def test_one_card_repeats_itself(tmp_path: Path) -> None:
+    runs = [core.run(job(tmp_path / str(number)), device="cuda") for number in range(2)]
+    values = [[json.dumps(found.matrices["accuracy"].values.tolist()) for found in run] for run in runs]
+    assert values[0] == values[1]
