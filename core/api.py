@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,11 @@ from core.errors import ConfigError, IanvsError, Place, Problem, closest, shown_
 from core.execution.controller import check_plugins, open_engine, run_job
 from core.execution.loop import Listener
 from core.execution.provenance import collect
+from core.execution.references import References
 from core.execution.results import read_case
 from core.metrics.base import Metric
 from core.metrics.registry import resolve
-from core.planning import Plan, make_plan, scored_metrics, start_over
+from core.planning import Plan, cells, make_plan, scored_metrics, start_over
 from core.planning.identity import metric_key
 from core.report import Leaderboard, build_leaderboard, cases_frame, rounds_frame, to_frame, write_reports
 from core.scenarios import check_scenario
@@ -49,18 +50,23 @@ class Results:
     columns: tuple[str, ...]  # names of those that the leaderboard shows
     case_list: tuple[TestCase, ...]
     provenance: dict[str, Any]
+    references: Mapping[str, str] = field(default_factory=dict)  # algorithm by role
     exit_code: int = 0
     ran: int = 0
 
     def __iter__(self) -> Iterator[CaseResult]:
         cases, exams = CaseStore(self.workspace), ExamStore(self.workspace)
         records: dict[str, ExamRecord | None] = {}
-        for case in self.case_list:
-            identity = cases.identity(case.id) or {}
-            exam_id = identity.get("exam_id", "")
+
+        def read(case: TestCase, references: References | None = None) -> CaseResult:
+            exam_id = (cases.identity(case.id) or {}).get("exam_id", "")
             if exam_id not in records:
                 records[exam_id] = exams.record(exam_id) if exam_id else None
-            yield read_case(cases, case, records[exam_id], self.metrics)
+            return read_case(cases, case, records[exam_id], self.metrics, references)
+
+        references = References(self.references, self.case_list, read)
+        for case in self.case_list:
+            yield read(case, references)
 
     def __len__(self) -> int:
         return len(self.case_list)
@@ -192,6 +198,7 @@ def load_results(workspace: PathLike, job: str | None = None) -> Results:
         columns=tuple(record["columns"]),
         case_list=tuple(known[case_id] for case_id in record["cases"] if case_id in known),
         provenance=record["provenance"],
+        references=record["references"],
     )
 
 
@@ -257,9 +264,25 @@ def _problems_between(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
     for spec in job.exam.metrics:
         if spec.of is not None and levels.get(spec.of, "score") != "score":
             problems.append(Problem(f"'{spec.of}' is not a score that {spec.name} can be computed from.", spec.place))
+    problems += _problems_of_references(job)
     if job.exam.gate is not None and levels[job.exam.gate.metric.name] != "score":
         gate = job.exam.gate.metric
         problems.append(Problem(f"model_eval needs a score of predictions; '{gate.name}' is none.", gate.place))
+    return problems
+
+
+def _problems_of_references(job: JobSpec) -> list[Problem]:
+    problems = []
+    algorithms = {algorithm.name: algorithm for algorithm in job.algorithms}
+    for role, name in job.references.items():
+        place = job.places.get(f"references.{role}")
+        if name not in algorithms:
+            listed = ", ".join(algorithms)
+            hint = closest(name, algorithms)
+            problems.append(Problem(f"'{name}' is not an algorithm of this job.{hint} There are: {listed}.", place))
+        elif cells(algorithms[name].modules) > 1:
+            said = f"'{name}' has several choices of hyperparameters; a reference needs one value of each."
+            problems.append(Problem(said, place))
     return problems
 
 
@@ -280,6 +303,7 @@ def _results(plan_: Plan, provenance: dict[str, Any], exit_code: int = 0, ran: i
         columns=columns,
         case_list=cases,
         provenance=provenance,
+        references=job.references,
         exit_code=exit_code,
         ran=ran,
     )
@@ -315,6 +339,7 @@ def _record(results: Results) -> dict[str, Any]:
         "columns": list(results.columns),
         "metrics": [_metric_record(*metric) for metric in results.metrics],
         "cases": [case.id for case in results.case_list],
+        "references": dict(results.references),
         "provenance": results.provenance,
     }
 

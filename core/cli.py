@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
 
     run = _job_command(commands, "run", "run what is not finished, then write and show the leaderboard", _run)
     run.add_argument("--jobs", "-j", type=_positive, metavar="N", help="test cases at a time (default: by cores)")
-    run.add_argument("--engine", choices=("local", "inline"), help="inline runs everything in this process, to debug")
+    run.add_argument("--engine", choices=("local", "inline", "ray"), help="over what the file says")
     run.add_argument("--rerun", metavar="WHICH", help="start over: failed, all, or conditions such as ewc,seed=1")
     going = run.add_mutually_exclusive_group()
     going.add_argument("--fail-fast", dest="fail_fast", action="store_true", default=None, help="stop at a failure")

@@ -94,6 +94,11 @@ def load_job(
         limits=LimitsSpec(**job.limits.model_dump()),
         retries=job.retries,
         fail_fast=job.fail_fast,
+        references=job.references.model_dump(exclude_none=True),
+        places={
+            f"references.{role}": document.value_place(("benchmarkingjob", "references", role))
+            for role in job.references.model_dump(exclude_none=True)
+        },
         warnings=tuple(_in_order(warnings, reading.files)),
     )
 

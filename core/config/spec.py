@@ -188,4 +188,6 @@ class JobSpec:
     limits: LimitsSpec = LimitsSpec()
     retries: int = 1  # of a case that was killed or lost, never of one that raised
     fail_fast: bool = False
+    references: Mapping[str, str] = field(default_factory=dict)  # algorithm by role: "joint", "solo"
+    places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)  # "references.<role>"
     warnings: tuple[Problem, ...] = field(default=(), compare=False)

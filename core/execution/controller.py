@@ -83,10 +83,26 @@ def open_engine(job: JobSpec, tasks: int) -> Engine:
     """The engine that the job names, with what its tasks will import already loaded where that helps."""
     if job.engine == "inline":
         return InlineEngine()
-    if job.engine != "local":
-        raise ConfigError([Problem(f"engine '{job.engine}' is not there yet. Use local or inline.", Place(job.file))])
+    preload = _preload(job)
+    if job.engine == "ray":
+        return _ray_engine(job, preload)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     jobs = job.jobs or max(1, cores // job.threads)
+    return LocalEngine(min(jobs, tasks), job.threads, preload)
+
+
+def _ray_engine(job: JobSpec, preload: list[str]) -> Engine:
+    """Ray gives out cards itself: a share of one for each case that is said to need one."""
+    from core.execution.ray_code import files_of
+    from core.execution.ray_engine import RayEngine
+
+    options = dict(job.engine_options)
+    if job.device == "cuda":
+        options.setdefault("gpu_share", 1 / job.cases_per_gpu)
+    return RayEngine(jobs=job.jobs, threads=job.threads, preload=preload, code=files_of(job), **options)
+
+
+def _preload(job: JobSpec) -> list[str]:
     names = {"core.execution.case", "core.execution.exams", "core.plugins.check"}
     imported = _imports(job)
     if "torch" in imported:
@@ -94,7 +110,7 @@ def open_engine(job: JobSpec, tasks: int) -> Engine:
         names |= {"torch", "torch._dynamo", "core.authoring"}
     if "torchvision" in imported:
         names.add("torchvision")
-    return LocalEngine(min(jobs, tasks), job.threads, sorted(names))
+    return sorted(names)
 
 
 def check_plugins(engine: Engine, algorithms: Iterable[Any]) -> list[Problem]:
@@ -133,7 +149,7 @@ def _prepare_exams(engine: Engine, plan: Plan, listener: Listener) -> None:
 
 def _gpus(job: JobSpec) -> tuple[int, ...]:
     """The cards that cases are spread over; none where nothing would use them."""
-    if job.device == "cpu" or "torch" not in _imports(job):
+    if job.engine != "local" or job.device == "cpu" or "torch" not in _imports(job):
         return ()
     return job.gpus if job.gpus is not None else visible_gpus()
 

@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from core.errors import IanvsError, closest
-from core.execution.chain import chain_of
+from core.execution.case import EXIT_STORAGE
 from core.execution.engine import Event, Task
 from core.execution.ray_connection import Connection, capacity, said
-from core.execution.ray_storage import Travel, mark, pack, travel_of, unpack
+from core.execution.ray_storage import Travel, mark, pack, store_arrived, travel_of
 from core.execution.ray_worker import Assignment, make_entry, make_mailbox, make_sweeper, node_folder, pieces
-from core.execution.request import CaseRequest
-from core.store import CaseStore, ExamStore
 
 __all__ = ["RayEngine"]
 
@@ -85,7 +83,8 @@ class RayEngine:
         except BaseException:
             self._connection.close()
             raise
-        case = ray.remote(max_calls=1, max_retries=0, num_cpus=threads, num_gpus=gpu_share)(make_entry())
+        # Ray may use a worker again: it is only the host, every task is a new process below it.
+        case = ray.remote(max_calls=0, max_retries=0, num_cpus=threads, num_gpus=gpu_share)(make_entry())
         self._call = case.options(scheduling_strategy="SPREAD")
         self._serials = itertools.count(1)
         self._attempts: dict[int, _Attempt] = {}
@@ -126,8 +125,9 @@ class RayEngine:
             if attempt.task.key == key:
                 self._mailbox.order.remote(serial, "kill" if force else "stop")
                 if force and attempt.forced_at is None:
-                    waits = _FORCE_SECONDS if attempt.started else 0.0  # one that waits in Ray's queue has no host yet
-                    attempt.forced_at = time.monotonic() + waits
+                    attempt.forced_at = time.monotonic()
+                    if not attempt.started and attempt.reference is not None:
+                        self._ray.cancel(attempt.reference)  # out of Ray's queue, or an interrupt to its host
 
     def close(self) -> None:
         try:
@@ -204,19 +204,22 @@ class RayEngine:
         try:
             self._ray.get(attempt.reference)
             attempt.reference = None
-        except (exceptions.RayTaskError, exceptions.RuntimeEnvSetupError, exceptions.TaskUnschedulableError) as error:
-            _note(attempt.task, f"Ray could not run this: {said(error)}")
-            self._end(serial, 1)
         except exceptions.RayError as error:
-            _note(attempt.task, f"lost by Ray: {said(error)}")
-            self._end(serial, -signal.SIGKILL)
+            broken = (exceptions.RayTaskError, exceptions.RuntimeEnvSetupError, exceptions.TaskUnschedulableError)
+            if attempt.forced_at is None and isinstance(error, broken):
+                _note(attempt.task, f"Ray could not run this: {said(error)}")
+                self._end(serial, 1)
+            else:
+                _note(attempt.task, f"lost by Ray: {said(error)}" if attempt.forced_at is None else "ended by force")
+                self._end(serial, -signal.SIGKILL)
 
     def _force(self) -> None:
+        """End the workers of tasks that were to be ended and have not."""
         for attempt in self._attempts.values():
-            if attempt.forced_at is not None and time.monotonic() >= attempt.forced_at:
-                attempt.forced_at = None
-                if attempt.reference is not None:
-                    self._ray.cancel(attempt.reference, force=True)
+            overdue = attempt.forced_at is not None and time.monotonic() > attempt.forced_at + _FORCE_SECONDS
+            if overdue and attempt.reference is not None:
+                attempt.forced_at = time.monotonic()
+                self._ray.cancel(attempt.reference, force=True)
 
     # --- nodes that don't share the workspace -------------------------------------------------------------------------
 
@@ -233,24 +236,15 @@ class RayEngine:
 
     def _store(self, attempt: _Attempt, code: int) -> int:
         """Put what came back into the workspace; the exit code that the task ends with."""
-        from filelock import Timeout
-
-        travel, argument = attempt.travel, attempt.task.argument
-        if travel is None or attempt.arrived is None:
+        if attempt.travel is None or attempt.arrived is None:
             return code
         attempt.arrived.seek(0)
         try:
-            if isinstance(argument, CaseRequest):
-                store = CaseStore(travel.workspace)
-                with store.lock(argument.case.id).acquire(timeout=_FORCE_SECONDS):
-                    _store_case(store, argument, attempt.arrived)
-            else:
-                unpack(attempt.arrived, travel.workspace)
-        except Timeout:
-            _note(attempt.task, "another ianvs is at work on this case; its results stand.")
+            if not store_arrived(attempt.task, attempt.travel, attempt.arrived, _FORCE_SECONDS):
+                _note(attempt.task, "another ianvs is at work on this case; its results stand.")
         except OSError as error:
             _note(attempt.task, f"the results came back, but can't be stored: {error}")
-            return code or 1
+            return code or EXIT_STORAGE
         return code
 
     def _sweep(self) -> None:
@@ -264,17 +258,6 @@ class RayEngine:
         ]
         if swept:
             self._ray.wait(swept, num_returns=len(swept), timeout=_FORCE_SECONDS)
-
-
-def _store_case(store: CaseStore, request: CaseRequest, arrived: IO[bytes]) -> None:
-    """Put a case that came back in its place, and remember what the worker has noted of it in its own view."""
-    case = request.case
-    if store.status(case.id) != "finished":
-        store.begin(case, request.identity)
-    unpack(arrived, store.workspace)
-    exam = ExamStore(store.workspace).record(request.exam.exam_id)
-    if exam is not None and store.status(case.id) == "finished":
-        store.own(chain_of(request, exam)[-1], case.id)
 
 
 def _note(task: Task, text: str) -> None:

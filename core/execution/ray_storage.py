@@ -15,13 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from filelock import Timeout
+
 from core.config.spec import AlgorithmSpec, ModuleSpec
 from core.errors import Place
+from core.execution.chain import chain_of
 from core.execution.engine import Task
 from core.execution.request import CaseRequest, ExamRequest
 from core.store import CaseStore, ExamStore
 
-__all__ = ["Travel", "mark", "pack", "relocate", "sees", "travel_of", "unpack"]
+__all__ = ["Travel", "mark", "pack", "relocate", "sees", "store_arrived", "travel_of", "unpack"]
 
 _T = TypeVar("_T")
 
@@ -121,6 +124,28 @@ def _harmless(member: tarfile.TarInfo, target: str) -> tarfile.TarInfo | None:
         return tarfile.data_filter(member, target)
     except tarfile.FilterError:
         return None
+
+
+def store_arrived(task: Task, travel: Travel, source: IO[bytes], patience: float) -> bool:
+    """Put what came back of `task` into the workspace, with what the worker has noted of a case in its own view.
+
+    False, and nothing is touched, if another process keeps the case for more than `patience` seconds.
+    """
+    if not isinstance(task.argument, CaseRequest):
+        unpack(source, travel.workspace)
+        return True
+    case, store = task.argument.case, CaseStore(travel.workspace)
+    try:
+        with store.lock(case.id).acquire(timeout=patience):
+            if store.status(case.id) != "finished":
+                store.begin(case, task.argument.identity)
+            unpack(source, travel.workspace)
+            exam = ExamStore(travel.workspace).record(task.argument.exam.exam_id)
+            if exam is not None and store.status(case.id) == "finished":
+                store.own(chain_of(task.argument, exam)[-1], case.id)
+    except Timeout:
+        return False
+    return True
 
 
 # --- paths in requests ----------------------------------------------------------------------------------------------

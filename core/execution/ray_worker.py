@@ -117,18 +117,22 @@ def make_entry() -> Callable[..., None]:
 
         import ray
 
-        code_root = os.getcwd()  # noqa: PTH109
+        code_root, before = os.getcwd(), sys.path[:]  # noqa: PTH109
         private = os.path.dirname(ray.__file__) + os.sep  # noqa: PTH120
         own = [path for path in sys.path if not path.startswith(private)]  # Ray's copies of libraries are not for tasks
         sys.path[:] = list(dict.fromkeys([*([code_root] if code_came else []), *paths, *own]))
-        importlib.invalidate_caches()
-        worker = importlib.import_module("core.execution.ray_worker")
-        assignment = pickle.loads(packed)
-        if code_came:
-            assignment = dataclasses.replace(assignment, code_root=pathlib.Path(code_root))
-        if os.path.isdir(folder):  # noqa: PTH112
-            os.chdir(folder)
-        worker.host(assignment, cargo, mailbox)
+        try:
+            importlib.invalidate_caches()
+            worker = importlib.import_module("core.execution.ray_worker")
+            assignment = pickle.loads(packed)
+            if code_came:
+                assignment = dataclasses.replace(assignment, code_root=pathlib.Path(code_root))
+            if os.path.isdir(folder):  # noqa: PTH112
+                os.chdir(folder)
+            worker.host(assignment, cargo, mailbox)
+        finally:  # Ray gives this process to the next call
+            os.chdir(code_root)
+            sys.path[:] = before
 
     return ianvs_case
 

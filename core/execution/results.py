@@ -3,40 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from core.config.spec import MetricSpec
+from core.execution.references import ROLES, References
 from core.metrics.base import MatrixInputs, Metric
-from core.metrics.registry import resolve
-from core.planning import Plan, scored_metrics
-from core.planning.identity import metric_key
-from core.store import CaseStore, ExamRecord, ExamStore
+from core.store import CaseStore, ExamRecord
 from core.types import CaseResult, RoundResult, ScoreMatrix, TestCase
 
-__all__ = ["columns_of", "read_case", "read_plan"]
-
-
-def read_plan(plan: Plan) -> Iterator[CaseResult]:
-    """The result of every case of the plan, in its order; cases that did not run are "unfinished"."""
-    metrics = [(spec, resolve(spec), metric_key(spec)) for spec in scored_metrics(plan.job)]
-    exams = ExamStore(plan.job.workspace)
-    records: dict[str, ExamRecord | None] = {}
-    for case, algorithm in plan.cases():
-        if algorithm.exam_id not in records:
-            records[algorithm.exam_id] = exams.record(algorithm.exam_id)
-        yield read_case(plan.store, case, records[algorithm.exam_id], metrics)
-
-
-def columns_of(plan: Plan) -> list[Metric]:
-    """The testenv's metrics in its order, those that are one number."""
-    return [metric for metric in map(resolve, plan.job.exam.metrics) if not metric.mapping]
+__all__ = ["read_case"]
 
 
 def read_case(
-    store: CaseStore, case: TestCase, exam: ExamRecord | None, metrics: Sequence[tuple[MetricSpec, Metric, str]]
+    store: CaseStore,
+    case: TestCase,
+    exam: ExamRecord | None,
+    metrics: Sequence[tuple[MetricSpec, Metric, str]],
+    references: References | None = None,
 ) -> CaseResult:
     """What the case's directory says, with `metrics` (spec, metric, key) computed from it."""
     status = store.status(case.id) or "unfinished"
@@ -56,7 +42,13 @@ def read_case(
     if status == "finished":
         primary = next((spec.name for spec, metric, _ in metrics if metric.level == "score"), None)
         for spec, metric, _ in metrics:
-            numbers[spec.name] = _number(spec, metric, matrices, rounds, primary)
+            if metric.level == "system":
+                numbers[spec.name] = _system(metric.name, rounds)
+            elif metric.level == "score":
+                numbers[spec.name] = _final_score(matrices.get(spec.name))
+            else:
+                score = spec.of or primary or ""
+                numbers[spec.name] = _over_matrix(metric, matrices.get(score), case.seed, references)
     return CaseResult(
         case=case,
         status=status,
@@ -74,25 +66,16 @@ def read_case(
     )
 
 
-def _number(
-    spec: MetricSpec,
-    metric: Metric,
-    matrices: dict[str, ScoreMatrix],
-    rounds: Sequence[RoundResult],
-    primary: str | None,
-) -> float | None:
-    """The one number of a leaderboard's cell; None is "can't be computed"."""
-    if metric.level == "system":
-        return _system(metric.name, rounds)
-    if metric.level == "score":
-        matrix = matrices.get(spec.name)
-        # After the last round, over the test sets: each counts the same, whatever its size.
-        return None if matrix is None else _finite(np.mean(matrix.values[-1]))
-    matrix = matrices.get(spec.of or primary or "")
+def _final_score(matrix: ScoreMatrix | None) -> float | None:
+    """After the last round, over the test sets: each counts the same, whatever its size."""
+    return None if matrix is None else _finite(np.mean(matrix.values[-1]))
+
+
+def _over_matrix(metric: Metric, matrix: ScoreMatrix | None, seed: int, references: References | None) -> float | None:
     if matrix is None or metric.function is None:
         return None
-    inputs = MatrixInputs(R=matrix.values[1:], untrained=matrix.values[0])
-    value = metric.function(inputs)
+    found = {role: references.vector(role, seed, matrix.metric) for role in ROLES} if references else {}
+    value = metric.function(MatrixInputs(R=matrix.values[1:], untrained=matrix.values[0], **found))
     return None if isinstance(value, dict) else _finite(value)
 
 

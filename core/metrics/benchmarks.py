@@ -140,7 +140,23 @@ def ianvs_forward_transfer(R: Array, untrained: Array) -> float:
 
 IANVS = (ianvs_backward_transfer, ianvs_forward_transfer)
 
+@matrix_metric(
+    "delta_m",
+    formula="(100/T) sum_t (R[T][t] - s_t) / s_t, s_t the score of a single-task model on test set t",
+    source="Maninis et al. 2019 (CVPR), eq. 1; Garg et al. 2022 (MDIL-SS, WACV)",
+)
+def delta_m(R: Array, solo: Array) -> float:
+    """Mean relative change against single-task models in percent, after the last round; negative is a drop.
+
+    solo: (T,) scores of models that were trained on one round alone.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        change = 100 * (R[-1] - solo) / solo
+    return mean(np.where(np.isfinite(change), change, np.nan)) if len(R) else float("nan")
+
+
 BENCHMARKS = (
+    delta_m,
     clear_in_domain,
     clear_next_domain,
     clear_backward_transfer,

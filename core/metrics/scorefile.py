@@ -35,12 +35,12 @@ def read_scores(path: Path) -> tuple[MatrixInputs, Array | None]:
     """
     readers = {".json": _read_json, ".csv": _read_csv}
     reader = readers.get(path.suffix.lower())
-    if reader is None:
+    if reader is None and path.is_file():
         raise DataError(f"{shown_path(path)}: a score matrix is read from a .json or a .csv file.")
+    if reader is None or not path.exists():
+        raise DataError(f"{shown_path(path)}: there is no such file.")
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise DataError(f"{shown_path(path)}: there is no such file.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{shown_path(path)} can't be read: {error}") from error
     return _checked(reader(text, path), path)

@@ -159,6 +159,12 @@ def naive(R, untrained, joint, solo):
         "IM": [intransigence(k) for k in every],
         "FWT_survey": [survey_forward(k) for k in every],
     }
+
+    def relative(j):
+        single = NAN if solo is None else solo[j - 1]
+        change = NAN if single == 0 else 100 * (a(T, j) - single) / single
+        return change if math.isfinite(change) else NAN
+
     in_domain = average([a(i, i) for i in every])
     next_domain = average([a(i, i + 1) for i in range(1, T)])
     backward = average([a(i, j) for i in every for j in every if i > j])
@@ -175,6 +181,7 @@ def naive(R, untrained, joint, solo):
         "CN_FOR_signed": average([a(T, i) - highest([a(j, i) for j in range(i, T)]) for i in range(1, T)]),
         "CN_New_ACC": in_domain,
         "CIA_forgetting_diag": average([a(i, i) - a(T, i) for i in range(1, T)]),
+        "delta_m": average([relative(j) for j in every]),
         "Ianvs_BWT": average([a(T, j) - b(j) for j in every]) / T,
         "Ianvs_FWT": sum(with_row_zero(i - 1, i) - b(i) for i in every) / T,
     }

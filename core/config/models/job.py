@@ -114,6 +114,13 @@ class Limits(Section):
     grace_seconds: float = Field(default=10.0, ge=0)
 
 
+class References(Section):
+    """Algorithms of the job that others are compared with; metrics such as IM, FWT_survey and delta_m need them."""
+
+    joint: Name | None = None
+    solo: Name | None = None
+
+
 class Simulation(Section):
     """Ianvs's simulated cluster."""
 
@@ -141,6 +148,7 @@ class Job(Section):
     limits: Limits = Limits()
     retries: int = Field(default=1, ge=0)
     fail_fast: bool = False
+    references: References = References()
     engine: Annotated[Annotated[EngineName, TextForm] | Annotated[Engine, MappingForm], ByForm] = "local"
     simulation: Annotated[Simulation | None, NoEffect()] = None
 

@@ -11,23 +11,46 @@ from typing import Any
 import psutil
 import pytest
 
+import core
+from core.errors import IanvsError
+from core.execution import controller
 from core.execution.engine import Engine, Event, Task
 from core.execution.inline import InlineEngine
 from core.execution.local import LocalEngine
+from core.execution.ray_engine import RayEngine
+from tests.jobs import write_job
 
 TASKS = "tests.contracts.tasks"
 
 
-@pytest.fixture(params=["inline", "local"])
-def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    made: Engine = InlineEngine() if request.param == "inline" else LocalEngine(2)
+@pytest.fixture(scope="module")
+def ray_of_this_module() -> Iterator[RayEngine]:
+    """Ray starts in seconds: once for all tests here, whose engines join it."""
+    pytest.importorskip("ray")
+    made = RayEngine("local", jobs=2)
     yield made
     made.close()
 
 
-@pytest.fixture
-def local() -> Iterator[LocalEngine]:
-    made = LocalEngine(2)
+def make(name: str, request: pytest.FixtureRequest) -> Engine:
+    if name == "ray":
+        request.getfixturevalue("ray_of_this_module")
+        return RayEngine("auto", jobs=2)
+    return LocalEngine(2) if name == "local" else InlineEngine()
+
+
+@pytest.fixture(params=["inline", "local", "ray"])
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """Every engine."""
+    made = make(request.param, request)
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=["local", "ray"])
+def apart(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """The engines whose tasks have processes of their own."""
+    made = make(request.param, request)
     yield made
     made.close()
 
@@ -79,78 +102,124 @@ def test_a_flood_of_output_and_reports_ends_well(engine: Engine, tmp_path: Path)
     assert [event.payload for event in events if event.kind == "result"] == ["done"]
 
 
-def test_what_a_task_prints_goes_to_its_log(local: LocalEngine, tmp_path: Path) -> None:
-    local.submit(task("flood", 3, log=tmp_path / "deep" / "log.txt"))
-    until_ended(local)
+def test_what_a_task_prints_goes_to_its_log(apart: Engine, tmp_path: Path) -> None:
+    apart.submit(task("flood", 3, log=tmp_path / "deep" / "log.txt"))
+    until_ended(apart)
     assert (tmp_path / "deep" / "log.txt").read_text().count("x" * 1023) == 3
 
 
-def test_the_traceback_of_an_exception_is_in_the_log(local: LocalEngine, tmp_path: Path) -> None:
-    local.submit(task("fail", "cheese", log=tmp_path / "log.txt"))
-    until_ended(local)
+def test_the_traceback_of_an_exception_is_in_the_log(apart: Engine, tmp_path: Path) -> None:
+    apart.submit(task("fail", "cheese", log=tmp_path / "log.txt"))
+    until_ended(apart)
     assert "RuntimeError: no luck with cheese" in (tmp_path / "log.txt").read_text()
 
 
 @pytest.mark.parametrize(("name", "number"), [("kill_itself", signal.SIGKILL), ("segfault", signal.SIGSEGV)])
 def test_a_task_that_dies_does_not_hurt_the_others(
-    local: LocalEngine, tmp_path: Path, name: str, number: signal.Signals
+    apart: Engine, tmp_path: Path, name: str, number: signal.Signals
 ) -> None:
-    local.submit(task("write_after", (tmp_path / "file", 0.3), key="other"))
-    local.submit(task(name, log=tmp_path / "log.txt"))
-    ended = {event.key: event.payload for event in until_ended(local, 2) if event.kind == "ended"}
+    apart.submit(task("write_after", (tmp_path / "file", 0.3), key="other"))
+    apart.submit(task(name, log=tmp_path / "log.txt"))
+    ended = {event.key: event.payload for event in until_ended(apart, 2) if event.kind == "ended"}
     assert ended == {"one": -number, "other": 0}
     assert (tmp_path / "file").read_text() == "written"
 
 
-def test_a_segfault_leaves_its_stack_in_the_log(local: LocalEngine, tmp_path: Path) -> None:
-    local.submit(task("segfault", log=tmp_path / "log.txt"))
-    until_ended(local)
+def test_a_segfault_leaves_its_stack_in_the_log(apart: Engine, tmp_path: Path) -> None:
+    apart.submit(task("segfault", log=tmp_path / "log.txt"))
+    until_ended(apart)
     assert "Segmentation fault" in (tmp_path / "log.txt").read_text()
 
 
-def test_a_task_that_closes_all_its_pipes_still_ends(local: LocalEngine) -> None:
-    local.submit(task("close_pipes"))
-    assert until_ended(local)[-1].kind == "ended"
+def test_a_task_that_closes_all_its_pipes_still_ends(apart: Engine) -> None:
+    apart.submit(task("close_pipes"))
+    assert until_ended(apart)[-1].kind == "ended"
 
 
-def test_tasks_run_side_by_side(local: LocalEngine, tmp_path: Path) -> None:
-    local.submit(task("until_told", tmp_path / "a", key="a"))
-    local.submit(task("until_told", tmp_path / "b", key="b"))
+def test_tasks_run_side_by_side(apart: Engine, tmp_path: Path) -> None:
+    apart.submit(task("until_told", tmp_path / "a", key="a"))
+    apart.submit(task("until_told", tmp_path / "b", key="b"))
     wait_for(lambda: (tmp_path / "a").exists() and (tmp_path / "b").exists())
-    local.cancel("a")
-    local.cancel("b")
-    results = [event.payload for event in until_ended(local, 2) if event.kind == "result"]
+    apart.cancel("a")
+    apart.cancel("b")
+    results = [event.payload for event in until_ended(apart, 2) if event.kind == "result"]
     assert results == ["stopped", "stopped"]
 
 
-def test_a_task_that_does_not_listen_is_ended_by_force(local: LocalEngine, tmp_path: Path) -> None:
-    local.submit(task("ignore_signals", tmp_path / "file"))
+def test_a_task_that_does_not_listen_is_ended_by_force(apart: Engine, tmp_path: Path) -> None:
+    apart.submit(task("ignore_signals", tmp_path / "file"))
     wait_for((tmp_path / "file").exists)
-    local.cancel("one")
-    local.cancel("one", force=True)
-    assert until_ended(local)[-1].payload == -signal.SIGKILL
+    apart.cancel("one")
+    apart.cancel("one", force=True)
+    assert until_ended(apart)[-1].payload == -signal.SIGKILL
 
 
-def test_nothing_that_a_task_started_outlives_it(local: LocalEngine, tmp_path: Path) -> None:
-    local.submit(task("leave_children", tmp_path / "pids"))
-    until_ended(local)
+def test_nothing_that_a_task_started_outlives_it(apart: Engine, tmp_path: Path) -> None:
+    apart.submit(task("leave_children", tmp_path / "pids"))
+    until_ended(apart)
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     wait_for(lambda: not any(psutil.pid_exists(pid) for pid in pids))
 
 
-def test_after_close_nothing_of_a_task_runs(tmp_path: Path) -> None:
-    engine = LocalEngine(2)
-    engine.submit(task("ignore_signals", tmp_path / "file"))
-    pid = next(event.payload for event in engine.events(10) if event.kind == "started")
+def test_after_close_nothing_of_a_task_runs(apart: Engine, tmp_path: Path) -> None:
+    apart.submit(task("ignore_signals", tmp_path / "file"))
+    pid = next(event.payload for event in apart.events(20) if event.kind == "started")
     wait_for((tmp_path / "file").exists)
-    engine.close()
+    apart.close()
     wait_for(lambda: not psutil.pid_exists(pid))
 
 
-def test_when_the_zygote_dies_its_tasks_are_reported_as_killed(local: LocalEngine, tmp_path: Path) -> None:
-    local.submit(task("ignore_signals", tmp_path / "file"))
-    pid = next(event.payload for event in local.events(10) if event.kind == "started")
+def test_every_engine_gives_the_same_results(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found = {}
+    for name in ("inline", "local", "ray"):
+        with monkeypatch.context() as patch:
+            patch.setattr(controller, "open_engine", lambda job, tasks, name=name: make(name, request))
+            results = core.run(write_job(tmp_path / name))
+        found[name] = [(case.case.id, case.status, case.matrices["accuracy"].values.tolist()) for case in results]
+    assert {status for _, status, _ in found["inline"]} == {"finished"}
+    assert found["inline"] == found["local"] == found["ray"]
+
+
+def test_a_task_that_is_ended_by_force_before_it_starts_ends_too(ray_of_this_module: RayEngine, tmp_path: Path) -> None:
+    engine = RayEngine("auto", jobs=3)  # one more than there are CPUs
+    for key in "abc":
+        engine.submit(task("until_told", tmp_path / key, key=key))
+    wait_for(lambda: sum((tmp_path / key).exists() for key in "abc") == 2)
+    [waiting] = [key for key in "abc" if not (tmp_path / key).exists()]
+    engine.cancel(waiting, force=True)
+    ended = [event for event in until_ended(engine) if event.kind == "ended"]
+    engine.close()
+    assert ended == [Event(waiting, "ended", -signal.SIGKILL)]
+    assert not (tmp_path / waiting).exists()
+
+
+def test_a_worker_of_ray_that_dies_is_a_task_that_was_killed(ray_of_this_module: RayEngine, tmp_path: Path) -> None:
+    engine = RayEngine("auto", jobs=2)
+    engine.submit(task("ignore_signals", tmp_path / "file", log=tmp_path / "log.txt"))
+    pid = next(event.payload for event in engine.events(20) if event.kind == "started")
+    wait_for((tmp_path / "file").exists)
+    worker = psutil.Process(pid).parent().parent()  # type: ignore[union-attr]
+    assert worker is not None
+    worker.kill()
+    assert until_ended(engine)[-1] == Event("one", "ended", -signal.SIGKILL)
+    wait_for(lambda: not psutil.pid_exists(pid))
+    assert "lost by Ray" in (tmp_path / "log.txt").read_text()
+    engine.submit(task("succeed", key="one"))
+    assert until_ended(engine)[-1] == Event("one", "ended", 0)
+    engine.close()
+
+
+def test_a_slip_in_the_options_of_ray_is_told_with_the_closest_name() -> None:
+    with pytest.raises(IanvsError, match=r"no option 'gpu_shares'.*Did you mean 'gpu_share'"):
+        RayEngine("local", gpu_shares=0.5)
+
+
+def test_when_the_zygote_dies_its_tasks_are_reported_as_killed(apart: Engine, tmp_path: Path) -> None:
+    apart.submit(task("ignore_signals", tmp_path / "file"))
+    pid = next(event.payload for event in apart.events(20) if event.kind == "started")
     wait_for((tmp_path / "file").exists)
     psutil.Process(pid).parent().kill()  # type: ignore[union-attr]
-    assert until_ended(local)[-1] == Event("one", "ended", -signal.SIGKILL)
+    assert until_ended(apart)[-1] == Event("one", "ended", -signal.SIGKILL)
     wait_for(lambda: not psutil.pid_exists(pid))

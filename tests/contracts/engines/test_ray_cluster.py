@@ -1,0 +1,142 @@
+"""The Ray engine on several nodes, which here are on one machine."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import core
+from core.config.spec import JobSpec
+from core.execution import controller, ray_engine
+from core.execution.engine import Event
+from core.execution.ray_code import files_of
+from core.execution.ray_engine import RayEngine
+from tests.contracts.engines.test_engines import task, until_ended, wait_for
+from tests.jobs import MAJORITY, write_job
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    """A head that runs no tasks, and two nodes of one CPU each."""
+    pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    # Ray takes 15 s to give up a node that is silent; here 1 s does.
+    patience = {"health_check_period_ms": 500, "health_check_failure_threshold": 2}
+    made = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False, "_system_config": patience}
+    )
+    for _ in range(2):
+        made.add_node(num_cpus=1)
+    yield made
+    made.shutdown()
+
+
+def node_of(pid: int, cluster: Any) -> Any:
+    """The node of `cluster` that the process belongs to."""
+    above = {process.pid for process in psutil.Process(pid).parents()}
+    return next(node for node in cluster.worker_nodes if node.all_processes["raylet"][0].process.pid in above)
+
+
+def test_a_lost_node_costs_its_task_and_no_other(cluster: Any, tmp_path: Path) -> None:
+    engine = RayEngine(cluster.address)
+    assert engine.slots == 2
+    for key in "ab":
+        engine.submit(task("until_told", tmp_path / key, key=key, log=tmp_path / f"{key}.txt"))
+    pids: dict[str, int] = {}
+    wait_for(
+        lambda: len(pids.update({e.key: e.payload for e in engine.events(0.1) if e.kind == "started"}) or pids) == 2, 60
+    )
+    wait_for(lambda: (tmp_path / "a").exists() and (tmp_path / "b").exists())
+    lost = node_of(pids["a"], cluster)
+    assert lost is not node_of(pids["b"], cluster)
+
+    cluster.remove_node(lost, allow_graceful=False)
+
+    assert until_ended(engine) == [Event("a", "ended", -signal.SIGKILL)]
+    assert "lost by Ray" in (tmp_path / "a.txt").read_text()
+    wait_for(lambda: not psutil.pid_exists(pids["a"]))
+    engine.cancel("b")
+    kept = until_ended(engine)
+    assert [(event.key, event.kind, event.payload) for event in kept] == [("b", "result", "stopped"), ("b", "ended", 0)]
+    engine.submit(task("succeed", key="a"))
+    assert until_ended(engine)[-1] == Event("a", "ended", 0)
+    engine.close()
+
+
+# --- cases ------------------------------------------------------------------------------------------------------------
+
+SPEAKING = "from helper import SAID\n" + MAJORITY.replace(
+    "        for label in", "        print(SAID, __file__)\n        for label in"
+)
+
+
+def job(folder: Path, **changes: str) -> Path:
+    """A job whose plugin says where it was loaded from, and has a module beside it."""
+    path = write_job(folder, plugin=changes.pop("plugin", SPEAKING), **changes)
+    (folder / "helper.py").write_text("SAID = 'loaded from'\n")
+    return path
+
+
+def run_on(monkeypatch: pytest.MonkeyPatch, path: Path, **options: Any) -> core.Results:
+    """Run the job on a Ray of its own."""
+
+    def open_engine(job: JobSpec, tasks: int) -> RayEngine:
+        return RayEngine("local", jobs=2, threads=job.threads, code=files_of(job), **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(controller, "open_engine", open_engine)
+        return core.run(path)
+
+
+def matrices(results: core.Results) -> list[Any]:
+    return [found.matrices["accuracy"].values.tolist() for found in results]
+
+
+def leftovers(workspace: Path) -> list[Path]:
+    return [path for path in workspace.rglob(".*") if path.name not in (".locks", ".names", ".chains")]
+
+
+@pytest.mark.slow
+def test_storage_that_is_not_shared_changes_no_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    here = core.run(job(tmp_path / "here"), engine="inline")
+    away = run_on(monkeypatch, job(tmp_path / "away"), shared=False)
+    assert [found.status for found in away] == ["finished"] * 4
+    assert [found.case.id for found in away] == [found.case.id for found in here]
+    assert matrices(away) == matrices(here)
+    logs = [log.read_text() for log in (tmp_path / "away" / "ws").glob("cases/*/log.txt")]
+    assert len(logs) == 4
+    assert not any(f"loaded from {tmp_path}" in log for log in logs), "the plugin was loaded from where Ray put it"
+    assert not list((tmp_path / "away" / "ws" / "cache").glob("digits*")), "a node decodes into a view of its own"
+    assert not leftovers(tmp_path / "away" / "ws")
+    assert core.run(tmp_path / "away" / "benchmarkingjob.yaml").ran == 0
+
+
+@pytest.mark.slow
+def test_a_worker_finds_out_that_it_does_not_see_the_workspace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    monkeypatch.setattr(ray_engine, "mark", lambda workspace, token: tmp_path / "elsewhere")
+    path = job(tmp_path, hyperparameters="- bias: {values: [0]}", job="seeds: [0]")
+    flag = tmp_path / "fails"
+    plugin = SPEAKING.replace(
+        "        print(SAID", f"        if round == 3 and open({str(flag)!r}).read(): os._exit(3)\n        print(SAID"
+    )
+    (tmp_path / "plugin.py").write_text("import os\n" + plugin)
+
+    flag.write_text("yes")
+    [cut_off] = run_on(monkeypatch, path)
+    assert cut_off.status == "failed"
+    assert [round_.index for round_ in cut_off.rounds] == [0, 1, 2]
+    log = cut_off.directory / "log.txt"
+    assert log.read_text().count("loaded from") == 2
+
+    flag.write_text("")
+    [resumed] = run_on(monkeypatch, path)
+    assert resumed.status == "finished"
+    assert log.read_text().count("loaded from") == 5, "the finished rounds travelled there, and were not trained again"
