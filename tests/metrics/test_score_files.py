@@ -129,5 +129,6 @@ def test_a_slip_in_a_csv_file_is_told_with_its_line_and_never_taken_for_a_name(t
 def test_a_missing_file_and_another_format_are_told(tmp_path):
     with pytest.raises(DataError, match=r"scores\.json: there is no such file"):
         compute_file(tmp_path / "scores.json")
+    (tmp_path / "scores.xlsx").touch()
     with pytest.raises(DataError, match=r"read from a \.json or a \.csv file"):
         compute_file(tmp_path / "scores.xlsx")
