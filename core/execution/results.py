@@ -42,6 +42,8 @@ def read_case(
     if status == "finished":
         primary = next((spec.name for spec, metric, _ in metrics if metric.level == "score"), None)
         for spec, metric, _ in metrics:
+            if metric.mapping:
+                continue  # several numbers: in `details`
             if metric.level == "system":
                 numbers[spec.name] = _system(metric.name, rounds)
             elif metric.level == "score":
