@@ -39,7 +39,12 @@ class LocalEngine:
         self.slots = jobs
         self._running: set[str] = set()
         self._lost: list[str] = []
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        except (AttributeError, OSError) as error:
+            raise IanvsError(
+                "the local engine needs Linux (packets between processes). Use `--engine inline`, or a Linux machine."
+            ) from error
         self._channel = ours
         environment = dict(os.environ)
         # Thread pools of numerical libraries read these when they are loaded, before any code of ours runs.
