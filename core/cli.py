@@ -29,6 +29,7 @@ Examines continual-learning algorithms and ranks them.
   ianvs logs CASE -f benchmarkingjob.yaml  what a case printed; CASE is the beginning of its id
   ianvs report -f benchmarkingjob.yaml     write and show the leaderboard of what is stored
   ianvs metrics                            list the metrics and their definitions
+  ianvs dataset prepare NAME --root --out  index files for a dataset as it was downloaded
   ianvs metrics compute FILE               every metric of a score matrix (json or csv), as json
 """
 
@@ -61,6 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from core.datasets.command import add_commands
+
     parser = argparse.ArgumentParser(
         prog="ianvs", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -91,6 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     compute = inside.add_parser("compute", help="every metric of a score matrix, as json")
     compute.add_argument("file", type=Path, help="json with R and optionally untrained, joint, solo; or csv")
     compute.set_defaults(command=_compute)
+    add_commands(commands)
     return parser
 
 

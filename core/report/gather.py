@@ -12,7 +12,7 @@ from core.report.columns import COSTS
 from core.report.values import hide_secrets
 from core.types import CaseResult, Failure, RoundResult, TestCase
 
-__all__ = ["FailedCase", "RowCases", "case_costs", "describe_failure", "gather", "shown_log", "utc"]
+__all__ = ["FailedCase", "RowCases", "TestScores", "case_costs", "describe_failure", "gather", "shown_log", "utc"]
 
 _LONGEST_MESSAGE = 500  # characters; the whole of it is in the log
 
@@ -35,6 +35,17 @@ class FailedCase:
 
 
 @dataclass
+class TestScores:
+    """Scores on one test set, one for each seed: just after its round (None where it has none), and at the end."""
+
+    __test__ = False  # the name is not an invitation to pytest
+
+    score: str
+    learned: list[float | None] = field(default_factory=list)
+    final: list[float | None] = field(default_factory=list)
+
+
+@dataclass
 class RowCases:
     """What is kept of the cases of one row while the results pass by."""
 
@@ -46,6 +57,7 @@ class RowCases:
     seeds: list[int] = field(default_factory=list)  # of finished cases
     metrics: dict[str, list[float | None]] = field(default_factory=dict)
     costs: dict[str, list[float | None]] = field(default_factory=dict)
+    tests: dict[str, TestScores] = field(default_factory=dict)  # of the first score, by test set
     failures: list[FailedCase] = field(default_factory=list)
     latest: datetime | None = None
 
@@ -70,6 +82,17 @@ class RowCases:
                 self.metrics.setdefault(name, []).append(result.metrics.get(name))
             for key, cost in case_costs(result.rounds).items():
                 self.costs.setdefault(key, []).append(cost)
+            self._add_tests(result)
+
+    def _add_tests(self, result: CaseResult) -> None:
+        matrix = next(iter(result.matrices.values()), None)
+        if matrix is None:
+            return
+        per_round = len(matrix.tests) == len(matrix.values) - 1
+        for j, test in enumerate(matrix.tests):
+            scores = self.tests.setdefault(test, TestScores(matrix.metric))
+            scores.learned.append(float(matrix.values[j + 1, j]) if per_round else None)
+            scores.final.append(float(matrix.values[-1, j]))
 
 
 def gather(results: Iterable[CaseResult], metrics: Sequence[str], root: Path | None) -> list[RowCases]:

@@ -22,6 +22,7 @@ __all__ = [
     "settings_text",
     "short_status",
     "sort_note",
+    "tabulated",
     "text_columns",
 ]
 
@@ -81,6 +82,13 @@ def plain_table(columns: Sequence[TextColumn], style: str = "simple") -> str:
         colalign=align if rows else None,
         disable_numparse=True,
     )
+
+
+def tabulated(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A markdown table of texts."""
+    from tabulate import tabulate
+
+    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
 
 
 def sort_note(leaderboard: Leaderboard) -> str:

@@ -39,6 +39,7 @@ class LeaderboardRow:
     expected: int  # how many cases belong to the row
     metrics: Mapping[str, Summary]  # by column name; empty when a case is missing
     costs: Mapping[str, Summary]  # by key of COSTS; empty when a case is missing
+    tests: Mapping[str, tuple[str, Summary, Summary]]  # by test set: (score, when just learned, at the end)
     bound: bool  # a reference that saw past rounds by declaration
     failures: tuple[FailedCase, ...]
     unfinished: int
@@ -179,6 +180,10 @@ def _row(group: RowCases, seeds: int) -> LeaderboardRow:
         expected=expected,
         metrics=metrics,
         costs=costs,
+        tests={
+            name: (found.score, summarise(found.learned), summarise(found.final))
+            for name, found in (group.tests.items() if complete else ())
+        },
         bound=group.bound,
         failures=tuple(group.failures),
         unfinished=unfinished,

@@ -8,8 +8,18 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
-from core.report.layout import bound_note, failure_line, gap_lines, legend, plain_table, sort_note, text_columns
-from core.report.leaderboard import Leaderboard
+from core.report.layout import (
+    bound_note,
+    failure_line,
+    gap_lines,
+    legend,
+    plain_table,
+    settings_text,
+    sort_note,
+    tabulated,
+    text_columns,
+)
+from core.report.leaderboard import Leaderboard, LeaderboardRow
 
 __all__ = ["markdown"]
 
@@ -42,11 +52,49 @@ def markdown(
         plain_table(columns, "github"),
         *map(_escape, filter(None, notes)),
         _section("Metrics", [f"- {_escape(line)}" for line in legend(leaderboard)]),
+        by_test_set(leaderboard),
         _section("Failed cases", failures),
         _section("Pictures", [f"![{_escape(PurePosixPath(path).stem)}](<{path}>)" for path in pictures]),
         _section("Provenance", _provenance(provenance or {})),
     ]
     return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def by_test_set(leaderboard: Leaderboard) -> str:
+    """What became of each test set: its score just after its round, and after the last one. "" for a single one."""
+    rows = [row for row in leaderboard.rows if len(row.tests) > 1]
+    if not rows:
+        return ""
+    names = list(dict.fromkeys(name for row in rows for name in row.tests))
+    table = [
+        [
+            _escape(row.algorithm),
+            _escape(settings_text(row, _varied(leaderboard))),
+            *(_kept(row, name) for name in names),
+        ]
+        for row in rows
+    ]
+    score = next(iter(rows[0].tests.values()))[0]
+    said = f"{score} on each test set: just after its round -> after the last round. Mean over seeds."
+    text = tabulated(["Algorithm", "Hyperparameters", *map(_escape, names)], table)
+    return f"## By test set\n\n{_escape(said)}\n\n{text}"
+
+
+def _kept(row: LeaderboardRow, name: str) -> str:
+    if name not in row.tests:
+        return ""
+    _, learned, final = row.tests[name]
+    after = "" if final.mean is None else f"{final.mean:.3f}"
+    return after if learned.mean is None else f"{learned.mean:.3f} -> {after}"
+
+
+def _varied(leaderboard: Leaderboard) -> list[str]:
+    """Hyperparameters that tell rows of one algorithm apart."""
+    known: dict[tuple[str, str], set[str]] = {}
+    for row in leaderboard.rows:
+        for name, value in row.hyperparameters.items():
+            known.setdefault((row.algorithm, name), set()).add(str(value))
+    return list(dict.fromkeys(name for (_, name), values in known.items() if len(values) > 1))
 
 
 def _escape(text: str) -> str:
