@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -15,6 +16,7 @@ from core.execution.ray_code import gather_code
 
 __all__ = ["Connection", "capacity", "said"]
 
+_PATIENCE = 10.0  # seconds
 _OBJECT_STORE = 256 << 20  # bytes; a Ray of our own holds little: results are files
 
 
@@ -63,6 +65,7 @@ class Connection:
             }
         with tempfile.TemporaryDirectory(prefix="ianvs-code-") as folder:
             try:
+                _knock(address)
                 if code is not None:
                     self.code = gather_code(code, Path(folder))
                     options["runtime_env"] = {"working_dir": folder}
@@ -76,6 +79,13 @@ class Connection:
             except BaseException:
                 self.close()
                 raise
+
+
+def _knock(address: str) -> None:
+    """Raise OSError if nothing listens at `address`: Ray itself would try for minutes."""
+    host, separator, port = address.removeprefix("ray://").partition("/")[0].rpartition(":")
+    if separator and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()
 
 
 def _import_ray() -> Any:

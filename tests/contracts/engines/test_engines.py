@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -223,3 +224,9 @@ def test_when_the_zygote_dies_its_tasks_are_reported_as_killed(apart: Engine, tm
     psutil.Process(pid).parent().kill()  # type: ignore[union-attr]
     assert until_ended(apart)[-1] == Event("one", "ended", -signal.SIGKILL)
     wait_for(lambda: not psutil.pid_exists(pid))
+
+
+def test_ray_that_is_not_installed_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(IanvsError, match=r"pip install 'ianvs\[ray\]'"):
+        RayEngine("local")

@@ -12,6 +12,7 @@ import pytest
 
 import core
 from core.config.spec import JobSpec
+from core.errors import IanvsError
 from core.execution import controller, ray_engine
 from core.execution.engine import Event
 from core.execution.ray_code import files_of
@@ -35,6 +36,12 @@ def cluster() -> Iterator[Any]:
         made.add_node(num_cpus=1)
     yield made
     made.shutdown()
+
+
+def test_an_address_where_nobody_listens_is_told_at_once() -> None:
+    pytest.importorskip("ray")
+    with pytest.raises(IanvsError, match=r"can't connect to Ray at 'ray://127\.0\.0\.1:9'"):
+        RayEngine("ray://127.0.0.1:9")
 
 
 def node_of(pid: int, cluster: Any) -> Any:
