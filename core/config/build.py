@@ -109,13 +109,19 @@ def _dataset(testenv: TestEnv, document: Document) -> DatasetSpec:
         root=dataset.root,
         download=not files and dataset.download,
         image_size=(dataset.image_size[0], dataset.image_size[1]) if dataset.image_size else None,
-        classes=tuple(dataset.classes) if dataset.classes else None,
+        classes=_classes(dataset.classes),
         label=dataset.label if isinstance(dataset, FileDataset) else None,
         using=tuple(dataset.using or testenv.using or ()),
         options=options,
         place=document.key_place(path),
         places=places,
     )
+
+
+def _classes(given: list[str] | dict[str, list[str]] | None) -> tuple[str, ...] | dict[str, tuple[str, ...]] | None:
+    if isinstance(given, dict):
+        return {domain: tuple(names) for domain, names in given.items()}
+    return tuple(given) if given else None
 
 
 def _sources(dataset: FileDataset, part: str, document: Document) -> Iterator[SourceSpec]:

@@ -50,7 +50,8 @@ class DatasetSpec:
     root: Path | None = None  # where paths inside index files and torchvision's folders start
     download: bool = False
     image_size: tuple[int, int] | None = None  # height, width in pixels; None keeps each picture's own (all equal)
-    classes: tuple[str, ...] | None = None  # class names in the order of their index; None: found in the labels
+    # Class names in the order of their index, for all domains or for each one; None: found in the labels.
+    classes: tuple[str, ...] | Mapping[str, tuple[str, ...]] | None = None
     label: str | None = None  # the label's column in a csv
     using: tuple[str, ...] = ()  # domains to use, in order; () means all
     options: Mapping[str, Any] = field(default_factory=dict)  # of a built-in source, checked by it

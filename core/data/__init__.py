@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from core.config.spec import DatasetSpec
 from core.data.builtin import check_builtin, fingerprint_builtin, load_builtin
-from core.data.cache import Progress, cached_pictures, slice_of
+from core.data.cache import Progress, cached_labels, cached_pictures, slice_of
 from core.data.dataset import Dataset, Samples
 from core.data.fingerprint import file_digests, files_fingerprint
-from core.data.labels import class_indices, class_names, ignored_value
+from core.data.labels import IGNORED, ClassLists, class_indices, class_lists, renumbered
 from core.data.listing import Listing, SourceError
 from core.data.sources import PARTS, read_part
 from core.errors import Place, Problem
@@ -34,10 +34,10 @@ def check(spec: DatasetSpec) -> list[Problem]:
             problems += [problem for problem in broken.problems if problem not in problems]
     if not problems:
         try:
-            names = _agreed_classes(listings, spec)
+            lists = _agreed_classes(listings, spec)
             for listing in listings:
                 if listing.label_form == "class":
-                    class_indices(listing, names)
+                    class_indices(listing, lists)
         except SourceError as broken:
             problems += broken.problems
     return problems
@@ -56,37 +56,33 @@ def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -
     if spec.name is not None:
         return load_builtin(spec, cache_dir)
     train, test = (read_part(spec, part) for part in PARTS)
-    names = _agreed_classes([train, test], spec)
+    lists = _agreed_classes([train, test], spec)
     train_x = _samples(train, spec, cache_dir, slice_of(progress, 0.0, 0.5))
     test_x = _samples(test, spec, cache_dir, slice_of(progress, 0.5, 0.8))
     if train_x.shape[1:] != test_x.shape[1:]:
         message = f"its samples are {test_x.shape[1:]}, those of the training part are {train_x.shape[1:]}."
         remedy = " Set `image_size: [height, width]` in the dataset." if train.form == "files" else ""
         raise SourceError([Problem(message + remedy, Place(test.sources[0]))])
-    train_y, train_ignored = _targets(train, names, spec, cache_dir, slice_of(progress, 0.8, 0.9))
-    test_y, test_ignored = _targets(test, names, spec, cache_dir, slice_of(progress, 0.9, 1.0))
-    if train_ignored is not None and test_ignored is not None and train_ignored != test_ignored:
-        message = (
-            f"its label pictures hold {test_ignored}, those of the training part {train_ignored}: one can be ignored."
-        )
-        raise SourceError([Problem(message, Place(test.sources[0]))])
+    train_y = _targets(train, lists, spec, cache_dir, slice_of(progress, 0.8, 0.9))
+    test_y = _targets(test, lists, spec, cache_dir, slice_of(progress, 0.9, 1.0))
     for listing, x, y in ((train, train_x, train_y), (test, test_x, test_y)):
         if y.ndim == 3 and x.shape[1:3] != y.shape[1:3]:
             message = f"pictures are {x.shape[1:3]}, label pictures {y.shape[1:3]}. Set `image_size: [height, width]`."
             raise SourceError([Problem(message, Place(listing.sources[0]))])
-    kinds = {"class": "classification", "text": "text"}
+    kind = {"class": "classification", "text": "text"}.get(train.label_form, "segmentation")
     return Dataset(
         name=_name(spec),
-        kind=kinds.get(train.label_form, "segmentation"),
+        kind=kind,
         train=Samples(train_x, train_y, train.ids, _domains(train)),
         test=Samples(test_x, test_y, test.ids, _domains(test)),
-        classes=names,
+        classes=lists.names,
         fingerprint=files_fingerprint(spec, cache_dir, {"train": train, "test": test}),
-        ignore_index=train_ignored if train_ignored is not None else test_ignored,
+        ignore_index=IGNORED if kind == "segmentation" else None,
+        domain_classes=lists.domains,
     )
 
 
-def _agreed_classes(listings: list[Listing], spec: DatasetSpec) -> tuple[str, ...]:
+def _agreed_classes(listings: list[Listing], spec: DatasetSpec) -> ClassLists:
     train, test = listings
     if (train.form, train.label_form) != (test.form, test.label_form):
         message = (
@@ -97,7 +93,7 @@ def _agreed_classes(listings: list[Listing], spec: DatasetSpec) -> tuple[str, ..
     if spec.image_size is not None and train.form != "files":
         message = "`image_size` is for picture files; these samples are not. Take it out."
         raise SourceError([Problem(message, spec.places.get("image_size", spec.place))])
-    return class_names(listings, spec)
+    return class_lists(listings, spec)
 
 
 def _samples(listing: Listing, spec: DatasetSpec, cache_dir: Path, progress: Progress | None) -> NDArray[Any]:
@@ -106,31 +102,27 @@ def _samples(listing: Listing, spec: DatasetSpec, cache_dir: Path, progress: Pro
             progress(1.0)
         return listing.x
     paths = listing.x.tolist()
-    return cached_pictures(paths, file_digests(paths, cache_dir), "rgb", spec.image_size, cache_dir, progress)[0]
+    return cached_pictures(paths, file_digests(paths, cache_dir), spec.image_size, cache_dir, progress)
 
 
 def _targets(
-    listing: Listing, names: tuple[str, ...], spec: DatasetSpec, cache_dir: Path, progress: Progress | None
-) -> tuple[NDArray[Any], int | None]:
-    """(labels as the Dataset holds them, the value that means "no class")."""
+    listing: Listing, lists: ClassLists, spec: DatasetSpec, cache_dir: Path, progress: Progress | None
+) -> NDArray[Any]:
+    """Labels as the Dataset holds them."""
+    numberings = [lists.of(domain) for domain in listing.domains.tolist()]
     if listing.label_form == "files":
-        paths = listing.labels.tolist()
-        digests = file_digests(paths, cache_dir)
-        maps, values = cached_pictures(paths, digests, "labels", spec.image_size, cache_dir, progress)
-    else:
-        if progress is not None:
-            progress(1.0)
-        if listing.label_form == "class":
-            return class_indices(listing, names), None
-        if listing.label_form == "text":
-            return listing.labels, None
-        maps, values = listing.labels, tuple(np.unique(listing.labels).tolist())
-
-    def where(value: int) -> Place:
-        index = next(i for i, picture in enumerate(maps) if (picture == value).any())
-        return Place(Path(listing.labels[index])) if listing.label_form == "files" else listing.place(index)
-
-    return maps, ignored_value(values, names, where)
+        paths, pictures = listing.labels.tolist(), listing.x.tolist()
+        digests, of = file_digests(paths, cache_dir), file_digests(pictures, cache_dir)
+        pairs = list(zip(pictures, of, strict=True))
+        return cached_labels(paths, digests, numberings, pairs, spec.image_size, cache_dir, progress)
+    if progress is not None:
+        progress(1.0)
+    if listing.label_form == "class":
+        return class_indices(listing, lists)
+    if listing.label_form == "text":
+        return listing.labels
+    maps = [renumbered(picture, numberings[i], listing.place(i)) for i, picture in enumerate(listing.labels)]
+    return np.stack(maps)
 
 
 def _domains(listing: Listing) -> NDArray[np.str_] | None:

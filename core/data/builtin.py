@@ -18,8 +18,10 @@ from core.config.spec import DatasetSpec
 from core.data.cache import cached_arrays
 from core.data.dataset import Dataset, Samples
 from core.data.fingerprint import digest_of, file_digests
+from core.data.labels import IGNORED
 from core.data.options import Options, check_options
 from core.data.split import stratified_split
+from core.data.streets import StreetsOptions, read_streets, streets_classes, streets_version
 from core.errors import ConfigError, DataError, Problem, closest, one_line
 
 __all__ = ["SOURCES", "Builtin", "check_builtin", "fingerprint_builtin", "load_builtin"]
@@ -50,6 +52,8 @@ class Builtin:
     package: str | None = None
     classes: tuple[str, ...] | None = None  # None: `read` gives them
     options: type[Options] = NoOptions
+    domains: Callable[[], Mapping[str, tuple[str, ...]]] | None = None  # class names by domain, of labelled pictures
+    version: Callable[[], str] | None = None  # of a generator: changes when the same options make other samples
 
 
 def check_builtin(spec: DatasetSpec) -> list[Problem]:
@@ -71,11 +75,18 @@ def check_builtin(spec: DatasetSpec) -> list[Problem]:
         ("image_size", spec.image_size),
         ("classes", spec.classes),
         ("label", spec.label),
-        ("using", spec.using),
+        ("using", spec.using if source.domains is None else ()),
     ):
         if value:
             message = f"`{key}` is for data in files; {name} brings its own. Take out `{key}` or `name`."
             problems.append(Problem(message, spec.places.get(key, place)))
+    domains = source.domains() if source.domains is not None else {}
+    for domain in spec.using if domains else ():
+        if domain not in domains:
+            message = f"{name} has no domain '{domain}'.{closest(domain, domains)} It has: {one_line(list(domains))}."
+            problems.append(Problem(message, spec.places.get("using", place)))
+    if not source.files:
+        return problems
     folder = Path(source.files[0]).parent
     if source.package is None and spec.root is None:
         problems.append(Problem(f"{name} needs `root`, the folder that holds {folder}.", place))
@@ -89,7 +100,10 @@ def fingerprint_builtin(spec: DatasetSpec, cache_dir: Path) -> str:
     """Hash of the source's files and options. Fetches the files if the spec allows it and they are not there."""
     source, options = _checked(spec, cache_dir)
     digests = file_digests([os.fspath(path) for path in _files(source, spec)], cache_dir)
-    return digest_of({"version": VERSION, "name": source.name, "options": options.model_dump(), "files": digests})
+    facts = {"version": VERSION, "name": source.name, "options": options.model_dump(), "files": digests}
+    if source.version is not None:
+        facts |= {"generator": source.version(), "using": list(spec.using)}
+    return digest_of(facts)
 
 
 def load_builtin(spec: DatasetSpec, cache_dir: Path) -> Dataset:
@@ -105,15 +119,30 @@ def load_builtin(spec: DatasetSpec, cache_dir: Path) -> Dataset:
 
     arrays = cached_arrays(cache_dir, f"{source.name}-{fingerprint[:32]}", make)
     classes = source.classes or tuple(arrays["classes"].tolist())
+    labelled = source.domains is not None
     parts = {
         part: Samples(
             x=arrays[f"x_{part}"],
-            y=np.array(arrays[f"y_{part}"], dtype=np.int64),
+            y=arrays[f"y_{part}"] if labelled else np.array(arrays[f"y_{part}"], dtype=np.int64),
             ids=np.array([f"{source.name}/{name}" for name in arrays[f"ids_{part}"].tolist()], dtype=str),
+            domains=arrays[f"domains_{part}"] if labelled else None,
         )
         for part in ("train", "test")
     }
-    return Dataset(source.name, "classification", parts["train"], parts["test"], classes, fingerprint)
+    if source.domains is None:
+        return Dataset(source.name, "classification", parts["train"], parts["test"], classes, fingerprint)
+    lists = source.domains()
+    ids = {domain: tuple(classes.index(name) for name in lists[domain]) for domain in spec.using or lists}
+    return Dataset(
+        source.name,
+        "segmentation",
+        parts["train"],
+        parts["test"],
+        classes,
+        fingerprint,
+        ignore_index=IGNORED,
+        domain_classes=ids,
+    )
 
 
 def _checked(spec: DatasetSpec, cache_dir: Path) -> tuple[Builtin, Any]:
@@ -212,11 +241,22 @@ _DIGITS = Builtin(
     options=DigitsOptions,
 )
 
+_STREETS = Builtin(
+    "streets",
+    "generated street scenes in the domains CS, SYN and CR, labelled pixel by pixel; made in seconds",
+    (),
+    read_streets,
+    options=StreetsOptions,
+    domains=streets_classes,
+    version=streets_version,
+)
+
 SOURCES: Mapping[str, Builtin] = MappingProxyType(
     {
         source.name: source
         for source in (
             _DIGITS,
+            _STREETS,
             _of_torchvision(
                 "cifar10",
                 "CIFAR10",

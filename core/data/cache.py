@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.data.decode import decode_labels, decode_picture
+from core.data.decode import decode_labels, decode_picture, require_one_shape
+from core.data.labels import Numbering
 from core.data.listing import SourceError
 from core.errors import Place, Problem
 
-__all__ = ["Progress", "cached_arrays", "cached_pictures", "entry", "slice_of"]
+__all__ = ["Progress", "cached_arrays", "cached_labels", "cached_pictures", "entry", "slice_of"]
 
 Progress = Callable[[float], None]  # told how much is done, 0 to 1
 
@@ -66,23 +67,42 @@ def cached_arrays(cache_dir: Path, key: str, make: Callable[[], Mapping[str, NDA
 def cached_pictures(
     paths: Sequence[str],
     digests: Sequence[str],
-    mode: str,
     size: tuple[int, int] | None,
     cache_dir: Path,
     progress: Progress | None = None,
-) -> tuple[NDArray[np.uint8], tuple[int, ...]]:
-    """Picture files as one read-only memory map, decoded and resized at the first call only.
+) -> NDArray[np.uint8]:
+    """Picture files as one read-only memory map (N, height, width, 3), decoded and resized at the first call only.
 
-    mode: "rgb" gives (N, height, width, 3), "labels" gives (N, height, width). digests: content hashes of the files.
-    size: (height, width), or None if all pictures have one size. Also returns the values that occur, for labels.
+    digests: content hashes of the files. size: (height, width), or None if all pictures have one size.
     """
-    text = json.dumps([FORMAT, mode, size, list(digests)])
-    key = f"{mode}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
-    folder = entry(cache_dir, key, lambda part: _decode_all(paths, mode, size, part, progress))
-    if progress is not None:
-        progress(1.0)
-    values = json.loads((folder / "values.json").read_text())
-    return np.load(folder / "pixels.npy", mmap_mode="r", allow_pickle=False), tuple(values)
+    return _cached(
+        "rgb", [size, list(digests)], paths, lambda index: decode_picture(paths[index], size), cache_dir, progress
+    )
+
+
+def cached_labels(
+    paths: Sequence[str],
+    digests: Sequence[str],
+    numberings: Sequence[Numbering],
+    pictures: Sequence[tuple[str, str]],
+    size: tuple[int, int] | None,
+    cache_dir: Path,
+    progress: Progress | None = None,
+) -> NDArray[np.uint8]:
+    """Label pictures as one read-only memory map (N, height, width) of class indices, 255 where ignored.
+
+    numberings: how each file numbers classes. pictures: (path, content hash) of what each file is the label of; the
+    two have to fit.
+    """
+    distinct = list(dict.fromkeys(numbering.classes for numbering in numberings))
+    used = [distinct.index(numbering.classes) for numbering in numberings]
+
+    def decode(index: int) -> NDArray[np.uint8]:
+        require_one_shape(paths[index], pictures[index][0], size)
+        return decode_labels(paths[index], size, numberings[index])
+
+    content = [size, list(digests), [digest for _, digest in pictures], distinct, used]
+    return _cached("labels", content, paths, decode, cache_dir, progress)
 
 
 def slice_of(progress: Progress | None, start: float, end: float) -> Progress | None:
@@ -90,33 +110,45 @@ def slice_of(progress: Progress | None, start: float, end: float) -> Progress | 
     return None if progress is None else lambda fraction: progress(start + (end - start) * fraction)
 
 
+def _cached(
+    kind: str,
+    content: list[Any],
+    paths: Sequence[str],
+    decode: Callable[[int], NDArray[np.uint8]],
+    cache_dir: Path,
+    progress: Progress | None,
+) -> NDArray[np.uint8]:
+    text = json.dumps([FORMAT, kind, *content])
+    key = f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+    folder = entry(cache_dir, key, lambda part: _decode_all(paths, decode, part, progress))
+    if progress is not None:
+        progress(1.0)
+    pixels: NDArray[np.uint8] = np.load(folder / "pixels.npy", mmap_mode="r", allow_pickle=False)
+    return pixels
+
+
 def _decode_all(
-    paths: Sequence[str], mode: str, size: tuple[int, int] | None, folder: Path, progress: Progress | None
+    paths: Sequence[str], decode: Callable[[int], NDArray[np.uint8]], folder: Path, progress: Progress | None
 ) -> None:
-    decode = decode_picture if mode == "rgb" else decode_labels
-    first = decode(paths[0], size)
+    first = decode(0)
     pixels = np.lib.format.open_memmap(
         folder / "pixels.npy", mode="w+", dtype=np.uint8, shape=(len(paths), *first.shape)
     )
 
-    def store(index: int) -> NDArray[np.bool_] | None:
-        picture = decode(paths[index], size) if index else first
+    def store(index: int) -> None:
+        picture = decode(index) if index else first
         if picture.shape != first.shape:
             raise _different_sizes(paths[0], first.shape, paths[index], picture.shape)
         pixels[index] = picture
-        return np.bincount(picture.ravel(), minlength=256) > 0 if mode == "labels" else None
 
-    occurs = np.zeros(256, dtype=bool)
     # Threads, since decoding holds no interpreter lock; in chunks, since each pending call takes memory.
     with ThreadPoolExecutor() as pool:
         for start in range(0, len(paths), CHUNK):
-            for seen in pool.map(store, range(start, min(start + CHUNK, len(paths)))):
-                if seen is not None:
-                    occurs |= seen
+            for _ in pool.map(store, range(start, min(start + CHUNK, len(paths)))):
+                pass
             if progress is not None:
                 progress(min(start + CHUNK, len(paths)) / len(paths))
     pixels.flush()
-    (folder / "values.json").write_text(json.dumps(np.flatnonzero(occurs).tolist()))
 
 
 def _different_sizes(one: str, shape: tuple[int, ...], other: str, other_shape: tuple[int, ...]) -> SourceError:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ class Samples:
     """Aligned columns. `x` may be a read-only memory map: index it, don't copy it whole.
 
     x: (N, ...) features, pictures as uint8 (N, height, width, channels), or (N,) objects (texts, conversations).
-    y: (N,) int64 class indices, uint8 label pictures (N, height, width), or (N,) objects.
+    y: (N,) int64 class indices, uint8 label pictures (N, height, width) of them, or (N,) objects.
     ids: (N,) names of the samples that stay the same from run to run.
     domains: (N,) domain names, or None where the source knows none.
     """
@@ -32,7 +33,12 @@ class Samples:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A training part and a test part. `fingerprint` changes when, and only when, their content does."""
+    """A training part and a test part. `fingerprint` changes when, and only when, their content does.
+
+    classes: names by class index; of all domains together. ignore_index: 255 for label pictures, "no class"; else None.
+    domain_classes: for each domain the class indices of its own class list, in that list's order; empty where all
+    domains share `classes`.
+    """
 
     name: str
     kind: str  # "classification", "segmentation", "text"
@@ -41,3 +47,4 @@ class Dataset:
     classes: tuple[str, ...]
     fingerprint: str
     ignore_index: int | None = None
+    domain_classes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)

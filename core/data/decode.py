@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from core.data.labels import Numbering, renumbered
 from core.data.listing import SourceError
 from core.errors import Place, Problem
 
-__all__ = ["decode_labels", "decode_picture"]
+__all__ = ["decode_labels", "decode_picture", "require_one_shape"]
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+_GREY = 0  # colour type of a PNG with one channel
 
 
 def decode_picture(path: str, size: tuple[int, int] | None) -> NDArray[np.uint8]:
@@ -27,26 +32,97 @@ def decode_picture(path: str, size: tuple[int, int] | None) -> NDArray[np.uint8]
         raise _broken(path, error) from None
 
 
-def decode_labels(path: str, size: tuple[int, int] | None) -> NDArray[np.uint8]:
-    """(height, width) class indices of a label picture; resized to the nearest pixel, so no new index appears."""
+def decode_labels(path: str, size: tuple[int, int] | None, numbering: Numbering | None = None) -> NDArray[np.uint8]:
+    """(height, width) class indices of a label picture; resized to the nearest pixel, so no new index appears.
+
+    Of a picture with 16 bits and several channels the first is read (SYNTHIA writes the class there, the instance into
+    the second). One with 8 bits and three channels has to be grey or red only, or it is a picture of colours.
+    numbering: how the file numbers classes; None takes its numbers, which are below 256 then, as they are.
+    """
     from PIL import Image
 
+    place = Place(Path(path))
     try:
-        with Image.open(path) as image:
-            if len(image.getbands()) != 1:
-                message = f"is a colour picture ({image.mode}); a label picture has one channel of class indices."
-                raise SourceError([Problem(message, Place(Path(path)))])
-            values = np.asarray(image)  # of a palette picture: its indices, not its colours
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        if _has_16_bits_and_channels(path):
+            values = _first_of_16_bits(path)
+        else:
+            with Image.open(path) as image:
+                values = np.asarray(image)  # of a palette picture: its indices, not its colours
+                values = values if values.ndim == 2 else _single_channel(values, image.mode, place)
+    except (OSError, SyntaxError, ValueError, RuntimeError, Image.DecompressionBombError) as error:
         raise _broken(path, error) from None
-    if values.max() > 255 or values.min() < 0:
+    if values.dtype == bool:
+        values = values.astype(np.uint8)
+    if values.dtype.kind not in "iu":
+        message = f"holds {values.dtype} numbers; a label picture holds whole numbers, class indices."
+        raise SourceError([Problem(message, place)])
+    if numbering is not None:
+        labels = renumbered(values, numbering, place)
+    elif values.max() > 255 or values.min() < 0:
         message = f"holds the label {int(values.max())}; label pictures hold 0 to 255."
-        raise SourceError([Problem(message, Place(Path(path)))])
-    labels = values.astype(np.uint8)
+        raise SourceError([Problem(message, place)])
+    else:
+        labels = values.astype(np.uint8)
     if size is None or labels.shape == size:
         return labels
     resized = Image.fromarray(labels).resize((size[1], size[0]), Image.Resampling.NEAREST)
     return np.asarray(resized, dtype=np.uint8)
+
+
+def require_one_shape(label: str, picture: str, size: tuple[int, int] | None) -> None:
+    """Raise SourceError unless a label picture fits its picture: equal in size, or in shape where both are resized."""
+    (height, width), (h, w) = _shape(picture), _shape(label)
+    if (height, width) == (h, w):
+        return
+    sizes = f"is {h}x{w} pixels (height x width), its picture {picture} is {height}x{width}."
+    if size is None:
+        remedy = " Set `image_size: [height, width]` in the dataset to bring both to one size."
+        raise SourceError([Problem(sizes + remedy, Place(Path(label)))])
+    # One of the sides may have been rounded when one of the two was made from the other.
+    if min(abs(w * height / h - width), abs(h * width / w - height)) > 1 and (
+        min(abs(width * h / height - w), abs(height * w / width - h)) > 1
+    ):
+        remedy = " They show different parts of a scene, so resizing can't make them fit. Check that they are a pair."
+        raise SourceError([Problem(sizes + remedy, Place(Path(label)))])
+
+
+def _shape(path: str) -> tuple[int, int]:
+    """(height, width), read from the head of the file."""
+    from PIL import Image
+
+    try:
+        with Image.open(path) as image:
+            return image.height, image.width
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise _broken(path, error) from None
+
+
+def _has_16_bits_and_channels(path: str) -> bool:
+    """Whether it is a PNG that Pillow would cut down to 8 bits a channel, keeping the upper ones."""
+    with open(path, "rb") as file:  # noqa: PTH123
+        head = file.read(26)
+    return head.startswith(_PNG) and len(head) == 26 and head[24] == 16 and head[25] != _GREY
+
+
+def _first_of_16_bits(path: str) -> NDArray[np.integer]:
+    try:
+        from torchvision.io import ImageReadMode, decode_png, read_file
+    except ImportError:
+        raise ValueError("several channels of 16 bits are read by torchvision.io, which is not there") from None
+    channels: NDArray[np.integer] = decode_png(read_file(path), ImageReadMode.UNCHANGED).numpy()
+    if channels.dtype.itemsize < 2:
+        raise ValueError("this torchvision cuts 16 bits down to 8; install torchvision 0.20 or later")
+    first: NDArray[np.integer] = channels[0]
+    return first
+
+
+def _single_channel(values: NDArray[Any], mode: str, place: Place) -> NDArray[Any]:
+    first = values[..., 0]
+    colours = values[..., 1:3] if mode in ("RGB", "RGBA") else values[..., 1:] if mode != "LA" else values[..., :0]
+    if not colours.any() or (colours == first[..., None]).all():
+        return first
+    message = f"is a colour picture ({mode}); a label picture has one channel of class indices."
+    raise SourceError([Problem(message, place)])
 
 
 def _broken(path: str, error: BaseException) -> SourceError:

@@ -14,15 +14,18 @@ from core.errors import Place, Problem, closest, one_line
 __all__ = ["assign_domains", "select_domains"]
 
 
-def assign_domains(listing: Listing, domain: str | None, using: tuple[str, ...]) -> Listing:
-    """The domain of each sample: its source's, else that in its `domain` column, else the one that its path names."""
+def assign_domains(listing: Listing, domain: str | None, names: tuple[str, ...]) -> Listing:
+    """The domain of each sample: its source's, else that in its `domain` column, else the one that its path names.
+
+    names: of domains, to look for among the folders of a path.
+    """
     if domain is not None:
         return replace(listing, domains=column([domain] * len(listing)))
-    if not using or any(listing.domains):
+    if not names or any(listing.domains):
         return listing
     found, problems = [], []
     for index, name in enumerate(listing.ids):
-        matches = set(_folders(name)) & set(using)
+        matches = set(_folders(name)) & set(names)
         if len(matches) > 1:
             message = f"'{name}' lies in the folders of two domains: {one_line(sorted(matches))}. Name it in a column."
             problems.append(Problem(message, listing.place(index)))

@@ -16,7 +16,7 @@ from core.data.sources import PARTS, read_part, sources_of
 
 __all__ = ["digest_of", "file_digests", "files_fingerprint"]
 
-VERSION = 1  # part of every fingerprint: raise it when the same files give other samples
+VERSION = 2  # part of every fingerprint: raise it when the same files give other samples
 SETTLED_NS = 2_000_000_000  # a younger file may still change without a change of its modification time
 
 
@@ -58,12 +58,19 @@ def files_fingerprint(spec: DatasetSpec, cache_dir: Path, listings: Mapping[str,
         {
             "version": VERSION,
             "image_size": spec.image_size,
-            "classes": spec.classes,
+            "classes": _classes(spec),
             "using": spec.using,
             "label": spec.label,
             **{part: _part(spec, part, cache_dir, listings) for part in PARTS},
         }
     )
+
+
+def _classes(spec: DatasetSpec) -> Any:
+    if not isinstance(spec.classes, Mapping):
+        return spec.classes
+    # Pairs, not a mapping: their order gives the classes their numbers. Lists of domains that are not used don't count.
+    return [[domain, spec.classes.get(domain)] for domain in spec.using or spec.classes]
 
 
 def _part(spec: DatasetSpec, part: str, cache_dir: Path, listings: Mapping[str, Listing] | None) -> dict[str, Any]:

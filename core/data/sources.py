@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -31,9 +32,10 @@ def read_part(spec: DatasetSpec, part: str) -> Listing:
     """What "train" or "test" lists, domains chosen. Raises SourceError with the problems of all its sources."""
     listings: list[Listing] = []
     problems: list[Problem] = []
+    names = spec.using or (tuple(spec.classes) if isinstance(spec.classes, Mapping) else ())
     for source in sources_of(spec, part):
         try:
-            listings.append(assign_domains(_read(source, spec, part), source.domain, spec.using))
+            listings.append(assign_domains(_read(source, spec, part), source.domain, names))
         except SourceError as broken:
             problems += broken.problems
     if problems:

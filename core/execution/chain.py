@@ -6,6 +6,7 @@ So a job with more rounds continues from the model that a job with fewer has lef
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -20,7 +21,9 @@ from core.types import RoundResult
 
 __all__ = ["Earlier", "chain_of", "content", "find_earlier"]
 
-_BLOCK = 4096  # samples hashed at a time, so that a memory map is not read into memory whole
+# Hashed at a time, so that a memory map is not read into memory whole:
+_BLOCK = 4096  # samples, at most
+_BLOCK_BYTES = 1 << 26
 
 
 def content(samples: Samples, part: Round | TestSet) -> str:
@@ -28,8 +31,10 @@ def content(samples: Samples, part: Round | TestSet) -> str:
     positions = part.train if isinstance(part, Round) else part.test
     sha = hashlib.blake2b(digest_size=20)
     sha.update(repr((part.name, part.classes, part.transform)).encode())
-    for start in range(0, len(positions), _BLOCK):
-        chosen = positions[start : start + _BLOCK]
+    size = samples.x.dtype.itemsize * math.prod(samples.x.shape[1:])
+    block = max(1, min(_BLOCK, _BLOCK_BYTES // max(1, size)))
+    for start in range(0, len(positions), block):
+        chosen = positions[start : start + block]
         for column in (samples.x, samples.y):
             values = np.ascontiguousarray(column[chosen])
             sha.update(repr(values.tolist()).encode() if values.dtype == object else values.data.cast("B"))
@@ -60,8 +65,13 @@ class Earlier:
     def predictions(self, index: int) -> dict[str, np.ndarray]:
         """Of round `index`, by our positions of test sets; those that the other exam did not have are missing."""
         theirs = self._store.predictions(self.case_id, index)
-        ours = enumerate(self._tests)
-        return {str(j): theirs[str(other)] for j, other in ours if other is not None and str(other) in theirs}
+        names = {
+            f"{what}{other}": f"{what}{j}"
+            for j, other in enumerate(self._tests)
+            for what in ("", "pictures_")
+            if other is not None
+        }
+        return {names[name]: kept for name, kept in theirs.items() if name in names}
 
 
 def find_earlier(request: CaseRequest, chain: Sequence[str]) -> Earlier | None:

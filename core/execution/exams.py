@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from numpy.typing import NDArray
+
 from core import data
 from core.errors import ConfigError, DataError, Place, Problem
 from core.execution.chain import content
+from core.execution.evaluation import SHOWN
 from core.execution.request import ExamRequest
 from core.scenarios import build_exam, manifest
 from core.scenarios.exam import Exam
@@ -49,7 +52,19 @@ def prepare_exam(request: ExamRequest, report: Callable[[Any], None]) -> list[Pr
             rules=vars(exam.rules),
             round_digests=tuple(content(exam.dataset.train, round_) for round_ in exam.rounds),
             test_digests=tuple(content(exam.dataset.test, test) for test in exam.tests),
+            test_classes=tuple(test.classes for test in exam.tests),
+            test_earlier=tuple(exam.taught_before(j) for j in range(len(exam.tests))),
         )
-        truth = [exam.dataset.test.y[test.test] for test in exam.tests]
-        store.write(request.exam_id, record, truth, manifest(exam))
+        truth, pictures = _kept(exam)
+        store.write(request.exam_id, record, truth, manifest(exam), pictures)
     return []
+
+
+def _kept(exam: Exam) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
+    """(true labels, pictures) to keep of each test set: of label pictures the first few, else all labels alone."""
+    test = exam.dataset.test
+    if exam.dataset.kind != "segmentation":
+        return [test.y[asked.test] for asked in exam.tests], []
+    shown = [(asked.test[:SHOWN], asked.transform) for asked in exam.tests]
+    pictures = [test.x[first] if transform is None else transform(test.x[first]) for first, transform in shown]
+    return [test.y[first] for first, _ in shown], pictures

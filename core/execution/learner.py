@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from core.data.labels import IGNORED
 from core.errors import ExamRuleError, PluginError
 from core.plugins.contract import CONTEXT
 from core.plugins.loader import Loaded
@@ -38,6 +39,16 @@ class LearnerCalls:
         """Predictions of all samples of `data`, checked: one each, and class indices where labels are classes."""
         found = self._call("predict", (data,), context)
         return self._checked(found, len(data), classes)
+
+    def predict_pictures(
+        self, data: Any, context: Mapping[str, Any], classes: int, shape: tuple[int, int]
+    ) -> NDArray[np.uint8] | Any:
+        """Label pictures of all samples, (N, height, width) uint8, checked; a tensor stays one and where it lies.
+
+        They hold class indices, or 255 where "ignore" is predicted. shape: (height, width) of the true ones.
+        """
+        found = self._call("predict", (data,), context)
+        return self._checked_pictures(found, (len(data), *shape), classes)
 
     def save(self, path: Path) -> str:
         """Let the plugin write its model at `path`; the name, relative to path's folder, that load() is to get."""
@@ -94,3 +105,27 @@ class LearnerCalls:
             wrong = array.min() if array.min() < 0 else array.max()
             raise PluginError(f"{where} returned class index {wrong}; the exam has classes 0 to {classes - 1}.")
         return array.astype(np.min_scalar_type(classes - 1) if classes > 1 else np.uint8)
+
+    def _checked_pictures(self, found: Any, shape: tuple[int, ...], classes: int) -> NDArray[np.uint8] | Any:
+        where = f"{self.name}.predict()"
+        wanted = f"class indices of shape {shape}, one for each pixel: 0 to {classes - 1}, or {IGNORED} for none"
+        if found is None:
+            raise PluginError(f"{where} returned nothing. Return {wanted}.")
+        try:
+            array = found.detach() if hasattr(found, "detach") else np.asarray(found)
+        except ValueError as error:
+            raise PluginError(f"{where} returned pictures of different shapes ({error}). Return {wanted}.") from None
+        kind = str(array.dtype).removeprefix("torch.")
+        if array.ndim == 4 and array.shape[2:] == shape[1:]:
+            raise PluginError(f"{where} returned scores {tuple(array.shape)}: return class indices, scores.argmax(1).")
+        if tuple(array.shape) != shape or not kind.startswith(("uint", "int", "bool")):
+            raise PluginError(f"{where} returned {kind} of shape {tuple(array.shape)}. Return {wanted}.")
+        if shape[0] and (int(array.min()) < 0 or int(array.max()) >= classes):
+            wrong = array[(array < 0) | ((array >= classes) & (array != IGNORED))]
+            if len(wrong):
+                raise PluginError(f"{where} returned class index {int(wrong[0])}. Return {wanted}.")
+        if isinstance(array, np.ndarray):
+            return array.astype(np.uint8, copy=False)
+        import torch
+
+        return array.to(torch.uint8)

@@ -47,7 +47,7 @@ def read_case(
             if metric.level == "system":
                 numbers[spec.name] = _system(metric.name, rounds)
             elif metric.level == "score":
-                numbers[spec.name] = _final_score(matrices.get(spec.name))
+                numbers[spec.name] = _final_score(matrices.get(spec.name), metric)
             else:
                 score = spec.of or primary or ""
                 numbers[spec.name] = _over_matrix(metric, matrices.get(score), case.seed, references)
@@ -68,9 +68,14 @@ def read_case(
     )
 
 
-def _final_score(matrix: ScoreMatrix | None) -> float | None:
+def _final_score(matrix: ScoreMatrix | None, metric: Metric) -> float | None:
     """After the last round, over the test sets: each counts the same, whatever its size."""
-    return None if matrix is None else _finite(np.mean(matrix.values[-1]))
+    if matrix is None:
+        return None
+    last = matrix.values[-1]
+    if metric.partial:
+        last = last[~np.isnan(last)]
+    return _finite(np.mean(last)) if last.size else None
 
 
 def _over_matrix(metric: Metric, matrix: ScoreMatrix | None, seed: int, references: References | None) -> float | None:

@@ -32,7 +32,10 @@ def score_case(request: CaseRequest) -> None:
     for index in range(rounds):
         stored = cases.predictions(request.case.id, index)
         seen.append(
-            [evidence(record, labels, stored[str(j)]) if str(j) in stored else None for j, labels in enumerate(truth)]
+            [
+                evidence(record, j, labels, stored[str(j)]) if str(j) in stored else None
+                for j, labels in enumerate(truth)
+            ]
         )
     for spec, key in missing:
         metric = resolve(spec)

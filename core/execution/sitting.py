@@ -17,15 +17,14 @@ from core.errors import ExamRuleError, PluginError
 from core.execution import measure
 from core.execution.chain import chain_of, find_earlier
 from core.execution.engine import Reporter
-from core.execution.evidence import kept
+from core.execution.evaluation import Evaluation
 from core.execution.learner import LearnerCalls
 from core.execution.request import CaseRequest
 from core.execution.scoring import score_of
-from core.metrics.base import Evidence
 from core.metrics.registry import resolve
 from core.scenarios import hold_out
 from core.scenarios.exam import Exam
-from core.scenarios.handed import HandedTest, HandedTrain
+from core.scenarios.handed import HandedTrain
 from core.seeding import generator, stream_seed
 from core.store import CaseStore, ExamStore
 from core.types import RoundResult
@@ -56,6 +55,7 @@ class CaseSitting:
         self._chain = chain_of(request, record) if record else ()
         self._may_take_over = may_take_over
         self._request, self._exam, self._learner, self._device = request, exam, learner, device
+        self._evaluation = Evaluation(exam, learner)
         self._report = report
         self._store = CaseStore(request.exam.workspace)
         self._id = request.case.id
@@ -165,22 +165,8 @@ class CaseSitting:
     # --- evaluation ---------------------------------------------------------------------------------------------
 
     def _evaluate(self, index: int) -> tuple[dict[str, NDArray[Any]], float]:
-        dataset = self._exam.dataset
-        classes = None if dataset.kind == "text" else len(dataset.classes)
-        context = self._context(index)
-        context.pop("task", None)
-        found: dict[str, NDArray[Any]] = {}
-        seconds = 0.0
-        for j, test in enumerate(self._exam.tests):
-            data = HandedTest(dataset.test, test.test, transform=test.transform, name=f"test set {test.name}")
-            given = {**context, "task": j} if self._exam.rules.task_in_testing else context
-            with measure.stopwatch() as watch:
-                predictions = self._learner.predict(data, given, classes)
-            seconds += watch.seconds
-            data.close()
-            truth = dataset.test.y[test.test]
-            found[str(j)] = kept(dataset.kind, truth, predictions, len(dataset.classes), dataset.ignore_index)
-        return found, seconds
+        """(what to keep of the answers to all test sets, seconds) of the present model, after round `index`."""
+        return self._evaluation.answers(self._context(index))
 
     def _gate_score(self, index: int, valid: HandedTrain | None) -> float | None:
         """Score of the present model on the held-out part of round `index`; None without a gate."""
@@ -189,14 +175,7 @@ class CaseSitting:
             return None
         if valid is None:
             raise PluginError("model_eval needs a held-out part of each round: set train_ratio below 1.")
-        dataset, held_out = self._exam.dataset, self._parts[index - 1][1]
-        transform = self._exam.rounds[index - 1].transform
-        data = HandedTest(dataset.train, held_out, transform=transform, name=f"the held-out part of round {index}")
-        context = self._context(index)
-        context.pop("task", None)
-        predictions = self._learner.predict(data, context, len(dataset.classes))
-        data.close()
-        seen = Evidence(dataset.classes, y_true=dataset.train.y[held_out], y_pred=predictions)
+        seen = self._evaluation.held_out(index, self._parts[index - 1][1], self._context(index))
         return score_of(gate.metric, resolve(gate.metric), seen)[0]
 
     def _pass_gate(

@@ -18,17 +18,23 @@ class Evidence:
     """What is stored of one evaluation: true and predicted labels, or only their confusion matrix.
 
     y_true, y_pred: (N,) labels, None where only counts are kept (label pictures).
-    counts: (C, C) int64, rows truth, columns prediction; None: counted from y_true and y_pred when asked for.
+    counts: (C, C) int64, rows truth, columns prediction; of label pictures (C, C+1), the last column being pixels for
+    which "ignore" was predicted. None: counted from y_true and y_pred when asked for.
+    labels: class indices that the test set is about, in the order of its class list; None: all.
+    earlier: class indices that were taught in rounds before the one that the test set belongs to; None: it belongs to
+    no round.
     """
 
     classes: tuple[str, ...]
     y_true: NDArray[Any] | None = None
     y_pred: NDArray[Any] | None = None
     counts: NDArray[np.int64] | None = None
+    labels: tuple[int, ...] | None = None
+    earlier: tuple[int, ...] | None = None
 
     @cached_property
     def confusion(self) -> NDArray[np.int64]:
-        """(C, C) int64: [i, j] samples of class i that were predicted as class j."""
+        """(C, C) int64, or (C, C+1) of label pictures: [i, j] samples of class i that were predicted as class j."""
         if self.counts is not None:
             return self.counts
         if self.y_true is None or self.y_pred is None:
@@ -70,4 +76,5 @@ class Metric:
     aliases: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()  # "untrained", "joint", "solo"
     function: Callable[..., float | Mapping[str, float]] | None = field(default=None, compare=False, repr=False)
+    partial: bool = False  # a "score" that some test sets don't have by nature: the column is the mean over the others
     mapping: bool = False  # a "score" that yields several numbers (per class): shown in reports, never ranked by

@@ -140,6 +140,7 @@ def ianvs_forward_transfer(R: Array, untrained: Array) -> float:
 
 IANVS = (ianvs_backward_transfer, ianvs_forward_transfer)
 
+
 @matrix_metric(
     "delta_m",
     formula="(100/T) sum_t (R[T][t] - s_t) / s_t, s_t the score of a single-task model on test set t",

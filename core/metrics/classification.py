@@ -1,7 +1,8 @@
-"""Scores of one evaluation, from its confusion matrix: accuracy, F1, intersection over union.
+"""Scores of one evaluation, from its confusion matrix: accuracy, F1.
 
 For class c of a confusion matrix (rows truth, columns prediction): TP_c on the diagonal, FN_c the rest of its row,
-FP_c the rest of its column. Without any sample every score is nan.
+FP_c the rest of its column. A last column beyond the classes is of answers that are no class: an FN, and an FP of none.
+Without any sample every score is nan.
 """
 
 from __future__ import annotations
@@ -21,10 +22,8 @@ __all__ = [
     "confusion_matrix",
     "exact_match",
     "f1",
-    "mean_iou",
-    "mean_iou_all",
     "per_class_accuracy",
-    "per_class_iou",
+    "ratio",
 ]
 
 
@@ -83,7 +82,7 @@ def _kind(array: NDArray[Any]) -> str:
     return {"U": "text", "S": "bytes", "c": "complex numbers", "O": "objects"}.get(array.dtype.kind, str(array.dtype))
 
 
-def _over(numerator: NDArray[np.int64], denominator: NDArray[np.int64]) -> NDArray[np.float64]:
+def ratio(numerator: NDArray[np.int64], denominator: NDArray[np.int64]) -> NDArray[np.float64]:
     """Elementwise ratio, nan where the denominator is 0."""
     ratio = np.full(numerator.shape, np.nan)
     np.divide(numerator, denominator, out=ratio, where=denominator > 0)
@@ -96,13 +95,7 @@ def _mean_of_present(values: NDArray[np.float64]) -> float:
 
 def _recalls(evidence: Evidence) -> NDArray[np.float64]:
     counts = evidence.confusion
-    return _over(counts.diagonal(), counts.sum(axis=1))
-
-
-def _ious(evidence: Evidence) -> NDArray[np.float64]:
-    counts = evidence.confusion
-    hits = counts.diagonal()
-    return _over(hits, counts.sum(axis=0) + counts.sum(axis=1) - hits)
+    return ratio(counts.diagonal(), counts.sum(axis=1))
 
 
 def _by_class(evidence: Evidence, values: NDArray[np.float64]) -> dict[str, float]:
@@ -111,7 +104,7 @@ def _by_class(evidence: Evidence, values: NDArray[np.float64]) -> dict[str, floa
 
 @score_metric(
     "accuracy",
-    aliases=("Accuracy", "acc"),
+    aliases=("Accuracy", "acc", "pixel_accuracy"),
     formula="sum_c TP_c / N",
     source="Sokolova & Lapalme 2009",
 )
@@ -152,39 +145,7 @@ def balanced_accuracy(evidence: Evidence) -> float:
 def f1(evidence: Evidence) -> float:
     """Macro F1: mean of the classes' F1 over classes that occur in truth or prediction."""
     counts = evidence.confusion
-    return _mean_of_present(_over(2 * counts.diagonal(), counts.sum(axis=0) + counts.sum(axis=1)))
-
-
-@score_metric(
-    "mIoU",
-    formula="mean_c TP_c / (TP_c + FP_c + FN_c) over classes in truth or prediction",
-    source="Everingham et al. 2015 (PASCAL VOC); absent classes left out, as in the Ianvs evaluator",
-)
-def mean_iou(evidence: Evidence) -> float:
-    """Mean intersection over union over classes that occur in truth or prediction, counted over the whole test set."""
-    return _mean_of_present(_ious(evidence))
-
-
-@score_metric(
-    "mIoU_all",
-    formula="mean_c TP_c / (TP_c + FP_c + FN_c) over all classes, 0 for an absent class",
-    source="Garg et al. 2022 (MDIL-SS, WACV), iouEval.py",
-)
-def mean_iou_all(evidence: Evidence) -> float:
-    """Mean intersection over union over all classes; a class that occurs nowhere counts 0."""
-    ious = _ious(evidence)
-    return mean(np.nan_to_num(ious, nan=0.0)) if evidence.confusion.any() else float("nan")
-
-
-@score_metric(
-    "per_class_IoU",
-    formula="TP_c / (TP_c + FP_c + FN_c) for each class c",
-    source="Everingham et al. 2015 (PASCAL VOC)",
-    mapping=True,
-)
-def per_class_iou(evidence: Evidence) -> dict[str, float]:
-    """Intersection over union of each class; nan for a class in neither truth nor prediction."""
-    return _by_class(evidence, _ious(evidence))
+    return _mean_of_present(ratio(2 * counts.diagonal(), counts.sum(axis=0)[: len(counts)] + counts.sum(axis=1)))
 
 
 @score_metric(
@@ -207,9 +168,6 @@ SCORES = (
     accuracy,
     balanced_accuracy,
     f1,
-    mean_iou,
-    mean_iou_all,
     exact_match,
     per_class_accuracy,
-    per_class_iou,
 )

@@ -41,6 +41,7 @@ def score_metric(
     source: str,
     aliases: tuple[str, ...] = (),
     mapping: bool = False,
+    partial: bool = False,
 ) -> Callable[[Callable[[Evidence], float | Mapping[str, float]]], Metric]:
     """Decorate a function of `Evidence`. Higher is better."""
 
@@ -54,6 +55,7 @@ def score_metric(
             aliases=aliases,
             function=function,
             mapping=mapping,
+            partial=partial,
         )
 
     return define

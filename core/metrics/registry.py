@@ -11,6 +11,7 @@ from core.metrics.base import Metric
 from core.metrics.classification import SCORES
 from core.metrics.custom import from_object
 from core.metrics.matrix import MATRIX_METRICS
+from core.metrics.overlap import OVERLAPS
 from core.metrics.system import SYSTEM
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["METRICS", "find", "names", "resolve", "suggest"]
 
-METRICS: tuple[Metric, ...] = (*SCORES, *MATRIX_METRICS, *SYSTEM)
+METRICS: tuple[Metric, ...] = (*SCORES, *OVERLAPS, *MATRIX_METRICS, *SYSTEM)
 
 _BY_NAME: Mapping[str, Metric] = MappingProxyType(
     {name: metric for metric in METRICS for name in (metric.name, *metric.aliases)}

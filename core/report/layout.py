@@ -23,6 +23,7 @@ __all__ = [
     "short_status",
     "sort_note",
     "tabulated",
+    "varied",
     "text_columns",
 ]
 
@@ -120,6 +121,15 @@ def settings_text(row: LeaderboardRow, names: Iterable[str] | None = None) -> st
     """ "strength 100, epochs 20": those of a row's hyperparameters that are in `names`, or all."""
     wanted = row.hyperparameters if names is None else [name for name in names if name in row.hyperparameters]
     return ", ".join(f"{name}={cell_text(row.hyperparameters[name])}" for name in wanted)
+
+
+def varied(leaderboard: Leaderboard) -> list[str]:
+    """Hyperparameters that tell rows of one algorithm apart."""
+    known: dict[tuple[str, str], set[str]] = {}
+    for row in leaderboard.rows:
+        for name, value in row.hyperparameters.items():
+            known.setdefault((row.algorithm, name), set()).add(str(value))
+    return list(dict.fromkeys(name for (_, name), values in known.items() if len(values) > 1))
 
 
 def failure_line(row: LeaderboardRow, failure: FailedCase) -> str:

@@ -18,6 +18,7 @@ from core.report.layout import (
     sort_note,
     tabulated,
     text_columns,
+    varied,
 )
 from core.report.leaderboard import Leaderboard, LeaderboardRow
 
@@ -66,10 +67,11 @@ def by_test_set(leaderboard: Leaderboard) -> str:
     if not rows:
         return ""
     names = list(dict.fromkeys(name for row in rows for name in row.tests))
+    names_that_vary = varied(leaderboard)
     table = [
         [
             _escape(row.algorithm),
-            _escape(settings_text(row, _varied(leaderboard))),
+            _escape(settings_text(row, names_that_vary)),
             *(_kept(row, name) for name in names),
         ]
         for row in rows
@@ -86,15 +88,6 @@ def _kept(row: LeaderboardRow, name: str) -> str:
     _, learned, final = row.tests[name]
     after = "" if final.mean is None else f"{final.mean:.3f}"
     return after if learned.mean is None else f"{learned.mean:.3f} -> {after}"
-
-
-def _varied(leaderboard: Leaderboard) -> list[str]:
-    """Hyperparameters that tell rows of one algorithm apart."""
-    known: dict[tuple[str, str], set[str]] = {}
-    for row in leaderboard.rows:
-        for name, value in row.hyperparameters.items():
-            known.setdefault((row.algorithm, name), set()).add(str(value))
-    return list(dict.fromkeys(name for (_, name), values in known.items() if len(values) > 1))
 
 
 def _escape(text: str) -> str:

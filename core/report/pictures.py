@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -22,7 +22,7 @@ from core.types import CaseResult, ScoreMatrix
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw_heatmaps", "heatmap"]
+__all__ = ["draw_heatmaps", "heatmap", "save_picture", "slug"]
 
 _LOOK = "1"  # counts up when the drawing changes, so that pictures of the old look are drawn anew
 _CELL = (0.62, 0.42)  # inches
@@ -136,15 +136,21 @@ def _draw_grid(axes: Any, rows: int, columns: int) -> None:
 
 
 def _draw(matrix: ScoreMatrix, row: LeaderboardRow, folder: Path) -> Path:
-    path = folder / f"{_slug(row.algorithm)}-{_slug(row.id[:8])}-{_slug(matrix.metric)}.png"
+    path = folder / f"{slug(row.algorithm)}-{slug(row.id[:8])}-{slug(matrix.metric)}.png"
     seeds = f"mean of {row.expected} seeds" if row.expected > 1 else f"seed {row.seeds[0]}"
     title = f"{row.algorithm}: {matrix.metric}" + (" (bound)" if row.bound else "")
     subtitle = ", ".join(filter(None, (settings_text(row), seeds)))
-    inputs = _digest(_LOOK, title, subtitle, *matrix.rounds, "/", *matrix.tests, matrix.values.tobytes().hex())
-    if not _shows(path, inputs):
+    inputs = [title, subtitle, *matrix.rounds, "/", *matrix.tests, matrix.values.tobytes().hex()]
+    return save_picture(path, inputs, lambda: heatmap(matrix, title, subtitle))
+
+
+def save_picture(path: Path, inputs: Iterable[str], draw: Callable[[], Figure]) -> Path:
+    """Write what `draw` makes to `path`, unless the picture there was made from the same `inputs`."""
+    digest = _digest(_LOOK, *inputs)
+    if not _shows(path, digest):
         stream = BytesIO()
         # Without Software the bytes would carry matplotlib's version; a date is not written to begin with.
-        heatmap(matrix, title, subtitle).savefig(stream, format="png", metadata={"Software": None, _INPUTS: inputs})
+        draw().savefig(stream, format="png", metadata={"Software": None, _INPUTS: digest})
         write_atomic(path, stream.getvalue())
     return path
 
@@ -181,6 +187,6 @@ def _label(name: str) -> str:
     return name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1]}…"
 
 
-def _slug(name: str) -> str:
+def slug(name: str) -> str:
     """`name` with only what every file system takes."""
     return re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-")[:60] or "unnamed"

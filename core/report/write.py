@@ -30,9 +30,9 @@ def write_reports(
 ) -> tuple[Path, ...]:
     """Write `directory`/rank/: all_rank.csv, selected_rank.csv, leaderboard.md, pictures/. Returns what now is there.
 
-    results: the cases behind the leaderboard; read (once) only when pictures are asked for, by `save_mode` or by the
-    visualization method. selected_rank.csv and leaderboard.md show what `rank` selects, all_rank.csv everything;
-    `save_mode: selected_only` leaves all_rank.csv out.
+    results: the cases behind the leaderboard; read, once for each kind of picture, only when pictures are asked for,
+    by `save_mode` or by the visualization method. selected_rank.csv and leaderboard.md show what `rank` selects,
+    all_rank.csv everything; `save_mode: selected_only` leaves all_rank.csv out.
     """
     folder = directory / "rank"
     selected = leaderboard.select(rank)
@@ -43,8 +43,10 @@ def write_reports(
     pictures: list[Path] = []
     if rank.save_mode == "selected_and_all_and_picture" or rank.visualization_method == "draw_heatmap_picture":
         from core.report.pictures import draw_heatmaps
+        from core.report.scenes import draw_class_bars, draw_scenes
 
-        pictures = draw_heatmaps(selected, results, folder / "pictures")
+        for draw in (draw_heatmaps, draw_scenes, draw_class_bars):
+            pictures += draw(selected, results, folder / "pictures")
     shown = [path.relative_to(folder).as_posix() for path in pictures]
     written.append(_put(folder / "leaderboard.md", markdown(selected, title, command, shown, provenance)))
     return (*written, *pictures)

@@ -16,9 +16,11 @@ from core.errors import ConfigError, Problem, closest, one_line
 from core.scenarios.class_incremental import ClassIncrementalOptions, class_incremental
 from core.scenarios.domain_incremental import (
     DomainIncrementalOptions,
+    MultiDomainOptions,
     domain_incremental,
     domain_tests,
-    natural_domains,
+    ianvs_domains,
+    multi_domain_incremental,
 )
 from core.scenarios.exam import Exam, Round, Rules
 from core.scenarios.instance_incremental import (
@@ -52,6 +54,9 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
         for scenario in (
             Scenario("class-incremental", ("CIL",), ClassIncrementalOptions, class_incremental),
             Scenario("domain-incremental", ("DIL",), DomainIncrementalOptions, domain_incremental),
+            Scenario(
+                "multi-domain-incremental", ("MDIL", "domain-aware"), MultiDomainOptions, multi_domain_incremental
+            ),
             Scenario("instance-incremental", ("IIL",), InstanceIncrementalOptions, instance_incremental),
             Scenario("task-incremental", ("TIL",)),
             Scenario("task-free", ("TFCL", "task-free-continual-learning")),
@@ -61,7 +66,7 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
         )
     }
 )
-"""The scenarios of the survey arXiv 2302.00487 by name."""
+"""The scenarios of the survey arXiv 2302.00487, and that of MDIL-SS (arXiv 2110.12205), by name."""
 
 
 def check_scenario(
@@ -101,7 +106,7 @@ def build_exam(
         message = f"there is no splitting_method '{splitting_method}'.{hint} There are: {one_line(SPLITTING_METHODS)}."
         refuse(request, message)
     if using:
-        return natural_domains(request, "ianvs-domains")
+        return ianvs_domains(request)
     return _cut(request, splitting_method)
 
 

@@ -1,7 +1,8 @@
 """Domain-incremental learning: the same question in every round, asked of data that look different.
 
 METHODS: survey arXiv 2302.00487, scenario DIL. All classes in every round, one shared head; the task's identity may be
-used in training and is hidden in testing.
+used in training and is hidden in testing. Multi-domain-incremental learning is its sibling in which each domain has a
+class list of its own, and the domain is known in testing too.
 """
 
 from __future__ import annotations
@@ -12,10 +13,17 @@ from pydantic import Field, model_validator
 from core.data.dataset import Samples
 from core.errors import one_line
 from core.scenarios.exam import Exam, Round, Rules, TestSet, Transform
-from core.scenarios.request import Request, ScenarioOptions, class_labels, classes_in, refuse
+from core.scenarios.request import Request, ScenarioOptions, class_labels, classes_in, classes_of, refuse
 from core.scenarios.transforms import Permutation, Rotation
 
-__all__ = ["DomainIncrementalOptions", "domain_incremental", "domain_tests", "natural_domains"]
+__all__ = [
+    "DomainIncrementalOptions",
+    "MultiDomainOptions",
+    "domain_incremental",
+    "domain_tests",
+    "ianvs_domains",
+    "multi_domain_incremental",
+]
 
 
 class DomainIncrementalOptions(ScenarioOptions):
@@ -45,6 +53,13 @@ class DomainIncrementalOptions(ScenarioOptions):
         return ("using", len(using)) if using and not self.permutation else None
 
 
+class MultiDomainOptions(ScenarioOptions):
+    """None but `rounds`, which has to be the number of domains."""
+
+    def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:
+        return ("using", len(using)) if using else None
+
+
 def domain_incremental(request: Request) -> Exam:
     """One round and one test set per domain, natural or made."""
     options: DomainIncrementalOptions = request.options
@@ -58,10 +73,24 @@ def domain_incremental(request: Request) -> Exam:
         seed = options.seed or 0
         permuted = [(f"permutation {k}", Permutation(seed, k)) for k in range(2, request.rounds + 1)]
         return _made(request, [("identity", None), *permuted])
-    return natural_domains(request, "domain-incremental")
+    return natural_domains(request, _rules("domain-incremental"))
 
 
-def natural_domains(request: Request, label: str) -> Exam:
+def multi_domain_incremental(request: Request) -> Exam:
+    """One round and one test set per domain, each with the class list of its domain (Garg et al., WACV 2022).
+
+    The domain is known in training and in testing: a model answers with what it has for that domain.
+    """
+    rules = Rules("multi-domain-incremental", task_in_training=True, task_in_testing=True, output_space="task")
+    return natural_domains(request, rules)
+
+
+def ianvs_domains(request: Request) -> Exam:
+    """What Ianvs does where a testenv names domains and no scenario."""
+    return natural_domains(request, _rules("ianvs-domains"))
+
+
+def natural_domains(request: Request, rules: Rules) -> Exam:
     """One round per domain of the data, in the order of `using`, else in that of their first samples."""
     dataset = request.dataset
     names = request.using or _found(dataset.train)
@@ -79,8 +108,8 @@ def natural_domains(request: Request, label: str) -> Exam:
         positions = _positions(dataset.train, name)
         if not len(positions):
             refuse(request, f"the domain '{name}' has no training samples.")
-        parts.append(Round(name, positions, classes_in(dataset, dataset.train, positions)))
-    return Exam(dataset, tuple(parts), domain_tests(request, names), _rules(label))
+        parts.append(Round(name, positions, classes_of(dataset, dataset.train, positions, name)))
+    return Exam(dataset, tuple(parts), domain_tests(request, names), rules)
 
 
 def domain_tests(request: Request, names: tuple[str, ...]) -> tuple[TestSet, ...]:
@@ -91,7 +120,7 @@ def domain_tests(request: Request, names: tuple[str, ...]) -> tuple[TestSet, ...
         positions = _positions(dataset.test, name)
         if not len(positions):
             refuse(request, f"the domain '{name}' has no test samples.")
-        tests.append(TestSet(name, positions, classes_in(dataset, dataset.test, positions)))
+        tests.append(TestSet(name, positions, classes_of(dataset, dataset.test, positions, name)))
     return tuple(tests)
 
 

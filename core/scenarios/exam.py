@@ -35,7 +35,10 @@ class Rules:
 
 @dataclass(frozen=True)
 class Round:
-    """What one round brings. `train` are positions in `dataset.train`, `classes` are class indices taught in it."""
+    """What one round brings. `train` are positions in `dataset.train`, `classes` are class indices taught in it.
+
+    The order of `classes` is that of the domain's own class list, where it has one.
+    """
 
     name: str
     train: NDArray[np.int64]
@@ -63,3 +66,9 @@ class Exam:
     rounds: tuple[Round, ...]
     tests: tuple[TestSet, ...]
     rules: Rules
+
+    def taught_before(self, test: int) -> tuple[int, ...] | None:
+        """Class indices taught in rounds before the one that `tests[test]` belongs to; None if it belongs to none."""
+        if len(self.tests) != len(self.rounds):
+            return None
+        return tuple(sorted({index for round_ in self.rounds[:test] for index in round_.classes}))

@@ -6,7 +6,8 @@ names (which often tell the class), and the data of a round that is over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -21,10 +22,32 @@ __all__ = ["HandedTest", "HandedTrain"]
 RESIDENT_BYTES = 2 << 30  # a part up to this size is moved to the device whole, a larger one batch by batch
 
 
+class _Column:
+    """A column of some samples, which may be a memory map: read where it is asked for."""
+
+    def __init__(self, values: NDArray[Any], positions: NDArray[np.int64], transform: Transform | None = None) -> None:
+        self._values, self._positions, self._transform = values, positions, transform
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that `gather()` takes, up to a transform's change of the shape."""
+        each = self._values.dtype.itemsize * math.prod(self._values.shape[1:])
+        return each * len(self._positions)
+
+    def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
+        """A copy of all rows, or of `rows`."""
+        gathered = np.asarray(self._values[self._positions if rows is None else self._positions[rows]])
+        if self._transform is not None:
+            gathered = self._transform(gathered)
+        if gathered.dtype.kind == "f":
+            gathered = gathered.astype(np.float32, copy=False)
+        return gathered if gathered.dtype == object else np.ascontiguousarray(gathered)
+
+
 class _Lease:
     """Samples that are gathered when they are first asked for, and gone after `close`."""
 
-    def __init__(self, count: int, over: str, columns: dict[str, Callable[[], NDArray[Any]]]) -> None:
+    def __init__(self, count: int, over: str, columns: dict[str, _Column]) -> None:
         self._count = count
         self._over = over  # what to say when the lease is over
         self._open = True
@@ -54,33 +77,36 @@ class _Lease:
     def _column(self, name: str) -> NDArray[Any]:
         self._require_open()
         if name not in self._gathered:
-            self._gathered[name] = self._columns[name]()
+            self._gathered[name] = self._columns[name].gather()
         return self._gathered[name]
 
     def _tensor(self, column: str, device: str) -> Any:
         """The column as it lies in memory, (N, ...), on `device`; moved there once."""
         import torch
 
-        values = self._column(column)
-        if values.dtype == object:
-            raise PluginError("these samples are no numbers; use `.x` and `.y` instead of tensors.")
         key = (column, device)
         if key not in self._resident:
-            self._resident[key] = torch.from_numpy(values).to(device)
+            self._resident[key] = torch.from_numpy(_numbers(self._column(column))).to(device)
         return self._resident[key]
 
     def _batches(self, columns: tuple[str, ...], order: Any, batch_size: int, device: str) -> Iterator[Any]:
-        small = sum(self._column(column).nbytes for column in columns) <= RESIDENT_BYTES
-        sources = [self._tensor(column, device if small else "cpu") for column in columns]
-        order = order.to(sources[0].device)
+        """Batches of a part that is small are taken from the device, those of a large one are read one by one."""
+        small = sum(self._columns[column].nbytes for column in columns) <= RESIDENT_BYTES
+        order = order.to(self._tensor(columns[0], device).device) if small else order.cpu().numpy()
         for start in range(0, self._count, batch_size):
             self._require_open()
-            index = order[start : start + batch_size]
-            batch = [
-                _presented(column, source.index_select(0, index).to(device))
-                for column, source in zip(columns, sources, strict=True)
-            ]
+            rows = order[start : start + batch_size]
+            batch = [_presented(column, self._rows(column, rows, device, small)) for column in columns]
             yield tuple(batch) if len(batch) > 1 else batch[0]
+
+    def _rows(self, column: str, rows: Any, device: str, small: bool) -> Any:
+        import torch
+
+        if small:
+            return self._tensor(column, device).index_select(0, rows)
+        known = self._gathered.get(column)
+        values = self._columns[column].gather(rows) if known is None else known[rows]
+        return torch.from_numpy(_numbers(values)).to(device)
 
 
 class HandedTrain(_Lease):
@@ -94,9 +120,9 @@ class HandedTrain(_Lease):
             len(positions),
             f"data of {name} is not available after it, old data never comes back by itself; keep your own memory.",
             {
-                "x": lambda: _gather(samples.x, positions, transform),
-                "y": lambda: _gather(samples.y, positions, None),
-                "ids": lambda: samples.ids[positions],
+                "x": _Column(samples.x, positions, transform),
+                "y": _Column(samples.y, positions),
+                "ids": _Column(samples.ids, positions),
             },
         )
 
@@ -111,7 +137,7 @@ class HandedTrain(_Lease):
         return self._column("ids")
 
     def tensors(self, device: str = "cpu") -> tuple[Any, Any]:
-        """(x, y): pictures (N, C, H, W) in channels_last layout, without a copy; y int64."""
+        """(x, y): pictures (N, C, H, W) in channels_last layout, without a copy; y int64, label pictures uint8."""
         return _presented("x", self._tensor("x", device)), _presented("y", self._tensor("y", device))
 
     def loader(
@@ -139,9 +165,9 @@ class HandedTest(_Lease):
     def __init__(
         self, samples: Samples, positions: NDArray[np.int64], *, transform: Transform | None = None, name: str
     ) -> None:
-        x = samples.x  # not the samples: what is hidden is not in here
         over = f"{name} is not available after its examination; learn from training data."
-        super().__init__(len(positions), over, {"x": lambda: _gather(x, positions, transform)})
+        # Not the samples: what is hidden is not in here.
+        super().__init__(len(positions), over, {"x": _Column(samples.x, positions, transform)})
 
     @property
     def y(self) -> NoReturn:
@@ -175,19 +201,19 @@ class HandedTest(_Lease):
         return self._batches(("x",), torch.arange(self._count), batch_size, device)
 
 
-def _gather(values: NDArray[Any], positions: NDArray[np.int64], transform: Transform | None) -> NDArray[Any]:
-    gathered = np.asarray(values[positions])
-    if transform is not None:
-        gathered = transform(gathered)
-    if gathered.dtype.kind == "f":
-        gathered = gathered.astype(np.float32, copy=False)
-    return gathered if gathered.dtype == object else np.ascontiguousarray(gathered)
+def _numbers(values: NDArray[Any]) -> NDArray[Any]:
+    if values.dtype == object:
+        raise PluginError("these samples are no numbers; use `.x` and `.y` instead of tensors.")
+    return values
 
 
 def _presented(column: str, values: Any) -> Any:
-    """As a PyTorch author expects it: channels before height and width (a view), labels int64."""
+    """As a PyTorch author expects it: channels before height and width (a view), class indices int64.
+
+    Label pictures stay uint8: as int64 they would take eight times the memory.
+    """
     if column == "y":
-        return values.long()
+        return values if values.ndim == 3 else values.long()
     return values.permute(0, 3, 1, 2) if values.ndim == 4 else values
 
 

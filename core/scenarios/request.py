@@ -14,7 +14,7 @@ from core.data.dataset import Dataset, Samples
 from core.data.options import Options
 from core.errors import ConfigError, Problem
 
-__all__ = ["Request", "ScenarioOptions", "class_labels", "classes_in", "refuse"]
+__all__ = ["Request", "ScenarioOptions", "class_labels", "classes_in", "classes_of", "refuse"]
 
 
 class ScenarioOptions(Options):
@@ -55,8 +55,19 @@ def class_labels(samples: Samples) -> NDArray[np.int64] | None:
 
 
 def classes_in(dataset: Dataset, samples: Samples, positions: NDArray[np.int64]) -> tuple[int, ...]:
-    """The class indices that occur there; all of them for label pictures, which are not searched."""
+    """The class indices that occur there, ascending.
+
+    Label pictures are not searched: theirs are all of the class lists of the domains that occur there.
+    """
     labels = class_labels(samples)
-    if labels is None:
+    if labels is not None:
+        return tuple(np.unique(labels[positions]).tolist())
+    if not dataset.domain_classes or samples.domains is None:
         return tuple(range(len(dataset.classes)))
-    return tuple(np.unique(labels[positions]).tolist())
+    domains = np.unique(samples.domains[positions]).tolist()
+    return tuple(sorted({index for domain in domains for index in dataset.domain_classes[domain]}))
+
+
+def classes_of(dataset: Dataset, samples: Samples, positions: NDArray[np.int64], domain: str) -> tuple[int, ...]:
+    """The class indices of a domain, in the order of its own class list; without one, those that occur there."""
+    return dataset.domain_classes.get(domain) or classes_in(dataset, samples, positions)

@@ -1,8 +1,11 @@
-"""What is kept of an exam, once for all cases that sit it: names, rules, true labels, and the manifest of samples."""
+"""What is kept of an exam, once for all cases that sit it: names, rules, true labels, and the manifest of samples.
+
+Of label pictures, which are large, the first few of each test set are kept, with their pictures, for reports.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +32,8 @@ class ExamRecord:
     rules: Mapping[str, Any]
     round_digests: tuple[str, ...] = ()  # of the content of each round
     test_digests: tuple[str, ...] = ()  # of the content of each test set
+    test_classes: tuple[tuple[int, ...], ...] = ()  # class indices of each test set; () in records of before
+    test_earlier: tuple[tuple[int, ...] | None, ...] = ()  # those taught before the test set's own round, if it has one
 
 
 class ExamStore:
@@ -43,10 +48,19 @@ class ExamStore:
     def exists(self, exam_id: str) -> bool:
         return (self.folder(exam_id) / "exam.json").is_file()
 
-    def write(self, exam_id: str, record: ExamRecord, truth: list[NDArray[Any]], manifest: Mapping[str, Any]) -> None:
-        """truth[j]: labels of test set j."""
+    def write(
+        self,
+        exam_id: str,
+        record: ExamRecord,
+        truth: list[NDArray[Any]],
+        manifest: Mapping[str, Any],
+        pictures: Sequence[NDArray[Any]] = (),
+    ) -> None:
+        """truth[j]: labels of test set j; of label pictures those of pictures[j], the first few of test set j."""
         with replace_folder(self.folder(exam_id)) as folder:
-            np.savez(folder / "truth.npz", **{str(j): labels for j, labels in enumerate(truth)})  # type: ignore[arg-type]
+            np.savez(folder / "truth.npz", **_numbered(truth))  # type: ignore[arg-type]
+            if pictures:
+                np.savez(folder / "pictures.npz", **_numbered(pictures))  # type: ignore[arg-type]
             write_json(folder / "manifest.json", dict(manifest))
             write_json(folder / "exam.json", {**vars(record), "rules": dict(record.rules)})
 
@@ -55,9 +69,24 @@ class ExamStore:
         if found is None:
             return None
         lists = {name: tuple(found[name]) for name in _LISTS}
+        for name in ("test_classes", "test_earlier"):
+            lists[name] = tuple(None if part is None else tuple(part) for part in found.get(name, ()))
         return ExamRecord(**{**found, **lists})
 
     def truth(self, exam_id: str) -> list[NDArray[Any]]:
-        """[j] the labels of test set j, which nobody was handed."""
-        with np.load(self.folder(exam_id) / "truth.npz", allow_pickle=False) as stored:
-            return [stored[str(j)] for j in range(len(stored.files))]
+        """[j] the labels of test set j, which nobody was handed; label pictures only of its first few samples."""
+        return _read(self.folder(exam_id) / "truth.npz")
+
+    def pictures(self, exam_id: str) -> list[NDArray[Any]]:
+        """[j] (n, height, width, 3) uint8: the pictures that `truth` labels; [] for an exam without label pictures."""
+        path = self.folder(exam_id) / "pictures.npz"
+        return _read(path) if path.is_file() else []
+
+
+def _numbered(arrays: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {str(j): array for j, array in enumerate(arrays)}
+
+
+def _read(path: Path) -> list[NDArray[Any]]:
+    with np.load(path, allow_pickle=False) as stored:
+        return [stored[str(j)] for j in range(len(stored.files))]

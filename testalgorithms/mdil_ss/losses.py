@@ -8,17 +8,27 @@ Labels are (B, H, W) class indices; the network's last output is the class "igno
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import cross_entropy, kl_div, log_softmax, softmax
 
 from core.errors import PluginError, closest
 
-__all__ = ["class_weights", "distill_old_domains", "distillation", "pixel_counts", "weighted_cross_entropy"]
+__all__ = [
+    "class_weights",
+    "distill_old_domains",
+    "distillation",
+    "old_domain_losses",
+    "pixel_counts",
+    "weighted_cross_entropy",
+]
 
 DISTILLATIONS = ("kl", "reference_quirk")
+
+Branches = Callable[[Tensor, int], Tensor]  # a network of many domains: (x, domain) -> logits
 
 
 def weighted_cross_entropy(logits: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
@@ -79,17 +89,33 @@ class _PixelKL(torch.autograd.Function):
         return difference * (gradient / ctx.pixels), None
 
 
-def distill_old_domains(student: nn.Module, teacher: nn.Module, x: Tensor, domain: int, kind: str = "kl") -> Tensor:
-    """Sum of `distillation` over the branches j < domain, all on pictures of the new domain.
+def old_domain_losses(
+    student: Branches,
+    teacher: Branches,
+    x: Tensor,
+    domains: Iterable[int],
+    kind: str = "kl",
+    temperature: float = 1.0,
+) -> Iterator[Tensor]:
+    """`distillation` of each of the earlier `domains`, all on pictures x of the new domain.
 
-    The teacher is the frozen network from before the round. The authors wrote it out for at most two old domains.
+    student, teacher: (x, domain) -> logits; the teacher is the frozen network from before the round. A loss that was
+    gone down can be freed before the next is asked for. The authors wrote it out for at most two old domains.
+    temperature: T of Hinton et al. 2015, T^2 KL at logits / T.
     """
-    total = x.new_zeros(())
-    for old in range(domain):
+    for old in domains:
         with torch.no_grad():
             told = teacher(x, old)
-        total = total + distillation(student(x, old), told, kind)
-    return total
+        said = student(x, old)
+        if temperature == 1.0:
+            yield distillation(said, told, kind)
+        else:
+            yield temperature**2 * distillation(said / temperature, told / temperature, kind)
+
+
+def distill_old_domains(student: Branches, teacher: Branches, x: Tensor, domain: int, kind: str = "kl") -> Tensor:
+    """L_KLD: the sum of `old_domain_losses` over the branches j < domain."""
+    return sum(old_domain_losses(student, teacher, x, range(domain), kind), x.new_zeros(()))
 
 
 def pixel_counts(labels: Tensor, classes: int, ignore: int = 255) -> Tensor:

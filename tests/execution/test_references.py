@@ -59,5 +59,5 @@ def test_naming_references_in_a_finished_job_trains_nothing(tmp_path: Path) -> N
 
 
 def test_a_reference_that_is_no_algorithm_of_the_job_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="'alnoe' is not an algorithm of this job. Did you mean 'alone'?"):
+    with pytest.raises(ConfigError, match=r"'alnoe' is not an algorithm of this job\. Did you mean 'alone'\?"):
         core.run(job(tmp_path, "references: {solo: alnoe}"))

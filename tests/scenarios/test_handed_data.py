@@ -59,15 +59,15 @@ def test_feature_tensors_are_float32():
     assert (x.shape, x.dtype) == ((5, 7), torch.float32)
 
 
-def test_label_pictures_become_int64_tensors():
+def test_label_pictures_stay_uint8_as_tensors():
     dataset = streets()
     data = train_of(dataset, np.arange(4))
     assert data.y.dtype == np.uint8
     _, y = data.tensors()
-    assert y.dtype == torch.int64
+    assert y.dtype == torch.uint8
     np.testing.assert_array_equal(y.numpy(), dataset.train.y[:4])
     for _, batch in data.loader(3):
-        assert batch.dtype == torch.int64
+        assert batch.dtype == torch.uint8
 
 
 @pytest.mark.parametrize("dataset", [PICTURES, FEATURES], ids=["pictures", "features"])
@@ -180,3 +180,23 @@ def test_a_read_only_memory_map_is_handed_as_a_writable_array(tmp_path):
     assert type(data.x) is np.ndarray
     assert data.x.flags.writeable
     assert data.x.flags.c_contiguous
+
+
+@pytest.mark.parametrize("dataset", [PICTURES, streets()], ids=["classes", "label pictures"])
+def test_batches_of_a_part_that_is_too_large_are_read_one_by_one_and_are_the_same(dataset, monkeypatch):
+    positions = np.array([4, 1, 5, 3, 0])
+    transform = Permutation(0, 2)
+
+    def batches():
+        data = train_of(dataset, positions, transform=transform)
+        return data, list(data.loader(2, generator=torch.Generator().manual_seed(3)))
+
+    _, expected = batches()
+    monkeypatch.setattr("core.scenarios.handed.RESIDENT_BYTES", 0)
+    data, read = batches()
+    assert not data._gathered  # nothing of it was brought into memory whole
+    for (x, y), (same_x, same_y) in zip(read, expected, strict=True):
+        assert torch.equal(x, same_x)
+        assert torch.equal(y, same_y)
+        assert x.is_contiguous(memory_format=torch.channels_last)
+        assert y.dtype == same_y.dtype

@@ -18,13 +18,14 @@ from core.config.models.base import (
     Section,
     Slip,
     TextForm,
+    at,
     described,
     entries,
     repeated,
 )
 from core.config.models.samples import DataFiles, IndexFiles, InfoFiles, LegacyFiles, Root, conflicting_sources
 from core.config.strict_yaml import Steps
-from core.errors import closest
+from core.errors import closest, one_line
 
 __all__ = ["FileDataset", "Metric", "ModelEval", "NamedDataset", "Scenario", "TestEnv"]
 
@@ -47,7 +48,11 @@ Words = Annotated[list[Name], BeforeValidator(_words), Field(min_length=1)]
 """Names in a list or in one text, separated by blanks or commas."""
 
 ImageSize = Annotated[list[Annotated[int, Field(ge=1)]], BeforeValidator(_square), Field(min_length=2, max_length=2)]
-ClassNames = Annotated[list[Annotated[str, BeforeValidator(_class_name)]], Field(min_length=1)]
+_Names = Annotated[list[Annotated[str, BeforeValidator(_class_name)]], Field(min_length=1)]
+ClassNames = Annotated[
+    Annotated[_Names, ListForm] | Annotated[dict[str, _Names], Field(min_length=1), MappingForm], ByForm
+]
+"""A list of names, or a mapping from domains to such lists."""
 
 
 class FileDataset(Section):
@@ -149,12 +154,36 @@ class TestEnv(Section):
     def conflicts(data: Any) -> Iterator[Slip]:
         """Slips that concern several keys, in `data` of any shape."""
         yield from conflicting_sources(data, known=[*FileDataset.model_fields, *NamedDataset.model_fields])
-        classes = ((path, _class_name(name)) for path, name in entries(data, "dataset", "classes"))
-        yield from repeated("class", classes, "Keep one.")
+        for path in _class_lists(data):
+            classes = ((place, _class_name(name)) for place, name in entries(data, *path))
+            yield from repeated("class", classes, "Keep one.")
+        yield from _without_class_list(data)
         metrics = list(_metrics(data))
         yield from repeated("metric", (_named(path, entry) for path, entry in metrics), "Keep one.")
         for path, entry in metrics:
             yield from _misspelt_options(path, entry)
+
+
+def _class_lists(data: Any) -> list[Steps]:
+    """Where the lists of class names stand."""
+    path = ("dataset", "classes")
+    return [place for place, _ in entries(data, *path)] if isinstance(at(data, *path), dict) else [path]
+
+
+def _without_class_list(data: Any) -> Iterator[Slip]:
+    """Domains of `using` that a mapping of class lists leaves out."""
+    lists = at(data, "dataset", "classes")
+    if not isinstance(lists, dict):
+        return
+    for path in (("dataset", "using"), ("using",)):
+        value = at(data, *path)
+        words: list[tuple[Steps, Any]] = list(entries(data, *path))
+        if isinstance(value, str):
+            words = [(path, word) for word in _words(value)]
+        for where, word in words:
+            if isinstance(word, str) and word not in lists:
+                hint = closest(word, lists) or f" There are lists for: {one_line(list(lists))}."
+                yield Slip(f"domain '{word}' has no class list in classes.{hint}", where, key=False)
 
 
 def _metrics(data: Any) -> Iterator[tuple[Steps, Any]]:

@@ -1,0 +1,355 @@
+"""What every method of continual segmentation promises, and what sets each apart."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from core.errors import PluginError
+from core.plugins.contract import Learner
+from testalgorithms.mdil_ss.basemodel import MDILSS
+from testalgorithms.segmentation.feature_extraction.basemodel import FeatureExtraction
+from testalgorithms.segmentation.finetune.basemodel import FineTuning
+from testalgorithms.segmentation.lwf.basemodel import LwF
+from testalgorithms.segmentation.multi_task.basemodel import MultiTask
+from testalgorithms.segmentation.replay.basemodel import Replay
+from testalgorithms.segmentation.single_task.basemodel import SingleTask
+from tests.testalgorithms.exam_of_scenes import (
+    LISTS,
+    NUM_CLASSES,
+    SHORT,
+    Scenes,
+    answers,
+    changed,
+    domain_weights,
+    scenes,
+    teach,
+    weights,
+)
+
+LEARNERS = {
+    "mdil_ss": MDILSS,
+    "finetune": FineTuning,
+    "feature_extraction": FeatureExtraction,
+    "multi_task": MultiTask,
+    "single_task": SingleTask,
+    "lwf": LwF,
+    "replay": lambda **more: Replay(**{"capacity": 6, **more}),
+}
+every_method = pytest.mark.parametrize("make", LEARNERS.values(), ids=LEARNERS.keys())
+
+
+def taught(make, rounds, **options):
+    learner = make(**SHORT, **options)
+    for k in range(1, rounds + 1):
+        teach(learner, k)
+    return learner
+
+
+@every_method
+def test_a_method_is_a_learner(make):
+    assert isinstance(make(), Learner)
+
+
+@every_method
+def test_a_loaded_model_predicts_and_goes_on_bit_for_bit(make, tmp_path):
+    learner = taught(make, 2)
+    written = learner.save(tmp_path / "round-2.model")
+    resumed = make(**SHORT)
+    resumed.load(written)
+    for domain in range(3):
+        np.testing.assert_array_equal(answers(learner, domain), answers(resumed, domain))
+    for each in (learner, resumed):
+        teach(each, 3)
+    assert not changed(weights(learner), weights(resumed))
+    for domain in range(3):
+        np.testing.assert_array_equal(answers(learner, domain), answers(resumed, domain))
+
+
+@every_method
+def test_loading_takes_a_learner_back_to_where_it_was_saved(make, tmp_path):
+    learner, straight = taught(make, 1), taught(make, 1)
+    kept = learner.save(tmp_path / "kept")
+    teach(learner, 2)
+    learner.load(tmp_path / "kept")  # as when model_eval does not adopt round 2
+    assert kept.exists()
+    for each in (learner, straight):
+        teach(each, 2)
+    assert not changed(weights(learner), weights(straight))
+
+
+@every_method
+def test_predictions_are_classes_of_the_domain(make):
+    learner = taught(make, 3)
+    for domain, classes in enumerate(LISTS):
+        said = answers(learner, domain)
+        assert said.dtype == np.uint8 and said.shape == (8, 16, 24)
+        assert set(np.unique(said)) <= set(classes)
+
+
+@every_method
+def test_an_untrained_model_can_be_examined_and_saved_and_that_changes_nothing_later(make, tmp_path):
+    examined, blind = make(**SHORT), make(**SHORT)
+    examined.save(tmp_path / "before")
+    examined.load(tmp_path / "before")
+    said = answers(examined, 1, k=0)
+    assert said.max() < NUM_CLASSES and len(np.unique(said)) > 1
+    for learner in (examined, blind):
+        teach(learner, 1)
+    assert not changed(weights(examined), weights(blind))
+
+
+@every_method
+def test_a_domain_that_was_not_taught_is_predicted_by_the_head_of_the_last_one(make):
+    learner = taught(make, 2)
+    assert set(np.unique(answers(learner, 2, k=2))) <= set(LISTS[1])
+
+
+@every_method
+def test_another_seed_gives_another_model_and_the_same_seed_the_same(make):
+    a, b, c = (make(**SHORT) for _ in range(3))
+    for learner, seed in ((a, 5), (b, 6), (c, 5)):
+        teach(learner, 1, seed=seed)
+    assert changed(weights(a), weights(b))
+    assert not changed(weights(a), weights(c))
+
+
+@every_method
+def test_a_method_learns_its_domain(make):
+    learner = make(**{**SHORT, "epochs": 25, "learning_rate": 5e-2, "dropout": (0.0, 0.0)})
+    teach(learner, 1)
+    data = scenes(0, seed=1)
+    valid = data.y != 255
+    assert (answers(learner, 0) == data.y)[valid].mean() > 0.55  # of three classes
+
+
+def test_the_shared_start_of_all_methods_is_the_same():
+    starts = []
+    for make in (FineTuning, MDILSS, Replay):
+        learner = make(**{**SHORT, "epochs": 0})
+        teach(learner, 1)
+        starts.append({n: w for n, w in weights(learner).items() if n.startswith("encoder")})
+    assert not changed(starts[0], starts[1]) and not changed(starts[0], starts[2])
+
+
+def test_fine_tuning_leaves_old_decoders_alone_and_moves_all_of_the_encoder():
+    learner = taught(FineTuning, 1)
+    decoder, encoder = domain_weights(learner, 0), dict(learner.network.encoder.state_dict())
+    encoder = {name: value.clone() for name, value in encoder.items()}
+    teach(learner, 2)
+    assert not changed(decoder, domain_weights(learner, 0))
+    assert len(changed(encoder, learner.network.encoder.state_dict())) == len(encoder)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_feature_extraction_trains_the_new_decoder_only_and_statistics_move_unless_kept(keep):
+    learner = taught(FeatureExtraction, 1, keep_statistics=keep)
+    before, said = weights(learner), answers(learner, 0)
+    teach(learner, 2)
+    moved = changed(before, weights(learner))
+    assert all("running" in name or "num_batches" in name for name in moved)
+    assert bool(moved) != keep
+    if keep:
+        np.testing.assert_array_equal(said, answers(learner, 0))
+
+
+def test_single_task_networks_have_nothing_in_common():
+    learner = taught(SingleTask, 2)
+    first, second = domain_weights(learner, 0), domain_weights(learner, 1)
+    teach(learner, 3)
+    assert not changed(first, domain_weights(learner, 0)) and not changed(second, domain_weights(learner, 1))
+    alone = SingleTask(**SHORT)
+    teach(alone, 1)
+    assert not changed(domain_weights(alone, 0), first)
+
+
+def seen_labels(learner, k):
+    """Labels of the exam that the steps of round k work on, by domain."""
+    found = {}
+    plain = learner.cross_entropy
+
+    def observed(batch):
+        labels = list(learner.domains.values())[batch.domain]
+        found.setdefault(batch.domain, set()).update(labels.to_exam(batch.y.long()).unique().tolist())
+        return plain(batch)
+
+    learner.cross_entropy = observed
+    teach(learner, k)
+    return found
+
+
+def test_multi_task_sees_every_domain_so_far_and_starts_afresh_in_each_round():
+    learner = taught(MultiTask, 2)
+    assert seen_labels(learner, 3) == {domain: {*LISTS[domain], 255} for domain in range(3)}
+    weights_3 = weights(learner)
+    again = taught(MultiTask, 2)
+    for parameter in again.network.parameters():
+        torch.nn.init.zeros_(parameter)
+    teach(again, 3)
+    assert not changed(weights_3, weights(again))
+
+
+def test_multi_task_goes_on_from_the_round_before_if_that_is_asked_for():
+    learner = taught(MultiTask, 2, warm_start=True, adapters=True)
+    again = taught(MultiTask, 2, warm_start=True, adapters=True)
+    learner.epochs = 0
+    before = weights(learner)
+    teach(learner, 3)
+    assert not changed(before, weights(learner))
+    assert seen_labels(again, 3) == {domain: {*LISTS[domain], 255} for domain in range(3)}
+    assert len(changed(domain_weights(learner, 0), domain_weights(again, 0))) == len(domain_weights(again, 0))
+
+
+def test_multi_task_shares_the_rate_of_the_encoder_among_domains():
+    learner = taught(MultiTask, 3)
+    shared, own, old = learner._groups(2)
+    assert shared["lr"] == pytest.approx(5e-3 / 3) and own["lr"] == old["lr"] == 5e-3
+    assert sum(len(group["params"]) for group in (shared, own, old)) == len(list(learner.network.parameters()))
+
+
+@pytest.mark.parametrize(("length", "steps"), [("shortest", 2 * 2), ("longest", 2 * 5)])
+def test_an_epoch_of_multi_task_is_as_long_as_its_smallest_or_largest_domain(length, steps):
+    learner = MultiTask(**{**SHORT, "epochs": 1}, epoch_length=length)
+    learner.counted = 0
+    plain = learner.step
+
+    def counting(batch):
+        learner.counted += 1
+        plain(batch)
+
+    rounds = (scenes(0, count=17), scenes(1, count=8))
+    given = {"num_classes": NUM_CLASSES, "seed": 1}
+    learner.train(rounds[0], train_rounds=rounds[:1], round=1, task=0, new_classes=LISTS[0], **given)
+    learner.step = counting
+    learner.train(rounds[1], train_rounds=rounds, round=2, task=1, new_classes=LISTS[1], **given)
+    assert learner.counted == steps
+
+
+def test_replay_keeps_to_its_budget_and_shares_it_among_domains():
+    learner = Replay(**SHORT, capacity=8)
+    sizes = []
+    for k in (1, 2, 3):
+        teach(learner, k)
+        sizes.append([len(part) for part in learner.memory.parts.values()])
+        assert len(learner.memory) <= 8
+    assert sizes == [[8], [4, 4], [2, 2, 2]]
+    assert learner.memory.nbytes == 6 * (16 * 24 * 4)
+
+
+def test_replay_shows_old_domains_in_turn_and_only_what_is_in_memory():
+    learner = taught(lambda **more: Replay(capacity=4, **more), 2)
+    kept = {d: part.x.clone() for d, part in learner.memory.parts.items()}
+    for part in learner.memory.parts.values():
+        assert len(part) == 2
+    assert set(seen_labels(learner, 3)) == {0, 1, 2}
+    originals = {domain: torch.from_numpy(scenes(domain).x).permute(0, 3, 1, 2) for domain in (0, 1)}
+    for domain, pictures in kept.items():
+        assert all(any(torch.equal(p, original) for original in originals[domain]) for p in pictures)
+
+
+def test_without_memory_replay_is_fine_tuning_of_every_branch():
+    learner = taught(lambda **more: Replay(capacity=0, **more), 2)
+    assert len(learner.memory) == 0
+    assert set(seen_labels(learner, 3)) == {2}
+
+
+def test_lwf_holds_old_answers_on_new_pictures():
+    def distance(alpha):
+        still = {"dropout": (0.0, 0.0), "learning_rate": 2e-2}
+        learner = LwF(**{**SHORT, "epochs": 8, **still}, alpha=alpha)
+        teach(learner, 1)
+        x = torch.from_numpy(scenes(1).x).permute(0, 3, 1, 2).float() / 255
+        before = learner.network(x, 0).softmax(1).detach()
+        teach(learner, 2)
+        return float((learner.network(x, 0).softmax(1) - before).abs().mean().detach())
+
+    assert distance(50.0) < 0.7 * distance(0.0)
+
+
+def test_the_best_checkpoint_is_the_one_that_scores_best_on_held_out_pictures():
+    scored = []
+
+    class Watched(FineTuning):
+        def epoch(self, data):
+            scored.append(weights(self))  # as the epoch before left them
+            return super().epoch(data)
+
+    learner = Watched(**{**SHORT, "epochs": 6, "learning_rate": 0.05}, checkpoint="best")
+    teach(learner, 1, valid=scenes(0, seed=3))
+    scored.append(weights(learner))
+    held = scenes(0, seed=3)
+    judge = FineTuning(**{**SHORT, "epochs": 0})
+    teach(judge, 1)
+
+    def miou(state):
+        judge.network.load_state_dict(state)
+        said = judge.predict(Scenes(held.x), num_classes=NUM_CLASSES, task=0).numpy()
+        valid = held.y != 255
+        ious = [
+            ((said == c) & (held.y == c) & valid).sum() / max((((said == c) | (held.y == c)) & valid).sum(), 1)
+            for c in LISTS[0]
+        ]
+        return np.mean(ious)
+
+    final = miou(scored[-1])
+    assert final >= max(miou(state) for state in scored[1:-1]) - 0.02  # "ignore" may be predicted there
+
+
+def test_the_best_checkpoint_needs_held_out_pictures():
+    with pytest.raises(PluginError, match="train_ratio"):
+        teach(FineTuning(**SHORT, checkpoint="best"), 1)
+
+
+FOLDERS = {
+    "mdil_ss": MDILSS,
+    "segmentation/finetune": FineTuning,
+    "segmentation/feature_extraction": FeatureExtraction,
+    "segmentation/multi_task": MultiTask,
+    "segmentation/single_task": SingleTask,
+    "segmentation/lwf": LwF,
+    "segmentation/replay": Replay,
+}
+
+
+@pytest.mark.parametrize("file", ["algorithm.yaml", "streets.yaml", "camvid.yaml"])
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_an_algorithm_file_names_its_class_and_hyperparameters_that_it_has(folder, file):
+    path = Path(__file__).resolve().parents[2] / "testalgorithms" / folder / file
+    (module,) = yaml.safe_load(path.read_text())["algorithm"]["modules"]
+    assert module["name"] == FOLDERS[folder].__name__
+    values = {name: entry["values"] for pair in module["hyperparameters"] for name, entry in pair.items()}
+    assert {"learning_rate", "epochs", "batch_size"} <= set(values)
+    for name, choices in values.items():
+        for choice in choices:
+            FOLDERS[folder](**{name: choice})
+
+
+@pytest.mark.slow
+def test_compiled_training_learns_the_same_up_to_rounding():
+    still = {**SHORT, "dropout": (0.0, 0.0)}
+    plain, compiled = MDILSS(**still), MDILSS(**still, compile=True)
+    for learner in (plain, compiled):
+        teach(learner, 1)
+        teach(learner, 2)
+    ours, theirs = (torch.cat([w.flatten().double() for w in weights(each).values()]) for each in (plain, compiled))
+    assert (ours - theirs).norm() < 0.02 * ours.norm()
+
+
+@pytest.mark.gpu
+@every_method
+def test_on_an_accelerator_a_model_learns_and_is_loaded_exactly(make, tmp_path):
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    learner, resumed = make(**SHORT), make(**SHORT)
+    for k in (1, 2):
+        teach(learner, k, device="cuda")
+    resumed.load(learner.save(tmp_path / "model"))
+    for domain in range(3):
+        said, again = (answers(each, domain, device="cuda") for each in (learner, resumed))
+        np.testing.assert_array_equal(said, again)
+    for each in (learner, resumed):
+        teach(each, 3, device="cuda")
+    for name, value in weights(learner).items():
+        torch.testing.assert_close(value, weights(resumed)[name], rtol=1e-3, atol=1e-4)
