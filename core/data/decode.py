@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 
 from core.data.labels import Numbering, renumbered
 from core.data.listing import SourceError
+from core.datasets.labels import deep_colour, deep_first_channel
 from core.errors import Place, Problem
 
 __all__ = ["decode_labels", "decode_picture", "require_one_shape"]
-
-_PNG = b"\x89PNG\r\n\x1a\n"
-_GREY = 0  # colour type of a PNG with one channel
 
 
 def decode_picture(path: str, size: tuple[int, int] | None) -> NDArray[np.uint8]:
@@ -43,8 +41,8 @@ def decode_labels(path: str, size: tuple[int, int] | None, numbering: Numbering 
 
     place = Place(Path(path))
     try:
-        if _has_16_bits_and_channels(path):
-            values = _first_of_16_bits(path)
+        if deep_colour(Path(path)):
+            values = deep_first_channel(Path(path))
         else:
             with Image.open(path) as image:
                 values = np.asarray(image)  # of a palette picture: its indices, not its colours
@@ -95,25 +93,6 @@ def _shape(path: str) -> tuple[int, int]:
             return image.height, image.width
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise _broken(path, error) from None
-
-
-def _has_16_bits_and_channels(path: str) -> bool:
-    """Whether it is a PNG that Pillow would cut down to 8 bits a channel, keeping the upper ones."""
-    with open(path, "rb") as file:  # noqa: PTH123
-        head = file.read(26)
-    return head.startswith(_PNG) and len(head) == 26 and head[24] == 16 and head[25] != _GREY
-
-
-def _first_of_16_bits(path: str) -> NDArray[np.integer]:
-    try:
-        from torchvision.io import ImageReadMode, decode_png, read_file
-    except ImportError:
-        raise ValueError("several channels of 16 bits are read by torchvision.io, which is not there") from None
-    channels: NDArray[np.integer] = decode_png(read_file(path), ImageReadMode.UNCHANGED).numpy()
-    if channels.dtype.itemsize < 2:
-        raise ValueError("this torchvision cuts 16 bits down to 8; install torchvision 0.20 or later")
-    first: NDArray[np.integer] = channels[0]
-    return first
 
 
 def _single_channel(values: NDArray[Any], mode: str, place: Place) -> NDArray[Any]:

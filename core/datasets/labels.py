@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from core.datasets.labelset import IGNORE
 from core.errors import DataError, one_line, shown_path
 
-__all__ = ["check_ids", "check_size", "map_ids", "read_ids", "write_ids"]
+__all__ = ["check_ids", "check_size", "deep_colour", "deep_first_channel", "map_ids", "read_ids", "write_ids"]
 
 _DEPTH, _COLOUR_TYPE = 24, 25  # bytes of a PNG file (RFC 2083, section 4.1.1)
 
@@ -24,13 +24,13 @@ def read_ids(path: Path, *, first_channel: bool = False) -> NDArray[Any]:
     try:
         with Image.open(path) as image:
             bands = len(image.getbands())
-            if bands == 1 and not _deep_colour(path):
+            if bands == 1 and not deep_colour(path):
                 return np.asarray(image)
             if not first_channel:
                 raise DataError(
                     f"{shown_path(path)}: is a colour picture ({image.mode}); a label picture has one channel of ids."
                 )
-            return _deep_first_channel(path) if _deep_colour(path) else np.asarray(image)[..., 0]
+            return deep_first_channel(path) if deep_colour(path) else np.asarray(image)[..., 0]
     except (OSError, SyntaxError, ValueError, RuntimeError, Image.DecompressionBombError) as error:
         raise DataError(
             f"{shown_path(path)}: can't be decoded as a picture ({error}). Download it again, or leave it out."
@@ -89,13 +89,14 @@ def _refuse(path: Path, ids: NDArray[Any], wrong: NDArray[Any], expected: str) -
         raise DataError(f"{shown_path(path)}: {found}; expected {expected}. Is it a label picture of this dataset?")
 
 
-def _deep_colour(path: Path) -> bool:
+def deep_colour(path: Path) -> bool:
+    """Whether it is a PNG of 16 bits and several channels, which Pillow would cut down to the upper 8 bits."""
     with path.open("rb") as stream:
         head = stream.read(_COLOUR_TYPE + 1)
     return head[1:4] == b"PNG" and head[_DEPTH] == 16 and head[_COLOUR_TYPE] != 0
 
 
-def _deep_first_channel(path: Path) -> NDArray[Any]:
+def deep_first_channel(path: Path) -> NDArray[Any]:
     """(height, width) ids of 16 bits.
 
     Pillow makes 8-bit pictures of 16-bit colour by taking the upper byte of each value. Told that a value's bytes come

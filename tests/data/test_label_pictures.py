@@ -139,7 +139,13 @@ def test_classes_of_single_samples_are_read_in_the_list_of_their_domain(tmp_path
         data.load(DatasetSpec(train=sources, test=sources, classes=LISTS, using=("CS", "CR")), tmp_path / "c")
 
 
-@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_grey_and_alpha_of_16_bits_are_refused_with_the_remedy(tmp_path):
+    path = write_png_of_16_bits(tmp_path / "l.png", np.zeros((6, 7, 2), dtype=np.int64))
+    with pytest.raises(DataError, match=r"expected 16-bit RGB or RGBA, found LA;16B\. Save it as one of them"):
+        decode_labels(str(path), None)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
 def test_of_16_bits_the_first_channel_is_the_class(tmp_path, channels):
     values = np.random.default_rng(0).integers(300, 60000, (6, 7, channels))
     values[..., 0] = np.arange(42).reshape(6, 7) % 23
