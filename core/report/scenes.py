@@ -65,11 +65,11 @@ def scene_sheet(
     figure = Figure(figsize=(1.7 * columns + 0.6, (tall + 0.08) * len(lines) + 1.5), dpi=110, layout="constrained")
     grid = figure.subplots(len(lines), columns, squeeze=False)
     used: set[int] = set()
-    for axes, (name, x, y, predictions) in zip(grid, lines, strict=True):
+    for number, (axes, (name, x, y, predictions)) in enumerate(zip(grid, lines, strict=True)):
         shown = [("input", x), ("truth", y), *predictions.items()]
         for cell, (head, pixels) in zip(axes, shown, strict=False):
             cell.imshow(pixels if pixels.ndim == 3 else palette[pixels], interpolation="nearest")
-            if axes is grid[0]:
+            if number == 0:
                 cell.set_title(head, fontsize=9)
             used.update(np.unique(pixels).tolist() if pixels.ndim == 2 else ())
         axes[0].set_ylabel(name, fontsize=9)
@@ -80,9 +80,7 @@ def scene_sheet(
                 spine.set_visible(False)
     patches = [Patch(color=palette[c] / 255, label=classes[c]) for c in sorted(used) if c < len(classes)]
     figure.legend(handles=patches, loc="outside lower center", ncols=min(8, len(patches)), fontsize=8, frameon=False)
-    figure.suptitle(title, fontsize=11, fontweight="bold")
-    if subtitle:
-        figure.supxlabel(subtitle, fontsize=8, color="#555555")
+    figure.suptitle(f"{title}\n{subtitle}" if subtitle else title, fontsize=10)
     return figure
 
 
