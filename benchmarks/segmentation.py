@@ -6,7 +6,8 @@
 Three ways to train one domain with the same network, optimiser and loss, and to predict it, in turn in this process:
 ours    SegmentationLearner, as a benchmark calls it: with augmentation, class weights and prediction in the exam's ids.
 device  a plain loop over tensors that lie on the device, augmentation by one flip of the batch: the limit.
-decode  a torch DataLoader whose two workers decode PNG files with PIL, flip and shift each picture.
+decode  a torch DataLoader whose two workers decode PNG files of the size that a camera gave them (--source) with PIL,
+        and resize, flip and shift each picture, every time it is asked for.
 
 The target is at least 0.95 of the device loop.
 """
@@ -53,7 +54,8 @@ class Handed:
 class Files(Dataset):
     """PNG files, decoded whenever they are asked for."""
 
-    def __init__(self, folder: Path, augment: bool) -> None:
+    def __init__(self, folder: Path, size: tuple[int, int], augment: bool) -> None:
+        self.size = size[::-1]  # PIL's order
         self.pictures, self.labels = sorted(folder.glob("x*.png")), sorted(folder.glob("y*.png"))
         self.augment = augment
 
@@ -61,14 +63,16 @@ class Files(Dataset):
         return len(self.pictures)
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
-        x, y = np.array(Image.open(self.pictures[index])), np.array(Image.open(self.labels[index]))
+        picture, label = Image.open(self.pictures[index]), Image.open(self.labels[index])
+        x = np.array(picture.resize(self.size, Image.Resampling.BILINEAR))
+        y = np.array(label.resize(self.size, Image.Resampling.NEAREST))
         if self.augment:
             if np.random.rand() < 0.5:
                 x, y = x[:, ::-1], y[:, ::-1]
             right, down = np.random.randint(-2, 3, 2)
             x, y = (np.roll(part, (down, right), (0, 1)) for part in (x, y))
-        picture = torch.from_numpy(np.ascontiguousarray(x)).permute(2, 0, 1).float() / 255
-        return picture, torch.from_numpy(np.ascontiguousarray(y)).long()
+        pixels = torch.from_numpy(np.ascontiguousarray(x)).permute(2, 0, 1).float() / 255
+        return pixels, torch.from_numpy(np.ascontiguousarray(y)).long()
 
 
 def plain_train(network: Any, batches: Iterator[tuple[Tensor, Tensor]], weights: Tensor, amp: bool) -> None:
@@ -108,8 +112,9 @@ class Ways:
         self.y = np.repeat(np.repeat(coarse, 8, 1), 8, 2)
         self.x = (self.y[..., None] * 10 + draw.integers(0, 60, (*shape, 3))).astype(np.uint8)
         for i, (x, y) in enumerate(zip(self.x, self.y, strict=True)):
-            Image.fromarray(x).save(folder / f"x{i:05d}.png")
-            Image.fromarray(y).save(folder / f"y{i:05d}.png")
+            original = arguments.source[::-1]
+            Image.fromarray(x).resize(original, Image.Resampling.BICUBIC).save(folder / f"x{i:05d}.png")
+            Image.fromarray(y).resize(original, Image.Resampling.NEAREST).save(folder / f"y{i:05d}.png")
         self.weights = torch.ones(CLASSES + 1, device=self.device)
         options = {"network": arguments.network, "batch_size": arguments.batch, "amp": arguments.amp}
         self.learner = FineTuning(epochs=arguments.epochs, compile=arguments.compile, **options)
@@ -145,7 +150,11 @@ class Ways:
     def decoded(self, augment: bool) -> Iterator[tuple[Tensor, Tensor]]:
         pinned = self.device.type == "cuda"
         loader = DataLoader(
-            Files(self.folder, augment), self.a.batch, shuffle=augment, num_workers=2, pin_memory=pinned
+            Files(self.folder, (self.a.height, self.a.width), augment),
+            self.a.batch,
+            shuffle=augment,
+            num_workers=2,
+            pin_memory=pinned,
         )
         for x, y in loader:
             x = x.to(self.device, non_blocking=True, memory_format=torch.channels_last)
@@ -190,6 +199,8 @@ def main() -> None:
     parser.add_argument("--network", default="erfnet_narrow", choices=["erfnet", "erfnet_narrow"])
     parser.add_argument("--height", type=int, default=96)
     parser.add_argument("--width", type=int, default=128)
+    size = "height and width of the PNG files"
+    parser.add_argument("--source", type=int, nargs=2, default=(720, 960), metavar=("H", "W"), help=size)
     parser.add_argument("--pictures", type=int, default=96)
     parser.add_argument("--batch", type=int, default=6)
     parser.add_argument("--epochs", type=int, default=2, help="passes over the pictures in a measured run")
