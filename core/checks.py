@@ -1,0 +1,69 @@
+"""What is wrong with a job beyond the form of its files, as far as it shows without running anybody's code."""
+
+from __future__ import annotations
+
+from core import data
+from core.config.spec import JobSpec
+from core.errors import ConfigError, IanvsError, Place, Problem, closest
+from core.metrics.registry import resolve
+from core.planning import cells
+from core.scenarios import check_scenario
+
+__all__ = ["problems_of"]
+
+
+def problems_of(job: JobSpec) -> list[Problem]:
+    """Problems of the data, the scenario, the metrics, and of names that point at each other."""
+    problems = data.check(job.exam.dataset)
+    problems += check_scenario(job.exam.scenario, job.exam.incremental_rounds, job.exam.dataset.using)
+    wanted = [*job.exam.metrics, *([job.exam.gate.metric] if job.exam.gate else [])]
+    levels: dict[str, str] = {}
+    for spec in wanted:
+        try:
+            metric = resolve(spec)
+        except ConfigError as error:
+            problems += error.problems
+            continue
+        except IanvsError as error:
+            problems.append(Problem(str(error), spec.place))
+            continue
+        levels[spec.name] = "mapping" if metric.mapping else metric.level
+    if not problems:
+        problems += _problems_between(job, levels)
+    return problems
+
+
+def _problems_between(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
+    """What is wrong with names that point at each other."""
+    problems = []
+    shown = [spec.name for spec in job.exam.metrics if levels[spec.name] != "mapping"]
+    for name, _ in job.rank.sort_by:
+        if name not in shown:
+            listed = f"The testenv's metrics are: {', '.join(shown)}." if shown else "The testenv has no metrics."
+            place = job.rank.places.get(name) or Place(job.file)
+            problems.append(
+                Problem(f"sort_by names '{name}', which is not a column.{closest(name, shown)} {listed}", place)
+            )
+    for spec in job.exam.metrics:
+        if spec.of is not None and levels.get(spec.of, "score") != "score":
+            problems.append(Problem(f"'{spec.of}' is not a score that {spec.name} can be computed from.", spec.place))
+    problems += _problems_of_references(job)
+    if job.exam.gate is not None and levels[job.exam.gate.metric.name] != "score":
+        gate = job.exam.gate.metric
+        problems.append(Problem(f"model_eval needs a score of predictions; '{gate.name}' is none.", gate.place))
+    return problems
+
+
+def _problems_of_references(job: JobSpec) -> list[Problem]:
+    problems = []
+    algorithms = {algorithm.name: algorithm for algorithm in job.algorithms}
+    for role, name in job.references.items():
+        place = job.places.get(f"references.{role}")
+        if name not in algorithms:
+            listed = ", ".join(algorithms)
+            hint = closest(name, algorithms)
+            problems.append(Problem(f"'{name}' is not an algorithm of this job.{hint} There are: {listed}.", place))
+        elif cells(algorithms[name].modules) > 1:
+            said = f"'{name}' has several choices of hyperparameters; a reference needs one value of each."
+            problems.append(Problem(said, place))
+    return problems

@@ -1,0 +1,154 @@
+"""The results of a job, as objects and as pandas frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core.config.spec import MetricSpec, RankSpec
+from core.errors import IanvsError, closest
+from core.execution.references import References
+from core.execution.results import read_case
+from core.metrics.base import Metric
+from core.metrics.registry import resolve
+from core.report import Leaderboard, build_leaderboard, cases_frame, rounds_frame, to_frame
+from core.store import CaseStore, ExamRecord, ExamStore, JobStore
+from core.types import CaseResult, TestCase
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Results", "load_results", "record_of"]
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results of a job, read from its workspace when they are asked for.
+
+    Iterate it for typed results (one CaseResult per case, in the order of the plan); `leaderboard_frame`, `cases` and
+    `rounds` are pandas frames. exit_code: 0 all good, 1 some case failed, 130 interrupted.
+    """
+
+    name: str
+    workspace: Path
+    rank: RankSpec
+    seeds: int
+    metrics: tuple[tuple[MetricSpec, Metric, str], ...]  # every score that is stored, and what is computed from them
+    columns: tuple[str, ...]  # names of those that the leaderboard shows
+    case_list: tuple[TestCase, ...]
+    provenance: dict[str, Any]
+    references: Mapping[str, str] = field(default_factory=dict)  # algorithm by role
+    exit_code: int = 0
+    ran: int = 0
+
+    def __iter__(self) -> Iterator[CaseResult]:
+        cases, exams = CaseStore(self.workspace), ExamStore(self.workspace)
+        records: dict[str, ExamRecord | None] = {}
+
+        def read(case: TestCase, references: References | None = None) -> CaseResult:
+            exam_id = (cases.identity(case.id) or {}).get("exam_id", "")
+            if exam_id not in records:
+                records[exam_id] = exams.record(exam_id) if exam_id else None
+            return read_case(cases, case, records[exam_id], self.metrics, references)
+
+        references = References(self.references, self.case_list, read)
+        for case in self.case_list:
+            yield read(case, references)
+
+    def __len__(self) -> int:
+        return len(self.case_list)
+
+    @cached_property
+    def leaderboard(self) -> Leaderboard:
+        """Ranked rows, one for each algorithm and choice of hyperparameters."""
+        shown = {spec.name: metric for spec, metric, _ in self.metrics}
+        return build_leaderboard(
+            self, self.rank, [shown[name] for name in self.columns], self.columns, self.seeds, self.workspace
+        )
+
+    @property
+    def leaderboard_frame(self) -> pd.DataFrame:
+        """The leaderboard with every column, typed; `frame.attrs` tells what a column means."""
+        return to_frame(self.leaderboard)
+
+    @property
+    def cases(self) -> pd.DataFrame:
+        """One row per case."""
+        return cases_frame(self, self.workspace)
+
+    @property
+    def rounds(self) -> pd.DataFrame:
+        """One row per case, round, test set and score."""
+        return rounds_frame(self)
+
+    @property
+    def failed(self) -> tuple[CaseResult, ...]:
+        return tuple(result for result in self if result.status == "failed")
+
+
+def load_results(workspace: str | Path, job: str | None = None) -> Results:
+    """Results of a job that ran in `workspace`; `job` is its name, which may be left out where there is one only."""
+    workspace = Path(workspace).resolve()
+    names = list(JobStore.names(workspace))
+    if not names:
+        raise IanvsError(f"{workspace} holds no results: no job has run there.")
+    if job is None and len(names) > 1:
+        raise IanvsError(f"{workspace} holds results of several jobs: {', '.join(names)}. Say which: job=...")
+    name = job or names[0]
+    record = JobStore(workspace, name).read()
+    if record is None:
+        raise IanvsError(f"{workspace} holds no job '{name}'.{closest(name, names)} It holds: {', '.join(names)}.")
+    metrics = tuple(_metric_from_record(stored) for stored in record["metrics"])
+    stored_rank: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in record["rank"].items()}
+    stored_rank["sort_by"] = tuple((key, bool(down)) for key, down in record["rank"]["sort_by"])
+    known = {case.id: case for case in CaseStore(workspace).all_cases()}
+    return Results(
+        name=name,
+        workspace=workspace,
+        rank=RankSpec(**stored_rank),
+        seeds=record["seeds"],
+        metrics=metrics,
+        columns=tuple(record["columns"]),
+        case_list=tuple(known[case_id] for case_id in record["cases"] if case_id in known),
+        provenance=record["provenance"],
+        references=record["references"],
+    )
+
+
+def record_of(results: Results) -> dict[str, Any]:
+    """What `load_results` needs to find the results again, ready for json."""
+    rank = {name: value for name, value in vars(results.rank).items() if name != "places"}
+    return {
+        "name": results.name,
+        "seeds": results.seeds,
+        "rank": rank | {"sort_by": [list(key) for key in results.rank.sort_by]},
+        "columns": list(results.columns),
+        "metrics": [_metric_record(*metric) for metric in results.metrics],
+        "cases": [case.id for case in results.case_list],
+        "references": dict(results.references),
+        "provenance": results.provenance,
+    }
+
+
+def _metric_record(spec: MetricSpec, metric: Metric, key: str) -> dict[str, Any]:
+    return {
+        "name": spec.name,
+        "of": spec.of,
+        "key": key,
+        "custom": spec.url is not None,
+        "summary": metric.summary,
+        "higher_is_better": metric.higher_is_better,
+        "mapping": metric.mapping,
+    }
+
+
+def _metric_from_record(stored: dict[str, Any]) -> tuple[MetricSpec, Metric, str]:
+    """A metric of an author's file is not loaded again: its scores are stored."""
+    spec = MetricSpec(stored["name"], of=stored["of"])
+    if not stored["custom"]:
+        return spec, resolve(spec), stored["key"]
+    described: dict[str, Any] = {name: stored[name] for name in ("summary", "higher_is_better", "mapping")}
+    return spec, Metric(stored["name"], "score", **described), stored["key"]
