@@ -146,6 +146,41 @@ def test_9_seeds_spread_costs_and_versions_are_recorded_and_a_run_resumes(tmp_pa
     assert core.run(tmp_path / "benchmarkingjob.yaml").ran == 0
 
 
+def scenes(folder: Path, names: list[str]) -> None:
+    """Index files below `folder` of pictures `names` whose label pictures hold class 0."""
+    from PIL import Image
+
+    lines = []
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 4)).save(folder / name)
+        Image.new("L", (8, 4), 0).save(folder / f"{name[:-4]}_TrainIds.png")
+        lines.append(f"{name} {name[:-4]}_TrainIds.png")
+    for part in ("train", "test"):
+        (folder / f"{part}-index.txt").write_text("\n".join(lines) + "\n")
+
+
+def data_of(job: str, folder: Path) -> list[str]:
+    """Small data in the layout that a committed job expects, and the command line that names them."""
+    if "cifar10" in job:
+        names = [f"{n}.png" for n in range(20)]
+        lines = [f"{name} class-{n % 10}" for n, name in enumerate(names)]
+        pictures(folder / "photos", lines, names).rename(folder / "photos" / "train-index.txt")
+        shutil.copy(folder / "photos" / "train-index.txt", folder / "photos" / "test-index.txt")
+        return ["--root", "photos"]
+    if "own_dataset" in job:  # its README has the data made first
+        subprocess.check_call([sys.executable, str(ROOT / "examples/own_dataset/make_data.py"), "data"])
+        return ["--root", "."]
+    if "camvid" in job:
+        scenes(folder / "camvid", [f"{sequence}/1.png" for sequence in ("0016E5", "0006R0", "0001TP")])
+        return ["--root", "camvid"]
+    if job == "configs/mdil_ss/benchmarkingjob.yaml":
+        for domain in ("CS", "SYN", "CR"):
+            scenes(folder / "mdil" / domain, ["1.png"])
+        return ["--root", "mdil"]
+    return []
+
+
 @pytest.mark.parametrize(
     "job", sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("*/*/benchmarkingjob.yaml"))
 )
@@ -153,16 +188,7 @@ def test_10_every_committed_job_starts_from_any_folder(
     job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    root = []
-    if "cifar10" in job:
-        names = [f"{n}.png" for n in range(20)]
-        lines = [f"{name} class-{n % 10}" for n, name in enumerate(names)]
-        pictures(tmp_path / "photos", lines, names).rename(tmp_path / "photos" / "train-index.txt")
-        shutil.copy(tmp_path / "photos" / "train-index.txt", tmp_path / "photos" / "test-index.txt")
-        root = ["--root", "photos"]
-    elif "own_dataset" in job:  # its README has the data made first
-        subprocess.check_call([sys.executable, str(ROOT / "examples/own_dataset/make_data.py"), "data"])
-        root = ["--root", "."]
+    root = data_of(job, tmp_path)
     assert main(["validate", "-f", str(ROOT / job), *root]) == 0
     assert "no errors, 0 warnings" in capsys.readouterr().out
 
