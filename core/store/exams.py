@@ -68,7 +68,7 @@ class ExamStore:
         found = read_json(self.folder(exam_id) / "exam.json")
         if found is None:
             return None
-        lists = {name: tuple(found[name]) for name in _LISTS}
+        lists = {name: tuple(found.get(name, ())) for name in _LISTS}
         for name in ("test_classes", "test_earlier"):
             lists[name] = tuple(None if part is None else tuple(part) for part in found.get(name, ()))
         return ExamRecord(**{**found, **lists})
