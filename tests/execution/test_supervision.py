@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from textwrap import indent
@@ -114,19 +113,20 @@ def test_fail_fast_stops_at_the_first_failure_and_keep_going_does_not(tmp_path: 
         assert sum(found.status == "finished" for found in results) == finished
 
 
-def test_nothing_of_a_case_remains(tmp_path: Path) -> None:
-    left = tmp_path / "left"
+def test_nothing_of_a_case_remains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left, temporary = tmp_path / "left", tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     mess = f"""\
 import subprocess, sys, tempfile
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
 file = tempfile.NamedTemporaryFile(delete=False)
 print(child.pid, file.name, file=open({str(left)!r}, "w"), flush=True)"""
-    before = set(Path(tempfile.gettempdir()).glob("ianvs-*"))
     core.run(write_job(tmp_path, plugin=doing(mess), job=job(""), **ONE_CASE))
     pid, file = left.read_text().split()
     assert not psutil.pid_exists(int(pid)) or psutil.Process(int(pid)).status() == psutil.STATUS_ZOMBIE
     assert not Path(file).exists()
-    assert set(Path(tempfile.gettempdir()).glob("ianvs-*")) <= before
+    assert not list(temporary.iterdir())
     assert not list((tmp_path / "ws" / "cases").glob("*/rounds/.*"))
 
 
