@@ -56,6 +56,7 @@ class CaseSitting:
         self._may_take_over = may_take_over
         self._request, self._exam, self._learner, self._device = request, exam, learner, device
         self._evaluation = Evaluation(exam, learner)
+        self._predicts_untrained = True
         self._report = report
         self._store = CaseStore(request.exam.workspace)
         self._id = request.case.id
@@ -77,6 +78,7 @@ class CaseSitting:
             print(f"{self._learner.name} can't predict before training ({type(error).__name__}: {error});")
             print("what needs the untrained model (FWT, Ianvs's BWT and FWT) stays empty.")
             predictions, seconds = {}, 0.0
+            self._predicts_untrained = False
         self._keep(RoundResult(index=0, name="untrained", eval_seconds=seconds), predictions, trained=False)
         self._take_over_earlier_rounds()
 
@@ -89,7 +91,7 @@ class CaseSitting:
         context = self._context(index)
         if self._learner.sees_past_rounds:
             context["train_rounds"] = tuple(leases)
-        gate_before = self._gate_score(index, valid)
+        gate_before = self._gate_score(index, valid) if index > 1 or self._predicts_untrained else None
         seed_everything(stream_seed(self._request.case.seed, index, "global"))
         with measure.stopwatch() as training:
             self._learner.train(leases[-1], valid, context)
@@ -185,6 +187,8 @@ class CaseSitting:
         gate = self._request.exam.exam.gate
         if gate is None:
             return True, None
+        if before is None and index == 1 and not self._predicts_untrained:
+            return True, None  # there is no model yet that could be kept instead
         after = self._gate_score(index, valid)
         if before is None or after is None:
             raise PluginError(f"model_eval: metric '{gate.metric.name}' gave no number on round {index}.")

@@ -198,6 +198,15 @@ def test_the_gate_keeps_the_old_model_unless_the_new_one_is_better(
     assert all(round_.gate_scores is not None for round_ in found.rounds[1:])
 
 
+def test_the_first_model_of_a_plugin_that_can_not_predict_untrained_is_adopted(tmp_path: Path) -> None:
+    plugin = MAJORITY.replace("counts = {**self.counts,", "assert self.counts\n        counts = {**self.counts,")
+    testenv = GATE % (2, ">=", "")
+    grid = "- bias: {values: [0]}"
+    path = write_job(tmp_path, plugin=plugin, testenv=testenv, hyperparameters=grid, job="seeds: [0]")
+    [found] = core.run(path, engine="inline")
+    assert [round_.adopted for round_ in found.rounds] == [True, True, False, False, False, False]
+
+
 def test_a_model_that_is_not_adopted_is_really_gone(tmp_path: Path) -> None:
     testenv = GATE % (2, ">=", "")
     grid = "- bias: {values: [0]}"
