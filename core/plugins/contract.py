@@ -40,7 +40,7 @@ class TrainData(Protocol):
 
     @property
     def y(self) -> NDArray[Any]:
-        """(N,) int64 class indices (or whatever the source yields as labels)."""
+        """(N,) int64 class indices; label pictures are uint8 (N, height, width), 255 is ignored; texts are objects."""
 
     @property
     def ids(self) -> NDArray[np.str_]:
@@ -49,7 +49,10 @@ class TrainData(Protocol):
     def __len__(self) -> int: ...
 
     def tensors(self, device: str = "cpu") -> tuple[Any, Any]:
-        """(x, y) as torch tensors on `device`: pictures uint8 (N, C, H, W) channels_last, features float32, y int64."""
+        """(x, y) as torch tensors on `device`: pictures uint8 (N, C, H, W) channels_last, features float32.
+
+        y is int64, or uint8 (N, H, W) where labels are pictures.
+        """
 
     def loader(
         self, batch_size: int, shuffle: bool = True, generator: Any = None, device: str = "cpu"
@@ -83,7 +86,7 @@ class Learner(Protocol):
         """Learn from what a round brings. `valid_data` is the round's held-out part, if there is one."""
 
     def predict(self, data: TestData, **context: Any) -> Any:
-        """(N,) class indices, one for each sample."""
+        """(N,) class indices, one for each sample; for label pictures (N, H, W), where 255 predicts nothing."""
 
     def save(self, path: Path) -> Any:
         """Write the model at `path`, a name without suffix in a folder that exists. May return the path written."""
