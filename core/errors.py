@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = [
-    "CaseFailed",
     "ConfigError",
     "DataError",
     "ExamRuleError",
@@ -76,10 +75,6 @@ class PluginError(IanvsError):
 
 class ExamRuleError(IanvsError):
     """A plugin reached for something that the rules of its exam hide from it."""
-
-
-class CaseFailed(IanvsError):  # noqa: N818 - an outcome, named as such in the docs
-    """A test case did not finish; the others did."""
 
 
 def closest(name: str, known: Iterable[str]) -> str:

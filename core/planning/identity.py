@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from core.config.spec import AlgorithmSpec, GateSpec, JobSpec, MetricSpec
+from core.paradigms import find_paradigm
 from core.plugins.source import source_of
 from core.store.keys import digest
 
@@ -33,7 +34,7 @@ def exam_identity(job: JobSpec, algorithm: AlgorithmSpec, dataset_fingerprint: s
         "using": list(exam.dataset.using),
         "incremental_rounds": exam.incremental_rounds,
         "splitting_method": algorithm.split.splitting_method if algorithm.split else "default",
-        "single_task": algorithm.paradigm == "singletasklearning",
+        "single_task": find_paradigm(algorithm.paradigm).single_task,
     }
 
 
