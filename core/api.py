@@ -18,9 +18,10 @@ from core.planning import Plan, make_plan, scored_metrics, start_over
 from core.planning.identity import metric_key
 from core.report import write_reports
 from core.results import Results, load_results, record_of
+from core.scenarios import Exam, build_exam
 from core.store import JobStore
 
-__all__ = ["Results", "load_results", "plan", "report", "run", "validate"]
+__all__ = ["Results", "exams", "load_results", "plan", "report", "run", "validate"]
 
 PathLike = str | Path
 
@@ -99,6 +100,21 @@ def report(path: PathLike, *, workspace: PathLike | None = None, root: PathLike 
     return results
 
 
+def exams(path: PathLike, *, workspace: PathLike | None = None, root: PathLike | None = None) -> dict[str, Exam]:
+    """The exams of the job at `path` by name, with their data; nothing runs."""
+    from core import data
+
+    job = _load(path, workspace, None, root)
+    _checked(job)
+    found = {}
+    for exam in job.exams:
+        dataset = data.load(exam.dataset, job.workspace / "cache")
+        found[exam.name] = build_exam(
+            dataset, exam.scenario, using=exam.dataset.using, incremental_rounds=exam.incremental_rounds
+        )
+    return found
+
+
 def _load(
     path: PathLike,
     workspace: PathLike | None = None,
@@ -128,12 +144,15 @@ def _checked(job: JobSpec) -> None:
 
 def _results(plan_: Plan, provenance: dict[str, Any], exit_code: int = 0, ran: int = 0) -> Results:
     job = plan_.job
-    metrics = tuple((spec, resolve(spec), metric_key(spec)) for spec in scored_metrics(job))
+    specs = {spec.name: spec for exam in job.exams for spec in scored_metrics(exam)}
+    metrics = tuple((spec, resolve(spec), metric_key(spec)) for spec in specs.values())
     mappings = {spec.name for spec, metric, _ in metrics if metric.mapping}
-    columns = tuple(spec.name for spec in job.exam.metrics if spec.name not in mappings)
+    named = dict.fromkeys(spec.name for exam in job.exams for spec in exam.metrics)
+    columns = tuple(name for name in named if name not in mappings)
     if not columns:
         columns = tuple(spec.name for spec, _, _ in metrics if spec.name not in mappings)
-    cases = tuple(case for case, _ in plan_.cases())
+    planned = list(plan_.cases())
+    references = {case.id: plan_.references.of(case, algorithm) for case, algorithm in planned}
     return Results(
         name=job.name,
         workspace=job.workspace,
@@ -141,9 +160,9 @@ def _results(plan_: Plan, provenance: dict[str, Any], exit_code: int = 0, ran: i
         seeds=len(job.seeds),
         metrics=metrics,
         columns=columns,
-        case_list=cases,
+        case_list=tuple(case for case, _ in planned),
         provenance=provenance,
-        references=job.references,
+        references={case_id: found for case_id, found in references.items() if found},
         exit_code=exit_code,
         ran=ran,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core import data
-from core.config.spec import JobSpec
+from core.config.spec import ExamSpec, JobSpec
 from core.errors import ConfigError, IanvsError, Place, Problem, closest
 from core.metrics.registry import resolve
 from core.planning import cells
@@ -11,32 +11,38 @@ from core.scenarios import check_scenario
 
 __all__ = ["problems_of"]
 
+PROBED = "linear_probe_accuracy"
+
 
 def problems_of(job: JobSpec) -> list[Problem]:
-    """Problems of the data, the scenario, the metrics, and of names that point at each other."""
-    problems = data.check(job.exam.dataset)
-    problems += check_scenario(job.exam.scenario, job.exam.incremental_rounds, job.exam.dataset.using)
-    wanted = [*job.exam.metrics, *([job.exam.gate.metric] if job.exam.gate else [])]
+    """Problems of the data, the scenarios, the metrics, and of names that point at each other."""
+    problems: list[Problem] = []
     levels: dict[str, str] = {}
-    for spec in wanted:
-        try:
-            metric = resolve(spec)
-        except ConfigError as error:
-            problems += error.problems
-            continue
-        except IanvsError as error:
-            problems.append(Problem(str(error), spec.place))
-            continue
-        levels[spec.name] = "mapping" if metric.mapping else metric.level
+    for exam in job.exams:
+        problems += data.check(exam.dataset)
+        problems += check_scenario(exam.scenario, exam.incremental_rounds, exam.dataset.using)
+        for spec in [*exam.metrics, *([exam.gate.metric] if exam.gate else [])]:
+            try:
+                metric = resolve(spec)
+            except ConfigError as error:
+                problems += error.problems
+                continue
+            except IanvsError as error:
+                problems.append(Problem(str(error), spec.place))
+                continue
+            levels[spec.name] = "mapping" if metric.mapping else metric.level
+            if metric.missing is not None and (why := metric.missing()) is not None:
+                problems.append(Problem(why, spec.place))
     if not problems:
-        problems += _problems_between(job, levels)
-    return problems
+        problems += _problems_of_columns(job, levels)
+        problems += _problems_of_references(job)
+        problems += [problem for exam in job.exams for problem in _problems_between(exam, levels)]
+    return list(dict.fromkeys(problems))
 
 
-def _problems_between(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
-    """What is wrong with names that point at each other."""
+def _problems_of_columns(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
     problems = []
-    shown = [spec.name for spec in job.exam.metrics if levels[spec.name] != "mapping"]
+    shown = list(dict.fromkeys(s.name for exam in job.exams for s in exam.metrics if levels[s.name] != "mapping"))
     for name, _ in job.rank.sort_by:
         if name not in shown:
             listed = f"The testenv's metrics are: {', '.join(shown)}." if shown else "The testenv has no metrics."
@@ -44,12 +50,20 @@ def _problems_between(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
             problems.append(
                 Problem(f"sort_by names '{name}', which is not a column.{closest(name, shown)} {listed}", place)
             )
-    for spec in job.exam.metrics:
+    return problems
+
+
+def _problems_between(exam: ExamSpec, levels: dict[str, str]) -> list[Problem]:
+    """What is wrong with names that point at each other, within one exam."""
+    problems = []
+    for spec in exam.metrics:
         if spec.of is not None and levels.get(spec.of, "score") != "score":
             problems.append(Problem(f"'{spec.of}' is not a score that {spec.name} can be computed from.", spec.place))
-    problems += _problems_of_references(job)
-    if job.exam.gate is not None and levels[job.exam.gate.metric.name] != "score":
-        gate = job.exam.gate.metric
+        if PROBED in (spec.name, spec.of) and not exam.linear_probe:
+            message = f"{PROBED} needs `linear_probe: true` in the testenv: features are examined while a case runs."
+            problems.append(Problem(message, spec.place))
+    if exam.gate is not None and levels[exam.gate.metric.name] != "score":
+        gate = exam.gate.metric
         problems.append(Problem(f"model_eval needs a score of predictions; '{gate.name}' is none.", gate.place))
     return problems
 

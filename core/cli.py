@@ -25,6 +25,7 @@ Examines continual-learning algorithms and ranks them.
   ianvs -f benchmarkingjob.yaml            run what is not finished, write and show the leaderboard
   ianvs validate -f benchmarkingjob.yaml   check all files and plugins, run nothing
   ianvs plan -f benchmarkingjob.yaml       list the test cases: new, finished, failed, and why
+  ianvs exam -f benchmarkingjob.yaml       show the rounds, test sets and rules; --save FILE to share them
   ianvs status -f benchmarkingjob.yaml     how a job stands that runs in another terminal
   ianvs logs CASE -f benchmarkingjob.yaml  what a case printed; CASE is the beginning of its id
   ianvs report -f benchmarkingjob.yaml     write and show the leaderboard of what is stored
@@ -83,6 +84,10 @@ def _parser() -> argparse.ArgumentParser:
     plan = _job_command(commands, "plan", "list the test cases and what would be done with them", _plan)
     plan.add_argument("--jobs", "-j", type=_positive, metavar="N", help=argparse.SUPPRESS)
     _job_command(commands, "status", "how the job stands: what runs, what is finished, what failed", _status)
+    exam = _job_command(
+        commands, "exam", "show how the data arrive: rounds, test sets, rules; save them to share", _exam
+    )
+    exam.add_argument("--save", type=Path, metavar="FILE", help="write the exam's manifest, which a testenv can name")
     logs = _job_command(commands, "logs", "what a case printed, and its traceback if it failed", _logs)
     logs.add_argument("case", metavar="CASE", help="the beginning of a case's id, as in `ianvs plan`")
     report = _job_command(commands, "report", "write and show the leaderboard from what is stored", _report)
@@ -195,6 +200,24 @@ def _status(options: argparse.Namespace) -> int:
             print(f"{planned.case.id[:8]}  {state:<10}{describe(planned)}: {planned.reason}")
     listed = ", ".join(f"{count} {state}" for state, count in counts.items())
     print(f"{plan.job.name}: {sum(counts.values())} cases: {listed}")
+    return 0
+
+
+def _exam(options: argparse.Namespace) -> int:
+    from core import api
+    from core.report.exam import exam_text
+    from core.scenarios.manifest import save_manifest
+
+    exams = api.exams(options.file, workspace=options.workspace, root=options.root)
+    if options.save and len(exams) > 1:
+        from core.errors import IanvsError
+
+        raise IanvsError(f"the job has several exams ({', '.join(exams)}); a manifest is of one. Name one testenv.")
+    for name, exam in exams.items():
+        print(exam_text(name, exam))
+        if options.save:
+            save_manifest(exam, options.save)
+            print(f"saved: {options.save}")
     return 0
 
 

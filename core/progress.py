@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 from core.config.secrets import without_secrets
 from core.execution.loop import Listener
-from core.planning import Plan, PlannedCase
+from core.planning import Plan, PlannedAlgorithm, PlannedCase
 from core.types import Failure, Status
 
 __all__ = ["LiveProgress", "PlainProgress", "Silent", "describe", "listener_for"]
@@ -22,10 +22,19 @@ def listener_for(stream: TextIO) -> LiveProgress | PlainProgress:
 
 def describe(planned: PlannedCase) -> str:
     """A case in a few words: algorithm, what varies, seed."""
-    varied = {name for module in planned.algorithm.spec.modules for name, values in module.grid if len(values) > 1}
+    varied = _varied(planned.algorithm)
     shown = without_secrets(planned.case.hyperparameters)
     choice = ", ".join(f"{name}={value}" for name, value in shown.items() if name in varied)
-    return f"{planned.case.algorithm}{f' ({choice})' if choice else ''}, seed {planned.case.seed}"
+    exam = f" in {planned.case.exam}" if planned.case.exam else ""
+    return f"{planned.case.algorithm}{f' ({choice})' if choice else ''}{exam}, seed {planned.case.seed}"
+
+
+def _varied(algorithm: PlannedAlgorithm) -> set[str]:
+    """Hyperparameters that tell the algorithm's cases apart."""
+    if algorithm.choices is None:
+        return {name for module in algorithm.spec.modules for name, values in module.grid if len(values) > 1}
+    names = {name for choice in algorithm.choices for name in choice}
+    return {name for name in names if len({str(choice.get(name)) for choice in algorithm.choices}) > 1}
 
 
 class Silent:

@@ -40,7 +40,7 @@ class Results:
     columns: tuple[str, ...]  # names of those that the leaderboard shows
     case_list: tuple[TestCase, ...]
     provenance: dict[str, Any]
-    references: Mapping[str, str] = field(default_factory=dict)  # algorithm by role
+    references: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # case id -> {role: id of its reference}
     exit_code: int = 0
     ran: int = 0
 
@@ -128,7 +128,7 @@ def record_of(results: Results) -> dict[str, Any]:
         "columns": list(results.columns),
         "metrics": [_metric_record(*metric) for metric in results.metrics],
         "cases": [case.id for case in results.case_list],
-        "references": dict(results.references),
+        "references": {case_id: dict(roles) for case_id, roles in results.references.items()},
         "provenance": results.provenance,
     }
 
@@ -137,6 +137,7 @@ def _metric_record(spec: MetricSpec, metric: Metric, key: str) -> dict[str, Any]
     return {
         "name": spec.name,
         "of": spec.of,
+        "options": dict(spec.options),
         "key": key,
         "custom": spec.url is not None,
         "summary": metric.summary,
@@ -147,7 +148,7 @@ def _metric_record(spec: MetricSpec, metric: Metric, key: str) -> dict[str, Any]
 
 def _metric_from_record(stored: dict[str, Any]) -> tuple[MetricSpec, Metric, str]:
     """A metric of an author's file is not loaded again: its scores are stored."""
-    spec = MetricSpec(stored["name"], of=stored["of"])
+    spec = MetricSpec(stored["name"], of=stored["of"], options=stored.get("options", {}))
     if not stored["custom"]:
         return spec, resolve(spec), stored["key"]
     described: dict[str, Any] = {name: stored[name] for name in ("summary", "higher_is_better", "mapping")}

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CaseResult", "Failure", "RoundResult", "ScoreMatrix", "Status", "TestCase"]
+__all__ = ["CaseResult", "Failure", "RoundResult", "ScoreCurve", "ScoreMatrix", "Status", "TestCase"]
 
 Status = Literal["finished", "failed", "unfinished"]
 
@@ -28,6 +28,8 @@ class TestCase:
     modules: tuple[tuple[str, str], ...]  # (module type, class name)
     hyperparameters: Mapping[str, Any]
     seed: int
+    exam: str = ""  # which of the job's exams, where it has several
+    role: str = ""  # of a reference run: "joint" or "solo"; such a case is no competitor
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,19 @@ class ScoreMatrix:
 
 
 @dataclass(frozen=True)
+class ScoreCurve:
+    """Scores in the order of time, between the ends of rounds too.
+
+    samples (E,): training samples that had arrived. begun, ended (E,): rounds that had. values: (E, J).
+    """
+
+    samples: NDArray[np.int64]
+    begun: NDArray[np.int64]
+    ended: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
 class RoundResult:
     """What one round cost. Seconds are wall-clock, memory is in bytes; None is "not measured"."""
 
@@ -68,6 +83,9 @@ class RoundResult:
     adopted: bool = True  # False: model_eval kept the model of the round before
     gate_scores: tuple[float, float] | None = None  # (current, new) on the held-out part
     taken_from: str | None = None  # id of a case with fewer rounds that had trained this one
+    passes: int | None = None  # over the round's data, as far as the objects that were handed out can tell
+    examined: tuple[tuple[int, int, int], ...] = ()  # (samples so far, rounds begun, rounds ended); the last is its end
+    over_budget: tuple[str, ...] = ()  # what went over the exam's budget, in words
 
 
 @dataclass(frozen=True)
@@ -83,6 +101,8 @@ class CaseResult:
     bound: bool = False  # saw past rounds by declaration: a reference, not a competitor
     rounds: tuple[RoundResult, ...] = ()
     matrices: Mapping[str, ScoreMatrix] = field(default_factory=dict)  # by score name
+    curves: Mapping[str, ScoreCurve] = field(default_factory=dict)  # by score name
+    over_budget: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)  # by score name: [k][j] -> {part: value}, e.g. per class
     metrics: Mapping[str, float | None] = field(default_factory=dict)  # by column name, one number each
     finished_at: str | None = None  # ISO 8601, UTC

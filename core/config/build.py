@@ -14,6 +14,7 @@ from core.config.models.samples import FORMS, legacy_form
 from core.config.models.testenv import FileDataset, Metric, ModelEval, NamedDataset
 from core.config.spec import (
     AlgorithmSpec,
+    BudgetSpec,
     DatasetSpec,
     ExamSpec,
     GateSpec,
@@ -48,7 +49,7 @@ def rank_spec(job: Job, document: Document) -> RankSpec:
     )
 
 
-def exam_spec(testenv: TestEnv, document: Document) -> ExamSpec:
+def exam_spec(testenv: TestEnv, document: Document, name: str) -> ExamSpec:
     top: Steps = ("testenv",)
     return ExamSpec(
         file=document.file,
@@ -57,6 +58,9 @@ def exam_spec(testenv: TestEnv, document: Document) -> ExamSpec:
         scenario=_scenario(testenv, document),
         incremental_rounds=testenv.incremental_rounds,
         gate=_gate(testenv.model_eval, document) if testenv.model_eval else None,
+        name=name,
+        budget=BudgetSpec(**testenv.budget.model_dump()) if testenv.budget else None,
+        linear_probe=testenv.linear_probe,
         place=document.key_place(top),
         places=_places(document, top, testenv.model_fields_set),
     )
@@ -111,6 +115,7 @@ def _dataset(testenv: TestEnv, document: Document) -> DatasetSpec:
         image_size=(dataset.image_size[0], dataset.image_size[1]) if dataset.image_size else None,
         classes=_classes(dataset.classes),
         label=dataset.label if isinstance(dataset, FileDataset) else None,
+        domain=dataset.domain if isinstance(dataset, FileDataset) else None,
         using=tuple(dataset.using or testenv.using or ()),
         options=options,
         place=document.key_place(path),
@@ -164,7 +169,11 @@ def _scenario(testenv: TestEnv, document: Document) -> ScenarioSpec | None:
         return ScenarioSpec(scenario, place=document.value_place(path), places={"name": document.value_place(path)})
     places = {key: document.key_place((*path, key)) for key in scenario.options}
     name = document.value_place((*path, "name"))
-    return ScenarioSpec(scenario.name, scenario.options, name, places | {"name": name})
+    options = dict(scenario.options)
+    if scenario.file is not None:
+        options["file"] = str(scenario.file)
+        places["file"] = document.value_place((*path, "file"))
+    return ScenarioSpec(scenario.name, options, name, places | {"name": name})
 
 
 def _gate(model_eval: ModelEval, document: Document) -> GateSpec:

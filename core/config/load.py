@@ -14,7 +14,7 @@ from core.config.effects import ACTED_ON, warnings_of
 from core.config.models import Algorithm, Job, TestEnv
 from core.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
 from core.config.models.base import at, entries
-from core.config.models.job import Device, Engine, EngineName
+from core.config.models.job import Device, Engine, EngineName, References
 from core.config.paths import Lookup
 from core.config.reading import Reading
 from core.config.spec import AlgorithmSpec, JobSpec, LimitsSpec
@@ -60,19 +60,20 @@ def load_job(
     document = reading.open(file)
     job = reading.validated(document, "benchmarkingjob", Job)
     section = document.data if document else None
-    exam_document, testenv, students = None, None, []
+    papers: list[tuple[Document, TestEnv]] = []
+    students: list[_Student] = []
     if document and at(section, "benchmarkingjob") is not None:
-        link: Steps = ("benchmarkingjob", "testenv")
-        exam_document = reading.follow(document, link)
-        testenv = reading.validated(exam_document, "testenv", TestEnv, document.value_place(link))
+        papers = list(_papers(reading, document))
         students = list(_students(reading, document))
-    if root and not (here / root).is_dir() and not at(exam_document and exam_document.data, *_DOWNLOAD):
+    if root and not (here / root).is_dir() and not any(at(paper.data, *_DOWNLOAD) for paper, _ in papers):
         reading.problems.append(Problem(f"there is no folder '{root}', given as the dataset's root."))
-    if reading.problems or not (document and job and exam_document and testenv):
+    if reading.problems or not (document and job and papers):
         raise ConfigError(_in_order(reading.problems, reading.files))
     name, options = (job.engine.name, job.engine.options) if isinstance(job.engine, Engine) else (job.engine, {})
     warnings = [*reading.warnings, *warnings_of(job, document, "benchmarkingjob")]
-    warnings += warnings_of(testenv, exam_document, "testenv")
+    for paper, testenv in papers:
+        warnings += warnings_of(testenv, paper, "testenv")
+    named = job.references.model_dump(exclude_none=True) if isinstance(job.references, References) else {}
     for student in students:
         if student.model and student.document:
             warnings += warnings_of(student.model, student.document, "algorithm")
@@ -80,7 +81,9 @@ def load_job(
         name=job.name,
         file=file,
         workspace=(here / (workspace or job.workspace)).absolute(),
-        exam=exam_spec(testenv, exam_document),
+        exams=tuple(
+            exam_spec(testenv, paper, name) for (paper, testenv), name in zip(papers, _exam_names(papers), strict=True)
+        ),
         algorithms=tuple(_specs(students)),
         rank=rank_spec(job, document),
         seeds=tuple(job.seeds),
@@ -94,13 +97,34 @@ def load_job(
         limits=LimitsSpec(**job.limits.model_dump()),
         retries=job.retries,
         fail_fast=job.fail_fast,
-        references=job.references.model_dump(exclude_none=True),
-        places={
-            f"references.{role}": document.value_place(("benchmarkingjob", "references", role))
-            for role in job.references.model_dump(exclude_none=True)
-        },
+        references=named,
+        plans_references=job.references != "none",
+        places={f"references.{role}": document.value_place(("benchmarkingjob", "references", role)) for role in named},
         warnings=tuple(_in_order(warnings, reading.files)),
     )
+
+
+def _papers(reading: Reading, document: Document) -> Iterator[tuple[Document, TestEnv]]:
+    """Each testenv of the job that could be read."""
+    path: Steps = ("benchmarkingjob", "testenv")
+    several = isinstance(at(document.data, *path), list)
+    for link in [where for where, _ in entries(document.data, *path)] if several else [path]:
+        paper = reading.follow(document, link)
+        testenv = reading.validated(paper, "testenv", TestEnv, document.value_place(link))
+        if paper and testenv:
+            yield paper, testenv
+
+
+def _exam_names(papers: list[tuple[Document, TestEnv]]) -> list[str]:
+    """What each exam is called: by its own `name`, else by its scenario; where two are alike, by its file too."""
+    names = []
+    for paper, testenv in papers:
+        scenario = testenv.scenario
+        of_scenario = scenario if isinstance(scenario, str) else scenario.name if scenario else ""
+        names.append(testenv.name or of_scenario or paper.file.stem)
+    files = [paper.file.parent.name if paper.file.stem == "testenv" else paper.file.stem for paper, _ in papers]
+    alike = [f"{name} ({file})" if names.count(name) > 1 else name for name, file in zip(names, files, strict=True)]
+    return [f"{name} {alike[:i].count(name) + 1}" if alike.count(name) > 1 else name for i, name in enumerate(alike)]
 
 
 def _students(reading: Reading, document: Document) -> Iterator[_Student]:

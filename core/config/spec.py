@@ -53,6 +53,7 @@ class DatasetSpec:
     # Class names in the order of their index, for all domains or for each one; None: found in the labels.
     classes: tuple[str, ...] | Mapping[str, tuple[str, ...]] | None = None
     label: str | None = None  # the label's column in a csv
+    domain: str | None = None  # the column or field that names a sample's domain; None: `domain`, if there is one
     using: tuple[str, ...] = ()  # domains to use, in order; () means all
     options: Mapping[str, Any] = field(default_factory=dict)  # of a built-in source, checked by it
     place: Place | None = field(default=None, compare=False, repr=False)
@@ -103,8 +104,19 @@ class SplitSpec:
 
 
 @dataclass(frozen=True)
+class BudgetSpec:
+    """What a learner may use in a round; None is no limit. over: "fail" ends the case, "mark" marks its row."""
+
+    memory_samples: int | None = None
+    memory_bytes: int | None = None
+    passes: int | None = None
+    round_seconds: float | None = None
+    over: str = "fail"
+
+
+@dataclass(frozen=True)
 class ExamSpec:
-    """testenv.yaml: the exam paper."""
+    """testenv.yaml: the exam paper. `name` tells it from the other exams of the job."""
 
     file: Path
     dataset: DatasetSpec
@@ -112,6 +124,9 @@ class ExamSpec:
     scenario: ScenarioSpec | None = None
     incremental_rounds: int | None = None
     gate: GateSpec | None = None
+    name: str = ""
+    budget: BudgetSpec | None = None
+    linear_probe: bool = False  # whether features are examined after every round
     place: Place | None = field(default=None, compare=False, repr=False)
     places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)
 
@@ -175,7 +190,7 @@ class JobSpec:
     name: str
     file: Path
     workspace: Path
-    exam: ExamSpec
+    exams: tuple[ExamSpec, ...]
     algorithms: tuple[AlgorithmSpec, ...]
     rank: RankSpec
     seeds: tuple[int, ...] = (0,)
@@ -190,5 +205,6 @@ class JobSpec:
     retries: int = 1  # of a case that was killed or lost, never of one that raised
     fail_fast: bool = False
     references: Mapping[str, str] = field(default_factory=dict)  # algorithm by role: "joint", "solo"
+    plans_references: bool = True  # whether roles that metrics need and `references` does not fill are planned
     places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)  # "references.<role>"
     warnings: tuple[Problem, ...] = field(default=(), compare=False)

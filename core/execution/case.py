@@ -18,10 +18,12 @@ from core.execution.exams import open_exam
 from core.execution.learner import LearnerCalls
 from core.execution.request import CaseRequest
 from core.execution.scoring import score_case
-from core.execution.sitting import CaseSitting, Interrupted, StartOver, seed_everything
+from core.execution.sitting import CaseSitting, Interrupted, StartOver
+from core.execution.training import seed_everything
 from core.execution.watchdog import watch_memory
 from core.paradigms import examine
 from core.plugins.loader import load
+from core.scenarios import Rules
 from core.seeding import stream_seed
 from core.store import CaseStore
 from core.types import Failure
@@ -65,7 +67,7 @@ def _sit(request: CaseRequest, store: CaseStore, report: Reporter) -> None:
     exam = open_exam(request.exam)
     report({"round": 0, "doing": "start"})  # ready: the clocks of the limits begin
     for may_take_over in (True, False):
-        learner = _new_learner(request)
+        learner = _new_learner(request, exam.rules)
         try:
             examine(CaseSitting(request, exam, learner, device, report, may_take_over=may_take_over))
         except StartOver:
@@ -102,11 +104,11 @@ def _watch(store: CaseStore, request: CaseRequest) -> None:
     watch_memory(limit * 1e6, exceeded)
 
 
-def _new_learner(request: CaseRequest) -> LearnerCalls:
+def _new_learner(request: CaseRequest, rules: Rules) -> LearnerCalls:
     module = request.algorithm.modules[0]
     loaded = load(module.url, module.name)
     seed_everything(stream_seed(request.case.seed, 0, "global"))
-    learner = LearnerCalls(loaded, request.case.hyperparameters)
+    learner = LearnerCalls(loaded, request.case.hyperparameters, rules)
     if request.algorithm.initial_model is not None:
         learner.load(request.algorithm.initial_model)  # type: ignore[arg-type]
     return learner

@@ -31,6 +31,9 @@ def content(samples: Samples, part: Round | TestSet) -> str:
     positions = part.train if isinstance(part, Round) else part.test
     sha = hashlib.blake2b(digest_size=20)
     sha.update(repr((part.name, part.classes, part.transform)).encode())
+    told = part.labels if isinstance(part, Round) else part.adapt
+    if told is not None:
+        sha.update(np.ascontiguousarray(told).data.cast("B"))
     size = samples.x.dtype.itemsize * math.prod(samples.x.shape[1:])
     block = max(1, min(_BLOCK, _BLOCK_BYTES // max(1, size)))
     for start in range(0, len(positions), block):
@@ -68,7 +71,7 @@ class Earlier:
         names = {
             f"{what}{other}": f"{what}{j}"
             for j, other in enumerate(self._tests)
-            for what in ("", "pictures_")
+            for what in ("", "pictures_", "probe_")
             if other is not None
         }
         return {names[name]: kept for name, kept in theirs.items() if name in names}

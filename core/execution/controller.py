@@ -132,7 +132,9 @@ def _prepare_exams(engine: Engine, plan: Plan, listener: Listener) -> None:
     for algorithm in {algorithm.exam_id: algorithm for algorithm in plan.algorithms}.values():
         if exams.exists(algorithm.exam_id):
             continue
-        name = plan.job.exam.dataset.name or "data"
+        name = algorithm.exam_spec.dataset.name or "data"
+        if algorithm.exam_name:
+            name = f"{name} for {algorithm.exam_name}"
         listener.preparing(name, 0.0)
         log = plan.job.workspace / "exams" / f"{algorithm.exam_id}.log"
         request = _exam_request(plan, algorithm)
@@ -166,8 +168,8 @@ def _case_request(plan: Plan, planned: PlannedCase, provenance: dict[str, Any]) 
         algorithm=planned.algorithm.spec,
         exam=_exam_request(plan, planned.algorithm),
         identity=planned.identity(),
-        train_ratio=train_ratio(job, planned.algorithm.spec),
-        scores=plan.scores,
+        train_ratio=train_ratio(planned.algorithm.exam_spec, planned.algorithm.spec),
+        scores=plan.scores_of(planned.algorithm),
         threads=job.threads,
         device=job.device,
         memory_mb=job.limits.memory_mb,
@@ -178,7 +180,7 @@ def _case_request(plan: Plan, planned: PlannedCase, provenance: dict[str, Any]) 
 def _exam_request(plan: Plan, algorithm: PlannedAlgorithm) -> ExamRequest:
     return ExamRequest(
         exam_id=algorithm.exam_id,
-        exam=plan.job.exam,
+        exam=algorithm.exam_spec,
         splitting_method=algorithm.exam["splitting_method"],
         single_task=algorithm.exam["single_task"],
         workspace=plan.job.workspace,

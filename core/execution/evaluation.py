@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.data.dataset import Samples
 from core.execution import measure
+from core.execution.delivery import Delivery
 from core.execution.learner import LearnerCalls
+from core.execution.replies import packed, unpacked
 from core.metrics.base import Evidence
 from core.metrics.overlap import picture_confusion
-from core.scenarios.exam import Exam, Transform
+from core.scenarios.columns import Part
+from core.scenarios.exam import Exam, TestSet
 from core.scenarios.handed import HandedTest
 
 __all__ = ["SHOWN", "Evaluation"]
@@ -26,62 +29,119 @@ SHOWN = 3  # samples of each test set whose predicted label pictures are kept fo
 class Evaluation:
     """A learner before the test sets of an exam."""
 
-    def __init__(self, exam: Exam, learner: LearnerCalls) -> None:
-        self._exam, self._learner = exam, learner
+    def __init__(
+        self, exam: Exam, delivery: Delivery, learner: LearnerCalls, seed: Callable[[str], None], *, probe: bool = False
+    ) -> None:
+        """seed: starts the global random streams anew for a purpose. probe: whether features are examined too."""
+        self._exam, self._delivery, self._learner = exam, delivery, learner
+        self._seed, self._probe = seed, probe
 
-    def answers(self, context: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], float]:
-        """(what is kept of the answers to all test sets, seconds that predicting took).
+    def answers(self, index: int, context: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], float]:
+        """(what is kept of the answers to the test sets, seconds that predicting took), after round `index`.
 
-        Under "<j>", of test set j, the (N,) predicted labels. Of label pictures the (C, C+1) counts of
-        core.metrics.overlap.picture_confusion, and under "pictures_<j>" the first few predicted, (n, height, width).
+        Under "<j>", of test set j, the (N,) predicted labels; of conversations the replies, as bytes. Of label
+        pictures the (C, C+1) counts of core.metrics.overlap.picture_confusion, and under "pictures_<j>" the first few
+        predicted, (n, height, width).
+        Under "probe_<j>", where features are examined, the (N,) labels that a linear probe on them predicts.
         context: of the round; the task is told as far as the rules show it.
         """
-        found: dict[str, NDArray[Any]] = {}
-        seconds = 0.0
-        for j, test in enumerate(self._exam.tests):
-            asked = _Asked(self._exam.dataset.test, test.test, test.transform, f"test set {test.name}")
-            kept, shown, taken = self._answer(asked, self._told(context, j))
-            found[str(j)] = kept
-            if shown is not None:
-                found[f"pictures_{j}"] = shown
-            seconds += taken
+        found, seconds = self._answers(index, context)
+        if self._probe:
+            from core.execution.probe import probe_answers
+
+            found |= probe_answers(self._learner, self._exam, self._delivery, lambda j: self._told(context, j))
         return found, seconds
+
+    def answers_between(self, index: int, context: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], float]:
+        """As `answers`, in the midst of round `index` of a stream: labels alone."""
+        return self._answers(index - 1, context)
 
     def held_out(self, index: int, positions: NDArray[np.int64], context: Mapping[str, Any]) -> Evidence:
         """What the learner answers to the part at `positions` that is held out of the training of round `index`."""
         dataset, round_ = self._exam.dataset, self._exam.rounds[index - 1]
-        asked = _Asked(dataset.train, positions, round_.transform, f"the held-out part of round {index}")
-        kept, _, _ = self._answer(asked, self._told(context, index - 1))
+        asked = Part(dataset.train, positions, round_.transform)
+        told = self._told(context, index - 1, round_.classes)
+        kept, _, _ = self._answer(self._learner, asked, f"the held-out part of round {index}", told)
         earlier = tuple(sorted({label for before in self._exam.rounds[: index - 1] for label in before.classes}))
         if dataset.kind == "segmentation":
             return Evidence(dataset.classes, counts=kept, labels=round_.classes, earlier=earlier)
-        truth = asked.labels(slice(None))
+        truth = np.asarray(dataset.train.y[positions])
+        if dataset.kind == "conversation":
+            kept = unpacked(kept)[0]
         return Evidence(dataset.classes, y_true=truth, y_pred=kept, labels=round_.classes, earlier=earlier)
 
-    def _told(self, context: Mapping[str, Any], task: int) -> dict[str, Any]:
-        given = {name: value for name, value in context.items() if name != "task"}
-        return {**given, "task": task} if self._exam.rules.task_in_testing else given
+    def _answers(self, index: int, context: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], float]:
+        found: dict[str, NDArray[Any]] = {}
+        seconds = 0.0
+        only_future = self._exam.rules.asked == "future"
+        with tempfile.TemporaryDirectory(prefix="ianvs-") as folder:
+            copied = any(test.adapt is not None for test in self._exam.tests)
+            saved = self._saved(Path(folder)) if copied and index else None  # a new learner has nothing to save
+            for j, test in enumerate(self._exam.tests):
+                if only_future and j < index:
+                    continue  # the model has been taught these very samples
+                told = self._told(context, j)
+                learner = self._learner
+                if test.adapt is not None:
+                    learner = self._adapted(test, saved, told)
+                part = Part(self._exam.dataset.test, test.test, test.transform)
+                kept, shown, taken = self._answer(learner, part, f"test set {test.name}", told)
+                found[str(j)] = kept
+                if shown is not None:
+                    found[f"pictures_{j}"] = shown
+                seconds += taken
+        return found, seconds
+
+    def _saved(self, folder: Path) -> Path:
+        """Where the present model was saved, for copies of it."""
+        return folder / self._learner.save(folder / "model")
+
+    def _adapted(self, test: TestSet, saved: Path | None, context: Mapping[str, Any]) -> LearnerCalls:
+        """A copy of the learner that has learned from the labelled samples of `test`; the learner itself has not."""
+        self._seed(f"adapt to {test.name}")
+        copy = self._learner.fresh()
+        if saved is not None:
+            copy.load(saved)
+        data = self._delivery.adaptation(test)
+        context = {**context, "pretraining": False, "new_classes": test.classes, "train_rounds": (data,)}
+        copy.train(data, None, context)
+        data.close()
+        return copy
+
+    def _told(self, context: Mapping[str, Any], j: int, classes: tuple[int, ...] | None = None) -> dict[str, Any]:
+        """What is told with test set j: the task's identity and its classes where the rules show them."""
+        rules = self._exam.rules
+        given = {name: value for name, value in context.items() if name not in ("task", "task_classes")}
+        if not rules.task_in_testing:
+            return given
+        given["task"] = j
+        if rules.output_space == "task":
+            given["task_classes"] = self._exam.tests[j].classes if classes is None else classes
+        return given
 
     def _answer(
-        self, asked: _Asked, context: Mapping[str, Any]
+        self, learner: LearnerCalls, asked: Part, name: str, context: Mapping[str, Any]
     ) -> tuple[NDArray[Any], NDArray[np.uint8] | None, float]:
         """(what is kept, label pictures to show, seconds)."""
         dataset = self._exam.dataset
         classes = len(dataset.classes)
         if dataset.kind != "segmentation":
-            data = asked.handed(slice(None))
+            data = HandedTest(asked, name=name)
             with measure.stopwatch() as watch:
-                predictions = self._learner.predict(data, context, None if dataset.kind == "text" else classes)
+                if dataset.kind == "conversation":
+                    predictions: NDArray[Any] = packed(learner.predict_replies(data, context))
+                else:
+                    predictions = learner.predict(data, context, classes if dataset.kind == "classification" else None)
             data.close()
             return predictions, None, watch.seconds
         counts = np.zeros((classes, classes + 1), dtype=np.int64)
         shown: NDArray[np.uint8] | None = None
         seconds = 0.0
         for start in range(0, len(asked.positions), AT_ONCE):
-            part = slice(start, start + AT_ONCE)
-            data, truth = asked.handed(part), asked.labels(part)
+            part = Part(asked.samples, asked.positions[start : start + AT_ONCE], asked.transform)
+            data, truth = HandedTest(part, name=name), np.asarray(asked.samples.y[part.positions])
             with measure.stopwatch() as watch:
-                said = self._learner.predict_pictures(data, context, classes, truth.shape[1:])
+                said = learner.predict_pictures(data, context, classes, truth.shape[1:])
             data.close()
             seconds += watch.seconds
             counts += picture_confusion(truth, said, classes)
@@ -89,19 +149,3 @@ class Evaluation:
                 first = said[:SHOWN]
                 shown = first.copy() if isinstance(first, np.ndarray) else first.cpu().numpy()
         return counts, shown, seconds
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """Samples to be predicted, `positions` in `samples`."""
-
-    samples: Samples
-    positions: NDArray[np.int64]
-    transform: Transform | None
-    name: str
-
-    def handed(self, part: slice) -> HandedTest:
-        return HandedTest(self.samples, self.positions[part], transform=self.transform, name=self.name)
-
-    def labels(self, part: slice) -> NDArray[Any]:
-        return np.asarray(self.samples.y[self.positions[part]])

@@ -6,16 +6,25 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from core.execution.replies import unpacked
 from core.metrics.base import Evidence
 from core.store import ExamRecord
 
 __all__ = ["evidence"]
 
 
-def evidence(record: ExamRecord, test: int, truth: NDArray[Any], stored: NDArray[Any]) -> Evidence:
-    """Of test set number `test`: predicted labels with the true ones, or the counts of label pictures."""
+def evidence(
+    record: ExamRecord, test: int, truth: NDArray[Any], stored: NDArray[Any], probe: NDArray[Any] | None = None
+) -> Evidence:
+    """Of test set number `test`: predicted labels with the true ones, replies, or the counts of label pictures.
+
+    probe: the labels that a linear probe predicted, where features were examined.
+    """
     labels = record.test_classes[test] if record.test_classes else None
     earlier = record.test_earlier[test] if record.test_earlier else None
     if record.kind == "segmentation":
         return Evidence(record.classes, counts=stored, labels=labels, earlier=earlier)
-    return Evidence(record.classes, y_true=truth, y_pred=stored, labels=labels, earlier=earlier)
+    if record.kind == "conversation":
+        (wanted, topics), (said, _) = unpacked(truth), unpacked(stored)
+        return Evidence(record.classes, y_true=wanted, y_pred=said, labels=labels, earlier=earlier, topics=topics)
+    return Evidence(record.classes, y_true=truth, y_pred=stored, labels=labels, earlier=earlier, probe=probe)

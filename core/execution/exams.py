@@ -11,6 +11,7 @@ from core import data
 from core.errors import ConfigError, DataError, Place, Problem
 from core.execution.chain import content
 from core.execution.evaluation import SHOWN
+from core.execution.replies import packed
 from core.execution.request import ExamRequest
 from core.scenarios import build_exam, manifest
 from core.scenarios.exam import Exam
@@ -42,6 +43,8 @@ def prepare_exam(request: ExamRequest, report: Callable[[Any], None]) -> list[Pr
         return list(error.problems)
     except DataError as error:
         return [Problem(str(error), request.exam.dataset.place or Place(request.exam.file))]
+    for note in exam.dataset.notes:
+        print(note)
     if not store.exists(request.exam_id):
         record = ExamRecord(
             dataset=exam.dataset.name,
@@ -63,6 +66,9 @@ def prepare_exam(request: ExamRequest, report: Callable[[Any], None]) -> list[Pr
 def _kept(exam: Exam) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
     """(true labels, pictures) to keep of each test set: of label pictures the first few, else all labels alone."""
     test = exam.dataset.test
+    if exam.dataset.kind == "conversation":
+        topics = [None if test.topics is None else test.topics[asked.test].tolist() for asked in exam.tests]
+        return [packed(test.y[asked.test].tolist(), of) for asked, of in zip(exam.tests, topics, strict=True)], []
     if exam.dataset.kind != "segmentation":
         return [test.y[asked.test] for asked in exam.tests], []
     shown = [(asked.test[:SHOWN], asked.transform) for asked in exam.tests]

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from core.data.labels import IGNORED
 from core.errors import ExamRuleError, PluginError
+from core.execution.replies import checked_replies
 from core.plugins.contract import CONTEXT
 from core.plugins.loader import Loaded
 from core.plugins.signature import named_arguments
+from core.scenarios.exam import Rules
 
 __all__ = ["LearnerCalls"]
 
@@ -21,11 +23,16 @@ __all__ = ["LearnerCalls"]
 class LearnerCalls:
     """One instance of a plugin, and the only place that calls it."""
 
-    def __init__(self, loaded: Loaded, hyperparameters: Mapping[str, Any]) -> None:
-        self._loaded = loaded
+    def __init__(self, loaded: Loaded, hyperparameters: Mapping[str, Any], rules: Rules | None = None) -> None:
+        """rules: of the exam, which errors name; None where there is no exam."""
+        self._loaded, self._hyperparameters, self._rules = loaded, hyperparameters, rules
         with loaded.active() as build:
             self.plugin = build(**hyperparameters)
         self.name = type(self.plugin).__name__
+
+    def fresh(self) -> LearnerCalls:
+        """Another instance of the same class, which has learned nothing."""
+        return LearnerCalls(self._loaded, self._hyperparameters, self._rules)
 
     @property
     def sees_past_rounds(self) -> bool:
@@ -39,6 +46,28 @@ class LearnerCalls:
         """Predictions of all samples of `data`, checked: one each, and class indices where labels are classes."""
         found = self._call("predict", (data,), context)
         return self._checked(found, len(data), classes)
+
+    def predict_replies(self, data: Any, context: Mapping[str, Any]) -> list[list[str | None]]:
+        """[n] the replies to conversation n, one for each turn of the user, None where it is missing; checked."""
+        turns = [len(one["user"]) for one in data.x]  # now: the plugin may change what it is handed
+        return checked_replies(self._call("predict", (data,), context), turns, f"{self.name}.predict()")
+
+    def features(self, data: Any, context: Mapping[str, Any]) -> NDArray[np.float32]:
+        """(N, D) what the plugin's features() says of all samples of `data`, checked."""
+        if not callable(getattr(self.plugin, "features", None)):
+            raise PluginError(
+                f"`linear_probe: true` asks for the features behind {self.name}'s answers, and it has no method "
+                "features(data, **context) that returns an (N, D) array."
+            )
+        found = self._call("features", (data,), context)
+        if hasattr(found, "detach"):
+            found = found.detach().cpu().numpy()
+        array = np.asarray(found, dtype=np.float32)
+        if array.ndim != 2 or len(array) != len(data):
+            raise PluginError(f"{self.name}.features() returned shape {array.shape}: return (N, D), N = {len(data)}.")
+        if not np.isfinite(array).all():
+            raise PluginError(f"{self.name}.features() returned numbers that are infinite or nan.")
+        return array
 
     def predict_pictures(
         self, data: Any, context: Mapping[str, Any], classes: int, shape: tuple[int, int]
@@ -69,13 +98,22 @@ class LearnerCalls:
         try:
             with self._loaded.active():
                 return function(*arguments, **given)
-        except TypeError as error:
+        except (TypeError, KeyError) as error:
             hidden = [name for name in CONTEXT if name not in offered and f"'{name}'" in str(error)]
-            if hidden and "required" in str(error):
-                raise ExamRuleError(
-                    f"{self.name}.{method}() asks for '{hidden[0]}', which the rules of this exam do not show."
-                ) from error
+            missing = isinstance(error, KeyError) or "required" in str(error)
+            if hidden and missing:
+                raise ExamRuleError(self._hidden(hidden[0], method)) from error
             raise
+
+    def _hidden(self, name: str, method: str) -> str:
+        asks = f"{self.name}.{method}() asks for '{name}'"
+        rules = self._rules
+        if rules is None or name not in ("task", "task_classes"):
+            return f"{asks}, which the rules of this exam do not show."
+        when = "in testing" if method == "predict" else "in training"
+        if rules.task_in_training and rules.task_in_testing:
+            return f"{asks}, but the answers of {rules.scenario} are not chosen among the classes of a task."
+        return f"{asks}, but {rules.scenario} hides the identity of the task {when}."
 
     def _checked(self, found: Any, expected: int, classes: int | None) -> NDArray[Any]:
         where = f"{self.name}.predict()"

@@ -25,7 +25,8 @@ _PACKAGES = ("core", "testalgorithms", "testenv")
 
 def files_of(job: JobSpec) -> tuple[Path, ...]:
     """Files and folders of the job's authors: plugins, metrics, initial models."""
-    metrics = [*job.exam.metrics, *([job.exam.gate.metric] if job.exam.gate else [])]
+    metrics = [metric for exam in job.exams for metric in exam.metrics]
+    metrics += [exam.gate.metric for exam in job.exams if exam.gate]
     found = [metric.url for metric in metrics if metric.url is not None]
     for algorithm in job.algorithms:
         found += [path for module in algorithm.modules if (path := _file_of(module)) is not None]

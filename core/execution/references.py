@@ -1,8 +1,7 @@
-"""Scores of reference runs, for metrics that are defined against them (IM, survey FWT, delta_m).
+"""Scores of reference runs, for metrics that are defined against them (IM, the survey's FWT, delta_m, Omega).
 
-A reference is an ordinary algorithm of the job that the file gives a role: `joint` (after round k, a fresh model
-trained on rounds 1..k together) or `solo` (after round j, a fresh model trained on round j alone). What counts is its
-score on each round's own test set just after that round: the diagonal of its score matrix.
+What counts of a reference is its score on each round's own test set just after that round, the diagonal of its score
+matrix; of one that was trained on rounds 1 to k together, the whole matrix.
 """
 
 from __future__ import annotations
@@ -14,33 +13,39 @@ from numpy.typing import NDArray
 
 from core.types import CaseResult, TestCase
 
-__all__ = ["ROLES", "References"]
-
-ROLES = ("joint", "solo")
+__all__ = ["References"]
 
 
 class References:
-    """roles: algorithm by role. read: the result of one of `cases`, with its matrices; called once per reference."""
+    """by_case: {role: id of the reference case} by id of a case. read: the result of one of `cases`, with matrices."""
 
     def __init__(
-        self, roles: Mapping[str, str], cases: Iterable[TestCase], read: Callable[[TestCase], CaseResult]
+        self,
+        by_case: Mapping[str, Mapping[str, str]],
+        cases: Iterable[TestCase],
+        read: Callable[[TestCase], CaseResult],
     ) -> None:
-        wanted = set(roles.values())
-        self._roles, self._read = dict(roles), read
-        self._cases = {(case.algorithm, case.seed): case for case in cases if case.algorithm in wanted}
-        self._known: dict[tuple[str, int], dict[str, NDArray[np.float64]]] = {}
+        wanted = {reference for roles in by_case.values() for reference in roles.values()}
+        self._by_case, self._read = by_case, read
+        self._cases = {case.id: case for case in cases if case.id in wanted}
+        self._known: dict[str, dict[str, NDArray[np.float64]]] = {}  # by id, by score
 
-    def vector(self, role: str, seed: int, score: str) -> NDArray[np.float64] | None:
-        """(T,) scores of the reference in `role` with the same seed; None where it has not run to its end."""
-        key = (self._roles.get(role, ""), seed)
-        if key not in self._cases:
+    def matrix(self, case_id: str, role: str, score: str) -> NDArray[np.float64] | None:
+        """(T, T) scores of the reference of a case in `role`; None where it has not run to its end."""
+        reference = self._by_case.get(case_id, {}).get(role)
+        if reference is None or reference not in self._cases:
             return None
-        if key not in self._known:
-            result = self._read(self._cases[key])
+        if reference not in self._known:
+            result = self._read(self._cases[reference])
             matrices = result.matrices if result.status == "finished" else {}
-            self._known[key] = {
-                name: np.diagonal(matrix.values[1:]).copy()
+            self._known[reference] = {
+                name: matrix.values[1:]
                 for name, matrix in matrices.items()
                 if matrix.values.shape[0] == matrix.values.shape[1] + 1
             }
-        return self._known[key].get(score)
+        return self._known[reference].get(score)
+
+    def vector(self, case_id: str, role: str, score: str) -> NDArray[np.float64] | None:
+        """(T,) its scores on each round's own test set just after that round."""
+        matrix = self.matrix(case_id, role, score)
+        return None if matrix is None else np.diagonal(matrix).copy()

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from core.config.spec import MetricSpec
-from core.execution.references import ROLES, References
-from core.metrics.base import MatrixInputs, Metric
+from core.execution.references import References
+from core.metrics.base import Curve, MatrixInputs, Metric
 from core.store import CaseStore, ExamRecord
-from core.types import CaseResult, RoundResult, ScoreMatrix, TestCase
+from core.types import CaseResult, RoundResult, ScoreCurve, ScoreMatrix, TestCase
 
 __all__ = ["read_case"]
 
@@ -29,13 +30,15 @@ def read_case(
     stored = store.result(case.id) or {}
     rounds = store.complete_rounds(case.id)
     matrices: dict[str, ScoreMatrix] = {}
+    curves: dict[str, ScoreCurve] = {}
     details: dict[str, Any] = {}
     if exam is not None:
         for spec, metric, key in metrics:
             if metric.level == "score" and (found := store.score(case.id, key)) is not None:
-                values, parts = found
+                values, parts, between = found
                 if values.size:
                     matrices[spec.name] = ScoreMatrix(spec.name, exam.rounds, exam.tests, values)
+                    curves[spec.name] = _curve(values, between, rounds)
                 if any(part for row in parts for part in row):
                     details[spec.name] = parts
     numbers: dict[str, float | None] = {}
@@ -47,10 +50,11 @@ def read_case(
             if metric.level == "system":
                 numbers[spec.name] = _system(metric.name, rounds)
             elif metric.level == "score":
-                numbers[spec.name] = _final_score(matrices.get(spec.name), metric)
+                some = metric.partial or (exam is not None and exam.rules.get("asked") == "future")
+                numbers[spec.name] = _final_score(matrices.get(spec.name), some)
             else:
                 score = spec.of or primary or ""
-                numbers[spec.name] = _over_matrix(metric, matrices.get(score), case.seed, references)
+                numbers[spec.name] = _over_matrix(metric, matrices.get(score), curves.get(score), case.id, references)
     return CaseResult(
         case=case,
         status=status,
@@ -61,6 +65,8 @@ def read_case(
         bound=bool(stored.get("bound", False)),
         rounds=rounds,
         matrices=matrices,
+        curves=curves,
+        over_budget=tuple(dict.fromkeys(over for round_ in rounds for over in round_.over_budget)),
         details=details,
         metrics=numbers,
         finished_at=stored.get("finished_at"),
@@ -68,21 +74,56 @@ def read_case(
     )
 
 
-def _final_score(matrix: ScoreMatrix | None, metric: Metric) -> float | None:
-    """After the last round, over the test sets: each counts the same, whatever its size."""
+def _curve(
+    values: NDArray[np.float64], between: Mapping[int, NDArray[np.float64]], rounds: Sequence[RoundResult]
+) -> ScoreCurve:
+    """Examinations within rounds and at their ends, in the order of time; without the untrained model."""
+    points: list[tuple[int, int, int, NDArray[np.float64]]] = []
+    arrived = 0
+    for round_ in rounds[1 : len(values)]:
+        points += [(n, begun, ended, between[n]) for n, begun, ended in round_.examined[:-1] if n in between]
+        arrived += round_.train_samples
+        n = round_.examined[-1][0] if round_.examined else arrived
+        points.append((n, round_.index, round_.index, values[round_.index]))
+    return ScoreCurve(
+        np.array([point[0] for point in points], dtype=np.int64),
+        np.array([point[1] for point in points], dtype=np.int64),
+        np.array([point[2] for point in points], dtype=np.int64),
+        np.array([point[3] for point in points]).reshape(len(points), values.shape[1]),
+    )
+
+
+def _final_score(matrix: ScoreMatrix | None, some: bool) -> float | None:
+    """After the last round, over the test sets: each counts the same, whatever its size.
+
+    some: whether test sets that were not asked, or that the score is not defined for, are left out.
+    """
     if matrix is None:
         return None
     last = matrix.values[-1]
-    if metric.partial:
+    if some:
         last = last[~np.isnan(last)]
     return _finite(np.mean(last)) if last.size else None
 
 
-def _over_matrix(metric: Metric, matrix: ScoreMatrix | None, seed: int, references: References | None) -> float | None:
+def _over_matrix(
+    metric: Metric,
+    matrix: ScoreMatrix | None,
+    curve: ScoreCurve | None,
+    case_id: str,
+    references: References | None,
+) -> float | None:
     if matrix is None or metric.function is None:
         return None
-    found = {role: references.vector(role, seed, matrix.metric) for role in ROLES} if references else {}
-    value = metric.function(MatrixInputs(R=matrix.values[1:], untrained=matrix.values[0], **found))
+    score = matrix.metric
+    inputs = MatrixInputs(
+        R=matrix.values[1:],
+        untrained=matrix.values[0],
+        joint=references.vector(case_id, "joint", score) if references else None,
+        solo=references.vector(case_id, "solo", score) if references else None,
+        curve=None if curve is None else Curve(curve.samples, curve.begun, curve.ended, curve.values),
+    )
+    value = metric.function(inputs)
     return None if isinstance(value, dict) else _finite(value)
 
 

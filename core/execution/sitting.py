@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import operator
 import os
-import random
-import sys
 import time
 from dataclasses import replace
 from typing import Any
@@ -15,23 +12,22 @@ from numpy.typing import NDArray
 
 from core.errors import ExamRuleError, PluginError
 from core.execution import measure
+from core.execution.budget import check_budget
 from core.execution.chain import chain_of, find_earlier
+from core.execution.delivery import Delivery
 from core.execution.engine import Reporter
 from core.execution.evaluation import Evaluation
+from core.execution.gate import Gate
 from core.execution.learner import LearnerCalls
 from core.execution.request import CaseRequest
-from core.execution.scoring import score_of
-from core.metrics.registry import resolve
-from core.scenarios import hold_out
+from core.execution.told import Told
+from core.execution.training import Trained, Training
 from core.scenarios.exam import Exam
 from core.scenarios.handed import HandedTrain
-from core.seeding import generator, stream_seed
 from core.store import CaseStore, ExamStore
 from core.types import RoundResult
 
-__all__ = ["CaseSitting", "Interrupted", "seed_everything"]
-
-_COMPARE = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "==": operator.eq}
+__all__ = ["CaseSitting", "Interrupted", "StartOver"]
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error: a wish that was granted
@@ -52,19 +48,34 @@ class CaseSitting:
         may_take_over: bool = True,
     ) -> None:
         record = ExamStore(request.exam.workspace).record(request.exam.exam_id)
-        self._chain = chain_of(request, record) if record else ()
+        self._chain = chain_of(request, record) if record and exam.stream is None else ()
         self._may_take_over = may_take_over
-        self._request, self._exam, self._learner, self._device = request, exam, learner, device
-        self._evaluation = Evaluation(exam, learner)
+        self._request, self._exam = request, exam
+        spec = request.exam.exam
+        self._budget = None if request.case.role else spec.budget
+        self._gate = Gate(spec.gate) if spec.gate and not request.case.role else None
+        self._delivery = Delivery(exam, request.train_ratio, request.case.seed, exam.rules.passes)
+        self._files = CaseStore(request.exam.workspace).files(request.case.id)
+        self._told = Told(request, exam, self._delivery, device, self._files, report)
+        self._training = Training(request, self._delivery, self._told, report)
+        self._use(learner)
         self._predicts_untrained = True
         self._report = report
         self._store = CaseStore(request.exam.workspace)
         self._id = request.case.id
-        self._parts = [hold_out(r, exam.dataset, request.train_ratio, request.case.seed) for r in exam.rounds]
         self.rounds = len(exam.rounds)
-        self._files = self._store.files(self._id)
         self.completed = self._resume()
         self._files.mkdir(parents=True, exist_ok=True)
+
+    def _use(self, learner: LearnerCalls) -> None:
+        self._learner = learner
+        probe = self._request.exam.exam.linear_probe
+        self._evaluation = Evaluation(self._exam, self._delivery, learner, self._training.seed_for, probe=probe)
+
+    def _context(self, index: int) -> dict[str, Any]:
+        if self._request.case.role and index:
+            return self._told.by_reference(index, self._learner)
+        return self._told.after_round(index, self._learner)
 
     # --- steps --------------------------------------------------------------------------------------------------
 
@@ -85,19 +96,10 @@ class CaseSitting:
     def sit_round(self, index: int) -> None:
         if self._report.stop_requested():
             raise Interrupted
-        round_ = self._exam.rounds[index - 1]
         self._say(index, "train")
-        leases, valid = self._train_data(index), self._valid_data(index)
-        context = self._context(index)
-        if self._learner.sees_past_rounds:
-            context["train_rounds"] = tuple(leases)
+        valid = self._delivery.valid(index)
         gate_before = self._gate_score(index, valid) if index > 1 or self._predicts_untrained else None
-        seed_everything(stream_seed(self._request.case.seed, index, "global"))
-        with measure.stopwatch() as training:
-            self._learner.train(leases[-1], valid, context)
-        train_samples = sum(map(len, leases))
-        for lease in leases:
-            lease.close()
+        trained = self._train(index, valid)
         adopted, scores = self._pass_gate(index, valid, gate_before)
         if valid is not None:
             valid.close()
@@ -106,19 +108,22 @@ class CaseSitting:
         samples, size = measure.memory_size(self._learner.plugin)
         result = RoundResult(
             index=index,
-            name=round_.name,
-            train_samples=train_samples,
+            name=self._exam.rounds[index - 1].name,
+            train_samples=trained.samples,
             test_samples=sum(len(test.test) for test in self._exam.tests),
-            train_seconds=training.seconds,
-            eval_seconds=eval_seconds,
+            train_seconds=trained.seconds,
+            eval_seconds=eval_seconds + trained.eval_seconds,
             peak_memory_bytes=measure.peak_host_bytes(),
             peak_gpu_bytes=measure.peak_gpu_bytes(),
             memory_samples=samples,
             memory_bytes=size,
             adopted=adopted,
             gate_scores=scores,
+            passes=trained.passes,
+            examined=(*trained.examined, (self._delivery.arrived(index), index, index)),
         )
-        self._keep(result, predictions)
+        over = check_budget(self._budget, result)
+        self._keep(replace(result, over_budget=over), {**trained.answers, **predictions})
         if index == self.rounds and self._chain:
             self._store.own(self._chain[-1], self._id)
 
@@ -128,78 +133,46 @@ class CaseSitting:
         self._report(now)
         self._store.note_running(self._id, {**now, "since": time.time(), "pid": os.getpid()})
 
-    # --- data ---------------------------------------------------------------------------------------------------
-
-    def _train_data(self, index: int) -> list[HandedTrain]:
-        """Leases on the rounds that the learner may see in round `index`; its own round is the last."""
-        first = 1 if self._learner.sees_past_rounds else index
-        return [self._handed(k, self._parts[k - 1][0], f"round {k}") for k in range(first, index + 1)]
-
-    def _valid_data(self, index: int) -> HandedTrain | None:
-        held_out = self._parts[index - 1][1]
-        return self._handed(index, held_out, f"round {index}") if len(held_out) else None
-
-    def _handed(self, index: int, positions: NDArray[np.int64], name: str) -> HandedTrain:
-        transform = self._exam.rounds[index - 1].transform
-        return HandedTrain(self._exam.dataset.train, positions, transform=transform, name=name)
-
-    def _context(self, index: int) -> dict[str, Any]:
-        """What plugins may name, as far as the exam's rules show it."""
-        rules, rounds, case = self._exam.rules, self._exam.rounds, self._request.case
-        classes = self._exam.dataset.classes
-        seen = sorted({c for round_ in rounds[:index] for c in round_.classes})
-        context: dict[str, Any] = {
-            "classes": classes,
-            "classes_seen": tuple(seen),
-            "new_classes": tuple(rounds[index - 1].classes) if index else (),
-            "num_classes": len(classes),
-            "device": self._device,
-            "seed": case.seed,
-            "round": index,
-            "generator": generator(case.seed, index, "plugin"),
-            "folder": self._files,
-            "progress": lambda fraction: self._report({"round": index, "rounds": self.rounds, "fraction": fraction}),
-        }
-        if rules.task_in_training and index:
-            context["task"] = index - 1
-        return context
+    def _train(self, index: int, valid: HandedTrain | None) -> Trained:
+        if self._request.case.role:
+            self._use(self._training.reference_learner(self._learner))
+            return self._training.reference(self._learner, index)
+        if self._delivery.streams and not self._learner.sees_past_rounds:
+            return self._training.on_pieces(self._learner, self._evaluation, index)
+        return self._training.on_round(self._learner, index, valid)
 
     # --- evaluation ---------------------------------------------------------------------------------------------
 
     def _evaluate(self, index: int) -> tuple[dict[str, NDArray[Any]], float]:
         """(what to keep of the answers to all test sets, seconds) of the present model, after round `index`."""
-        return self._evaluation.answers(self._context(index))
+        return self._evaluation.answers(index, self._context(index))
 
     def _gate_score(self, index: int, valid: HandedTrain | None) -> float | None:
         """Score of the present model on the held-out part of round `index`; None without a gate."""
-        gate = self._request.exam.exam.gate
-        if gate is None:
+        if self._gate is None:
             return None
-        if valid is None:
-            raise PluginError("model_eval needs a held-out part of each round: set train_ratio below 1.")
-        seen = self._evaluation.held_out(index, self._parts[index - 1][1], self._context(index))
-        return score_of(gate.metric, resolve(gate.metric), seen)[0]
+        positions = self._delivery.held_out(index)
+        seen = None if valid is None else self._evaluation.held_out(index, positions, self._context(index))
+        return self._gate.score(seen)
 
     def _pass_gate(
         self, index: int, valid: HandedTrain | None, before: float | None
     ) -> tuple[bool, tuple[float, float] | None]:
         """Whether the new model stays; if not, the model of the round before is back in place."""
-        gate = self._request.exam.exam.gate
-        if gate is None:
+        if self._gate is None:
             return True, None
         if before is None and index == 1 and not self._predicts_untrained:
             return True, None  # there is no model yet that could be kept instead
-        after = self._gate_score(index, valid)
-        if before is None or after is None:
-            raise PluginError(f"model_eval: metric '{gate.metric.name}' gave no number on round {index}.")
-        value = after - before if gate.mode == "relative" else after
-        if _COMPARE[gate.operator](value, gate.threshold):
-            return True, (before, after)
-        previous = self._store.model(self._id, index - 1)
-        if previous is None:
-            raise PluginError(f"model_eval: the model of round {index - 1} is gone, so round {index} can't be undone.")
-        self._learner.load(previous)
-        return False, (before, after)
+
+        def undo() -> None:
+            previous = self._store.model(self._id, index - 1)
+            if previous is None:
+                raise PluginError(
+                    f"model_eval: the model of round {index - 1} is gone, so round {index} can't be undone."
+                )
+            self._learner.load(previous)
+
+        return self._gate.decide(index, before, self._gate_score(index, valid), undo)
 
     # --- storing ------------------------------------------------------------------------------------------------
 
@@ -261,6 +234,7 @@ class CaseSitting:
             self._learner.load(path)
             now, _ = self._evaluate(last)
             before = self._store.predictions(self._id, last)
+            before = {name: kept for name, kept in before.items() if "@" not in name}  # not those within a stream
             same = now.keys() == before.keys() and all(np.array_equal(now[j], before[j]) for j in now)
             if not same:
                 raise PluginError("load() does not bring back the predictions of before save()")
@@ -274,12 +248,3 @@ class CaseSitting:
 
 class StartOver(Exception):  # noqa: N818 - a request to build a fresh learner
     """The stored rounds can't be continued and were dropped; the learner may be half loaded."""
-
-
-def seed_everything(seed: int) -> None:
-    """Seed the global generators, at the start of every round, so that a resumed case draws the same numbers."""
-    random.seed(seed)
-    np.random.seed(seed % 2**32)  # plugins may use the legacy generator
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        torch.manual_seed(seed)

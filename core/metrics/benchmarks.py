@@ -28,16 +28,26 @@ def _above(R: Array) -> Array:
     return R[np.triu_indices_from(R, k=1)]
 
 
+def _one_test_set_per_round(R: Array) -> bool:
+    """Or one more, of what comes after the last round: CLEAR's streaming protocol, which reads R above its diagonal."""
+    rounds, tests = R.shape
+    return tests in (rounds, rounds + 1)
+
+
 @matrix_metric("CLEAR_in_domain", formula="mean_i R[i][i]", source=_CLEAR)
 def clear_in_domain(R: Array) -> float:
     """In-domain accuracy of CLEAR: mean score on the test set of the round just learned."""
     return mean(np.diagonal(R))
 
 
-@matrix_metric("CLEAR_next_domain", formula="mean_{i<T} R[i][i+1]", source=_CLEAR)
+@matrix_metric("CLEAR_next_domain", formula="mean_{i<T} R[i][i+1]", source=_CLEAR, square=False)
 def clear_next_domain(R: Array) -> float:
-    """Next-domain accuracy of CLEAR: mean score on the test set of the round to come. Undefined for one round."""
-    return mean(np.diagonal(R, offset=1))
+    """Next-domain accuracy of CLEAR: mean score on the test set of the round to come.
+
+    R may be (T, T+1), with a test set of what comes after the last round; the mean is then over i<=T. Undefined for
+    one round without it.
+    """
+    return mean(np.diagonal(R, offset=1)) if _one_test_set_per_round(R) else float("nan")
 
 
 @matrix_metric("CLEAR_backward_transfer", formula="mean_{i>j} R[i][j]", source=_CLEAR)
@@ -46,10 +56,13 @@ def clear_backward_transfer(R: Array) -> float:
     return mean(_below(R))
 
 
-@matrix_metric("CLEAR_forward_transfer", formula="mean_{i<j} R[i][j]", source=_CLEAR)
+@matrix_metric("CLEAR_forward_transfer", formula="mean_{i<j} R[i][j]", source=_CLEAR, square=False)
 def clear_forward_transfer(R: Array) -> float:
-    """Forward transfer of CLEAR: mean score on all later test sets, an absolute score unlike FWT."""
-    return mean(_above(R))
+    """Forward transfer of CLEAR: mean score on all later test sets, an absolute score unlike FWT.
+
+    R may be (T, T+1), with a test set of what comes after the last round.
+    """
+    return mean(_above(R)) if _one_test_set_per_round(R) else float("nan")
 
 
 @matrix_metric("CLEAR_accuracy_seen", formula="mean_{i>=j} R[i][j]", source="Avalanche's evaluation of CLEAR")

@@ -22,6 +22,7 @@ __all__ = [
     "confusion_matrix",
     "exact_match",
     "f1",
+    "linear_probe_accuracy",
     "per_class_accuracy",
     "ratio",
 ]
@@ -164,10 +165,28 @@ def exact_match(evidence: Evidence) -> float:
     )
 
 
+@score_metric(
+    "linear_probe_accuracy",
+    formula="|{n : probe[n] == y_true[n]}| / N, probe a linear classifier trained on the learner's frozen features",
+    source="Alain & Bengio 2016 (arXiv 1610.01644); of continual learners Davari et al. 2022 (CVPR, arXiv 2203.13381)",
+)
+def linear_probe_accuracy(evidence: Evidence) -> float:
+    """Share of samples that a linear probe on the learner's frozen features predicts right; nan without a probe.
+
+    It falls only if the representation forgets, whereas accuracy falls also if no more than the last layer does.
+    """
+    if evidence.probe is None or evidence.y_true is None:
+        return float("nan")
+    if len(evidence.y_true) != len(evidence.probe):
+        raise ValueError(f"there are {len(evidence.y_true)} labels and {len(evidence.probe)} predictions of the probe")
+    return mean(np.equal(evidence.y_true, evidence.probe).astype(np.float64))
+
+
 SCORES = (
     accuracy,
     balanced_accuracy,
     f1,
     exact_match,
+    linear_probe_accuracy,
     per_class_accuracy,
 )

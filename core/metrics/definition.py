@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.metrics.base import Evidence, MatrixInputs, Metric
+from core.metrics.base import Curve, Evidence, MatrixInputs, Metric
+from core.metrics.curves import checked, rows_as_curve
 
 __all__ = ["MatrixMetric", "by_round_metric", "matrix_metric", "mean", "score_metric"]
 
@@ -70,17 +71,17 @@ def matrix_metric(
     aliases: tuple[str, ...] = (),
     square: bool = True,
 ) -> Callable[[Callable[..., float]], MatrixMetric]:
-    """Decorate a function of `R` and whichever of `untrained`, `joint`, `solo` it names as parameters.
+    """Decorate a function of `R` and whichever of `untrained`, `joint`, `solo`, `curve` it names as parameters.
 
-    The metric is nan without a reference that the function names. square: the formula needs one test set per round,
-    and is nan when R has another number of columns than rows.
+    The metric is nan without a reference that the function names. Without a curve it is handed the rows of R as one.
+    square: the formula needs one test set per round, and is nan when R has another number of columns than rows.
     """
 
     def define(function: Callable[..., float]) -> MatrixMetric:
-        needs = _needs(function)
+        takes, needs = _takes(function)
 
         def evaluate(inputs: MatrixInputs) -> float:
-            arguments = _arguments(inputs, needs, square)
+            arguments = _arguments(inputs, takes, square)
             return float("nan") if arguments is None else float(function(*arguments))
 
         evaluate.__doc__ = function.__doc__
@@ -103,10 +104,10 @@ def by_round_metric(
     """As `matrix_metric`, of a function that returns the (T,) values after each round; the metric is the last."""
 
     def define(function: Callable[..., Array]) -> MatrixMetric:
-        needs = _needs(function)
+        takes, needs = _takes(function)
 
         def series(inputs: MatrixInputs) -> Array:
-            arguments = _arguments(inputs, needs, square)
+            arguments = _arguments(inputs, takes, square)
             return np.full(len(inputs.R), np.nan) if arguments is None else function(*arguments)
 
         def evaluate(inputs: MatrixInputs) -> float:
@@ -122,20 +123,24 @@ def by_round_metric(
     return define
 
 
-def _needs(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The references that a formula reads, which are its parameters after R."""
-    return tuple(inspect.signature(function).parameters)[1:]
+def _takes(function: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The parameters of a formula after R, and which of them are references, without which it is undefined."""
+    takes = tuple(inspect.signature(function).parameters)[1:]
+    return takes, tuple(name for name in takes if name != "curve")
 
 
-def _arguments(inputs: MatrixInputs, needs: tuple[str, ...], square: bool) -> list[Array] | None:
+def _arguments(inputs: MatrixInputs, takes: tuple[str, ...], square: bool) -> list[Array | Curve] | None:
     """What a formula is called with; None where it is undefined."""
     R = np.asarray(inputs.R, dtype=np.float64)
     if R.ndim != 2:
         raise ValueError(f"a score matrix has rounds and test sets as its two axes; this one has {R.ndim}")
     if square and R.shape[0] != R.shape[1]:
         return None
-    arguments = [R]
-    for name in needs:
+    arguments: list[Array | Curve] = [R]
+    for name in takes:
+        if name == "curve":
+            arguments.append(rows_as_curve(R) if inputs.curve is None else checked(inputs.curve, R.shape[1]))
+            continue
         reference = getattr(inputs, name)
         if reference is None:
             return None

@@ -1,6 +1,7 @@
 """All metrics over a score matrix, and the report that checks the numbers of a paper.
 
-The formulas are in `core.metrics.survey` (the field's) and `core.metrics.benchmarks` (those of one benchmark).
+The formulas are in `core.metrics.survey` (the field's), `online` (of a curve), `suites` (those that one paper proposes
+together) and `benchmarks` (those of one benchmark).
 """
 
 from __future__ import annotations
@@ -13,18 +14,20 @@ from typing import Any
 from core.metrics.base import MatrixInputs
 from core.metrics.benchmarks import BENCHMARKS, IANVS
 from core.metrics.definition import MatrixMetric
+from core.metrics.online import ONLINE
 from core.metrics.scorefile import read_scores
+from core.metrics.suites import SUITES
 from core.metrics.survey import SURVEY
 
 __all__ = ["MATRIX_METRICS", "compute_file", "matrix_report"]
 
-MATRIX_METRICS: tuple[MatrixMetric, ...] = (*SURVEY, *BENCHMARKS)
+MATRIX_METRICS: tuple[MatrixMetric, ...] = (*SURVEY, *ONLINE, *SUITES, *BENCHMARKS)
 
 
 def matrix_report(inputs: MatrixInputs) -> dict[str, Any]:
     """Every metric over a score matrix under each of its names (`BWT` and `GEM_BWT`); None where it is undefined.
 
-    "by_round" holds, for the metrics that the survey defines after every round, their T values.
+    "by_round" holds, for the metrics that are defined after every round, their T values.
     """
     report: dict[str, Any] = _final(inputs, MATRIX_METRICS)
     report["by_round"] = {

@@ -13,13 +13,14 @@ from core.metrics.custom import from_object
 from core.metrics.matrix import MATRIX_METRICS
 from core.metrics.overlap import OVERLAPS
 from core.metrics.system import SYSTEM
+from core.metrics.text_meaning import TEXT
 
 if TYPE_CHECKING:
     from core.config.spec import MetricSpec
 
 __all__ = ["METRICS", "find", "names", "resolve", "suggest"]
 
-METRICS: tuple[Metric, ...] = (*SCORES, *OVERLAPS, *MATRIX_METRICS, *SYSTEM)
+METRICS: tuple[Metric, ...] = (*SCORES, *OVERLAPS, *TEXT, *MATRIX_METRICS, *SYSTEM)
 
 _BY_NAME: Mapping[str, Metric] = MappingProxyType(
     {name: metric for metric in METRICS for name in (metric.name, *metric.aliases)}
@@ -58,12 +59,12 @@ def resolve(spec: MetricSpec) -> Metric:
         if found is None:
             message = f"metric '{spec.name}' is not known.{suggest(spec.name)} `ianvs metrics` lists all."
             raise ConfigError([Problem(message, spec.place)])
-        if spec.options:
+        if spec.options and found.configure is None:
             raise ConfigError(
                 Problem(f"metric '{spec.name}' is built in and has no option '{option}'.", spec.place)
                 for option in spec.options
             )
-        metric = found
+        metric = found.configure(spec) if found.configure is not None else found
     if spec.of is not None and metric.level != "matrix":
         message = f"`of` names the score that a metric over a score matrix is computed from; '{spec.name}' is none."
         raise ConfigError([Problem(message, spec.place)])

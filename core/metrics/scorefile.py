@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import DataError, closest, shown_path
-from core.metrics.base import MatrixInputs
+from core.metrics.base import Curve, MatrixInputs
+from core.metrics.entries import json_row, number_of, read_curve
 
 __all__ = ["read_scores"]
 
@@ -27,7 +28,8 @@ def read_scores(path: Path) -> tuple[MatrixInputs, Array | None]:
     """The score matrix and its references, and the row `R0` if there is one (Ianvs's own model before round 1).
 
     json: an object with `R`, a list of T rows after rounds 1..T, null where not evaluated; optional lists `untrained`
-    (or `b`), `joint`, `solo`, `R0`, or null for "there is none".
+    (or `b`), `joint`, `solo`, `R0`, or null for "there is none". `curve`, optional, is a list of examinations in the
+    order of time, {"samples", "begun", "ended", "scores"}, as in `core.metrics.base.Curve`.
     csv: one row for each round; an empty cell or nan is "not evaluated". A first row of nothing but text is a header, a
     first column of nothing but text holds names; a file whose first cell is empty or "round" has both. A row named
     untrained, b, joint, solo or R0 is that reference; an empty one says "there is none".
@@ -70,22 +72,14 @@ def _read_json(text: str, path: Path) -> dict[str, Any]:
         if key == "R":
             if not isinstance(value, list) or not value:
                 raise DataError(f"{shown_path(path)}: R must be a list of rows, one for each round.")
-            scores["R"] = [_json_row(row, f"R[{k}]", path) for k, row in enumerate(value)]
+            scores["R"] = [json_row(row, f"R[{k}]", path) for k, row in enumerate(value)]
+            continue
+        if key == "curve":
+            scores["curve"] = value
             continue
         name = _reference(key, scores, path)
-        scores[name] = None if value is None else _json_row(value, key, path)
+        scores[name] = None if value is None else json_row(value, key, path)
     return scores
-
-
-def _json_row(row: Any, where: str, path: Path) -> list[float]:
-    if not isinstance(row, list):
-        raise DataError(f"{shown_path(path)}: {where} must be a list of numbers; it is {json.dumps(row)}.")
-    numbers = []
-    for j, value in enumerate(row):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise _no_number(f"{shown_path(path)}: {where}[{j}]", json.dumps(value))
-        numbers.append(_number(value, f"{shown_path(path)}: {where}[{j}]"))
-    return numbers
 
 
 def _read_csv(text: str, path: Path) -> dict[str, Any]:
@@ -104,7 +98,7 @@ def _read_csv(text: str, path: Path) -> dict[str, Any]:
     scores: dict[str, Any] = {"R": []}
     for number, row in lines:
         numbers = [
-            _number(None if cell.casefold() in _MISSING else cell, f"{shown_path(path)}:{number}: column {column}")
+            number_of(None if cell.casefold() in _MISSING else cell, f"{shown_path(path)}:{number}: column {column}")
             for column, cell in list(enumerate(row, start=1))[named:]
         ]
         if named and row[0] in _REFERENCES:
@@ -126,7 +120,7 @@ def _is_text(cell: str) -> bool:
 
 def _reference(key: str, scores: Mapping[str, Any], path: Path) -> str:
     if key not in _REFERENCES:
-        known = ("R", *_REFERENCES)
+        known = ("R", *_REFERENCES, "curve")
         raise DataError(
             f"{shown_path(path)}: '{key}' is not known.{closest(key, known)} A score file holds {', '.join(known)}."
         )
@@ -135,23 +129,6 @@ def _reference(key: str, scores: Mapping[str, Any], path: Path) -> str:
             f"{shown_path(path)}: '{_REFERENCES[key]}' is given twice ('b' is another name of 'untrained')."
         )
     return _REFERENCES[key]
-
-
-def _number(value: Any, where: str) -> float:
-    """`value` as a float, nan for None; `where` begins the message of a DataError."""
-    if value is None:
-        return math.nan
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        raise _no_number(where, repr(value)) from None
-    if math.isinf(number):
-        raise _no_number(where, str(value))
-    return number
-
-
-def _no_number(where: str, shown: str) -> DataError:
-    return DataError(f"{where} is {shown}, not a finite number. Leave it empty (json: null) if it was not evaluated.")
 
 
 def _checked(scores: Mapping[str, Any], path: Path) -> tuple[MatrixInputs, Array | None]:
@@ -188,5 +165,14 @@ def _checked(scores: Mapping[str, Any], path: Path) -> tuple[MatrixInputs, Array
                 f"{shown_path(path)}: '{name}' has {len(values)} scores; it needs {length}, one for each {of} of R."
             )
         references[name] = np.array(values, dtype=np.float64)
-    first_row = references.pop("R0", None)
-    return MatrixInputs(np.array(rows, dtype=np.float64), **references), first_row
+    curve: Curve | None = None
+    if scores.get("curve") is not None:
+        curve = read_curve(scores["curve"], rounds, tests, path)
+    inputs = MatrixInputs(
+        np.array(rows, dtype=np.float64),
+        untrained=references.get("untrained"),
+        joint=references.get("joint"),
+        solo=references.get("solo"),
+        curve=curve,
+    )
+    return inputs, references.get("R0")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from core.config.spec import AlgorithmSpec, GateSpec, JobSpec, MetricSpec
+from core.config.spec import AlgorithmSpec, ExamSpec, GateSpec, JobSpec, MetricSpec
 from core.paradigms import find_paradigm
 from core.plugins.source import source_of
 from core.store.keys import digest
@@ -23,41 +23,48 @@ IDENTITY_VERSION = 1
 """Raised when a change of core changes results, so that results of before are not taken for results of after."""
 
 
-def exam_identity(job: JobSpec, algorithm: AlgorithmSpec, dataset_fingerprint: str) -> dict[str, Any]:
+def exam_identity(exam: ExamSpec, algorithm: AlgorithmSpec, dataset_fingerprint: str) -> dict[str, Any]:
     """What determines the rounds and test sets that `algorithm` meets."""
-    exam = job.exam
     scenario = exam.scenario
-    return {
+    facts: dict[str, Any] = {
         "version": IDENTITY_VERSION,
         "dataset": dataset_fingerprint,
-        "scenario": None if scenario is None else {"name": scenario.name, **scenario.options},
+        "scenario": None if scenario is None else {"name": scenario.name, **_by_content(scenario.options)},
         "using": list(exam.dataset.using),
         "incremental_rounds": exam.incremental_rounds,
         "splitting_method": algorithm.split.splitting_method if algorithm.split else "default",
         "single_task": find_paradigm(algorithm.paradigm).single_task,
     }
+    if exam.linear_probe:
+        facts["linear_probe"] = True
+    return facts
 
 
-def algorithm_identity(job: JobSpec, algorithm: AlgorithmSpec) -> dict[str, Any]:
-    """What determines a result beside the exam, the hyperparameters and the seed."""
+def algorithm_identity(job: JobSpec, exam: ExamSpec, algorithm: AlgorithmSpec, role: str = "") -> dict[str, Any]:
+    """What determines a result beside the exam, the hyperparameters and the seed. role: of a reference run."""
     module = algorithm.modules[0]
-    return {
+    facts: dict[str, Any] = {
         "version": IDENTITY_VERSION,
         "paradigm": algorithm.paradigm,
         "class": module.name,
         "source": source_of(module.url, module.name),
-        "train_ratio": train_ratio(job, algorithm),
-        "model_eval": _gate_identity(job.exam.gate),
+        "train_ratio": train_ratio(exam, algorithm),
+        "model_eval": None if role else _gate_identity(exam.gate),
         "initial_model": _content(algorithm.initial_model),
         "threads": job.threads,
     }
+    if role:
+        facts["role"] = role
+    elif exam.budget is not None and exam.budget.passes is not None:
+        facts["passes"] = exam.budget.passes  # a learner is told; of the rest of the budget it is not
+    return facts
 
 
-def train_ratio(job: JobSpec, algorithm: AlgorithmSpec) -> float:
+def train_ratio(exam: ExamSpec, algorithm: AlgorithmSpec) -> float:
     """The share of a round that is trained on: what the file says; else all of it, or 0.8 if `model_eval` is there."""
     if algorithm.split is not None:
         return algorithm.split.train_ratio
-    return 0.8 if job.exam.gate is not None else 1.0
+    return 0.8 if exam.gate is not None else 1.0
 
 
 def metric_key(metric: MetricSpec) -> str:
@@ -67,6 +74,12 @@ def metric_key(metric: MetricSpec) -> str:
         facts["source"] = source_of(str(metric.url), metric.name)
     safe = "".join(letter if letter.isalnum() else "_" for letter in metric.name)
     return f"{safe}-{digest(facts)[:10]}"
+
+
+def _by_content(options: Mapping[str, Any]) -> dict[str, Any]:
+    """A file that a scenario is read from counts by its content."""
+    file = options.get("file")
+    return {**options, "file": _content(Path(file))} if isinstance(file, str) else dict(options)
 
 
 def _gate_identity(gate: GateSpec | None) -> Mapping[str, Any] | None:

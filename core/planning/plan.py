@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from core import data
 from core.config.secrets import without_secrets
-from core.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec
+from core.config.spec import ExamSpec, JobSpec, MetricSpec
+from core.planning.cases import PlannedAlgorithm
 from core.planning.identity import algorithm_identity, exam_identity, metric_key
+from core.planning.references import References, plan_references
 from core.store import CaseStore
 from core.store.keys import digest
 from core.types import TestCase
 
-__all__ = ["Plan", "PlannedAlgorithm", "PlannedCase", "cells", "make_plan"]
+__all__ = ["Plan", "PlannedCase", "make_plan", "scored_metrics"]
 
 Action = Literal["run", "resume", "score", "nothing"]
-
-
-@dataclass(frozen=True)
-class PlannedAlgorithm:
-    """An algorithm with what its cases share."""
-
-    spec: AlgorithmSpec
-    exam_id: str
-    exam: Mapping[str, Any]
-    identity: Mapping[str, Any]
-    identity_digest: str
 
 
 @dataclass(frozen=True)
@@ -59,42 +49,32 @@ class Plan:
     job: JobSpec
     algorithms: tuple[PlannedAlgorithm, ...]
     store: CaseStore
-    scores: tuple[tuple[MetricSpec, str], ...] = ()  # every score to be there, and the key it is stored under
+    scores: tuple[tuple[tuple[MetricSpec, str], ...], ...] = ()  # of each exam, every score and the key of its values
+    references: References = field(default_factory=References)
 
     def __len__(self) -> int:
-        return sum(cells(algorithm.spec.modules) * len(self.job.seeds) for algorithm in self.algorithms)
+        return sum(len(algorithm) * len(self.job.seeds) for algorithm in self.algorithms)
 
     def __iter__(self) -> Iterator[PlannedCase]:
-        for algorithm in self.algorithms:
-            for case in self._cases(algorithm):
-                yield self._planned(case, algorithm)
+        for case, algorithm in self.cases():
+            yield self._planned(case, algorithm)
 
     def cases(self) -> Iterator[tuple[TestCase, PlannedAlgorithm]]:
         """The cases alone, without a look at the disk."""
         for algorithm in self.algorithms:
-            for case in self._cases(algorithm):
+            for case in algorithm.cases(self.job.seeds):
                 yield case, algorithm
 
-    def _cases(self, algorithm: PlannedAlgorithm) -> Iterator[TestCase]:
-        spec = algorithm.spec
-        modules = tuple((module.type, module.name) for module in spec.modules)
-        for hyperparameters in _grid(spec.modules):
-            row = digest([algorithm.exam_id, algorithm.identity_digest, hyperparameters])
-            for seed in self.job.seeds:
-                yield TestCase(
-                    id=digest([row, seed]),
-                    row=row,
-                    algorithm=spec.name,
-                    paradigm=spec.paradigm,
-                    modules=modules,
-                    hyperparameters=hyperparameters,
-                    seed=seed,
-                )
+    def scores_of(self, algorithm: PlannedAlgorithm) -> tuple[tuple[MetricSpec, str], ...]:
+        """Every score that cases of `algorithm` are to have, and the key it is stored under."""
+        return self.scores[self.job.exams.index(algorithm.exam_spec)]
 
     def _planned(self, case: TestCase, algorithm: PlannedAlgorithm) -> PlannedCase:
         status = self.store.status(case.id)
         if status == "finished":
-            missing = [metric.name for metric, key in self.scores if not self.store.has_score(case.id, key)]
+            missing = [
+                metric.name for metric, key in self.scores_of(algorithm) if not self.store.has_score(case.id, key)
+            ]
             if missing:
                 reason = f"finished; {', '.join(missing)} to be computed from what is stored"
                 return PlannedCase(case, algorithm, "finished", "score", reason)
@@ -121,51 +101,33 @@ def make_plan(job: JobSpec) -> Plan:
     """Plan `job` against what its workspace holds. Raises ConfigError or DataError where the data can't be read."""
     from core.metrics.registry import resolve
 
-    fingerprint = data.fingerprint(job.exam.dataset, job.workspace / "cache")
-    algorithms = []
-    for spec in job.algorithms:
-        exam = exam_identity(job, spec, fingerprint)
-        identity = algorithm_identity(job, spec)
-        algorithms.append(PlannedAlgorithm(spec, digest(exam), exam, identity, digest(identity)))
-    scores = tuple((metric, metric_key(metric)) for metric in scored_metrics(job) if resolve(metric).level == "score")
-    return Plan(job, tuple(algorithms), CaseStore(job.workspace), scores)
+    algorithms: list[PlannedAlgorithm] = []
+    scores = []
+    for exam in job.exams:
+        fingerprint = data.fingerprint(exam.dataset, job.workspace / "cache")
+        name = exam.name if len(job.exams) > 1 else ""
+        for spec in job.algorithms:
+            facts = exam_identity(exam, spec, fingerprint)
+            identity = algorithm_identity(job, exam, spec)
+            algorithms.append(PlannedAlgorithm(spec, exam, name, digest(facts), facts, identity, digest(identity)))
+        named = scored_metrics(exam)
+        scores.append(tuple((metric, metric_key(metric)) for metric in named if resolve(metric).level == "score"))
+    references = plan_references(job, algorithms)
+    return Plan(job, (*algorithms, *references.algorithms), CaseStore(job.workspace), tuple(scores), references)
 
 
-def scored_metrics(job: JobSpec) -> tuple[MetricSpec, ...]:
+def scored_metrics(exam: ExamSpec) -> tuple[MetricSpec, ...]:
     """The testenv's metrics, and those that they build on without naming them: BWT alone is BWT of accuracy."""
     from core.metrics.registry import resolve
 
-    named = list(job.exam.metrics)
+    named = list(exam.metrics)
     levels = {metric.name: resolve(metric).level for metric in named}
     if "score" not in levels.values():
         named.insert(0, MetricSpec("accuracy"))
-    for metric in job.exam.metrics:
+    for metric in exam.metrics:
         if metric.of is not None and metric.of not in {known.name for known in named}:
             named.append(MetricSpec(metric.of, place=metric.place))
     return tuple(named)
-
-
-def cells(modules: tuple[ModuleSpec, ...]) -> int:
-    """Size of the grid."""
-    size = 1
-    for module in modules:
-        for _, values in module.grid:
-            size *= len(values)
-    return size
-
-
-def _grid(modules: tuple[ModuleSpec, ...]) -> Iterator[dict[str, Any]]:
-    """Choices of hyperparameters, the last named one changing fastest, as the files list them."""
-    constants: dict[str, Any] = {}
-    axes: list[tuple[str, tuple[Any, ...]]] = []
-    for position, module in enumerate(modules):
-        # The base model's hyperparameters keep their names; those of further modules carry the module's type.
-        prefix = "" if position == 0 else f"{module.type}-"
-        constants |= {prefix + name: value for name, value in module.constants.items()}
-        axes += [(prefix + name, values) for name, values in module.grid]
-    names = [name for name, _ in axes]
-    for choice in itertools.product(*(values for _, values in axes)):
-        yield {**constants, **dict(zip(names, choice, strict=True))}
 
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

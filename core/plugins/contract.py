@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 __all__ = ["CONTEXT", "Learner", "TestData", "TrainData"]
 
 CONTEXT = {
-    "round": "int, counts from 1; 0 when the untrained model is examined",
+    "round": "int, counts the calls of train() from 1, in a stream its pieces; 0 when the untrained model is examined",
     "classes": "tuple of str, names of all classes of the exam; a class index is a position in it",
     "classes_seen": "tuple of int, class indices taught up to and including this round; () before the first",
     "new_classes": "tuple of int, class indices taught in this round",
@@ -26,6 +26,10 @@ CONTEXT = {
     "folder": "pathlib.Path, a place of this case to keep files",
     "progress": "callable(fraction), reports how much of this call is done, 0 to 1",
     "task": "int, identity of the task, only where the scenario's rules show it",
+    "task_classes": "tuple of int, class indices of that task, only where answers are chosen among these",
+    "passes": "int or None, how often a learner may go over the data that it is handed; None is as often as it likes",
+    "pretraining": "bool, only in continual pre-training: True in a stage, whose labels are hidden, False when a copy "
+    "is adapted to a downstream task",
     "train_rounds": "tuple of TrainData, one per round so far; only for a class with `sees_past_rounds = True`",
 }
 """The keyword arguments that a plugin may name in train() and predict(); it gets those that it names."""

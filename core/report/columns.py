@@ -13,6 +13,7 @@ __all__ = ["COSTS", "Column", "Kind", "make_columns", "title_of"]
 Kind = Literal[
     "rank",
     "algorithm",
+    "scenario",
     "metric",
     "metric_std",
     "paradigm",
@@ -61,18 +62,25 @@ def make_columns(
     modules: Iterable[str],
     hyperparameters: Iterable[str],
     measured: Iterable[str],
+    several: bool = False,
 ) -> tuple[Column, ...]:
     """The columns of a leaderboard, in order, with titles that are all different.
 
     metrics: (column name, metric) in the testenv's order. modules: module types. measured: keys of COSTS with a value.
+    several: whether the job has several exams.
     """
     measured = set(measured)
     columns = [
         Column(
-            "Rank", "rank", meaning='place among those that play by the rules; "bound" is a reference, "-" no place'
+            "Rank",
+            "rank",
+            meaning='place among those that play by the rules; "bound" is a reference, "over" went over the budget of '
+            'the exam, "-" no place',
         ),
         Column("Algorithm", "algorithm", meaning="name in the algorithm's yaml"),
     ]
+    if several:
+        columns.append(Column("Scenario", "scenario", meaning="which exam of the job; each has its own ranking"))
     for name, metric in metrics:
         meaning = metric.summary or name
         columns.append(Column(name, "metric", name, meaning, metric.higher_is_better))

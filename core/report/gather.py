@@ -60,6 +60,7 @@ class RowCases:
     tests: dict[str, TestScores] = field(default_factory=dict)  # of the first score, by test set
     failures: list[FailedCase] = field(default_factory=list)
     latest: datetime | None = None
+    over_budget: dict[str, None] = field(default_factory=dict)  # in words, each once
 
     def complete(self, expected: int) -> bool:
         return len(self.seeds) == expected
@@ -71,6 +72,7 @@ class RowCases:
         self.dataset = self.dataset or result.dataset  # a case that never began knows neither
         self.rounds = max(self.rounds, len(result.round_names))
         self.bound = self.bound or result.bound
+        self.over_budget |= dict.fromkeys(result.over_budget)
         if result.finished_at:
             ended = utc(result.finished_at)
             self.latest = ended if self.latest is None else max(self.latest, ended)

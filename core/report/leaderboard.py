@@ -45,28 +45,49 @@ class LeaderboardRow:
     unfinished: int
     status: str
     time: str  # "YYYY-MM-DD HH:MM:SS" UTC, "" when no case has ended
-    rank: int | None = None  # None: a bound, a case is missing, or there is nothing to rank it by
+    scenario: str = ""  # which of the job's exams, where it has several
+    over_budget: tuple[str, ...] = ()  # what went over the exam's budget, in words
+    rank: int | None = None  # None: no competitor, a case is missing, or there is nothing to rank it by
 
     @property
     def complete(self) -> bool:
         return len(self.seeds) == self.expected
 
+    @property
+    def competes(self) -> bool:
+        """Whether it played by the rules that the others kept."""
+        return not self.bound and not self.over_budget
+
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Rows in ranked order, and the meaning of every column. Bounds stand where they belong but take no rank."""
+    """Rows in ranked order, and the meaning of every column. Bounds stand where they belong but take no rank.
+
+    Where a job has several exams, each has its own ranking, one below the other. references: rows of reference runs,
+    which are not shown; a failure of one is.
+    """
 
     columns: tuple[Column, ...]
     rows: tuple[LeaderboardRow, ...]
     metrics: tuple[Metric, ...]  # of the metric columns, in their order
     sort_by: tuple[tuple[str, bool], ...]  # (metric column, descending)
     seeds: int  # expected per row
+    references: tuple[LeaderboardRow, ...] = ()
+
+    @property
+    def failures(self) -> tuple[tuple[LeaderboardRow, FailedCase], ...]:
+        """Every failed case with its row, those of reference runs too."""
+        return tuple((row, failure) for row in (*self.rows, *self.references) for failure in row.failures)
 
     def cell(self, row: LeaderboardRow, column: Column) -> Cell:
         """The value of one cell, typed; None is blank."""
         match column.kind:
             case "rank":
-                return "-" if not row.complete else "bound" if row.bound else "-" if row.rank is None else row.rank
+                if not row.complete:
+                    return "-"
+                return "bound" if row.bound else "over" if row.over_budget else "-" if row.rank is None else row.rank
+            case "scenario":
+                return row.scenario
             case "algorithm":
                 return row.algorithm
             case "metric" | "metric_std":
@@ -138,15 +159,18 @@ def build_leaderboard(
     """
     shown = [(name, m) for name, m in zip(metric_columns, metrics, strict=True) if not m.mapping]
     sort_by = _sort_keys(rank, shown)
-    groups = gather(results, [name for name, _ in shown], root)
-    rows = _ranked([_row(group, seeds) for group in groups], sort_by)
+    everything = gather(results, [name for name, _ in shown], root)
+    references = tuple(_row(group, seeds) for group in everything if group.case.role)
+    groups = [group for group in everything if not group.case.role]
+    rows = _by_scenario([_row(group, seeds) for group in groups], sort_by)
     columns = make_columns(
         shown,
         modules=(kind for group in groups for kind, _ in group.case.modules),
         hyperparameters=(name for group in groups for name in group.case.hyperparameters),
+        several=any(group.case.exam for group in groups),
         measured=(key for key, _ in COSTS for row in rows if key in row.costs and row.costs[key].mean is not None),
     )
-    return Leaderboard(columns, rows, tuple(metric for _, metric in shown), sort_by, seeds)
+    return Leaderboard(columns, rows, tuple(metric for _, metric in shown), sort_by, seeds, references)
 
 
 def _sort_keys(spec: RankSpec, metrics: Sequence[tuple[str, Metric]]) -> tuple[tuple[str, bool], ...]:
@@ -188,6 +212,8 @@ def _row(group: RowCases, seeds: int) -> LeaderboardRow:
         failures=tuple(group.failures),
         unfinished=unfinished,
         status=_status(group, expected, unfinished, metrics),
+        scenario=group.case.exam,
+        over_budget=tuple(group.over_budget),
         time=group.latest.strftime("%Y-%m-%d %H:%M:%S") if group.latest else "",
     )
 
@@ -201,9 +227,17 @@ def _status(group: RowCases, expected: int, unfinished: int, metrics: Mapping[st
         parts.append(f"{len(group.failures)} of {expected} failed: {first.text(_SHORT)}{log}")
     if unfinished:
         parts.append(f"{unfinished} of {expected} unfinished")
+    if group.over_budget:
+        parts.append(f"over the budget: {next(iter(group.over_budget))}")
     gaps = [name for name, summary in metrics.items() if 0 < summary.n < expected]
     parts += [f"{name} is missing in {expected - metrics[name].n} of {expected}" for name in gaps]
     return "; ".join(parts if not group.complete(expected) else ["finished", *parts])
+
+
+def _by_scenario(rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]]) -> tuple[LeaderboardRow, ...]:
+    """The ranking of each exam, in the order of the exams."""
+    exams = dict.fromkeys(row.scenario for row in rows)
+    return tuple(row for exam in exams for row in _ranked([r for r in rows if r.scenario == exam], sort_by))
 
 
 def _ranked(rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]]) -> tuple[LeaderboardRow, ...]:
@@ -218,8 +252,8 @@ def _ranked(rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]]) -> 
 
     placed = [row for row in rows if ranked(row)]
     placed = [placed[i] for i in rank([keys(row) for row in placed], descending).order]
-    competing = [row for row in placed if not row.bound]
+    competing = [row for row in placed if row.competes]
     ranks = iter(rank([keys(row) for row in competing], descending).ranks)
-    placed = [row if row.bound else replace(row, rank=next(ranks)) for row in placed]
+    placed = [replace(row, rank=next(ranks)) if row.competes else row for row in placed]
     unranked = [row for row in rows if row.complete and not ranked(row)]
     return (*placed, *unranked, *(row for row in rows if not row.complete))

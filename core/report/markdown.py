@@ -42,10 +42,9 @@ def markdown(
         plain = replace(column.column, title=_escape(column.title))
         columns.append(replace(column, column=plain, cells=tuple(map(_escape, column.cells))))
     notes = [sort_note(leaderboard), bound_note(leaderboard), *gap_lines(leaderboard), _seeds(leaderboard)]
-    failed = [(row, failure) for row in leaderboard.rows for failure in row.failures]
     failures = [
         f"- {_escape(failure_line(row, failure))}" + (f"; log `{failure.log_shown}`" if failure.log_shown else "")
-        for row, failure in failed
+        for row, failure in leaderboard.failures
     ]
     blocks = [
         f"# {_escape(title)}",
@@ -53,7 +52,7 @@ def markdown(
         plain_table(columns, "github"),
         *map(_escape, filter(None, notes)),
         _section("Metrics", [f"- {_escape(line)}" for line in legend(leaderboard)]),
-        by_test_set(leaderboard),
+        *(by_test_set(leaderboard, scenario) for scenario in dict.fromkeys(row.scenario for row in leaderboard.rows)),
         _section("Failed cases", failures),
         _section("Pictures", [f"![{_escape(PurePosixPath(path).stem)}](<{path}>)" for path in pictures]),
         _section("Provenance", _provenance(provenance or {})),
@@ -61,9 +60,12 @@ def markdown(
     return "\n\n".join(filter(None, blocks)) + "\n"
 
 
-def by_test_set(leaderboard: Leaderboard) -> str:
-    """What became of each test set: its score just after its round, and after the last one. "" for a single one."""
-    rows = [row for row in leaderboard.rows if len(row.tests) > 1]
+def by_test_set(leaderboard: Leaderboard, scenario: str = "") -> str:
+    """What became of each test set: its score just after its round, and after the last one. "" for a single one.
+
+    scenario: of the rows that are told of.
+    """
+    rows = [row for row in leaderboard.rows if row.scenario == scenario and len(row.tests) > 1]
     if not rows:
         return ""
     names = list(dict.fromkeys(name for row in rows for name in row.tests))
@@ -79,7 +81,8 @@ def by_test_set(leaderboard: Leaderboard) -> str:
     score = next(iter(rows[0].tests.values()))[0]
     said = f"{score} on each test set: just after its round -> after the last round. Mean over seeds."
     text = tabulated(["Algorithm", "Hyperparameters", *map(_escape, names)], table)
-    return f"## By test set\n\n{_escape(said)}\n\n{text}"
+    heading = f"By test set: {_escape(scenario)}" if scenario else "By test set"
+    return f"## {heading}\n\n{_escape(said)}\n\n{text}"
 
 
 def _kept(row: LeaderboardRow, name: str) -> str:

@@ -140,7 +140,8 @@ def _draw_grid(axes: Any, rows: int, columns: int) -> None:
 def _draw(matrix: ScoreMatrix, row: LeaderboardRow, folder: Path) -> Path:
     path = folder / f"{slug(row.algorithm)}-{slug(row.id[:8])}-{slug(matrix.metric)}.png"
     seeds = f"mean of {row.expected} seeds" if row.expected > 1 else f"seed {row.seeds[0]}"
-    title = f"{row.algorithm}: {matrix.metric}" + (" (bound)" if row.bound else "")
+    exam = f" in {row.scenario}" if row.scenario else ""
+    title = f"{row.algorithm}{exam}: {matrix.metric}" + (" (bound)" if row.bound else "")
     subtitle = ", ".join(filter(None, (settings_text(row), seeds)))
     inputs = [title, subtitle, *matrix.rounds, "/", *matrix.tests, matrix.values.tobytes().hex()]
     return save_picture(path, inputs, lambda: heatmap(matrix, title, subtitle))

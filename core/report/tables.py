@@ -50,6 +50,9 @@ def cases_frame(results: Iterable[CaseResult], root: Path | None = None) -> pd.D
             "rounds": len(result.round_names),
             "status": result.status,
             "bound": result.bound,
+            "scenario": case.exam,
+            "role": case.role,
+            "over_budget": "; ".join(result.over_budget),
         }
         record |= {f"module.{kind}": name for kind, name in case.modules}
         record |= {f"hp.{name}": value for name, value in shown_hyperparameters(case.hyperparameters).items()}

@@ -113,7 +113,7 @@ def _table(leaderboard: Leaderboard, columns: Sequence[TextColumn]) -> Table:
             max_width=_SETTINGS_WIDTH if combined else None,
         )
     for i, row in enumerate(leaderboard.rows):
-        style = "red" if row.failures else "yellow" if not row.complete else "dim" if row.bound else ""
+        style = "red" if row.failures else "yellow" if not row.complete else "" if row.competes else "dim"
         first = "bold green" if row.rank == 1 else style
         named = ("rank", "algorithm")
         table.add_row(*(Text(c.cells[i], style=first if c.column.kind in named else style) for c in columns))
@@ -126,7 +126,7 @@ def _fit(
     """(columns to show in order, columns left out) for a table of at most `width` characters."""
     sorting = {name for name, _ in leaderboard.sort_by}
     settings = [c for c in columns if c.column.kind == "hyperparameter"]
-    must = [c for c in columns if c.column.kind in ("rank", "algorithm", "status")]
+    must = [c for c in columns if c.column.kind in ("rank", "algorithm", "scenario", "status")]
     must += [c for c in columns if c.column.kind == "metric" and c.column.key in sorting]
     optional = [c for c in columns if c not in must and c not in settings and c.column.kind in _IMPORTANCE]
     optional.sort(key=lambda c: _IMPORTANCE.index(c.column.kind))  # stable: the table's order within a kind
@@ -163,7 +163,7 @@ def _width(column: TextColumn) -> int:
 def _failures(leaderboard: Leaderboard) -> list[str]:
     """Each row that failed, each of its reasons once with the seeds that it hit and the first of their logs."""
     lines = []
-    for row in leaderboard.rows:
+    for row in (*leaderboard.rows, *leaderboard.references):
         reasons: dict[str, list[int]] = {}
         logs: dict[str, str] = {}
         for failure in row.failures:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,60 +12,19 @@ from core.data.dataset import Dataset
 from core.data.options import check_options
 from core.data.split import stratified_deal
 from core.errors import ConfigError, Problem, closest, one_line
-from core.scenarios.class_incremental import ClassIncrementalOptions, class_incremental
-from core.scenarios.domain_incremental import (
-    DomainIncrementalOptions,
-    MultiDomainOptions,
-    domain_incremental,
-    domain_tests,
-    ianvs_domains,
-    multi_domain_incremental,
-)
+from core.scenarios.catalogue import SCENARIOS, find_scenario
+from core.scenarios.domain_incremental import domain_tests, ianvs_domains
 from core.scenarios.exam import Exam, Round, Rules
-from core.scenarios.instance_incremental import (
-    InstanceIncrementalOptions,
-    everything_asked,
-    instance_incremental,
-    named_rounds,
-)
+from core.scenarios.instance_incremental import everything_asked, named_rounds
+from core.scenarios.manifest import ManifestOptions
+from core.scenarios.modifiers import Modifiers, modified, modifiers_of
 from core.scenarios.request import Request, ScenarioOptions, class_labels, classes_in, refuse
 from core.seeding import generator
 
-__all__ = ["SCENARIOS", "Scenario", "build_exam", "check_scenario"]
+__all__ = ["SCENARIOS", "build_exam", "check_scenario"]
 
 DEFAULT_ROUNDS = 2  # of Ianvs, where a testenv says nothing
 SPLITTING_METHODS = ("default", "shuffled")
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """A way in which data arrive. `build` is None for one that this version does not have."""
-
-    name: str
-    aliases: tuple[str, ...]
-    options: type[ScenarioOptions] = ScenarioOptions
-    build: Callable[[Request], Exam] | None = None
-
-
-SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
-    {
-        scenario.name: scenario
-        for scenario in (
-            Scenario("class-incremental", ("CIL",), ClassIncrementalOptions, class_incremental),
-            Scenario("domain-incremental", ("DIL",), DomainIncrementalOptions, domain_incremental),
-            Scenario(
-                "multi-domain-incremental", ("MDIL", "domain-aware"), MultiDomainOptions, multi_domain_incremental
-            ),
-            Scenario("instance-incremental", ("IIL",), InstanceIncrementalOptions, instance_incremental),
-            Scenario("task-incremental", ("TIL",)),
-            Scenario("task-free", ("TFCL", "task-free-continual-learning")),
-            Scenario("online", ("OCL", "online-continual-learning")),
-            Scenario("blurred-boundary", ("BBCL", "blurred-boundary-continual-learning")),
-            Scenario("continual-pre-training", ("CPT",)),
-        )
-    }
-)
-"""The scenarios of the survey arXiv 2302.00487, and that of MDIL-SS (arXiv 2110.12205), by name."""
 
 
 def check_scenario(
@@ -92,9 +50,7 @@ def build_exam(
     With `single_task` there is one round of everything.
     """
     if single_task:
-        if scenario is not None and (slips := _understood(scenario)[2]):
-            raise ConfigError(slips)
-        return _single_task(Request(dataset, scenario, None, using, 1))
+        return _single_task(dataset, scenario, using)
     planned, problems = _planned(scenario, incremental_rounds, using)
     if problems:
         raise ConfigError(problems)
@@ -112,6 +68,8 @@ def build_exam(
 
 @dataclass(frozen=True)
 class _Planned:
+    """`build` is None where there is no scenario."""
+
     build: Callable[[Request], Exam] | None = None
     options: ScenarioOptions | None = None
     rounds: int | None = None
@@ -148,11 +106,32 @@ def _understood(
     spec: ScenarioSpec,
 ) -> tuple[Callable[[Request], Exam] | None, ScenarioOptions | None, list[Problem]]:
     """(builder, options, []), or (None, None, problems)."""
-    scenario = _named(spec.name)
-    if scenario is None or scenario.build is None:
-        return None, None, [_unknown(spec, scenario)]
+    scenario = find_scenario(spec.name)
+    if scenario is None:
+        return None, None, [_unknown(spec)]
     options, problems = check_options(scenario.options, spec.options, scenario.name, spec.place, spec.places)
-    return scenario.build, options, problems
+    if options is None:
+        return None, None, problems
+    problems = [Problem(message, spec.places.get(option, spec.place)) for option, message in options.slips()]
+    modifiers = None
+    if options.modifiers is not None:
+        modifiers, slips = modifiers_of(options.modifiers, spec.places.get("modifiers", spec.place))
+        problems += slips
+    if problems:
+        return None, None, problems
+    return _Modified(scenario.build, modifiers), options, []
+
+
+@dataclass(frozen=True)
+class _Modified:
+    """A builder of a scenario, and what is done with its rounds afterwards."""
+
+    build: Callable[[Request], Exam]
+    modifiers: Modifiers | None
+
+    def __call__(self, request: Request) -> Exam:
+        exam = self.build(request)
+        return exam if self.modifiers is None else modified(exam, request, self.modifiers)
 
 
 def _cut(request: Request, splitting_method: str) -> Exam:
@@ -169,30 +148,39 @@ def _cut(request: Request, splitting_method: str) -> Exam:
     return Exam(dataset, named_rounds(request, parts), everything_asked(request), rules)
 
 
-def _single_task(request: Request) -> Exam:
-    dataset = request.dataset
+def _single_task(dataset: Dataset, scenario: ScenarioSpec | None, using: tuple[str, ...]) -> Exam:
+    """One round of everything that `scenario` brings; its rounds are built where they may bring less than all."""
+    request = Request(dataset, scenario, None, using, 1)
     positions = np.arange(len(dataset.train))
     everything = Round("all", positions, classes_in(dataset, dataset.train, positions))
-    tests = domain_tests(request, request.using) if request.using else everything_asked(request)
+    if scenario is not None:
+        build, options, slips = _understood(scenario)
+        if slips:
+            raise ConfigError(slips)
+        if options is not None and build is not None and (options.modifiers or isinstance(options, ManifestOptions)):
+            everything = _merged(build(replace(request, options=options, rounds=_count(options, using))))
+    tests = domain_tests(request, using) if using else everything_asked(request)
     rules = Rules("single-task", task_in_training=False, task_in_testing=False, output_space="all")
     return Exam(dataset, (everything,), tests, rules)
 
 
-def _named(name: str) -> Scenario | None:
-    wanted = _folded(name)
-    return next((s for s in SCENARIOS.values() if wanted in map(_folded, (s.name, *s.aliases))), None)
+def _count(options: ScenarioOptions, using: tuple[str, ...]) -> int | None:
+    listed = options.listed(using)
+    return options.rounds if listed is None else listed[1]
 
 
-def _folded(name: str) -> str:
-    return name.casefold().replace("_", "-").replace(" ", "-")
+def _merged(exam: Exam) -> Round:
+    """All samples of the rounds as one, each with what it was first told to be."""
+    dataset = exam.dataset
+    train, first = np.unique(np.concatenate([round_.train for round_ in exam.rounds]), return_index=True)
+    labels = None
+    if any(round_.labels is not None for round_ in exam.rounds):
+        told = [dataset.train.y[r.train] if r.labels is None else r.labels for r in exam.rounds]
+        labels = np.concatenate(told)[first]
+    return Round("all", train, classes_in(dataset, dataset.train, train), labels=labels)
 
 
-def _unknown(spec: ScenarioSpec, scenario: Scenario | None) -> Problem:
-    ready = [known.name for known in SCENARIOS.values() if known.build is not None]
-    place = spec.places.get("name", spec.place)
-    if scenario is not None:
-        message = f"the scenario {scenario.name} is not there yet. This version has: {one_line(ready)}."
-    else:
-        names = [*ready, *(alias for name in ready for alias in SCENARIOS[name].aliases)]
-        message = f"there is no scenario '{spec.name}'.{closest(spec.name, names)} There are: {one_line(ready)}."
-    return Problem(message, place)
+def _unknown(spec: ScenarioSpec) -> Problem:
+    names = [*SCENARIOS, *(alias for scenario in SCENARIOS.values() for alias in scenario.aliases)]
+    message = f"there is no scenario '{spec.name}'.{closest(spec.name, names)} There are: {one_line(list(SCENARIOS))}."
+    return Problem(message, spec.places.get("name", spec.place))

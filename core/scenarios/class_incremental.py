@@ -1,6 +1,7 @@
 """Class-incremental learning: every round brings new classes, and the model must tell all seen ones apart.
 
-METHODS: survey arXiv 2302.00487, scenario CIL. Task identity is known in training and hidden in testing.
+METHODS: survey arXiv 2302.00487, scenarios CIL and TIL. Task identity is known in training; in testing it is hidden
+(CIL), or told, so that answers are chosen among the classes of the task (TIL).
 """
 
 from __future__ import annotations
@@ -10,9 +11,17 @@ from pydantic import Field, model_validator
 
 from core.errors import closest, one_line
 from core.scenarios.exam import Exam, Round, Rules, TestSet
-from core.scenarios.request import Request, ScenarioOptions, class_labels, refuse
+from core.scenarios.request import Request, ScenarioOptions, labels_required, refuse
 
-__all__ = ["ClassIncrementalOptions", "class_incremental"]
+__all__ = [
+    "ClassIncrementalOptions",
+    "class_groups",
+    "class_incremental",
+    "class_order",
+    "class_rounds",
+    "group_name",
+    "task_incremental",
+]
 
 NAME_LIMIT = 32  # characters of a round's name, which heads a column of the score matrix
 
@@ -36,29 +45,72 @@ class ClassIncrementalOptions(ScenarioOptions):
 
 def class_incremental(request: Request) -> Exam:
     """Rounds of disjoint classes, one test set for the classes of each round."""
-    dataset, options = request.dataset, request.options
-    train, test = class_labels(dataset.train), class_labels(dataset.test)
-    if train is None or test is None:
-        refuse(
-            request,
-            f"class-incremental needs one class per sample; {dataset.name} is a {dataset.kind} dataset. "
-            "Use domain-incremental or instance-incremental.",
-        )
-    order = _order(request, options)
+    rounds, tests = class_rounds(request, "class-incremental")
+    rules = Rules("class-incremental", task_in_training=True, task_in_testing=False, output_space="seen")
+    return Exam(request.dataset, rounds, tests, rules)
+
+
+def task_incremental(request: Request) -> Exam:
+    """The rounds of class_incremental; the task is told in testing too, and answers are chosen among its classes."""
+    rounds, tests = class_rounds(request, "task-incremental")
+    rules = Rules("task-incremental", task_in_training=True, task_in_testing=True, output_space="task")
+    return Exam(request.dataset, rounds, tests, rules)
+
+
+def class_rounds(request: Request, scenario: str) -> tuple[tuple[Round, ...], tuple[TestSet, ...]]:
+    """A round and a test set for each group of classes. scenario: what errors call it."""
+    train, test = labels_required(request, scenario)
     rounds, tests = [], []
-    start = 0
-    for size in _sizes(request, options, len(order)):
-        classes = tuple(order[start : start + size])
-        start += size
-        name = _name([dataset.classes[index] for index in classes])
+    for classes in class_groups(request):
+        name = group_name(request, classes)
         taught, asked = np.flatnonzero(np.isin(train, classes)), np.flatnonzero(np.isin(test, classes))
         for what, positions in (("training", taught), ("test", asked)):
             if not len(positions):
                 refuse(request, f"the round of {name} has no {what} samples. Take out classes that don't occur.")
         rounds.append(Round(name, taught, classes))
         tests.append(TestSet(name, asked, classes))
-    rules = Rules("class-incremental", task_in_training=True, task_in_testing=False, output_space="seen")
-    return Exam(dataset, tuple(rounds), tuple(tests), rules)
+    return tuple(rounds), tuple(tests)
+
+
+def class_groups(request: Request) -> list[tuple[int, ...]]:
+    """The classes of each round."""
+    options: ClassIncrementalOptions = request.options
+    order = class_order(request)
+    ends = np.cumsum(_sizes(request, options, len(order))).tolist()
+    return [tuple(order[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def class_order(request: Request) -> list[int]:
+    """All class indices in the order in which the options let them come."""
+    options: ClassIncrementalOptions = request.options
+    names = request.dataset.classes
+    if options.class_order is None:
+        if options.order_seed is None:
+            return list(range(len(names)))
+        return [int(i) for i in np.random.default_rng(options.order_seed).permutation(len(names))]
+    index = {name: position for position, name in enumerate(names)}
+    order = []
+    for item in options.class_order:
+        # A number is first taken for a name, so that classes that are called "1", "2", ... mean themselves.
+        position = index.get(str(item), item if isinstance(item, int) else -1)
+        if not 0 <= position < len(names):
+            refuse(request, f"there is no class '{item}'.{closest(str(item), names)}", "class_order")
+        order.append(position)
+    if sorted(order) != list(range(len(names))):
+        missing = one_line([name for name in names if index[name] not in order])
+        twice = one_line([names[i] for i in sorted(set(order)) if order.count(i) > 1])
+        message = (
+            f"`class_order` names every class once; missing: {missing or 'none'}; more than once: {twice or 'none'}."
+        )
+        refuse(request, message, "class_order")
+    return order
+
+
+def group_name(request: Request, classes: tuple[int, ...]) -> str:
+    """What a round of these classes is called."""
+    names = [request.dataset.classes[index] for index in classes]
+    joined = "+".join(names)
+    return joined if len(joined) <= NAME_LIMIT else f"{names[0]}+{len(names) - 1} more"
 
 
 def _sizes(request: Request, options: ClassIncrementalOptions, count: int) -> list[int]:
@@ -84,32 +136,3 @@ def _sizes(request: Request, options: ClassIncrementalOptions, count: int) -> li
         )
         refuse(request, message, "first")
     return [first] + [rest // others for _ in range(others)]
-
-
-def _order(request: Request, options: ClassIncrementalOptions) -> list[int]:
-    names = request.dataset.classes
-    if options.class_order is None:
-        if options.order_seed is None:
-            return list(range(len(names)))
-        return [int(i) for i in np.random.default_rng(options.order_seed).permutation(len(names))]
-    index = {name: position for position, name in enumerate(names)}
-    order = []
-    for item in options.class_order:
-        # A number is first taken for a name, so that classes that are called "1", "2", ... mean themselves.
-        position = index.get(str(item), item if isinstance(item, int) else -1)
-        if not 0 <= position < len(names):
-            refuse(request, f"there is no class '{item}'.{closest(str(item), names)}", "class_order")
-        order.append(position)
-    if sorted(order) != list(range(len(names))):
-        missing = one_line([name for name in names if index[name] not in order])
-        twice = one_line([names[i] for i in sorted(set(order)) if order.count(i) > 1])
-        message = (
-            f"`class_order` names every class once; missing: {missing or 'none'}; more than once: {twice or 'none'}."
-        )
-        refuse(request, message, "class_order")
-    return order
-
-
-def _name(classes: list[str]) -> str:
-    joined = "+".join(classes)
-    return joined if len(joined) <= NAME_LIMIT else f"{classes[0]}+{len(classes) - 1} more"

@@ -7,11 +7,16 @@ class list of its own, and the domain is known in testing too.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 from pydantic import Field, model_validator
 
 from core.data.dataset import Samples
-from core.errors import one_line
+from core.errors import closest, one_line
+from core.scenarios.corruptions import CORRUPTIONS, SEVERITIES, Corruption
 from core.scenarios.exam import Exam, Round, Rules, TestSet, Transform
 from core.scenarios.request import Request, ScenarioOptions, class_labels, classes_in, classes_of, refuse
 from core.scenarios.transforms import Permutation, Rotation
@@ -23,34 +28,79 @@ __all__ = [
     "domain_tests",
     "ianvs_domains",
     "multi_domain_incremental",
+    "natural_domains",
 ]
+
+_CLEAN = ("clean", "none")
 
 
 class DomainIncrementalOptions(ScenarioOptions):
     """Without options: the data's own domains. Else made from one source, every round being all samples, transformed.
 
     permutation: pixels in a fixed random order, another one per round (the first as they are); `rounds` and `seed`.
-    rotation: an angle in degrees per round.
+    rotation: an angle in degrees per round. corruption: a name, or {name, severity}, per round; `clean` is no
+    corruption; `severity`, 1 to 5, where an entry doesn't say it, and `seed`.
+    streaming: of the data's own domains the last one is not taught, and after every round only those to come are asked
+    (the streaming protocol of CLEAR, where one asks of a domain what one will teach of it).
     """
 
     permutation: bool = False
     rotation: list[int | float] | None = Field(None, min_length=1)
+    corruption: list[Any] | None = Field(None, min_length=1)
+    severity: int = Field(3, ge=1, le=5)
+    streaming: bool = False
     seed: int | None = Field(None, ge=0)
 
     @model_validator(mode="after")
     def _one_way(self) -> DomainIncrementalOptions:
-        if self.permutation and self.rotation is not None:
-            raise ValueError("`permutation` and `rotation` are two ways to make domains. Keep one of them.")
+        made = {
+            "permutation": self.permutation,
+            "rotation": self.rotation is not None,
+            "corruption": self.corruption is not None,
+        }
+        ways = [f"`{way}`" for way, said in made.items() if said]
+        if len(ways) > 1:
+            raise ValueError(f"{' and '.join(ways)} are {len(ways)} ways to make domains. Keep one of them.")
+        if ways and self.streaming:
+            raise ValueError(f"`streaming` is for the data's own domains, and {ways[0]} makes some. Keep one of them.")
         if self.rotation is not None and len(set(self.rotation)) < len(self.rotation):
             raise ValueError("`rotation` lists an angle twice; every angle is a domain of its own.")
-        if self.seed is not None and not self.permutation:
-            raise ValueError("`seed` belongs to `permutation: true`; nothing else here is random. Take it out.")
+        if self.seed is not None and not self.permutation and self.corruption is None:
+            raise ValueError(
+                "`seed` belongs to `permutation: true` or `corruption`; nothing else here is random. Take it out."
+            )
+        if "severity" in self.model_fields_set and self.corruption is None:
+            raise ValueError("`severity` belongs to `corruption`. Take it out.")
         return self
 
     def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:
         if self.rotation is not None:
             return "rotation", len(self.rotation)
-        return ("using", len(using)) if using and not self.permutation else None
+        if self.corruption is not None:
+            return "corruption", len(self.corruption)
+        return ("using", len(using) - self.streaming) if using and not self.permutation else None
+
+    def slips(self) -> Iterator[tuple[str, str]]:
+        entries = [self.corruption_of(entry) for entry in self.corruption or ()]
+        yield from (("corruption", entry) for entry in entries if isinstance(entry, str))
+        named = [entry for entry in entries if not isinstance(entry, str)]
+        if len(set(named)) < len(named):
+            yield "corruption", "`corruption` lists one twice with the same severity; each is a domain of its own."
+
+    def corruption_of(self, entry: Any) -> tuple[str, int] | str:
+        """(name, severity) that an entry of `corruption` means, severity 0 for a clean domain; or what is wrong."""
+        found = entry if isinstance(entry, dict) else {"name": entry}
+        name, severity = found.get("name"), found.get("severity", self.severity)
+        if not isinstance(name, str) or set(found) - {"name", "severity"}:
+            return f"an entry of `corruption` is a name or {{name, severity}}, found {entry!r}."
+        if name in _CLEAN:
+            return "clean", 0
+        if name not in CORRUPTIONS:
+            names = one_line(["clean", *CORRUPTIONS])
+            return f"there is no corruption '{name}'.{closest(name, CORRUPTIONS)} There are: {names}."
+        if severity not in SEVERITIES or isinstance(severity, bool):
+            return f"the severity of {name} is {severity!r}; it is a whole number from 1 to 5."
+        return name, severity
 
 
 class MultiDomainOptions(ScenarioOptions):
@@ -67,13 +117,17 @@ def domain_incremental(request: Request) -> Exam:
         if request.dataset.train.x.ndim != 4:
             refuse(request, "`rotation` needs pictures; these samples are none.", "rotation")
         return _made(request, [(f"{angle} degrees", Rotation(angle)) for angle in options.rotation])
+    if options.corruption is not None:
+        _require_unit_pictures(request)
+        return _made(request, list(_corrupted(options)))
     if options.permutation:
         if request.rounds is None:
             refuse(request, "say how many `rounds` of permuted pixels there are.", "permutation")
         seed = options.seed or 0
         permuted = [(f"permutation {k}", Permutation(seed, k)) for k in range(2, request.rounds + 1)]
         return _made(request, [("identity", None), *permuted])
-    return natural_domains(request, _rules("domain-incremental"))
+    exam = natural_domains(request, _rules("domain-incremental"), untaught=int(options.streaming))
+    return replace(exam, rules=replace(exam.rules, asked="future")) if options.streaming else exam
 
 
 def multi_domain_incremental(request: Request) -> Exam:
@@ -90,21 +144,28 @@ def ianvs_domains(request: Request) -> Exam:
     return natural_domains(request, _rules("ianvs-domains"))
 
 
-def natural_domains(request: Request, rules: Rules) -> Exam:
-    """One round per domain of the data, in the order of `using`, else in that of their first samples."""
+def natural_domains(request: Request, rules: Rules, untaught: int = 0) -> Exam:
+    """One round per domain of the data, in the order of `using`, else in that of their first samples.
+
+    untaught: how many of the last domains are asked alone.
+    """
     dataset = request.dataset
     names = request.using or _found(dataset.train)
     if not names:
         message = (
             f"{dataset.name} knows no domains. Name them by `using` or in a column `domain`, "
-            "or make some with `permutation: true` or `rotation: [0, 30, 60]`."
+            "or make some with `permutation: true`, `rotation: [0, 30, 60]` or `corruption: [clean, fog]`."
         )
         refuse(request, message)
-    if request.rounds is not None and request.rounds != len(names):
-        message = f"{request.rounds} rounds, but there are {len(names)} domains ({one_line(names)}), one for each."
+    taught = names[: len(names) - untaught]
+    if not taught:
+        refuse(request, f"{names[0]} is the only domain, and the last one is not taught.", "streaming")
+    if request.rounds is not None and request.rounds != len(taught):
+        each = "one for each" if not untaught else "one for each but the last"
+        message = f"{request.rounds} rounds, but there are {len(names)} domains ({one_line(names)}), {each}."
         refuse(request, message, "rounds")
     parts = []
-    for name in names:
+    for name in taught:
         positions = _positions(dataset.train, name)
         if not len(positions):
             refuse(request, f"the domain '{name}' has no training samples.")
@@ -122,6 +183,29 @@ def domain_tests(request: Request, names: tuple[str, ...]) -> tuple[TestSet, ...
             refuse(request, f"the domain '{name}' has no test samples.")
         tests.append(TestSet(name, positions, classes_of(dataset, dataset.test, positions, name)))
     return tuple(tests)
+
+
+def _corrupted(options: DomainIncrementalOptions) -> Iterator[tuple[str, Transform | None]]:
+    """(name, transformation) of each domain. Each draws its noise anew."""
+    for task, entry in enumerate(options.corruption or (), start=1):
+        meant = options.corruption_of(entry)
+        assert not isinstance(meant, str)
+        name, severity = meant
+        if severity:
+            yield f"{name} {severity}", Corruption(name, severity, options.seed or 0, task)
+        else:
+            yield name, None
+
+
+def _require_unit_pictures(request: Request) -> None:
+    """Corruptions know what is black and what is white."""
+    x = request.dataset.train.x
+    if x.ndim != 4:
+        refuse(request, "`corruption` needs pictures; these samples are none.", "corruption")
+    first = np.asarray(x[:64])
+    if x.dtype != np.uint8 and (x.dtype.kind != "f" or first.min() < 0 or first.max() > 1):
+        message = "`corruption` needs pictures of whole numbers from 0 to 255 (uint8), or of numbers from 0 to 1."
+        refuse(request, message, "corruption")
 
 
 def _made(request: Request, transforms: list[tuple[str, Transform | None]]) -> Exam:

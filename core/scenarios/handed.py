@@ -6,48 +6,24 @@ names (which often tell the class), and the data of a round that is over.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.data.dataset import Samples
 from core.errors import ExamRuleError, PluginError
-from core.scenarios.exam import Transform
+from core.scenarios.columns import Column, Part
 
 __all__ = ["HandedTest", "HandedTrain"]
 
 RESIDENT_BYTES = 2 << 30  # a part up to this size is moved to the device whole, a larger one batch by batch
 
 
-class _Column:
-    """A column of some samples, which may be a memory map: read where it is asked for."""
-
-    def __init__(self, values: NDArray[Any], positions: NDArray[np.int64], transform: Transform | None = None) -> None:
-        self._values, self._positions, self._transform = values, positions, transform
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that `gather()` takes, up to a transform's change of the shape."""
-        each = self._values.dtype.itemsize * math.prod(self._values.shape[1:])
-        return each * len(self._positions)
-
-    def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
-        """A copy of all rows, or of `rows`."""
-        gathered = np.asarray(self._values[self._positions if rows is None else self._positions[rows]])
-        if self._transform is not None:
-            gathered = self._transform(gathered)
-        if gathered.dtype.kind == "f":
-            gathered = gathered.astype(np.float32, copy=False)
-        return gathered if gathered.dtype == object else np.ascontiguousarray(gathered)
-
-
 class _Lease:
     """Samples that are gathered when they are first asked for, and gone after `close`."""
 
-    def __init__(self, count: int, over: str, columns: dict[str, _Column]) -> None:
+    def __init__(self, count: int, over: str, columns: dict[str, Column]) -> None:
         self._count = count
         self._over = over  # what to say when the lease is over
         self._open = True
@@ -110,26 +86,64 @@ class _Lease:
 
 
 class HandedTrain(_Lease):
-    """Data of one round to learn from (core.plugins.contract.TrainData)."""
+    """Data of one round to learn from (core.plugins.contract.TrainData).
 
-    def __init__(
-        self, samples: Samples, positions: NDArray[np.int64], *, transform: Transform | None = None, name: str
-    ) -> None:
-        """positions: of the round, or a part of it, in `samples`. name: what errors call it, such as "round 2"."""
+    passes: how often they were gone over, as far as it can be seen from here: a loader is a pass, and so is taking
+    them whole, with `.x`, `.y` or `tensors()`.
+    """
+
+    def __init__(self, parts: Sequence[Part], *, name: str, passes: int | None = None, labelled: bool = True) -> None:
+        """parts: what is handed over, one after the other. name: what errors call it, such as "round 2".
+
+        passes: how many the rules of the exam allow; None: any number. labelled: False where `.y` is hidden.
+        """
+        count = sum(len(part.positions) for part in parts)
+        columns = [part.columns() for part in parts]
         super().__init__(
-            len(positions),
+            count,
             f"data of {name} is not available after it, old data never comes back by itself; keep your own memory.",
-            {
-                "x": _Column(samples.x, positions, transform),
-                "y": _Column(samples.y, positions),
-                "ids": _Column(samples.ids, positions),
-            },
+            {column: Column([each[column] for each in columns]) for column in ("x", "y", "ids")},
         )
+        self._name, self._allowed, self._labelled = name, passes, labelled
+        self._loaders = 0
+        self._taken = dict.fromkeys(("x", "y"), 0)
+
+    @property
+    def passes(self) -> int:
+        return self._loaders + int(any(self._taken.values()))
+
+    def _pass(self, columns: tuple[str, ...]) -> None:
+        """Count the handing out of `columns` whole; () is a loader."""
+        self._require_open()
+        if columns:
+            for column in columns:
+                self._taken[column] += 1
+        else:
+            self._loaders += 1
+        if self._allowed is not None and self._loaders + max(self._taken.values()) > self._allowed:
+            once = "one pass" if self._allowed == 1 else f"{self._allowed} passes"
+            raise ExamRuleError(
+                f"the rules of this exam allow {once} over the data of {self._name}, and another one was asked for. "
+                "Each call of loader() is a pass, and so is taking .x, .y or tensors(): keep what they gave. "
+                "`passes` in the context says how often a learner may go over it."
+            )
 
     @property
     def y(self) -> NDArray[Any]:
-        """(N,) int64 class indices, uint8 label pictures (N, height, width), or (N,) texts."""
+        """(N,) int64 class indices (-1: withheld), uint8 label pictures (N, height, width), or (N,) texts."""
+        if not self._labelled:
+            raise ExamRuleError(
+                "labels are hidden in the stages of continual pre-training: learn from `.x` alone. "
+                "A copy gets labels when it is adapted to a downstream task."
+            )
+        self._pass(("y",))
         return self._column("y")
+
+    @property
+    def x(self) -> NDArray[Any]:
+        """(N, ...) samples; pictures are uint8 (N, height, width, channels), numbers float32. Yours to change."""
+        self._pass(("x",))
+        return self._column("x")
 
     @property
     def ids(self) -> NDArray[np.str_]:
@@ -137,7 +151,12 @@ class HandedTrain(_Lease):
         return self._column("ids")
 
     def tensors(self, device: str = "cpu") -> tuple[Any, Any]:
-        """(x, y): pictures (N, C, H, W) in channels_last layout, without a copy; y int64, label pictures uint8."""
+        """(x, y): pictures (N, C, H, W) in channels_last layout, without a copy; y int64, label pictures uint8.
+
+        A label that is withheld or hidden is -1.
+        """
+        self._require_open()
+        self._pass(("x", "y"))
         return _presented("x", self._tensor("x", device)), _presented("y", self._tensor("y", device))
 
     def loader(
@@ -151,6 +170,7 @@ class HandedTrain(_Lease):
 
         self._require_open()
         _require_batch_size(batch_size)
+        self._pass(())
         if not shuffle:
             order = torch.arange(self._count)
         else:
@@ -162,12 +182,10 @@ class HandedTrain(_Lease):
 class HandedTest(_Lease):
     """Samples to predict, without their labels (core.plugins.contract.TestData). Iterates over x."""
 
-    def __init__(
-        self, samples: Samples, positions: NDArray[np.int64], *, transform: Transform | None = None, name: str
-    ) -> None:
+    def __init__(self, part: Part, *, name: str) -> None:
         over = f"{name} is not available after its examination; learn from training data."
-        # Not the samples: what is hidden is not in here.
-        super().__init__(len(positions), over, {"x": _Column(samples.x, positions, transform)})
+        # Not the part itself: what is hidden is not in here.
+        super().__init__(len(part.positions), over, {"x": Column([part.columns()["x"]])})
 
     @property
     def y(self) -> NoReturn:

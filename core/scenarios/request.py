@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -14,17 +15,31 @@ from core.data.dataset import Dataset, Samples
 from core.data.options import Options
 from core.errors import ConfigError, Problem
 
-__all__ = ["Request", "ScenarioOptions", "class_labels", "classes_in", "classes_of", "refuse"]
+__all__ = [
+    "Request",
+    "ScenarioOptions",
+    "class_labels",
+    "classes_in",
+    "classes_of",
+    "labels_required",
+    "positions_by_class",
+    "refuse",
+]
 
 
 class ScenarioOptions(Options):
-    """Options of a scenario. rounds: how many there are."""
+    """Options of a scenario. rounds: how many there are. modifiers: changes of what rounds bring (modifiers.py)."""
 
     rounds: int | None = Field(None, ge=1)
+    modifiers: dict[str, Any] | None = None
 
     def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:
         """(key, number of rounds) where another option, or `using`, lists something for each round."""
         return None
+
+    def slips(self) -> Iterator[tuple[str, str]]:
+        """(option, message) of each thing that is wrong within an option and can be said without the data."""
+        return iter(())
 
 
 @dataclass(frozen=True)
@@ -54,6 +69,21 @@ def class_labels(samples: Samples) -> NDArray[np.int64] | None:
     return samples.y if samples.y.ndim == 1 and samples.y.dtype.kind in "iu" else None
 
 
+def labels_required(
+    request: Request, what: str, option: str | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Class indices of (train, test), for `what`, which makes no sense without them."""
+    dataset = request.dataset
+    train, test = class_labels(dataset.train), class_labels(dataset.test)
+    if train is None or test is None:
+        message = (
+            f"{what} needs one class per sample; {dataset.name} is a {dataset.kind} dataset. "
+            "Use domain-incremental or instance-incremental"
+        )
+        refuse(request, f"{message}, without `{option}`." if option else f"{message}.", option)
+    return train, test
+
+
 def classes_in(dataset: Dataset, samples: Samples, positions: NDArray[np.int64]) -> tuple[int, ...]:
     """The class indices that occur there, ascending.
 
@@ -71,3 +101,8 @@ def classes_in(dataset: Dataset, samples: Samples, positions: NDArray[np.int64])
 def classes_of(dataset: Dataset, samples: Samples, positions: NDArray[np.int64], domain: str) -> tuple[int, ...]:
     """The class indices of a domain, in the order of its own class list; without one, those that occur there."""
     return dataset.domain_classes.get(domain) or classes_in(dataset, samples, positions)
+
+
+def positions_by_class(labels: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
+    """Where each class that occurs is found, ascending; classes ascending."""
+    return {int(name): np.flatnonzero(labels == name) for name in np.unique(labels)}

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from core.errors import DataError, closest, one_line
+from core.scenarios.corruptions import Corruption
+from core.scenarios.exam import Transform
 from core.seeding import generator
 
-__all__ = ["Permutation", "Rotation"]
+__all__ = ["TRANSFORMS", "Permutation", "Rotation", "described_transform", "transform_of"]
 
 
 @dataclass(frozen=True)
@@ -41,3 +46,36 @@ class Rotation:
 
         rotated: NDArray[Any] = rotate(x, self.degrees, axes=(2, 1), order=1, reshape=False)
         return rotated
+
+
+TRANSFORMS: Mapping[str, type] = MappingProxyType(
+    {"permutation": Permutation, "rotation": Rotation, "corruption": Corruption}
+)
+"""Those that a manifest can name."""
+
+
+def described_transform(transform: Transform | None) -> dict[str, Any] | None:
+    """{"name", "options"}, from which `transform_of` makes the same one again."""
+    if transform is None:
+        return None
+    for name, kind in TRANSFORMS.items():
+        if isinstance(transform, kind):
+            return {"name": name, "options": dict(vars(transform))}
+    return {"name": type(transform).__name__, "options": {}}
+
+
+def transform_of(described: Mapping[str, Any] | None) -> Transform | None:
+    """The transformation that `described_transform` has described. Raises DataError for one that there isn't."""
+    if described is None:
+        return None
+    name, options = str(described.get("name")), described.get("options", {})
+    kind = TRANSFORMS.get(name)
+    if kind is None:
+        raise DataError(
+            f"there is no transformation '{name}'.{closest(name, TRANSFORMS)} There are: {one_line(list(TRANSFORMS))}."
+        )
+    try:
+        made: Transform = kind(**options)
+    except TypeError:
+        raise DataError(f"the transformation '{name}' can't be made with {options!r}.") from None
+    return made

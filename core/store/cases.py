@@ -103,7 +103,10 @@ class CaseStore:
         while (stored := read_json(self.round_folder(case_id, len(found)) / "round.json")) is not None:
             stored.pop("model_at")
             scores = stored["gate_scores"]
-            found.append(RoundResult(**{**stored, "gate_scores": None if scores is None else tuple(scores)}))
+            stored["gate_scores"] = None if scores is None else tuple(scores)
+            stored["examined"] = tuple(tuple(when) for when in stored.get("examined", ()))
+            stored["over_budget"] = tuple(stored.get("over_budget", ()))
+            found.append(RoundResult(**stored))
         return tuple(found)
 
     def model(self, case_id: str, index: int) -> Path | None:
@@ -160,15 +163,32 @@ class CaseStore:
     def has_score(self, case_id: str, key: str) -> bool:
         return self.score_path(case_id, key).is_file()
 
-    def write_score(self, case_id: str, key: str, values: list[list[float | None]], details: Any) -> None:
-        """values[k][j]; details[k][j] a mapping of parts where the metric has them."""
-        write_json(self.score_path(case_id, key), {"values": values, "details": details})
+    def write_score(
+        self,
+        case_id: str,
+        key: str,
+        values: list[list[float | None]],
+        details: Any,
+        between: Mapping[int, list[float | None]] | None = None,
+        about: Mapping[str, str] | None = None,
+    ) -> None:
+        """values[k][j]; details[k][j] a mapping of parts where the metric has them.
 
-    def score(self, case_id: str, key: str) -> tuple[NDArray[np.float64], Any] | None:
+        between: [j] scores by the number of samples that had arrived, of examinations between the ends of rounds.
+        about: what the score was computed with, such as the revision of an encoder.
+        """
+        write_json(
+            self.score_path(case_id, key),
+            {"values": values, "details": details, "between": dict(between or {}), "about": dict(about or {})},
+        )
+
+    def score(self, case_id: str, key: str) -> tuple[NDArray[np.float64], Any, dict[int, NDArray[np.float64]]] | None:
+        """(values, details, between), as they were written."""
         found = read_json(self.score_path(case_id, key))
         if found is None:
             return None
-        return np.array(found["values"], dtype=float), found["details"]
+        between = {int(n): np.array(row, dtype=float) for n, row in found.get("between", {}).items()}
+        return np.array(found["values"], dtype=float), found["details"], between
 
     # --- while it runs ------------------------------------------------------------------------------------------
 

@@ -112,12 +112,12 @@ def test_only_the_marked_workspace_is_seen(tmp_path: Path) -> None:
 def test_paths_of_a_request_move_and_nothing_else_does(tmp_path: Path) -> None:
     write(tmp_path, {"mine.py": b"def mine(y_true, y_pred): return 1"})
     job = load_job(write_job(tmp_path, testenv=TESTENV.replace("{name: BWT}", "{name: mine, url: ./mine.py}")))
-    request = ExamRequest("exam", job.exam, "default", False, job.workspace)
+    request = ExamRequest("exam", job.exams[0], "default", False, job.workspace)
     moved = relocate(request, {job.workspace: Path("/node/ws"), tmp_path / "mine.py": Path("/code/plugins/0/mine.py")})
     assert moved.workspace == Path("/node/ws")
     assert moved.exam.metrics[1].url == Path("/code/plugins/0/mine.py")
-    assert moved.exam.metrics[1].place == job.exam.metrics[1].place
-    assert moved.exam.dataset == job.exam.dataset
+    assert moved.exam.metrics[1].place == job.exams[0].metrics[1].place
+    assert moved.exam.dataset == job.exams[0].dataset
     assert (moved.exam_id, moved.splitting_method) == ("exam", "default")
 
 

@@ -31,7 +31,7 @@ def job(folder: Path, references: str, metrics: str = TESTENV) -> Path:
 
 
 def test_metrics_that_need_a_reference_are_null_without_it(tmp_path: Path) -> None:
-    for found in core.run(job(tmp_path, "")):
+    for found in core.run(job(tmp_path, "references: none")):
         assert (found.metrics["IM"], found.metrics["FWT_survey"], found.metrics["delta_m"]) == (None, None, None)
 
 
@@ -51,8 +51,8 @@ def test_they_are_computed_from_the_references_of_the_same_seed(tmp_path: Path) 
 
 
 def test_naming_references_in_a_finished_job_trains_nothing(tmp_path: Path) -> None:
-    core.run(job(tmp_path, ""))
-    again = core.run(job(tmp_path, "references: {solo: alone}"))
+    core.run(job(tmp_path, "references: none"))
+    again = core.run(job(tmp_path, "references: {solo: alone, joint: all}"))
     assert again.ran == 0
     assert all(found.metrics["delta_m"] is not None for found in again)
     assert all(found.metrics["delta_m"] is not None for found in core.load_results(tmp_path / "ws"))
@@ -61,3 +61,96 @@ def test_naming_references_in_a_finished_job_trains_nothing(tmp_path: Path) -> N
 def test_a_reference_that_is_no_algorithm_of_the_job_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"'alnoe' is not an algorithm of this job\. Did you mean 'alone'\?"):
         core.run(job(tmp_path, "references: {solo: alnoe}"))
+
+
+PLAIN = (
+    MAJORITY
+    + """
+
+class Other(Majority):
+    reference = "testalgorithms.finetune.basemodel:Finetune"
+
+    def __init__(self, strength=1, epochs=1, batch_size=32):
+        super().__init__()
+"""
+)
+
+
+def planned_job(folder: Path, metrics: str, hyperparameters: str = "", name: str = "Majority") -> Path:
+    exam = f"dataset: {{name: digits}}\nscenario: {{name: CIL, rounds: 5}}\nmetrics: [{metrics}]"
+    return write_job(
+        folder,
+        plugin=PLAIN,
+        name=name,
+        testenv=exam,
+        hyperparameters=hyperparameters,
+        job="seeds: [0, 1]\nengine: inline",
+    )
+
+
+def test_adding_a_metric_to_a_finished_job_runs_only_the_references_that_it_needs(tmp_path: Path) -> None:
+    first = core.run(planned_job(tmp_path, "accuracy"))
+    assert first.ran == 2
+    path = planned_job(tmp_path, "accuracy, IM, FWT_survey")
+    plan = core.plan(path)
+    assert [(p.case.role, p.state) for p in plan] == [("", "finished")] * 2 + [("joint", "new")] * 2 + [
+        ("solo", "new")
+    ] * 2
+    results = core.run(path)
+    assert results.ran == 4
+    assert [row.algorithm for row in results.leaderboard.rows] == ["majority"]  # references are no competitors
+    mine = [found for found in results if not found.case.role]
+    assert all(found.metrics["IM"] is not None and found.metrics["FWT_survey"] is not None for found in mine)
+    assert core.run(path).ran == 0
+    assert [found.metrics for found in core.load_results(tmp_path / "ws") if not found.case.role] == [
+        found.metrics for found in mine
+    ]
+
+
+def test_a_reference_is_a_fresh_model_of_the_same_class_trained_on_one_round_or_on_all_so_far(tmp_path: Path) -> None:
+    results = core.run(planned_job(tmp_path, "accuracy, IM, FWT_survey"))
+    by_role = {found.case.role: found.matrices["accuracy"].values[1:] for found in results if found.case.seed == 0}
+    # Majority's fresh model for round j alone answers one of its two classes; the joint one a class of some round.
+    assert np.all(np.diagonal(by_role["solo"]) > 0.4)
+    assert np.all(by_role["solo"][np.triu_indices(5, k=1)] == 0)
+    mine = next(found for found in results if not found.case.role and found.case.seed == 0)
+    assert mine.metrics["IM"] == pytest.approx(by_role["joint"][4, 4] - mine.matrices["accuracy"].values[5, 4])
+
+
+def test_cases_with_the_same_network_data_and_seed_share_a_reference(tmp_path: Path) -> None:
+    grid = "- strength: {values: [1, 2, 3]}\n- epochs: {values: [1, 2]}"
+    plan = core.plan(planned_job(tmp_path, "accuracy, IM", grid, name="Other"))
+    references = [planned.case for planned in plan if planned.case.role]
+    assert sorted((case.hyperparameters["epochs"], case.seed) for case in references) == [
+        (1, 0),
+        (1, 1),
+        (2, 0),
+        (2, 1),
+    ]
+    assert {case.modules for case in references} == {(("basemodel", "Finetune"),)}
+    by_case = {case.id: plan.references.of(case, algorithm) for case, algorithm in plan.cases() if not case.role}
+    assert len(by_case) == 12
+    assert {found["joint"] for found in by_case.values()} == {case.id for case in references}
+
+
+def test_no_reference_is_planned_where_the_job_says_none_or_no_metric_needs_one(tmp_path: Path) -> None:
+    assert len(core.plan(planned_job(tmp_path / "a", "accuracy, BWT"))) == 2
+    path = planned_job(tmp_path / "b", "accuracy, IM")
+    path.write_text(path.read_text().replace("engine: inline", "engine: inline\n  references: none"))
+    assert len(core.plan(path)) == 2
+
+
+def test_a_reference_that_fails_is_told_and_leaves_the_metric_empty(tmp_path: Path) -> None:
+    path = planned_job(tmp_path, "accuracy, IM")
+    broken = PLAIN.replace("class Majority:", "class Majority:\n    reference = 'plugin_of_test:Broken'")
+    (tmp_path / "plugin.py").write_text(broken.replace("'plugin_of_test:Broken'", f"'{tmp_path / 'broken.py'}:Broken'"))
+    (tmp_path / "broken.py").write_text(
+        MAJORITY.replace("Majority", "Broken").replace(
+            "for label in train_data", "raise OSError('no') or 0\n        for label in train_data"
+        )
+    )
+    results = core.run(path)
+    assert results.exit_code == 1
+    assert [found.metrics.get("IM") for found in results if not found.case.role] == [None, None]
+    text = (tmp_path / "ws" / "test" / "rank" / "leaderboard.md").read_text()
+    assert "Broken (joint reference)" in text

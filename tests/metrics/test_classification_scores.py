@@ -137,3 +137,22 @@ def test_counts_are_int64_with_truth_in_rows():
     counts = confusion_matrix([0, 0, 1], [1, 1, 0], 3)
     assert counts.dtype == np.int64
     assert counts.tolist() == [[0, 2, 0], [1, 0, 0], [0, 0, 0]]
+
+
+def test_a_linear_probe_is_scored_by_its_own_answers():
+    y_true, y_pred = np.array([0, 1, 2, 1]), np.array([0, 0, 0, 0])
+    evidence = Evidence(CLASSES, y_true, y_pred, probe=np.array([0, 1, 2, 2]))
+    assert find("linear_probe_accuracy").function(evidence) == 0.75
+    assert find("accuracy").function(evidence) == 0.25
+
+
+def test_without_a_probe_its_accuracy_is_undefined():
+    function = find("linear_probe_accuracy").function
+    assert math.isnan(function(Evidence(CLASSES, np.array([0]), np.array([0]))))
+    assert math.isnan(function(Evidence(CLASSES, counts=np.eye(5, dtype=np.int64))))
+    assert math.isnan(function(Evidence(CLASSES, np.array([]), np.array([]), probe=np.array([]))))
+
+
+def test_a_probe_that_did_not_answer_every_sample_is_refused():
+    with pytest.raises(ValueError, match="there are 3 labels and 2 predictions of the probe"):
+        find("linear_probe_accuracy").function(Evidence(CLASSES, np.zeros(3), np.zeros(3), probe=np.zeros(2)))

@@ -10,7 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from core.metrics import MatrixInputs, find, matrix_report
-from core.metrics.matrix import MATRIX_METRICS
+from core.metrics.benchmarks import BENCHMARKS
+from core.metrics.survey import SURVEY
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "metrics.json").read_text())["cases"]
 NAN = math.nan
@@ -127,7 +128,10 @@ def naive(R, untrained, joint, solo):
         "AIA": [average([row_average(i) for i in range(1, k + 1)]) for k in range(1, T + 1)],
     }
     final = {"CN_Avg_ACC": average([a(T, j) for j in range(1, J + 1)])}
-    names = [metric.name for metric in MATRIX_METRICS]
+    names = [metric.name for metric in (*SURVEY, *BENCHMARKS)]
+    if J == T + 1:
+        final["CLEAR_next_domain"] = average([a(i, i + 1) for i in range(1, T + 1)])
+        final["CLEAR_forward_transfer"] = average([a(i, j) for i in range(1, T + 1) for j in range(i + 1, J + 1)])
     if T != J:
         undefined = {name: NAN for name in names if name not in (*series, *final)}
         with_series = ("FM_literal", "FM_restricted", "BWT", "IM", "FWT_survey")
@@ -200,7 +204,7 @@ SOMETIMES_MISSING = st.one_of(SCORE, SCORE, SCORE, SCORE, st.just(NAN))
 @st.composite
 def cases(draw, score=SOMETIMES_MISSING, square=False, references=True):
     rounds = draw(st.integers(1, 5))
-    tests = rounds if square else draw(st.one_of(st.just(rounds), st.integers(1, 5)))
+    tests = rounds if square else draw(st.one_of(st.just(rounds), st.just(rounds + 1), st.integers(1, 5)))
     row = st.lists(score, min_size=tests, max_size=tests)
     R = draw(st.lists(row, min_size=rounds, max_size=rounds))
     if not references:
@@ -226,7 +230,7 @@ def compare_with_naive(case):
     report = report_of(R, untrained=untrained, joint=joint, solo=solo)
     final, series = naive(R, untrained, joint, solo)
     final |= {name: values[-1] for name, values in series.items()}
-    assert set(final) == {metric.name for metric in MATRIX_METRICS}
+    assert set(final) == {metric.name for metric in (*SURVEY, *BENCHMARKS)}
     for name, expected in final.items():
         assert same(report[name], expected), name
     for name, expected in series.items():
@@ -298,6 +302,15 @@ def test_streaming_clear_needs_only_what_is_above_the_diagonal():
     assert report["CLEAR_next_domain"] == pytest.approx(0.35)
     assert report["CLEAR_forward_transfer"] == pytest.approx(0.3)
     assert report["CLEAR_in_domain"] is None
+
+
+def test_streaming_clear_may_have_a_test_set_of_what_comes_after_the_last_round():
+    report = report_of([[NAN, 0.3, 0.2, 0.1], [NAN, NAN, 0.4, 0.2], [NAN, NAN, NAN, 0.6]])
+    assert report["CLEAR_next_domain"] == pytest.approx((0.3 + 0.4 + 0.6) / 3)
+    assert report["CLEAR_forward_transfer"] == pytest.approx((0.3 + 0.2 + 0.1 + 0.4 + 0.2 + 0.6) / 6)
+    undefined = ("CLEAR_in_domain", "CLEAR_backward_transfer", "CLEAR_challenge_score", "AA", "BWT", "DR_FWT")
+    assert [report[name] for name in undefined] == [None] * 6
+    assert report_of([[0.1, 0.2, 0.3]])["CLEAR_next_domain"] is None  # two test sets too many belong to no round
 
 
 def test_with_one_shared_test_set_average_accuracy_is_the_curve_and_transfer_is_undefined():

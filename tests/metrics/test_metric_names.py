@@ -1,5 +1,6 @@
 """The table of metrics, and what a metric of a testenv resolves to."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +14,9 @@ from core.metrics import describe, find, legend, names, resolve, suggest
 from core.metrics.registry import METRICS
 
 LOWER_IS_BETTER = {
-    "FM_restricted", "FM_literal", "IM", "CN_Forgetting", "CIA_forgetting_diag", "train_seconds", "eval_seconds",
-    "peak_memory_mb", "peak_gpu_memory_mb", "model_size_mb", "memory_samples", "memory_mb", "samples_transfer_ratio",
+    "FM_restricted", "FM_literal", "IM", "CN_Forgetting", "CIA_forgetting_diag", "WF10", "WF100", "train_seconds",
+    "eval_seconds", "peak_memory_mb", "peak_gpu_memory_mb", "model_size_mb", "memory_samples", "memory_mb",
+    "samples_transfer_ratio",
 }  # fmt: skip
 
 
@@ -41,7 +43,8 @@ def test_directions():
     ("alias", "name"),
     [("FM", "FM_restricted"), ("FM_from_j", "FM_restricted"), ("GEM_BWT", "BWT"), ("GEM_FWT", "FWT"), ("ACC", "AA"),
      ("GEM_ACC", "AA"), ("CN_FOR_reported", "CN_Forgetting"), ("ianvs_bwt", "Ianvs_BWT"), ("IANVS_FWT", "Ianvs_FWT"),
-     ("acc", "accuracy"), ("Accuracy", "accuracy")],
+     ("acc", "accuracy"), ("Accuracy", "accuracy"), ("A_AUC", "AAA"), ("LA", "learning_accuracy"),
+     ("DR_BWT+", "DR_BWT_plus")],
 )  # fmt: skip
 def test_other_names_of_a_definition_find_it(alias, name):
     assert find(alias).name == name
@@ -109,8 +112,24 @@ def test_every_metric_has_a_row_in_the_listing():
     assert by_name["FWT"]["needs"] == ("untrained",)
     assert by_name["IM"]["needs"] == ("joint",)
     assert by_name["FWT_survey"]["needs"] == ("solo",)
+    assert by_name["Omega_all"]["needs"] == ("joint",)
+    assert by_name["Omega_new"]["needs"] == by_name["AAA"]["needs"] == ()  # the rows of R are a curve too
+    assert by_name["LCA10"]["needs"] == ("untrained",)
     assert by_name["FM_restricted"]["better"] == "lower"
     assert by_name["AA"]["level"] == "matrix"
+
+
+def test_the_documentation_has_every_metric_with_its_formula():
+    text = (Path(core.metrics.__file__).parents[2] / "docs" / "metrics.md").read_text()
+    cells = [
+        [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in text.splitlines()
+    ]
+    told = {row[0]: row for row in cells if len(row) == 6 and row[0].startswith("`")}
+    for row in describe():
+        name, formula, source, _, better, example = told.pop(" ".join(f"`{n}`" for n in (row["name"], *row["aliases"])))
+        assert (formula, source, better) == (f"`{row['formula']}`", row["source"], row["better"]), name
+        assert example, name
+    assert not told  # nothing is described that isn't there
 
 
 def test_the_legend_tells_definition_source_and_direction():

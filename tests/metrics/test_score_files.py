@@ -126,6 +126,49 @@ def test_a_slip_in_a_csv_file_is_told_with_its_line_and_never_taken_for_a_name(t
         computed(tmp_path, text, "scores.csv")
 
 
+EXAMINED = {"samples": 10, "begun": 1, "ended": 0, "scores": [0.5, None]}
+CURVE = [
+    EXAMINED,
+    {"samples": 20, "begun": 1, "ended": 1, "scores": [0.9, 0.3]},
+    {"samples": 40, "begun": 2, "ended": 1, "scores": [0.2, 0.6]},
+    {"samples": 60, "begun": 2, "ended": 2, "scores": [0.8, 0.88]},
+]
+
+
+def test_a_curve_in_the_file_is_what_online_measures_are_computed_from(tmp_path):
+    R = [[0.9, 0.3], [0.8, 0.88]]
+    report, without = computed(tmp_path, {"R": R, "curve": CURVE}), computed(tmp_path, {"R": R})
+    assert (report["min_ACC"], without["min_ACC"]) == (0.2, 0.8)
+    # .5 for 10 samples, .9 for 10, (.2 + .6) / 2 for 20, (.8 + .88) / 2 for 20
+    assert report["A_AUC"] == pytest.approx((0.5 * 10 + 0.9 * 10 + 0.4 * 20 + 0.84 * 20) / 60)
+    assert report["by_round"]["AAA"] == pytest.approx([0.7, report["AAA"]])
+    assert report["BWT"] == without["BWT"]
+    assert computed(tmp_path, {"R": R, "curve": None}) == without
+
+
+@pytest.mark.parametrize(
+    ("curve", "message"),
+    [
+        ({"samples": 10}, r"curve must be a list of examinations in the order of time"),
+        ([], r"curve must be a list of examinations"),
+        ([[0.5, 0.1]], r"curve\[0\] must be an object of samples, begun, ended, scores; it is \[0\.5, 0\.1\]"),
+        ([EXAMINED | {"smaples": 10}], r"curve\[0\]: 'smaples' is not known\. Did you mean 'samples'\?"),
+        ([{"samples": 10, "begun": 1, "scores": [0.5, 0.1]}], r"curve\[0\] has no 'ended'"),
+        ([EXAMINED | {"samples": 10.5}], r"curve\[0\]\.samples is 10\.5; it must be a whole number"),
+        ([EXAMINED | {"begun": True}], r"curve\[0\]\.begun is true; it must be a whole number"),
+        ([EXAMINED | {"scores": [0.5]}], r"curve\[0\]\.scores has 1 scores; it needs 2"),
+        ([EXAMINED | {"scores": [0.5, "x"]}], r'curve\[0\]\.scores\[1\] is "x", not a finite number'),
+        ([EXAMINED | {"begun": 3}], r"curve\[0\]: 3 rounds begun and 0 ended; .* R has 2"),
+        ([EXAMINED | {"ended": 2}], r"curve\[0\]: 1 rounds begun and 2 ended"),
+        ([EXAMINED | {"samples": -1}], r"curve\[0\]\.samples is -1 after 0"),
+        ([*CURVE, EXAMINED | {"begun": 2, "ended": 2}], r"curve\[4\]\.samples is 10 after 60; .* order of time"),
+    ],
+)
+def test_a_slip_in_a_curve_is_told_with_the_examination(tmp_path, curve, message):
+    with pytest.raises(DataError, match=rf"scores\.json: {message}"):
+        computed(tmp_path, {"R": [[0.9, 0.3], [0.8, 0.88]], "curve": curve})
+
+
 def test_a_missing_file_and_another_format_are_told(tmp_path):
     with pytest.raises(DataError, match=r"scores\.json: there is no such file"):
         compute_file(tmp_path / "scores.json")

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from core.errors import ExamRuleError, PluginError
-from core.scenarios import HandedTest, HandedTrain
+from core.scenarios import HandedTest, HandedTrain, Part
 from core.scenarios.transforms import Permutation
 from tests.scenarios.datasets import dataset_of, streets, texts
 
@@ -17,11 +17,12 @@ POSITIONS = np.array([8, 1, 5, 3, 10])
 
 
 def train_of(dataset, positions=POSITIONS, **settings):
-    return HandedTrain(dataset.train, positions, name="round 2", **settings)
+    transform = settings.pop("transform", None)
+    return HandedTrain([Part(dataset.train, positions, transform)], name="round 2", **settings)
 
 
 def asked_of(dataset):
-    return HandedTest(dataset.test, np.arange(len(dataset.test)), name="test set 1")
+    return HandedTest(Part(dataset.test, np.arange(len(dataset.test))), name="test set 1")
 
 
 def test_arrays_are_the_rounds_samples_in_its_order():
@@ -176,7 +177,7 @@ def test_a_read_only_memory_map_is_handed_as_a_writable_array(tmp_path):
 
     np.save(tmp_path / "x.npy", PICTURES.train.x)
     mapped = replace(PICTURES.train, x=np.load(tmp_path / "x.npy", mmap_mode="r"))
-    data = HandedTrain(mapped, POSITIONS, name="round 1")
+    data = HandedTrain([Part(mapped, POSITIONS)], name="round 1")
     assert type(data.x) is np.ndarray
     assert data.x.flags.writeable
     assert data.x.flags.c_contiguous

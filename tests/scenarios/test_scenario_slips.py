@@ -35,9 +35,23 @@ def test_an_unknown_scenario_is_refused_with_the_closest_and_the_list():
     assert "instance-incremental" in problem.message
 
 
-@pytest.mark.parametrize("name", ["TIL", "TFCL", "OCL", "BBCL", "CPT", "task-incremental", "online"])
-def test_a_scenario_of_later_is_not_there_yet(name):
-    assert "not there yet" in refusal(name).message
+@pytest.mark.parametrize(
+    ("short", "name"),
+    [
+        ("IIL", "instance-incremental"),
+        ("DIL", "domain-incremental"),
+        ("TIL", "task-incremental"),
+        ("CIL", "class-incremental"),
+        ("TFCL", "task-free"),
+        ("OCL", "online"),
+        ("BBCL", "blurred-boundary"),
+        ("CPT", "continual-pre-training"),
+    ],
+)
+def test_the_scenarios_of_the_survey_are_there_by_name_and_short_form(short, name):
+    options = {"permutation": True, "rounds": 2} if short == "DIL" else {"rounds": 2}
+    assert build_exam(TEN, ScenarioSpec(short, options)).rules.scenario == name
+    assert build_exam(TEN, ScenarioSpec(name, options)).rules.scenario == name
 
 
 def test_an_unknown_option_is_refused_at_its_place_with_the_closest():

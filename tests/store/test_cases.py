@@ -98,10 +98,11 @@ def test_cases_are_listed_with_everything_that_names_them(store: CaseStore) -> N
 
 def test_a_score_comes_back_with_nan_where_nothing_was_evaluated(store: CaseStore) -> None:
     assert not store.has_score("c1", "accuracy")
-    store.write_score("c1", "accuracy", [[None, 0.5]], [[None, {"a": 0.5}]])
+    store.write_score("c1", "accuracy", [[None, 0.5]], [[None, {"a": 0.5}]], {30: [None, 0.25]})
     found = store.score("c1", "accuracy")
     assert found is not None
-    values, details = found
+    values, details, between = found
     assert np.isnan(values[0, 0])
     assert values[0, 1] == 0.5
     assert details == [[None, {"a": 0.5}]]
+    np.testing.assert_array_equal(between[30], [np.nan, 0.25])

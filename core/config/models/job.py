@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 from core.config.models.base import (
     ByForm,
     Link,
+    ListForm,
     MappingForm,
     Name,
     NoEffect,
@@ -25,7 +26,7 @@ from core.config.models.base import (
 from core.config.paths import Lookup
 from core.config.strict_yaml import Steps
 
-__all__ = ["Device", "Engine", "EngineName", "Job"]
+__all__ = ["Device", "Engine", "EngineName", "Job", "References"]
 
 RESERVED = ("cases", "exams", "cache")
 """Folders of a workspace that a job's own folder must not be mistaken for."""
@@ -115,7 +116,7 @@ class Limits(Section):
 
 
 class References(Section):
-    """Algorithms of the job that others are compared with; metrics such as IM, FWT_survey and delta_m need them."""
+    """Algorithms of the job that all others are compared with, in place of the runs that the controller would plan."""
 
     joint: Name | None = None
     solo: Name | None = None
@@ -135,7 +136,9 @@ class Job(Section):
     """What stands below `benchmarkingjob:`."""
 
     name: Annotated[Name, AfterValidator(_folder_name)] = Field(description="the name of the job's folder of results")
-    testenv: Link = Field(description="the path of the testenv file")
+    testenv: Annotated[Annotated[Link, TextForm] | Annotated[list[Link], Field(min_length=1), ListForm], ByForm] = (
+        Field(description="the path of the testenv file, or a list of such paths")
+    )
     test_object: TestObject = Field(description="what is examined: a list of algorithms")
     rank: Rank = Field(description="how the leaderboard is sorted")
     workspace: Annotated[Path, BeforeValidator(_workspace)] = Path("./workspace")
@@ -148,7 +151,9 @@ class Job(Section):
     limits: Limits = Limits()
     retries: int = Field(default=1, ge=0)
     fail_fast: bool = False
-    references: References = References()
+    references: Annotated[Annotated[Literal["auto", "none"], TextForm] | Annotated[References, MappingForm], ByForm] = (
+        "auto"
+    )
     engine: Annotated[Annotated[EngineName, TextForm] | Annotated[Engine, MappingForm], ByForm] = "local"
     simulation: Annotated[Simulation | None, NoEffect()] = None
 

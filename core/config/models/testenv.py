@@ -27,7 +27,7 @@ from core.config.models.samples import DataFiles, IndexFiles, InfoFiles, LegacyF
 from core.config.strict_yaml import Steps
 from core.errors import closest, one_line
 
-__all__ = ["FileDataset", "Metric", "ModelEval", "NamedDataset", "Scenario", "TestEnv"]
+__all__ = ["Budget", "FileDataset", "Metric", "ModelEval", "NamedDataset", "Scenario", "TestEnv"]
 
 
 def _words(value: Any) -> Any:
@@ -68,6 +68,7 @@ class FileDataset(Section):
     train_url: LegacyFiles | None = None
     test_url: LegacyFiles | None = None
     label: Name | None = None
+    domain: Name | None = None
     using: Words | None = None
     image_size: ImageSize | None = None
     classes: ClassNames | None = None
@@ -102,6 +103,16 @@ class ModelEval(Section):
     mode: Literal["relative", "absolute"] = "relative"
 
 
+class Budget(Section):
+    """What a learner may use in a round."""
+
+    memory_samples: int | None = Field(default=None, ge=0)
+    memory_bytes: int | None = Field(default=None, ge=0)
+    passes: int | None = Field(default=None, ge=1)
+    round_seconds: float | None = Field(default=None, gt=0)
+    over: Literal["fail", "mark"] = "fail"
+
+
 class Metric(OpenSection):
     """A column of the leaderboard; further keys are the metric's options."""
 
@@ -114,6 +125,7 @@ class Scenario(OpenSection):
     """How data arrive; further keys are the scenario's options."""
 
     name: Name = Field(description="the scenario's name")
+    file: FilePath = None
 
 
 MetricEntry = Annotated[Annotated[Name, TextForm] | Annotated[Metric, MappingForm], ByForm]
@@ -141,6 +153,9 @@ class TestEnv(Section):
     using: Words | None = None
     incremental_rounds: int | None = Field(default=None, ge=1)
     model_eval: ModelEval | None = None
+    name: Name | None = None
+    budget: Budget | None = None
+    linear_probe: bool = False
     round: Annotated[Any, NoEffect("'incremental_rounds' is the number of rounds")] = None
     client_number: Annotated[Any, NoEffect()] = None
     use_gpu: Annotated[Any, NoEffect("'device' in the job file chooses")] = None

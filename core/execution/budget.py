@@ -1,0 +1,32 @@
+"""The exam's budget: what a learner may use in a round, measured."""
+
+from __future__ import annotations
+
+from core.config.spec import BudgetSpec
+from core.errors import ExamRuleError
+from core.types import RoundResult
+
+__all__ = ["check_budget"]
+
+
+def check_budget(budget: BudgetSpec | None, result: RoundResult) -> tuple[str, ...]:
+    """What of `result` is over the budget, in words. Raises ExamRuleError if the testenv says that this fails."""
+    if budget is None:
+        return ()
+    measured = (
+        ("memory_samples", result.memory_samples, budget.memory_samples),
+        ("memory_bytes", result.memory_bytes, budget.memory_bytes),
+        ("passes", result.passes, budget.passes),
+        ("round_seconds", round(result.train_seconds, 3), budget.round_seconds),
+    )
+    over = tuple(
+        f"{name} {used:g} in round {result.index}, the budget is {limit:g}"
+        for name, used, limit in measured
+        if used is not None and limit is not None and used > limit
+    )
+    if over and budget.over == "fail":
+        raise ExamRuleError(
+            f"over the budget of the exam: {'; '.join(over)}. "
+            "With `over: mark` in the testenv's budget, the row is marked instead."
+        )
+    return over

@@ -1,0 +1,41 @@
+"""Ianvs's `model_eval`: the model of a round replaces the one before only if it is better on the held-out part."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+from core.config.spec import GateSpec
+from core.errors import PluginError
+from core.execution.scoring import score_of
+from core.metrics.base import Evidence
+from core.metrics.registry import resolve
+
+__all__ = ["Gate"]
+
+_COMPARE = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "==": operator.eq}
+
+
+class Gate:
+    """The gate of one exam. `before` and `after` are scores of the old and the new model on the held-out part."""
+
+    def __init__(self, spec: GateSpec) -> None:
+        self._spec = spec
+
+    def score(self, seen: Evidence | None) -> float | None:
+        """Of the model that gave the answers in `seen`; None in `seen`: the round has no held-out part."""
+        if seen is None:
+            raise PluginError("model_eval needs a held-out part of each round: set train_ratio below 1.")
+        return score_of(self._spec.metric, resolve(self._spec.metric), seen)[0]
+
+    def decide(
+        self, index: int, before: float | None, after: float | None, undo: Callable[[], None]
+    ) -> tuple[bool, tuple[float, float]]:
+        """(whether the new model of round `index` stays, both scores); if not, `undo` brings the old one back."""
+        if before is None or after is None:
+            raise PluginError(f"model_eval: metric '{self._spec.metric.name}' gave no number on round {index}.")
+        value = after - before if self._spec.mode == "relative" else after
+        stays = bool(_COMPARE[self._spec.operator](value, self._spec.threshold))
+        if not stays:
+            undo()
+        return stays, (before, after)

@@ -1,0 +1,90 @@
+"""The samples that a learner is handed: columns of parts of a dataset, gathered where they are asked for."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.data.dataset import Samples
+from core.scenarios.exam import Transform
+
+__all__ = ["Column", "Part"]
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Rows of an array, which may be a memory map: read where they are asked for."""
+
+    values: NDArray[Any]
+    positions: NDArray[np.int64]
+    transform: Transform | None = None
+
+    def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
+        """A copy of all rows, or of `rows`."""
+        gathered = np.asarray(self.values[self.positions if rows is None else self.positions[rows]])
+        if self.transform is not None and len(gathered):
+            gathered = self.transform(gathered)
+        if gathered.dtype.kind == "f":
+            gathered = gathered.astype(np.float32, copy=False)
+        # Deep: the lists within a conversation are a learner's to change, too.
+        return copy.deepcopy(gathered) if gathered.dtype == object else np.ascontiguousarray(gathered)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some samples of a dataset as a learner is told them.
+
+    positions: in `samples`. labels: (len(positions),) what is told instead of the samples' own; None: these.
+    """
+
+    samples: Samples
+    positions: NDArray[np.int64]
+    transform: Transform | None = None
+    labels: NDArray[np.int64] | None = None
+
+    def columns(self) -> dict[str, _Piece]:
+        """What a learner may ask for, by name."""
+        told = _Piece(self.samples.y, self.positions)
+        if self.labels is not None:
+            told = _Piece(self.labels, np.arange(len(self.positions)))
+        return {
+            "x": _Piece(self.samples.x, self.positions, self.transform),
+            "y": told,
+            "ids": _Piece(self.samples.ids, self.positions),
+        }
+
+
+class Column:
+    """The same column of one part after the other."""
+
+    def __init__(self, pieces: Sequence[_Piece]) -> None:
+        self._pieces = tuple(pieces)
+        self._starts = np.cumsum([0, *(len(piece.positions) for piece in pieces)])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that `gather()` takes, up to a transform's change of the shape."""
+        return sum(p.values.dtype.itemsize * math.prod(p.values.shape[1:]) * len(p.positions) for p in self._pieces)
+
+    def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
+        """A copy of all rows, or of `rows`."""
+        if len(self._pieces) == 1:
+            return self._pieces[0].gather(rows)
+        if rows is None:
+            return np.concatenate([piece.gather() for piece in self._pieces])
+        owner = np.searchsorted(self._starts, rows, side="right") - 1
+        found: NDArray[Any] | None = None
+        for index, piece in enumerate(self._pieces):
+            mine = np.flatnonzero(owner == index)
+            if len(mine):
+                gathered = piece.gather(rows[mine] - self._starts[index])
+                if found is None:
+                    found = np.empty((len(rows), *gathered.shape[1:]), dtype=gathered.dtype)
+                found[mine] = gathered
+        return self._pieces[0].gather(rows) if found is None else found

@@ -1,0 +1,50 @@
+"""Class-incremental rounds that run into each other: task-free and online continual learning.
+
+METHODS: survey arXiv 2302.00487, scenarios TFCL and OCL. A learner is handed small pieces and is told neither a task
+nor where a round begins or ends. Task-free: as many passes over a piece as it likes; online: each sample once.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from core.scenarios.class_incremental import ClassIncrementalOptions, class_rounds
+from core.scenarios.exam import Exam, Rules, Stream
+from core.scenarios.request import Request
+
+__all__ = ["OnlineOptions", "StreamOptions", "online", "task_free"]
+
+
+class StreamOptions(ClassIncrementalOptions):
+    """Those of class-incremental, and how the stream is delivered.
+
+    batch: samples in a piece. eval_every: samples between two examinations beside those at the end of a round.
+    """
+
+    batch: int = Field(10, ge=1)
+    eval_every: int | None = Field(None, ge=1)
+
+
+class OnlineOptions(StreamOptions):
+    """passes: how often a learner may go over a piece."""
+
+    passes: int = Field(1, ge=1)
+
+
+def task_free(request: Request) -> Exam:
+    """The rounds of class_incremental as a stream without tasks."""
+    return _stream(request, "task-free", None)
+
+
+def online(request: Request) -> Exam:
+    """The rounds of class_incremental as a stream without tasks, gone over once."""
+    return _stream(request, "online", request.options.passes)
+
+
+def _stream(request: Request, scenario: str, passes: int | None) -> Exam:
+    options: StreamOptions = request.options
+    rounds, tests = class_rounds(request, scenario)
+    rules = Rules(
+        scenario, task_in_training=False, task_in_testing=False, output_space="seen", passes=passes, boundaries=False
+    )
+    return Exam(request.dataset, rounds, tests, rules, Stream(options.batch, options.eval_every))
