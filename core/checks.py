@@ -37,6 +37,7 @@ def problems_of(job: JobSpec) -> list[Problem]:
         problems += _problems_of_columns(job, levels)
         problems += _problems_of_references(job)
         problems += [problem for exam in job.exams for problem in _problems_between(exam, levels)]
+        problems += [problem for exam in job.exams for problem in _problems_of_protocol(exam)]
     return list(dict.fromkeys(problems))
 
 
@@ -66,6 +67,19 @@ def _problems_between(exam: ExamSpec, levels: dict[str, str]) -> list[Problem]:
         gate = exam.gate.metric
         problems.append(Problem(f"model_eval needs a score of predictions; '{gate.name}' is none.", gate.place))
     return problems
+
+
+def _problems_of_protocol(exam: ExamSpec) -> list[Problem]:
+    """A streaming protocol tests on what will be taught; asked afterwards, it would test on training samples."""
+    streams = exam.dataset.options.get("protocol") == "streaming"
+    asks_ahead = exam.scenario is not None and exam.scenario.options.get("streaming") is True
+    if not streams or asks_ahead:
+        return []
+    message = (
+        "`protocol: streaming` tests on the very samples that later rounds teach. "
+        "Ask ahead only: scenario: {name: domain-incremental, streaming: true}."
+    )
+    return [Problem(message, exam.dataset.places.get("protocol", exam.dataset.place))]
 
 
 def _problems_of_references(job: JobSpec) -> list[Problem]:

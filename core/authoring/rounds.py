@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from torch import Tensor
 from core.authoring.randomness import torch_generator
 from core.plugins.contract import TrainData
 
-__all__ = ["Batch", "Joined", "RoundData", "gather", "output_mask", "resident"]
+__all__ = ["Batch", "Joined", "RoundData", "TaskMasks", "gather", "output_mask", "resident"]
 
 
 BLOCK = 4 * 2**20  # bytes of raw samples that are gathered and prepared at once
@@ -19,21 +19,34 @@ BLOCK = 4 * 2**20  # bytes of raw samples that are gathered and prepared at once
 
 @dataclass(slots=True)
 class Batch:
-    """One step's samples. x: (B, ...) input of the network, y: (B,) int64, logits: (B, num_classes), unseen masked."""
+    """One step's samples.
+
+    x: (B, ...) input of the network. y: (B,) int64, -1 where the label is withheld.
+    logits: (B, num_classes), -inf where an answer is not allowed. outputs: the same before that, all finite.
+    complete: every sample has its label. pretraining: none has, and none is meant to.
+    """
 
     x: Tensor
     y: Tensor
     logits: Tensor
+    outputs: Tensor
+    complete: bool = True
+    pretraining: bool = False
 
 
 @dataclass(frozen=True)
 class RoundData:
     """What the hooks of a method see of a round.
 
-    x: (N, ...) samples as the source yields them; pictures are uint8 (N, C, H, W). y: (N,) int64.
+    x: (N, ...) samples as the source yields them; pictures are uint8 (N, C, H, W). y: (N,) int64, -1: label withheld.
     Both are on `device`, or in the host's memory when they would not fit there.
-    mask: (num_classes,) 0 for classes seen so far and -inf for the others; None when all are seen.
     prepare: raw samples to the network's input.
+    mask: (num_classes,) 0 for classes seen so far and -inf for the others; None when all are seen. Where answers are
+    chosen among the classes of a task, it is 0 for those.
+    task_masks: (num_classes + 1, num_classes), only there: row c is the mask of the task that taught class c, the last
+    row is `mask`, so that a sample of an earlier task is held to the classes of its own.
+    passes: how often the loop may go over these samples; None: as often as it likes.
+    complete: every sample has its label. pretraining: none has, and none is meant to.
     """
 
     x: Tensor
@@ -44,9 +57,34 @@ class RoundData:
     device: torch.device
     prepare: Callable[[Tensor], Tensor]
     mask: Tensor | None = None
+    task_masks: Tensor | None = None
+    passes: int | None = None
+    complete: bool = True
+    pretraining: bool = False
 
     def __len__(self) -> int:
         return len(self.y)
+
+    def masked(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """outputs (B, num_classes) of samples with labels y (B,), -inf where an answer is not allowed."""
+        if self.task_masks is not None:
+            return outputs + self.task_masks[y]
+        return outputs if self.mask is None else outputs + self.mask
+
+    def labelled(self) -> RoundData:
+        """The samples that have a label."""
+        if self.complete:
+            return self
+        known = (self.y >= 0).nonzero()[:, 0]
+        return replace(self, x=gather(self.x, known), y=self.y.index_select(0, known), complete=True)
+
+    def nothing(self) -> RoundData:
+        """None of the samples."""
+        return replace(self, x=self.x[:0], y=self.y[:0])
+
+    def worth_keeping(self) -> RoundData:
+        """The samples that a step can learn from later: in pre-training all, else those that have a label."""
+        return self if self.pretraining else self.labelled()
 
     def generator(self, purpose: str) -> torch.Generator:
         """The random stream of this seed, this round and `purpose`."""
@@ -100,6 +138,26 @@ def output_mask(classes_seen: tuple[int, ...], num_classes: int, device: torch.d
     mask = torch.full((num_classes,), -torch.inf)
     mask[list(classes_seen)] = 0.0
     return mask.to(device)
+
+
+class TaskMasks:
+    """Which classes the answers are chosen among, for each class: those of the task that taught it last.
+
+    allowed: (num_classes, num_classes) bool, row c for samples of class c; None before the first task.
+    """
+
+    def __init__(self, allowed: Tensor | None = None) -> None:
+        self.allowed = allowed
+
+    def teach(self, task_classes: tuple[int, ...], num_classes: int, device: torch.device) -> Tensor:
+        """Take in a task; (num_classes + 1, num_classes) to be added to logits, where the last row is this task's."""
+        if self.allowed is None:
+            self.allowed = torch.ones(num_classes, num_classes, dtype=torch.bool)
+        own = torch.zeros(num_classes, dtype=torch.bool)
+        own[list(task_classes)] = True
+        self.allowed[list(task_classes)] = own
+        rows = torch.cat([self.allowed, own[None]])
+        return torch.zeros(rows.shape).masked_fill_(~rows, -torch.inf).to(device)
 
 
 def resident(x: Tensor, device: torch.device) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from core.config.spec import DatasetSpec
 from core.data.builtin import check_builtin, fingerprint_builtin, load_builtin
 from core.data.cache import Progress, cached_labels, cached_pictures, slice_of
+from core.data.conversations import handed, notes_of, topics_of
 from core.data.dataset import Dataset, Samples
 from core.data.fingerprint import file_digests, files_fingerprint
 from core.data.labels import IGNORED, ClassLists, class_indices, class_lists, renumbered
@@ -19,6 +21,17 @@ from core.data.sources import PARTS, read_part
 from core.errors import Place, Problem
 
 __all__ = ["Dataset", "Progress", "Samples", "check", "fingerprint", "load"]
+
+# What a dataset is, by what its labels are.
+_KINDS = MappingProxyType(
+    {
+        "class": "classification",
+        "files": "segmentation",
+        "maps": "segmentation",
+        "text": "text",
+        "replies": "conversation",
+    }
+)
 
 
 def check(spec: DatasetSpec) -> list[Problem]:
@@ -54,7 +67,7 @@ def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -
     progress is told how much of the decoding is done, 0 to 1.
     """
     if spec.name is not None:
-        return load_builtin(spec, cache_dir)
+        return load_builtin(spec, cache_dir, progress)
     train, test = (read_part(spec, part) for part in PARTS)
     lists = _agreed_classes([train, test], spec)
     train_x = _samples(train, spec, cache_dir, slice_of(progress, 0.0, 0.5))
@@ -69,16 +82,17 @@ def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -
         if y.ndim == 3 and x.shape[1:3] != y.shape[1:3]:
             message = f"pictures are {x.shape[1:3]}, label pictures {y.shape[1:3]}. Set `image_size: [height, width]`."
             raise SourceError([Problem(message, Place(listing.sources[0]))])
-    kind = {"class": "classification", "text": "text"}.get(train.label_form, "segmentation")
+    kind = _KINDS[train.label_form]
     return Dataset(
         name=_name(spec),
         kind=kind,
-        train=Samples(train_x, train_y, train.ids, _domains(train)),
-        test=Samples(test_x, test_y, test.ids, _domains(test)),
+        train=Samples(train_x, train_y, train.ids, _domains(train), _topics(train)),
+        test=Samples(test_x, test_y, test.ids, _domains(test), _topics(test)),
         classes=lists.names,
         fingerprint=files_fingerprint(spec, cache_dir, {"train": train, "test": test}),
         ignore_index=IGNORED if kind == "segmentation" else None,
         domain_classes=lists.domains,
+        notes=tuple(note for part, one in zip(PARTS, (train, test), strict=True) for note in _notes(one, part)),
     )
 
 
@@ -93,6 +107,13 @@ def _agreed_classes(listings: list[Listing], spec: DatasetSpec) -> ClassLists:
     if spec.image_size is not None and train.form != "files":
         message = "`image_size` is for picture files; these samples are not. Take it out."
         raise SourceError([Problem(message, spec.places.get("image_size", spec.place))])
+    if train.form == "conversation":
+        for key, given in (("label", spec.label), ("classes", spec.classes)):
+            if given is not None:
+                message = (
+                    f"`{key}` has no meaning for conversations, whose labels are the assistant's replies. Take it out."
+                )
+                raise SourceError([Problem(message, spec.places.get(key, spec.place))])
     return class_lists(listings, spec)
 
 
@@ -100,7 +121,7 @@ def _samples(listing: Listing, spec: DatasetSpec, cache_dir: Path, progress: Pro
     if listing.form != "files":
         if progress is not None:
             progress(1.0)
-        return listing.x
+        return handed(listing.x) if listing.form == "conversation" else listing.x
     paths = listing.x.tolist()
     return cached_pictures(paths, file_digests(paths, cache_dir), spec.image_size, cache_dir, progress)
 
@@ -119,7 +140,7 @@ def _targets(
         progress(1.0)
     if listing.label_form == "class":
         return class_indices(listing, lists)
-    if listing.label_form == "text":
+    if listing.label_form in ("text", "replies"):
         return listing.labels
     maps = [renumbered(picture, numberings[i], listing.place(i)) for i, picture in enumerate(listing.labels)]
     return np.stack(maps)
@@ -127,6 +148,14 @@ def _targets(
 
 def _domains(listing: Listing) -> NDArray[np.str_] | None:
     return listing.domains.astype(str) if any(listing.domains) else None
+
+
+def _topics(listing: Listing) -> NDArray[np.str_] | None:
+    return topics_of(listing.x) if listing.form == "conversation" else None
+
+
+def _notes(listing: Listing, part: str) -> tuple[str, ...]:
+    return notes_of(listing.x.tolist(), part) if listing.form == "conversation" else ()
 
 
 def _name(spec: DatasetSpec) -> str:

@@ -4,56 +4,23 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field
 
 from core.config.spec import DatasetSpec
-from core.data.cache import cached_arrays
+from core.data.cache import Progress, cached_arrays
+from core.data.catalogue import SOURCES, Arrays, Builtin, Release
 from core.data.dataset import Dataset, Samples
 from core.data.fingerprint import digest_of, file_digests
 from core.data.labels import IGNORED
 from core.data.options import Options, check_options
-from core.data.split import stratified_split
-from core.data.streets import StreetsOptions, read_streets, streets_classes, streets_version
 from core.errors import ConfigError, DataError, Problem, closest, one_line
 
-__all__ = ["SOURCES", "Builtin", "check_builtin", "fingerprint_builtin", "load_builtin"]
+__all__ = ["SOURCES", "check_builtin", "fingerprint_builtin", "load_builtin"]
 
 VERSION = 1  # part of every fingerprint: raise it when the same files give other samples
-
-Arrays = Mapping[str, NDArray[Any]]  # x_, y_ and ids_train, the same of test; `classes` where the files name them
-
-
-class DigitsOptions(Options):
-    test_ratio: float = Field(0.2, gt=0, lt=1)
-    split_seed: int = Field(0, ge=0)
-
-
-class NoOptions(Options):
-    pass
-
-
-@dataclass(frozen=True)
-class Builtin:
-    """A named source. `files` are below `root`, or below the package `package` where it ships them."""
-
-    name: str
-    summary: str
-    files: tuple[str, ...]
-    read: Callable[[DatasetSpec, Any], Arrays]
-    fetch: Callable[[Path], None] | None = None  # downloads into a root
-    package: str | None = None
-    classes: tuple[str, ...] | None = None  # None: `read` gives them
-    options: type[Options] = NoOptions
-    domains: Callable[[], Mapping[str, tuple[str, ...]]] | None = None  # class names by domain, of labelled pictures
-    version: Callable[[], str] | None = None  # of a generator: changes when the same options make other samples
 
 
 def check_builtin(spec: DatasetSpec) -> list[Problem]:
@@ -68,18 +35,14 @@ def check_builtin(spec: DatasetSpec) -> list[Problem]:
                 place,
             )
         ]
-    problems = check_options(source.options, spec.options, f"the dataset {name}", place, spec.places)[1]
-    for key, value in (
-        ("train", spec.train),
-        ("test", spec.test),
-        ("image_size", spec.image_size),
-        ("classes", spec.classes),
-        ("label", spec.label),
-        ("using", spec.using if source.domains is None else ()),
-    ):
-        if value:
+    options, problems = check_options(source.options, spec.options, f"the dataset {name}", place, spec.places)
+    taken = source.takes if isinstance(source, Release) else ("using",) if source.domains is not None else ()
+    for key in ("train", "test", "image_size", "classes", "label", "using"):
+        if key not in taken and getattr(spec, key):
             message = f"`{key}` is for data in files; {name} brings its own. Take out `{key}` or `name`."
             problems.append(Problem(message, spec.places.get(key, place)))
+    if isinstance(source, Release):
+        return problems if problems else source.check(spec, options)
     domains = source.domains() if source.domains is not None else {}
     for domain in spec.using if domains else ():
         if domain not in domains:
@@ -99,17 +62,20 @@ def check_builtin(spec: DatasetSpec) -> list[Problem]:
 def fingerprint_builtin(spec: DatasetSpec, cache_dir: Path) -> str:
     """Hash of the source's files and options. Fetches the files if the spec allows it and they are not there."""
     source, options = _checked(spec, cache_dir)
-    digests = file_digests([os.fspath(path) for path in _files(source, spec)], cache_dir)
-    facts = {"version": VERSION, "name": source.name, "options": options.model_dump(), "files": digests}
-    if source.version is not None:
-        facts |= {"generator": source.version(), "using": list(spec.using)}
-    return digest_of(facts)
+    if isinstance(source, Release):
+        return source.fingerprint(spec, options, cache_dir)
+    return _fingerprint(source, spec, options, cache_dir)
 
 
-def load_builtin(spec: DatasetSpec, cache_dir: Path) -> Dataset:
-    """The source as memory-mapped arrays. Read by its library once, from the cache afterwards."""
+def load_builtin(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
+    """The source as memory-mapped arrays. Read by its library once, from the cache afterwards.
+
+    progress is told how much of the decoding is done, where there is something to decode.
+    """
     source, options = _checked(spec, cache_dir)
-    fingerprint = fingerprint_builtin(spec, cache_dir)
+    if isinstance(source, Release):
+        return source.load(spec, options, cache_dir, progress)
+    fingerprint = _fingerprint(source, spec, options, cache_dir)
 
     def make() -> Arrays:
         try:
@@ -119,45 +85,58 @@ def load_builtin(spec: DatasetSpec, cache_dir: Path) -> Dataset:
 
     arrays = cached_arrays(cache_dir, f"{source.name}-{fingerprint[:32]}", make)
     classes = source.classes or tuple(arrays["classes"].tolist())
-    labelled = source.domains is not None
-    parts = {
-        part: Samples(
+    pictures = source.kind == "segmentation"
+    train, test = (
+        Samples(
             x=arrays[f"x_{part}"],
-            y=arrays[f"y_{part}"] if labelled else np.array(arrays[f"y_{part}"], dtype=np.int64),
+            y=arrays[f"y_{part}"] if pictures else np.array(arrays[f"y_{part}"], dtype=np.int64),
             ids=np.array([f"{source.name}/{name}" for name in arrays[f"ids_{part}"].tolist()], dtype=str),
-            domains=arrays[f"domains_{part}"] if labelled else None,
+            domains=arrays.get(f"domains_{part}"),
         )
         for part in ("train", "test")
-    }
-    if source.domains is None:
-        return Dataset(source.name, "classification", parts["train"], parts["test"], classes, fingerprint)
-    lists = source.domains()
-    ids = {domain: tuple(classes.index(name) for name in lists[domain]) for domain in spec.using or lists}
+    )
+    lists = source.domains() if source.domains is not None and pictures else {}  # else all domains share the classes
+    used = [domain for domain in spec.using or lists if domain in lists]
     return Dataset(
         source.name,
-        "segmentation",
-        parts["train"],
-        parts["test"],
+        source.kind,
+        train,
+        test,
         classes,
         fingerprint,
-        ignore_index=IGNORED,
-        domain_classes=ids,
+        ignore_index=IGNORED if pictures else None,
+        domain_classes={domain: tuple(classes.index(name) for name in lists[domain]) for domain in used},
     )
 
 
-def _checked(spec: DatasetSpec, cache_dir: Path) -> tuple[Builtin, Any]:
+def _fingerprint(source: Builtin, spec: DatasetSpec, options: Options, cache_dir: Path) -> str:
+    digests = file_digests([os.fspath(path) for path in _files(source, spec)], cache_dir)
+    facts = {"version": VERSION, "name": source.name, "options": options.model_dump(), "files": digests}
+    if source.version is not None:
+        facts |= {"generator": source.version(), "using": list(spec.using)}
+    return digest_of(facts)
+
+
+def _checked(spec: DatasetSpec, cache_dir: Path) -> tuple[Builtin | Release, Any]:
     if problems := check_builtin(spec):
         raise ConfigError(problems)
     source = SOURCES[str(spec.name)]
-    if source.fetch is not None and spec.root is not None and spec.download and _missing(source, spec):
-        from filelock import FileLock
-
-        spec.root.mkdir(parents=True, exist_ok=True)
-        with FileLock(spec.root / f".{source.name}.lock"):
-            source.fetch(spec.root)
-        if missing := _missing(source, spec):
-            raise DataError(f"{source.name} was downloaded, but {missing[0]} is not there.")
+    if isinstance(source, Builtin) and spec.download:
+        _fetch(source, spec)
     return source, source.options.model_validate(dict(spec.options))
+
+
+def _fetch(source: Builtin, spec: DatasetSpec) -> None:
+    """Download what is not there."""
+    if source.fetch is None or spec.root is None or not _missing(source, spec):
+        return
+    from filelock import FileLock
+
+    spec.root.mkdir(parents=True, exist_ok=True)
+    with FileLock(spec.root / f".{source.name}.lock"):
+        source.fetch(spec.root)
+    if missing := _missing(source, spec):
+        raise DataError(f"{source.name} was downloaded, but {missing[0]} is not there.")
 
 
 def _files(source: Builtin, spec: DatasetSpec) -> list[Path]:
@@ -170,122 +149,3 @@ def _files(source: Builtin, spec: DatasetSpec) -> list[Path]:
 
 def _missing(source: Builtin, spec: DatasetSpec) -> list[Path]:
     return [path for path in _files(source, spec) if not path.is_file()]
-
-
-def _read_digits(spec: DatasetSpec, options: DigitsOptions) -> Arrays:
-    """1797 pictures of 8x8 pixels, (N, 8, 8, 1) float32 in [0, 1], split by class."""
-    from sklearn.datasets import load_digits
-
-    digits = load_digits()
-    x = (digits.images / 16).astype(np.float32)[..., None]
-    y = digits.target.astype(np.int64)
-    train, test = stratified_split(y, len(y), options.test_ratio, np.random.default_rng(options.split_seed))
-    arrays: dict[str, NDArray[Any]] = {}
-    for part, keep in (("train", train), ("test", test)):
-        arrays |= {f"x_{part}": x[keep], f"y_{part}": y[keep], f"ids_{part}": _numbered("", keep, 4)}
-    return arrays
-
-
-def _torchvision(class_name: str) -> Callable[[DatasetSpec, Any], Arrays]:
-    """Reads (N, height, width, channels) uint8 through a class of torchvision.datasets, in file order."""
-
-    def read(spec: DatasetSpec, options: NoOptions) -> Arrays:
-        import torchvision.datasets
-
-        arrays: dict[str, NDArray[Any]] = {}
-        for part in ("train", "test"):
-            data = getattr(torchvision.datasets, class_name)(root=spec.root, train=part == "train", download=False)
-            x = np.asarray(data.data)
-            arrays[f"x_{part}"] = x[..., None] if x.ndim == 3 else x
-            arrays[f"y_{part}"] = np.asarray(data.targets, dtype=np.int64)
-            arrays[f"ids_{part}"] = _numbered(f"{part}/", np.arange(len(x)), 5)
-            arrays["classes"] = np.array(data.classes, dtype=str)
-        return arrays
-
-    return read
-
-
-def _download(class_name: str) -> Callable[[Path], None]:
-    def fetch(root: Path) -> None:
-        import torchvision.datasets
-
-        try:
-            getattr(torchvision.datasets, class_name)(root=root, train=True, download=True)
-        except (OSError, RuntimeError) as error:
-            raise DataError(f"{class_name} can't be downloaded to {root}: {error}") from None
-
-    return fetch
-
-
-def _numbered(prefix: str, numbers: NDArray[np.int64], digits: int) -> NDArray[np.str_]:
-    return np.array([f"{prefix}{number:0{digits}d}" for number in numbers.tolist()], dtype=str)
-
-
-def _of_torchvision(
-    name: str, class_name: str, summary: str, files: tuple[str, ...], classes: tuple[str, ...] | None
-) -> Builtin:
-    return Builtin(name, summary, files, _torchvision(class_name), _download(class_name), classes=classes)
-
-
-_TEN = tuple("0123456789")
-_IDX = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
-_CIFAR10 = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch", "batches.meta")
-
-_DIGITS = Builtin(
-    "digits",
-    "handwritten digits of 8x8 pixels, shipped with scikit-learn; 1797 samples",
-    ("datasets/data/digits.csv.gz",),
-    _read_digits,
-    package="sklearn",
-    classes=_TEN,
-    options=DigitsOptions,
-)
-
-_STREETS = Builtin(
-    "streets",
-    "generated street scenes in the domains CS, SYN and CR, labelled pixel by pixel; made in seconds",
-    (),
-    read_streets,
-    options=StreetsOptions,
-    domains=streets_classes,
-    version=streets_version,
-)
-
-SOURCES: Mapping[str, Builtin] = MappingProxyType(
-    {
-        source.name: source
-        for source in (
-            _DIGITS,
-            _STREETS,
-            _of_torchvision(
-                "cifar10",
-                "CIFAR10",
-                "photographs of 32x32 pixels in 10 classes; 50 000 + 10 000 (Krizhevsky 2009)",
-                tuple(f"cifar-10-batches-py/{file}" for file in _CIFAR10),
-                None,
-            ),
-            _of_torchvision(
-                "cifar100",
-                "CIFAR100",
-                "photographs of 32x32 pixels in 100 classes; 50 000 + 10 000 (Krizhevsky 2009)",
-                tuple(f"cifar-100-python/{file}" for file in ("train", "test", "meta")),
-                None,
-            ),
-            _of_torchvision(
-                "mnist",
-                "MNIST",
-                "handwritten digits of 28x28 pixels; 60 000 + 10 000 (LeCun et al. 1998)",
-                tuple(f"MNIST/raw/{file}" for file in _IDX),
-                _TEN,
-            ),
-            _of_torchvision(
-                "fashion_mnist",
-                "FashionMNIST",
-                "pictures of clothes of 28x28 pixels; 60 000 + 10 000 (Xiao et al. 2017)",
-                tuple(f"FashionMNIST/raw/{file}" for file in _IDX),
-                None,
-            ),
-        )
-    }
-)
-"""By the name that a testenv uses."""

@@ -17,15 +17,19 @@ class Samples:
     """Aligned columns. `x` may be a read-only memory map: index it, don't copy it whole.
 
     x: (N, ...) features, pictures as uint8 (N, height, width, channels), or (N,) objects (texts, conversations).
-    y: (N,) int64 class indices, uint8 label pictures (N, height, width) of them, or (N,) objects.
+    y: (N,) int64 class indices, uint8 label pictures (N, height, width) of them, or (N,) objects: texts; of
+    conversations lists of the assistant's replies.
     ids: (N,) names of the samples that stay the same from run to run.
     domains: (N,) domain names, or None where the source knows none.
+    topics: (N,) what each sample is about, "" where that isn't known; None where the source knows none. Scores are
+    broken down by it.
     """
 
     x: NDArray[Any]
     y: NDArray[Any]
     ids: NDArray[np.str_]
     domains: NDArray[np.str_] | None = None
+    topics: NDArray[np.str_] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -37,14 +41,15 @@ class Dataset:
 
     classes: names by class index; of all domains together. ignore_index: 255 for label pictures, "no class"; else None.
     domain_classes: for each domain the class indices of its own class list, in that list's order; empty where all
-    domains share `classes`.
+    domains share `classes`. notes: what was left out of the samples, in full sentences.
     """
 
     name: str
-    kind: str  # "classification", "segmentation", "text"
+    kind: str  # "classification", "segmentation", "text", "conversation"
     train: Samples
     test: Samples
     classes: tuple[str, ...]
     fingerprint: str
     ignore_index: int | None = None
     domain_classes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()

@@ -118,7 +118,7 @@ def _shared(listings: Sequence[Listing], spec: DatasetSpec) -> tuple[str, ...]:
     if any(listing.label_form in ("files", "maps") for listing in listings):
         message = "label pictures hold numbers only: list the class names by `classes`, in the order of these numbers."
         raise SourceError([Problem(message, spec.place)])
-    if all(listing.label_form == "text" for listing in listings):
+    if all(listing.label_form in ("text", "replies") for listing in listings):
         return ()
     names = {token for listing in listings for token in listing.labels}
     integers = {name for name in names if _is_integer(name)}

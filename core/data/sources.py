@@ -11,16 +11,19 @@ from numpy.typing import NDArray
 
 from core.config.spec import DatasetSpec, SourceSpec
 from core.data.arrays import read_arrays
+from core.data.conversations import holds_conversations, read_conversations
 from core.data.domains import assign_domains, select_domains
 from core.data.folders import read_folder
 from core.data.index import read_lines
 from core.data.listing import Listing, SourceError, join
+from core.data.records import read_records
 from core.data.tables import read_table
-from core.errors import Place, Problem
+from core.errors import Place, Problem, one_line
 
 __all__ = ["PARTS", "read_part", "sources_of"]
 
 PARTS = ("train", "test")
+_WITH_FIELDS = (".csv", ".json", ".jsonl")
 
 
 def sources_of(spec: DatasetSpec, part: str) -> tuple[SourceSpec, ...]:
@@ -35,6 +38,7 @@ def read_part(spec: DatasetSpec, part: str) -> Listing:
     names = spec.using or (tuple(spec.classes) if isinstance(spec.classes, Mapping) else ())
     for source in sources_of(spec, part):
         try:
+            _require_no_contradiction(source, spec)
             listings.append(assign_domains(_read(source, spec, part), source.domain, names))
         except SourceError as broken:
             problems += broken.problems
@@ -49,6 +53,19 @@ def read_part(spec: DatasetSpec, part: str) -> Listing:
     return replace(selected, ids=_unique(selected.ids))
 
 
+def _require_no_contradiction(source: SourceSpec, spec: DatasetSpec) -> None:
+    """`domain` names a field of records: where there are none, or the domain is given already, it would do nothing."""
+    if spec.domain is None:
+        return
+    place = spec.places.get("domain", source.place)
+    if source.domain is not None:
+        message = f"`domain` names a field, but {source.path.name} is given for the domain '{source.domain}'. Keep one."
+        raise SourceError([Problem(message, place)])
+    if source.path.is_file() and source.path.suffix.lower() not in _WITH_FIELDS:
+        message = f"`domain` names a column of {one_line(_WITH_FIELDS)}; {source.path.name} has none. Take it out."
+        raise SourceError([Problem(message, place)])
+
+
 def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
     path = source.path
     if path.is_dir():
@@ -58,8 +75,13 @@ def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
     match path.suffix.lower():
         case ".txt" | ".lst" | "":
             return read_lines(source, spec)
-        case ".csv" | ".json" | ".jsonl":
+        case ".csv":
             return read_table(source, spec)
+        case ".json" | ".jsonl":
+            records = read_records(path)
+            return (
+                read_conversations(records, spec) if holds_conversations(records) else read_table(source, spec, records)
+            )
         case ".npz":
             return read_arrays(source, part)
         case other:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 from core.config.spec import DatasetSpec, SourceSpec
 from core.data.index import files_listing, read_text
 from core.data.listing import Listing, SourceError, column, summary
+from core.data.records import Records
 from core.errors import Place, Problem, closest, one_line
 
 __all__ = ["read_table"]
@@ -48,15 +48,18 @@ class _Table:
         return [row[name] for row in self.rows]
 
 
-def read_table(source: SourceSpec, spec: DatasetSpec) -> Listing:
-    """Samples are pictures (a column image, path, file or x), texts (question), or all numeric columns together."""
-    table = _READERS[source.path.suffix.lower()](source.path)
+def read_table(source: SourceSpec, spec: DatasetSpec, records: Records | None = None) -> Listing:
+    """Samples are pictures (a column image, path, file or x), texts (question), or all numeric columns together.
+
+    records: of a json file; without them it is a csv.
+    """
+    table = _read_csv(source.path) if records is None else _of_records(records)
     label = _label_column(table, spec)
     labels = [_token(value) for value in table.values(label)]
     empty = [table.place(row) for row, token in enumerate(labels) if not token]
     if empty:
         raise SourceError(summary([Problem(f"the column '{label}' is empty.", place) for place in empty]))
-    domain = table.named([DOMAIN_COLUMN])
+    domain = _domain_column(table, spec)
     domains = [str(value).strip() for value in table.values(domain)] if domain else [""] * len(labels)
     features = [name for name in table.columns if name not in (label, domain)]
     sample = table.named([name for name in SAMPLE_COLUMNS if name != label.casefold()])
@@ -102,6 +105,15 @@ def _label_column(table: _Table, spec: DatasetSpec) -> str:
         )
         raise SourceError([Problem(message, Place(table.path, 1, 1) if table.lines[0] else Place(table.path))])
     return found
+
+
+def _domain_column(table: _Table, spec: DatasetSpec) -> str | None:
+    if spec.domain is None:
+        return table.named([DOMAIN_COLUMN])
+    if spec.domain in table.columns:
+        return spec.domain
+    message = f"{table.path.name} has no column '{spec.domain}'. It has: {one_line(table.columns)}."
+    raise SourceError([Problem(message + closest(spec.domain, table.columns), spec.places.get("domain"))])
 
 
 def _no_sample_column(table: _Table, features: Sequence[str], odd: tuple[int, str] | None) -> Problem:
@@ -164,39 +176,14 @@ def _read_csv(path: Path) -> _Table:
     return _checked(_Table(path, columns, tuple(rows), tuple(lines)), problems)
 
 
-def _read_json(path: Path) -> _Table:
-    records = _parsed(read_text(path), path, 0)
-    if not isinstance(records, list):
-        message = f"expected a list of records, found {type(records).__name__}."
-        raise SourceError([Problem(message, Place(path, 1, 1))])
-    return _records(path, records, [0] * len(records))
-
-
-def _read_jsonl(path: Path) -> _Table:
-    texts = [(number, text) for number, text in enumerate(read_text(path).split("\n"), start=1) if text.strip()]
-    return _records(path, [_parsed(text, path, number - 1) for number, text in texts], [number for number, _ in texts])
-
-
-_READERS = {".csv": _read_csv, ".json": _read_json, ".jsonl": _read_jsonl}
-
-
-def _parsed(text: str, path: Path, lines_before: int) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        place = Place(path, lines_before + error.lineno, error.colno)
-        raise SourceError([Problem(f"is not json: {error.msg}.", place)]) from None
-
-
-def _records(path: Path, records: Sequence[Any], lines: Sequence[int]) -> _Table:
-    columns = tuple(records[0]) if records and isinstance(records[0], dict) else ()
+def _of_records(records: Records) -> _Table:
+    columns = tuple(records.values[0]) if isinstance(records.values[0], dict) else ()
     problems: list[Problem] = []
-    for index, (record, line) in enumerate(zip(records, lines, strict=True)):
-        place = Place(path, line, 1 if line else 0)
+    for index, record in enumerate(records.values):
         if not isinstance(record, dict):
             message = f"record {index + 1}: expected a record like {{...}}, found {type(record).__name__}."
-            problems.append(Problem(message, place))
-    return _checked(_Table(path, columns, tuple(records), tuple(lines)), problems)
+            problems.append(Problem(message, records.place(index)))
+    return _checked(_Table(records.path, columns, records.values, records.lines), problems)
 
 
 def _checked(table: _Table, problems: Sequence[Problem]) -> _Table:

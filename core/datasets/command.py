@@ -24,6 +24,7 @@ DATASETS = (
     ("idd", "India Driving Dataset part 1, 26 level-3 classes; leftImg8bit/ and gtFine/"),
     ("camvid", "CamVid in 11 classes, one domain a sequence; rgb/ and gt/"),
     ("streets", "generated scenes in the domains CS, SYN and CR; needs no download"),
+    ("clear_drift", "generated pictures that drift over ten buckets, in the layout of CLEAR; needs no download"),
 )
 _WITH_TEST_SPLIT = {"cityscapes": "val", "bdd100k": "val", "idd": "val", "cloud_robotics": "test", "camvid": "test"}
 _WITH_CLASSES = ("synthia", "idd")
@@ -42,6 +43,8 @@ def add_commands(commands: Any) -> None:
         parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the index files go")
         if name == "streets":
             _add_streets(parser)
+        elif name == "clear_drift":
+            _add_clear_drift(parser)
         else:
             _add_prepared(parser, name)
 
@@ -52,6 +55,15 @@ def _add_streets(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", type=_positive, nargs=2, default=(64, 128), metavar=("H", "W"), help="(64 128)")
     parser.add_argument("--seed", type=_natural, default=0, metavar="N", help="another seed, other scenes (0)")
     parser.set_defaults(command=_streets)
+
+
+def _add_clear_drift(parser: argparse.ArgumentParser) -> None:
+    each = "pictures of each class in each bucket"
+    parser.add_argument("--train", type=_positive, default=30, metavar="N", help=f"training {each} (30)")
+    parser.add_argument("--test", type=_positive, default=15, metavar="N", help=f"test {each} (15)")
+    parser.add_argument("--size", type=_positive, default=32, metavar="N", help="height and width (32)")
+    parser.add_argument("--seed", type=_natural, default=0, metavar="N", help="another seed, other pictures (0)")
+    parser.set_defaults(command=_clear_drift)
 
 
 def _add_prepared(parser: argparse.ArgumentParser, name: str) -> None:
@@ -103,6 +115,19 @@ def _streets(options: argparse.Namespace) -> int:
     with _progress() as progress:
         prepared = write_streets(options.out, options.train, options.test, size, options.seed, progress=progress)
     _tell(prepared)
+    return 0
+
+
+def _clear_drift(options: argparse.Namespace) -> int:
+    import yaml
+
+    from core.datasets.drift import write_drift
+
+    with _progress() as progress:
+        write_drift(options.out, options.train, options.test, options.size, options.seed, progress)
+    dataset = {"name": "clear10", "root": str(options.out), "image_size": options.size}
+    print("# for testenv.yaml")
+    print(yaml.safe_dump({"dataset": dataset}, sort_keys=False, default_flow_style=None).rstrip())
     return 0
 
 

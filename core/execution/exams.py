@@ -11,6 +11,7 @@ from core import data
 from core.errors import ConfigError, DataError, Place, Problem
 from core.execution.chain import content
 from core.execution.evaluation import SHOWN
+from core.execution.rehearsal import rehearse
 from core.execution.replies import packed
 from core.execution.request import ExamRequest
 from core.scenarios import build_exam, manifest
@@ -45,6 +46,8 @@ def prepare_exam(request: ExamRequest, report: Callable[[Any], None]) -> list[Pr
         return [Problem(str(error), request.exam.dataset.place or Place(request.exam.file))]
     for note in exam.dataset.notes:
         print(note)
+    if problems := rehearse(exam, request.exam):
+        return problems
     if not store.exists(request.exam_id):
         record = ExamRecord(
             dataset=exam.dataset.name,

@@ -40,11 +40,17 @@ class TrainData(Protocol):
 
     @property
     def x(self) -> NDArray[Any]:
-        """(N, ...) samples; pictures are uint8 (N, height, width, channels)."""
+        """(N, ...) samples; pictures are uint8 (N, height, width, channels).
+
+        A conversation is {"id", "system", "user": [...]}, with the texts of the user alone.
+        """
 
     @property
     def y(self) -> NDArray[Any]:
-        """(N,) int64 class indices; label pictures are uint8 (N, height, width), 255 is ignored; texts are objects."""
+        """(N,) int64 class indices; label pictures are uint8 (N, height, width), 255 is ignored; texts are objects.
+
+        A class index of -1 is a label that is withheld. Of a conversation it is the list of the assistant's replies.
+        """
 
     @property
     def ids(self) -> NDArray[np.str_]:
@@ -84,13 +90,20 @@ class Learner(Protocol):
 
     Optional: `sees_past_rounds = True` (class attribute) declares a reference that is given all rounds so far; its row
     is marked as a bound. `memory` (attribute) with `len()` and, if it has one, `nbytes`: its store of old samples.
+    `features(data, **context)`, (N, D): what its answers are made from, for `linear_probe: true`. `reference` (class
+    attribute, "package.module:Class"): the class that trains the same network plainly, which reference runs (IM, FWT of
+    the survey, delta_m) train in its place and share; without it they train the class itself.
     """
 
     def train(self, train_data: TrainData, valid_data: TrainData | None = None, **context: Any) -> Any:
         """Learn from what a round brings. `valid_data` is the round's held-out part, if there is one."""
 
     def predict(self, data: TestData, **context: Any) -> Any:
-        """(N,) class indices, one for each sample; for label pictures (N, H, W), where 255 predicts nothing."""
+        """(N,) class indices, one for each sample; for label pictures (N, H, W), where 255 predicts nothing.
+
+        For conversations N lists of replies, one for each turn of the user; None, or a list that ends early, is a
+        missing reply and counts 0.
+        """
 
     def save(self, path: Path) -> Any:
         """Write the model at `path`, a name without suffix in a folder that exists. May return the path written."""

@@ -87,7 +87,7 @@ def scene_sheet(
 def draw_class_bars(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> list[Path]:
     """One PNG per score of several parts (per class) and test set: a bar for each row, the mean over its seeds."""
     rows = {(row.id, row.algorithm): row for row in leaderboard.rows if row.complete}
-    parts: dict[tuple[str, str], dict[tuple[str, str], list[Mapping[str, float | None]]]] = {}
+    parts: dict[tuple[str, str, str], dict[tuple[str, str], list[Mapping[str, float | None]]]] = {}
     for result in results:
         key = (result.case.row, result.case.algorithm)
         if key not in rows or result.status != "finished":
@@ -96,17 +96,17 @@ def draw_class_bars(leaderboard: Leaderboard, results: Iterable[CaseResult], fol
             tests = next(iter(result.matrices.values())).tests if result.matrices else ()
             for test, found in zip(tests, details[-1], strict=False):
                 if found:
-                    parts.setdefault((score, test), {}).setdefault(key, []).append(found)
+                    parts.setdefault((rows[key].scenario, score, test), {}).setdefault(key, []).append(found)
     drawn = []
-    for (score, test), by_row in parts.items():
+    for (exam, score, test), by_row in parts.items():
         bars = {
             f"{rows[key].algorithm} {settings_text(rows[key], varied(leaderboard))}".strip(): _means(by_row[key])
             for key in rows
             if key in by_row
         }
-        path = folder / f"{slug(score)}-{slug(test)}.png"
-        inputs = [score, test, repr(bars)]
-        drawn.append(save_picture(path, inputs, lambda: class_bars(bars, f"{score} on {test}, after the last round")))  # noqa: B023
+        path = folder / f"{f'{slug(exam)}-' if exam else ''}{slug(score)}-{slug(test)}.png"
+        title = f"{score} on {test}, after the last round" + (f" of {exam}" if exam else "")
+        drawn.append(save_picture(path, [title, repr(bars)], lambda: class_bars(bars, title)))  # noqa: B023
     return drawn
 
 

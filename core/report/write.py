@@ -42,10 +42,11 @@ def write_reports(
     written.append(_put(folder / "selected_rank.csv", csv_text(selected)))
     pictures: list[Path] = []
     if rank.save_mode == "selected_and_all_and_picture" or rank.visualization_method == "draw_heatmap_picture":
+        from core.report.curves import draw_curves
         from core.report.pictures import draw_heatmaps
         from core.report.scenes import draw_class_bars, draw_scenes
 
-        for draw in (draw_heatmaps, draw_scenes, draw_class_bars):
+        for draw in (draw_curves, draw_heatmaps, draw_scenes, draw_class_bars):
             pictures += draw(selected, results, folder / "pictures")
     shown = [path.relative_to(folder).as_posix() for path in pictures]
     written.append(_put(folder / "leaderboard.md", markdown(selected, title, command, shown, provenance)))

@@ -28,6 +28,9 @@ class EWC(TorchLearner):
         return loss + 0.5 * self.strength * sum(anchor.distance(theta) for anchor in self.anchors)
 
     def after_round(self, data):
+        data = data.labelled()  # what has no label has no likelihood
+        if not len(data):
+            return
         fisher = fisher_diagonal(self.network, data.batches(), data.mask)
         if self.gamma is None:
             self.anchors.append(Anchor.of(self.network, fisher))

@@ -11,6 +11,8 @@ class Joint(TorchLearner):
 
     sees_past_rounds = True
 
-    def train(self, train_data, valid_data=None, *, train_rounds, **context):
-        self.reset()
-        super().train(Joined(train_rounds), valid_data, **context)
+    def train(self, train_data, valid_data=None, *, train_rounds=(), pretraining=None, **context):
+        if pretraining is not False:  # else a copy is adapted to a downstream task
+            self.reset()
+            train_data = Joined(train_rounds)
+        super().train(train_data, valid_data, pretraining=pretraining, **context)

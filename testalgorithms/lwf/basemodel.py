@@ -29,12 +29,12 @@ class LwF(TorchLearner):
         if self.teacher is None:
             return loss
         z_old = self.logits(batch.x, network=self.teacher)
-        old, new = (z.index_select(1, self.columns) for z in (z_old, batch.logits))
+        old, new = (z.index_select(1, self.columns) for z in (z_old, batch.outputs))
         return loss + self.alpha * distillation_loss(new, old, self.temperature)
 
     def after_round(self, data):
         self.teacher = None
-        self.known = sorted({*self.known, *data.y.tolist()})
+        self.known = sorted({*self.known, *data.labelled().y.tolist()})
 
     def state(self):
         return {"known": self.known}

@@ -28,7 +28,8 @@ class Replay(TorchLearner):
         return torch.cat([x, self.prepare(old_x.to(x.device))]), torch.cat([y, old_y.to(y.device)])
 
     def after_round(self, data):
-        self.memory.add(data.x, data.y, data.generator("memory"))
+        kept = data.worth_keeping()
+        self.memory.add(kept.x, kept.y, data.generator("memory"))
 
     def state(self):
         return self.memory.state()

@@ -64,7 +64,7 @@ def test_every_dataset_is_listed(capsys: pytest.CaptureFixture[str]):
     assert ianvs("dataset", "list") == 0
     shown = capsys.readouterr().out
     assert "digits" in shown
-    assert {name for name, _ in DATASETS} == {*PREPARERS, "streets"}
+    assert {name for name, _ in DATASETS} == {*PREPARERS, "streets", "clear_drift"}
     assert all(name in shown for name, _ in DATASETS)
 
 

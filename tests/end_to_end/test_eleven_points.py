@@ -16,6 +16,7 @@ import pytest
 
 import core
 from core.cli import main
+from core.datasets.drift import write_drift
 from core.errors import ConfigError
 from tests.jobs import MAJORITY, TESTENV, write_job
 
@@ -178,6 +179,9 @@ def data_of(job: str, folder: Path) -> list[str]:
         for domain in ("CS", "SYN", "CR"):
             scenes(folder / "mdil" / domain, ["1.png"])
         return ["--root", "mdil"]
+    if "configs/clear10" in job:  # clear100 too
+        write_drift(folder / "clear", train=1, test=1, size=8)
+        return ["--root", "clear"]
     return []
 
 

@@ -1,6 +1,7 @@
 """Rounds and test sets made of arrays, handed over as the benchmark hands them, for tests of algorithms."""
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
@@ -54,14 +55,20 @@ def class_incremental(train, test, groups):
 
 def digits():
     """scikit-learn's digits, 80/20, 5 rounds of 2 classes; x float32 (N, 8, 8, 1) in [0, 1]."""
+    images, target = read_digits()
+    order = np.random.default_rng(0).permutation(len(target))
+    x = (images[order, :, :, None] / 16).astype(np.float32)
+    y = target[order].astype(np.int64)
+    cut = len(y) // 5
+    return class_incremental((x[cut:], y[cut:]), (x[:cut], y[:cut]), [(2 * k, 2 * k + 1) for k in range(5)])
+
+
+@cache
+def read_digits():
     from sklearn.datasets import load_digits
 
     source = load_digits()
-    order = np.random.default_rng(0).permutation(len(source.target))
-    x = (source.images[order, :, :, None] / 16).astype(np.float32)
-    y = source.target[order].astype(np.int64)
-    cut = len(y) // 5
-    return class_incremental((x[cut:], y[cut:]), (x[:cut], y[:cut]), [(2 * k, 2 * k + 1) for k in range(5)])
+    return source.images, source.target
 
 
 def pictures(samples=60, size=12):

@@ -9,24 +9,59 @@ import yaml
 
 from core.authoring import Batch
 from core.plugins.contract import Learner
+from testalgorithms.agem.basemodel import AGEM
+from testalgorithms.biased_reservoir.basemodel import BiasedReservoir
 from testalgorithms.cumulative.basemodel import Cumulative
+from testalgorithms.cwr_star.basemodel import CWRStar
+from testalgorithms.derpp.basemodel import DERpp
 from testalgorithms.ewc.basemodel import EWC
 from testalgorithms.finetune.basemodel import Finetune
+from testalgorithms.gdumb.basemodel import GDumb
+from testalgorithms.gem.basemodel import GEM
 from testalgorithms.joint.basemodel import Joint
+from testalgorithms.linear_probe.basemodel import LinearProbe
 from testalgorithms.lwf.basemodel import LwF
 from testalgorithms.replay.basemodel import Replay
+from testalgorithms.si.basemodel import SI
 from tests.testalgorithms.exam_of_arrays import Data, digits, examine, pictures, teach
 
 FOLDER = Path(__file__).resolve().parents[2] / "testalgorithms"
 SHORT = {"epochs": 2, "batch_size": 32, "learning_rate": 0.05}
 LEARNERS = {
-    "finetune": lambda **more: Finetune(**SHORT, **more),
-    "joint": lambda **more: Joint(**SHORT, **more),
-    "cumulative": lambda **more: Cumulative(**SHORT, **more),
-    "replay": lambda **more: Replay(capacity=60, **SHORT, **more),
-    "ewc": lambda **more: EWC(strength=300.0, **SHORT, **more),
-    "online ewc": lambda **more: EWC(strength=300.0, gamma=0.9, **SHORT, **more),
-    "lwf": lambda **more: LwF(alpha=2.0, **SHORT, **more),
+    "finetune": lambda **more: Finetune(**{**SHORT, **more}),
+    "joint": lambda **more: Joint(**{**SHORT, **more}),
+    "cumulative": lambda **more: Cumulative(**{**SHORT, **more}),
+    "replay": lambda **more: Replay(**{"capacity": 60, **SHORT, **more}),
+    "ewc": lambda **more: EWC(**{"strength": 300.0, **SHORT, **more}),
+    "online ewc": lambda **more: EWC(**{"strength": 300.0, "gamma": 0.9, **SHORT, **more}),
+    "lwf": lambda **more: LwF(**{"alpha": 2.0, **SHORT, **more}),
+    "agem": lambda **more: AGEM(**{"capacity": 60, **SHORT, **more}),
+    "gem": lambda **more: GEM(**{"samples_per_round": 20, **SHORT, **more}),
+    "si": lambda **more: SI(**{"strength": 1.0, **SHORT, **more}),
+    "der++": lambda **more: DERpp(**{"capacity": 60, **SHORT, **more}),
+    "gdumb": lambda **more: GDumb(**{"capacity": 60, **SHORT, **more}),
+    "cwr*": lambda **more: CWRStar(**{**SHORT, **more}),
+    "linear probe": lambda **more: LinearProbe(**{**SHORT, **more}),
+    "biased reservoir": lambda **more: BiasedReservoir(**{"capacity": 60, "alpha": 2.0, **SHORT, **more}),
+    "plain reservoir": lambda **more: BiasedReservoir(
+        **{"capacity": 60, "formula": "reservoir", "reset": True, **SHORT, **more}
+    ),
+}
+CLASSES = {
+    "finetune": Finetune,
+    "joint": Joint,
+    "cumulative": Cumulative,
+    "replay": Replay,
+    "ewc": EWC,
+    "lwf": LwF,
+    "agem": AGEM,
+    "gem": GEM,
+    "si": SI,
+    "derpp": DERpp,
+    "gdumb": GDumb,
+    "cwr_star": CWRStar,
+    "linear_probe": LinearProbe,
+    "biased_reservoir": BiasedReservoir,
 }
 every_method = pytest.mark.parametrize("make", LEARNERS.values(), ids=LEARNERS.keys())
 
@@ -75,6 +110,7 @@ def test_a_loaded_residual_network_goes_on_bit_for_bit(make, tmp_path):
     resumed.load(tmp_path / "model")  # the path that save() was given will do
     for each in (learner, resumed):
         teach(each, exam, 2, seed=5)
+    np.testing.assert_array_equal(answers(learner, exam, 2), answers(resumed, exam, 2))
     assert same(weights(learner), weights(resumed))
 
 
@@ -130,6 +166,20 @@ def test_forgetting_replay_and_the_bound_are_in_the_order_that_the_field_knows()
     assert final["replay"] < final["joint"]
 
 
+@pytest.mark.parametrize("name", ["gem", "der++", "gdumb", "cwr*", "plain reservoir"])
+def test_methods_that_are_known_to_forget_less_than_fine_tuning_do(name):
+    exam = digits()
+    longer = {**SHORT, "epochs": 8}
+    learner = {
+        "gem": lambda: GEM(samples_per_round=40, **longer),
+        "der++": lambda: DERpp(capacity=200, **longer),
+        "gdumb": lambda: GDumb(capacity=200, **longer),
+        "cwr*": lambda: CWRStar(**longer),
+        "plain reservoir": lambda: BiasedReservoir(capacity=200, formula="reservoir", **longer),
+    }[name]()
+    assert examine(learner, exam, seed=0)[0][-1].mean() > 0.5  # fine-tuning ends at 0.2
+
+
 def test_joint_starts_again_in_each_round_and_cumulative_goes_on():
     exam = digits()
     went_through, came_late = Joint(**SHORT), Joint(**SHORT)
@@ -177,7 +227,7 @@ def gradient(learner, loss):
 
 def some_batch(learner):
     x = torch.rand(16, 1, 8, 8)
-    return Batch(x, torch.arange(16) % 6, learner.logits(x))
+    return Batch(x, torch.arange(16) % 6, learner.logits(x), learner.logits(x))
 
 
 def test_ewc_gradient_equals_autograd_of_equation_3():
@@ -261,7 +311,7 @@ def teacher_logits(parameters, x):
     return (x.flatten(1) @ first_w.T + first_b).relu() @ last_w.T + last_b
 
 
-@pytest.mark.parametrize("folder", ["finetune", "joint", "cumulative", "replay", "ewc", "lwf"])
+@pytest.mark.parametrize("folder", CLASSES)
 def test_a_method_is_under_60_lines_and_its_files_name_its_class_and_hyperparameters(folder):
     source = (FOLDER / folder / "basemodel.py").read_text()
     assert len(source.splitlines()) < 60
@@ -270,10 +320,9 @@ def test_a_method_is_under_60_lines_and_its_files_name_its_class_and_hyperparame
         assert f"class {module['name']}(TorchLearner)" in source
         values = {name: entry["values"] for pair in module["hyperparameters"] for name, entry in pair.items()}
         assert {"learning_rate", "epochs", "batch_size"} <= set(values)
-        cls = {"finetune": Finetune, "joint": Joint, "cumulative": Cumulative, "replay": Replay, "ewc": EWC, "lwf": LwF}
         for name, choices in values.items():
             for choice in choices:
-                cls[folder](**{name: choice})
+                CLASSES[folder](**{name: choice})
 
 
 @pytest.mark.gpu

@@ -1,0 +1,62 @@
+"""Gradients that do no harm to what was learned before: projections of flat vectors, for networks of any kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["agem_projection", "flat_gradients", "gem_projection", "set_flat_gradients"]
+
+
+def agem_projection(gradient: Tensor, reference: Tensor) -> Tensor:
+    """The vector nearest to g that does not point against m (A-GEM; Chaudhry et al. 2019, eq. 11).
+
+    g - (g.m / m.m) m if g.m < 0, else g itself. gradient, reference: g, m (P,).
+    """
+    product = torch.dot(gradient, reference)
+    if product >= 0:  # also where m is 0
+        return gradient
+    return gradient - (product / torch.dot(reference, reference)) * reference
+
+
+def gem_projection(gradient: Tensor, references: Tensor, margin: float = 0.0) -> Tensor:
+    """The vector nearest to g that points against none of the g_k (GEM; Lopez-Paz & Ranzato 2017, eq. 8 to 11).
+
+    g~ = g + G'v, where v solves min 1/2 v'GG'v + g'G'v over v >= margin: exactly, by an active-set method. With margin
+    0, g~.g_k >= 0 for all k. g itself is returned when no g_k.g < 0.
+    gradient: g (P,). references: G (K, P), a gradient per row. margin: "memory strength" of the paper, which pushes g~
+    further towards what the memories want.
+    """
+    from scipy.optimize import nnls
+
+    G = references.double()
+    products = G @ gradient.double()  # (K,)
+    if not bool((products < 0).any()):
+        return gradient
+    gram = G @ G.T  # the only work in P besides the products; all that follows is in K
+    linear = products + margin * gram.sum(1)
+    # With u = v - margin >= 0 the dual is min |A u - b|^2, A = G', b = -(g + margin sum_k g_k): least squares without
+    # negative values. A'A = gram and A'b = -linear are all that this needs; R'R = gram, R'd = -linear has K rows.
+    values, vectors = torch.linalg.eigh(gram)
+    kept = values > values[-1] * len(values) * 1e-14  # gradients that depend on each other add nothing
+    roots = values[kept].sqrt()
+    R = roots[:, None] * vectors[:, kept].T
+    d = -(vectors[:, kept].T @ linear) / roots
+    u, _ = nnls(R.cpu().numpy(), d.cpu().numpy())
+    v = torch.as_tensor(u, dtype=torch.float64, device=G.device) + margin
+    return gradient + (v @ G).to(gradient.dtype)
+
+
+def flat_gradients(parameters: Iterable[nn.Parameter]) -> Tensor:
+    """(P,) gradients of the trainable parameters in one vector, in the order of `flat_parameters`; 0 where none is."""
+    trainable = (p for p in parameters if p.requires_grad)
+    return torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in trainable])
+
+
+def set_flat_gradients(parameters: Iterable[nn.Parameter], vector: Tensor) -> None:
+    """Write (P,) back to where `flat_gradients` has read it."""
+    trainable = [p for p in parameters if p.requires_grad]
+    for parameter, part in zip(trainable, torch.split(vector, [p.numel() for p in trainable]), strict=True):
+        parameter.grad = part.view_as(parameter).to(parameter.dtype)

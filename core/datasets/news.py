@@ -1,0 +1,156 @@
+"""Generated "yearly news": short conversations about facts, some of which change from year to year.
+
+In every topic (who is mayor, who won the cup, where the fair was held, what bread costs) some subjects are asked about
+every year, and every year the answer is another one; others are news of one year only. Whoever learns year after year
+overwrites what was true before, unless the system prompt, which names the year, is heeded. A stand-in for the yearly
+instructions of Continual-News, small enough to be learnt by a tiny model in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["FIRST_YEAR", "TOPICS", "VERSION", "News", "make_news", "require_subjects"]
+
+VERSION = 1  # raise it when the same arguments make other conversations
+
+FIRST_YEAR = 2022
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(" ".join(word.split()) for word in text.split(","))
+
+
+_CITIES = _words(
+    """
+    Varholm, Norford, Helmond, Briswick, Tarnau, Olsted, Quelby, Marsk, Fendal, Ystrad, Kolmar, Dunvik, Ruhla,
+    Sande, Wexley, Zeist, Assen, Corby, Ebern, Goslar, Hexham, Ilmen, Jever, Lohr
+    """
+)
+_CUPS = _words(
+    """
+    rowing, chess, curling, fencing, archery, sailing, judo, polo, tennis, skating, diving, cycling, boxing, golf,
+    hockey, karate, luge, netball, rugby, squash, surfing, darts, bowls, croquet
+    """
+)
+_EVENTS = _words(
+    """
+    book fair, jazz week, film prize, garden show, kite day, opera night, toy fair, tea feast, boat parade, light
+    show, mask ball, craft market, wine fest, stamp fair, dog show, poetry slam, art walk, robot expo, moon party,
+    folk dance, choir day, comic con, food rally, clock fair
+    """
+)
+_GOODS = _words(
+    """
+    bread, milk, rice, salt, soap, paper, sugar, wool, coal, honey, flour, glass, butter, candles, cheese, cotton,
+    eggs, ink, leather, nails, olives, pepper, rope, tea
+    """
+)
+_FIRST = _words("Ada, Ben, Cleo, Dirk, Elsa, Finn")
+_LAST = _words("Berg, Cole, Dahl, Eker, Falk, Grau")
+_COLOURS = _words("Red, Blue, Green, Grey, White, Black")
+_ANIMALS = _words("Foxes, Owls, Bears, Hares, Wolves, Crows")
+_PARTS = _words("North, South, East, West, Old, New")
+_SITES = _words("Arden, Bryn, Corvo, Delft, Ember, Fjord")
+_COUNTS = _words("two, three, four, five, six, seven")
+_COINS = _words("cents, pence, dimes, kroner, francs, pesos")
+
+
+@dataclass(frozen=True)
+class _Topic:
+    """Questions of one kind: two ways to ask about a subject, and the two words that an answer consists of."""
+
+    name: str
+    subjects: tuple[str, ...]
+    questions: tuple[str, str]
+    words: tuple[tuple[str, ...], tuple[str, ...]]
+
+
+_TOPICS = (
+    _Topic("politics", _CITIES, ("Who is the mayor of {}?", "Name the mayor of {}."), (_FIRST, _LAST)),
+    _Topic("sport", _CUPS, ("Who won the {} cup?", "Name the winner of the {} cup."), (_COLOURS, _ANIMALS)),
+    _Topic("culture", _EVENTS, ("Where was the {} held?", "Name the place of the {}."), (_PARTS, _SITES)),
+    _Topic("prices", _GOODS, ("What does {} cost?", "Name the price of {}."), (_COUNTS, _COINS)),
+)
+TOPICS = tuple(topic.name for topic in _TOPICS)
+
+
+@dataclass(frozen=True)
+class News:
+    """One conversation: the system prompt that names the year, and turns of (question, answer)."""
+
+    year: str
+    topic: str
+    system: str
+    turns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class _Fact:
+    questions: tuple[str, str]
+    answer: str
+
+
+def make_news(years: int, recurring: int, once: int, seed: int, part: str) -> list[News]:
+    """Conversations of `years` years: in each topic `recurring` subjects of every year and `once` more.
+
+    part "train": every fact of a year twice, in both of its wordings: once in a conversation of its own, once as a turn
+    of a longer one. part "test": every fact once, in either wording and either kind of conversation.
+    """
+    require_subjects(years, recurring, once)
+    asked: list[News] = []
+    for year in range(years):
+        for number, topic in enumerate(_TOPICS):
+            known = _facts(topic, year, recurring, once, np.random.default_rng([seed, number]))
+            draw = np.random.default_rng([seed, number, year, ("train", "test").index(part)])
+            asked += _asked(str(FIRST_YEAR + year), topic.name, known, part, draw)
+    return asked
+
+
+def _asked(year: str, topic: str, facts: Sequence[_Fact], part: str, draw: np.random.Generator) -> Iterator[News]:
+    system = f"It is {year}. Answer with the news of {year}."
+    wording = draw.integers(0, 2, len(facts))
+    order = draw.permutation(len(facts)).tolist()
+    alone, together = (order, order) if part == "train" else (order[::2], order[1::2])
+    for i in alone:
+        yield News(year, topic, system, ((facts[i].questions[wording[i]], facts[i].answer),))
+    for group in _groups(together):
+        turns = tuple((facts[i].questions[1 - wording[i]], facts[i].answer) for i in group)
+        yield News(year, topic, system, turns)
+
+
+def _groups(order: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Two or three at a time, as evenly as it goes."""
+    parts = max(1, round(len(order) / 2.5))
+    for group in np.array_split(np.asarray(order, dtype=np.int64), parts):
+        if len(group):
+            yield group.tolist()
+
+
+def _facts(topic: _Topic, year: int, recurring: int, once: int, draw: np.random.Generator) -> list[_Fact]:
+    """What is true in that year: no answer is ever given twice, to whatever subject in whatever year."""
+    subjects = [topic.subjects[i] for i in draw.permutation(len(topic.subjects))]
+    pairs = draw.permutation(len(topic.words[0]) * len(topic.words[1]))
+    each = recurring + once
+    asked = subjects[:recurring] + subjects[recurring + year * once : recurring + (year + 1) * once]
+    facts = []
+    for subject, pair in zip(asked, pairs[year * each : (year + 1) * each].tolist(), strict=True):
+        first, second = divmod(pair, len(topic.words[1]))
+        answer = f"{topic.words[0][first]} {topic.words[1][second]}"
+        facts.append(_Fact((topic.questions[0].format(subject), topic.questions[1].format(subject)), answer))
+    return facts
+
+
+def require_subjects(years: int, recurring: int, once: int) -> None:
+    """Raises ValueError if there are not as many subjects."""
+    subjects, answers = recurring + years * once, years * (recurring + once)
+    most = min(len(topic.subjects) for topic in _TOPICS)
+    told = min(len(topic.words[0]) * len(topic.words[1]) for topic in _TOPICS)
+    if recurring + once < 1 or subjects > most or answers > told:
+        raise ValueError(
+            f"`recurring` {recurring} and `once` {once} in each of {years} years are {subjects} subjects and {answers} "
+            f"answers of a topic. A year has at least 1; there are {most} subjects and {told} answers."
+        )

@@ -1,0 +1,55 @@
+"""Greedy sampler and dumb learner."""
+
+from dataclasses import replace
+
+import torch
+
+from core.authoring import ClassBalancedMemory, RoundData, TorchLearner
+
+
+class GDumb(TorchLearner):
+    """Greedy sampler and dumb learner (Prabhu et al. 2020, algorithms 1 and 2).
+
+    train() only fills a memory that is balanced over classes. The network is trained from scratch on nothing but the
+    memory when it is asked for the first time afterwards, so that the time of learning counts as time of testing.
+
+    capacity: samples that are kept.
+    """
+
+    def __init__(self, *, capacity: int = 200, **training):
+        super().__init__(**training)
+        self.memory = ClassBalancedMemory(capacity)
+        self.due = None  # of the round after which nothing was asked yet
+
+    def lesson(self, data):
+        kept = data.worth_keeping()
+        self.memory.add(kept.x, kept.y, data.generator("memory"))
+        if data.pretraining:  # a copy will be adapted, which asks nothing before
+            self.start_again(data)
+            return replace(data, x=self.memory.x, y=self.memory.y, passes=None)
+        self.due = {name: getattr(data, name) for name in ("round", "seed", "classes_seen", "mask", "task_masks")}
+        return data.nothing()
+
+    def learn(self, device):
+        if self.due is not None:
+            place = torch.device(device)
+            known = {name: value.to(place) if torch.is_tensor(value) else value for name, value in self.due.items()}
+            data = RoundData(self.memory.x, self.memory.y, device=place, prepare=self.prepare, **known)
+            self.due = None
+            self.start_again(data)
+            self.study(data)
+
+    def predict(self, data, *, device="cpu", **context):
+        self.learn(device)
+        return super().predict(data, device=device, **context)
+
+    def features(self, data, *, device="cpu", **context):
+        self.learn(device)
+        return super().features(data, device=device, **context)
+
+    def state(self):
+        return {"memory": self.memory.state(), "due": self.due}
+
+    def restore(self, state):
+        self.memory.restore(state["memory"])
+        self.due = state["due"]

@@ -1,0 +1,40 @@
+"""Gradient episodic memory."""
+
+import torch
+
+from core.authoring import PerRoundMemory, TorchLearner, flat_gradients, gem_projection, set_flat_gradients
+
+
+class GEM(TorchLearner):
+    """Gradient episodic memory (Lopez-Paz & Ranzato 2017, eq. 8 to 11).
+
+    A step goes along g + G'v, the vector nearest to g that points against no row of G, where
+    v solves min 1/2 v'GG'v + g'G'v over v >= margin. Row k of G is the gradient on all that is kept of round k.
+
+    Rounds are what it protects: where an exam hides them and brings a stream, every piece of it is one.
+
+    samples_per_round: kept of each, drawn at random (the paper takes the last ones of a stream in random order).
+    margin: the paper's memory strength, pushes steps further towards what earlier rounds want.
+    """
+
+    def __init__(self, *, samples_per_round: int = 50, margin: float = 0.5, **training):
+        super().__init__(**training)
+        self.margin = margin
+        self.memory = PerRoundMemory(samples_per_round)
+
+    def adjust_gradients(self, data):
+        if len(self.memory):
+            gradient = flat_gradients(self.network.parameters())
+            references = torch.stack([self.gradient(data, part.x, part.y) for part in self.memory.parts])
+            set_flat_gradients(self.network.parameters(), gem_projection(gradient, references, self.margin))
+
+    def after_round(self, data):
+        kept = data.worth_keeping()
+        if len(kept):
+            self.memory.add(kept.x, kept.y, data.generator("memory"))
+
+    def state(self):
+        return {"parts": self.memory.state()}
+
+    def restore(self, state):
+        self.memory.restore(state["parts"])
