@@ -144,13 +144,17 @@ def _checked(job: JobSpec) -> None:
 
 def _results(plan_: Plan, provenance: dict[str, Any], exit_code: int = 0, ran: int = 0) -> Results:
     job = plan_.job
-    specs = {spec.name: spec for exam in job.exams for spec in scored_metrics(exam)}
-    metrics = tuple((spec, resolve(spec), metric_key(spec)) for spec in specs.values())
-    mappings = {spec.name for spec, metric, _ in metrics if metric.mapping}
+    several = len(job.exams) > 1
+    metrics = {
+        exam.name if several else "": tuple((spec, resolve(spec), metric_key(spec)) for spec in scored_metrics(exam))
+        for exam in job.exams
+    }
+    known = {spec.name: metric for of_exam in metrics.values() for spec, metric, _ in of_exam}
+    mappings = {name for name, metric in known.items() if metric.mapping}
     named = dict.fromkeys(spec.name for exam in job.exams for spec in exam.metrics)
     columns = tuple(name for name in named if name not in mappings)
     if not columns:
-        columns = tuple(spec.name for spec, _, _ in metrics if spec.name not in mappings)
+        columns = tuple(name for name in known if name not in mappings)
     planned = list(plan_.cases())
     references = {case.id: plan_.references.of(case, algorithm) for case, algorithm in planned}
     return Results(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,9 @@ class Results:
     workspace: Path
     rank: RankSpec
     seeds: int
-    metrics: tuple[tuple[MetricSpec, Metric, str], ...]  # every score that is stored, and what is computed from them
+    # Of each exam ("" where the job has one): every score that is stored, and what is computed from them. An exam
+    # may mean something else by a name: another file, or BWT of another score.
+    metrics: Mapping[str, tuple[tuple[MetricSpec, Metric, str], ...]]
     columns: tuple[str, ...]  # names of those that the leaderboard shows
     case_list: tuple[TestCase, ...]
     provenance: dict[str, Any]
@@ -52,7 +54,7 @@ class Results:
             exam_id = (cases.identity(case.id) or {}).get("exam_id", "")
             if exam_id not in records:
                 records[exam_id] = exams.record(exam_id) if exam_id else None
-            return read_case(cases, case, records[exam_id], self.metrics, references)
+            return read_case(cases, case, records[exam_id], self.metrics.get(case.exam, ()), references)
 
         references = References(self.references, self.case_list, read)
         for case in self.case_list:
@@ -64,7 +66,7 @@ class Results:
     @cached_property
     def leaderboard(self) -> Leaderboard:
         """Ranked rows, one for each algorithm and choice of hyperparameters."""
-        shown = {spec.name: metric for spec, metric, _ in self.metrics}
+        shown = {spec.name: metric for metrics in self.metrics.values() for spec, metric, _ in metrics}
         return build_leaderboard(
             self, self.rank, [shown[name] for name in self.columns], self.columns, self.seeds, self.workspace
         )
@@ -101,18 +103,23 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
     record = JobStore(workspace, name).read()
     if record is None:
         raise IanvsError(f"{workspace} holds no job '{name}'.{closest(name, names)} It holds: {', '.join(names)}.")
-    metrics = tuple(_metric_from_record(stored) for stored in record["metrics"])
     stored_rank: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in record["rank"].items()}
     stored_rank["sort_by"] = tuple((key, bool(down)) for key, down in record["rank"]["sort_by"])
     known = {case.id: case for case in CaseStore(workspace).all_cases()}
+    # What ran a case first may have called it otherwise: cases are shared among jobs.
+    cases = [
+        replace(known[stored["id"]], algorithm=stored["algorithm"], exam=stored["exam"])
+        for stored in record["cases"]
+        if stored["id"] in known
+    ]
     return Results(
         name=name,
         workspace=workspace,
         rank=RankSpec(**stored_rank),
         seeds=record["seeds"],
-        metrics=metrics,
+        metrics={exam: tuple(map(_metric_from_record, stored)) for exam, stored in record["metrics"].items()},
         columns=tuple(record["columns"]),
-        case_list=tuple(known[case_id] for case_id in record["cases"] if case_id in known),
+        case_list=tuple(cases),
         provenance=record["provenance"],
         references=record["references"],
     )
@@ -126,8 +133,8 @@ def record_of(results: Results) -> dict[str, Any]:
         "seeds": results.seeds,
         "rank": rank | {"sort_by": [list(key) for key in results.rank.sort_by]},
         "columns": list(results.columns),
-        "metrics": [_metric_record(*metric) for metric in results.metrics],
-        "cases": [case.id for case in results.case_list],
+        "metrics": {exam: [_metric_record(*one) for one in metrics] for exam, metrics in results.metrics.items()},
+        "cases": [{"id": case.id, "algorithm": case.algorithm, "exam": case.exam} for case in results.case_list],
         "references": {case_id: dict(roles) for case_id, roles in results.references.items()},
         "provenance": results.provenance,
     }

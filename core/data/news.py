@@ -75,4 +75,5 @@ def load_news(spec: DatasetSpec, options: NewsOptions, cache_dir: Path, progress
         return samples_of(said, ids, [one.year for one in news])
 
     fingerprint = fingerprint_news(spec, options, cache_dir)
-    return Dataset("yearly_news", "conversation", part("train"), part("test"), (), fingerprint)
+    notes = ("The conversations are generated, a stand-in for the yearly instructions of Continual-News.",)
+    return Dataset("yearly_news", "conversation", part("train"), part("test"), (), fingerprint, notes=notes)

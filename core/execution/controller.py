@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -17,6 +18,7 @@ from core.execution.local import LocalEngine
 from core.execution.loop import CaseLoop, Listener
 from core.execution.request import CaseRequest, ExamRequest
 from core.execution.slots import Slots, visible_gpus
+from core.metrics.registry import resolve
 from core.planning import Plan, PlannedAlgorithm, PlannedCase, make_plan
 from core.planning.identity import train_ratio
 from core.plugins.source import imported_names
@@ -26,6 +28,7 @@ __all__ = ["Listener", "Outcome", "check_plugins", "open_engine", "run_job"]
 
 CHECK = "core.plugins.check:check_task"
 PREPARE = "core.execution.exams:prepare_exam"
+_HEAVY = ("torchvision", "transformers", "peft", "sentence_transformers")  # a second or more each to import
 _TICK = 0.5  # seconds between looks at the clock while nothing happens
 
 
@@ -108,9 +111,10 @@ def _preload(job: JobSpec) -> list[str]:
     if "torch" in imported:
         # The first optimiser pulls in torch._dynamo, over a second that every case would pay.
         names |= {"torch", "torch._dynamo", "core.authoring"}
-    if "torchvision" in imported:
-        names.add("torchvision")
-    return sorted(names)
+    metrics = [resolve(metric) for exam in job.exams for metric in exam.metrics]
+    if any(metric.batch is not None for metric in metrics):
+        imported.add("sentence_transformers")
+    return sorted(names | {name for name in _HEAVY if name in imported and importlib.util.find_spec(name)})
 
 
 def check_plugins(engine: Engine, algorithms: Iterable[Any]) -> list[Problem]:

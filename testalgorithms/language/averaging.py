@@ -1,0 +1,99 @@
+"""The moving average of CIA, whose weight is computed anew at every step from how the gradient changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from core.errors import PluginError
+
+__all__ = ["DynamicAverage", "dynamic_ratio", "dynamic_ratios"]
+
+
+def dynamic_ratio(moved: float, gradient: float, changed: float) -> float:
+    """(1 + |g_t|) / (|theta_t - theta*_{t-1}| |g_t - g_{t-1}|), L1 norms (arXiv 2410.10868, the formula for beta_t).
+
+    It minimises the loss of plasticity plus that of stability, with the second derivative taken from two successive
+    gradients. Infinite where nothing moved or the gradient stayed the same.
+    """
+    below = moved * changed
+    return (1.0 + gradient) / below if below > 0 else float("inf")
+
+
+def dynamic_ratios(
+    theta: Mapping[str, Tensor],
+    average: Mapping[str, Tensor],
+    gradient: Mapping[str, Tensor],
+    previous: Mapping[str, Tensor],
+    *,
+    together: bool = False,
+) -> dict[str, float]:
+    """`dynamic_ratio` of every tensor, or one for all of them: the norms then run over all tensors."""
+    norms = torch.stack(
+        [
+            torch.stack([x.abs().sum() for x in (w - average[n], gradient[n], gradient[n] - previous[n])])
+            for n, w in theta.items()
+        ]
+    ).double()
+    if together:
+        norms = norms.sum(0).expand(len(theta), 3)
+    return {name: dynamic_ratio(*row) for name, row in zip(theta, norms.tolist(), strict=True)}
+
+
+@dataclass
+class DynamicAverage:
+    """theta*_t = beta_t theta*_{t-1} + (1 - beta_t) theta_t, beside weights theta that train on as if it weren't there.
+
+    formula_side: "old" makes scale * ratio the weight beta of the old average (the paper), "new" that of the new
+    weights (the released codes). fallback: the same weight where scale * ratio is not between 0 and 1, or the step is
+    the first. per_tensor: a ratio for each tensor, else one for all. average: where it starts; None is at the first
+    step's weights, after the optimiser has moved them.
+    betas: the sum over tensors and steps so far; count: how many that are; fallbacks: how many took the fallback.
+    """
+
+    formula_side: str = "old"
+    scale: float = 1.0
+    fallback: float = 0.99
+    per_tensor: bool = True
+    average: dict[str, Tensor] | None = None
+    previous: dict[str, Tensor] | None = field(default=None, repr=False)
+    betas: float = 0.0
+    count: int = 0
+    fallbacks: int = 0
+
+    def __post_init__(self) -> None:
+        if self.formula_side not in ("old", "new"):
+            raise PluginError(f"formula_side is '{self.formula_side}'; it is 'old' or 'new'.")
+        if not 0 < self.fallback < 1:
+            raise PluginError(f"fallback is {self.fallback}; it is a weight between 0 and 1.")
+
+    def step(self, theta: Mapping[str, Tensor], gradient: Mapping[str, Tensor]) -> dict[str, float]:
+        """Take in the weights after a step of the optimiser and the gradient of that step; beta of each tensor."""
+        theta = {name: tensor.detach() for name, tensor in theta.items()}
+        gradient = {name: tensor.detach().clone() for name, tensor in gradient.items()}
+        if self.average is None:
+            self.average = {name: tensor.clone() for name, tensor in theta.items()}
+        used = dict.fromkeys(theta, self.fallback)
+        missed = len(theta)
+        if self.previous is not None:
+            ratios = dynamic_ratios(theta, self.average, gradient, self.previous, together=not self.per_tensor)
+            good = {name: self.scale * ratio for name, ratio in ratios.items() if 0 < self.scale * ratio < 1}
+            used |= good
+            missed -= len(good)
+        betas = {name: weight if self.formula_side == "old" else 1.0 - weight for name, weight in used.items()}
+        for name, tensor in self.average.items():
+            tensor.lerp_(theta[name], 1.0 - betas[name])
+        self.previous = gradient
+        self.betas += sum(betas.values())
+        self.count += len(betas)
+        self.fallbacks += missed
+        return betas
+
+    def record(self) -> dict[str, float | None]:
+        """Mean beta (weight of the old) over tensors and steps, and the share of them that used the fallback."""
+        if not self.count:
+            return {"mean_beta": None, "fallback_share": None}
+        return {"mean_beta": self.betas / self.count, "fallback_share": self.fallbacks / self.count}

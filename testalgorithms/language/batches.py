@@ -1,0 +1,81 @@
+"""The conversations of a round, and padded batches of alike lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from core.authoring.randomness import torch_generator
+from testalgorithms.language.conversation import Conversation, Encoded
+
+__all__ = ["Batch", "RoundOfTalk", "collate", "grouped_by_length"]
+
+POOL = 8  # batches among which conversations are sorted by length
+
+
+@dataclass(frozen=True)
+class Batch:
+    """tokens, seen: (B, L) int64, padded on the right where seen is 0. learnt: (B, L) bool, what the assistant says."""
+
+    tokens: Tensor
+    seen: Tensor
+    learnt: Tensor
+
+    @property
+    def targets(self) -> Tensor:
+        """(N,) the tokens that are learnt, conversation by conversation, as in `of_learnt`."""
+        return self.tokens[:, 1:][self.learnt[:, 1:]]
+
+    def of_learnt(self, logits: Tensor) -> Tensor:
+        """(N, V) float32: the rows of (B, L, V) logits that predict `targets`, each from the tokens before it."""
+        return logits[:, :-1][self.learnt[:, 1:]].float()
+
+
+def collate(conversations: Sequence[Encoded], pad: int, device: torch.device) -> Batch:
+    """One batch of these conversations, in this order."""
+    length = max(map(len, conversations))
+    tokens = torch.full((len(conversations), length), pad)
+    seen = torch.zeros(len(conversations), length, dtype=torch.int64)
+    learnt = torch.zeros(len(conversations), length, dtype=torch.bool)
+    for row, conversation in enumerate(conversations):
+        tokens[row, : len(conversation)] = torch.tensor(conversation.tokens)
+        seen[row, : len(conversation)] = 1
+        learnt[row, : len(conversation)] = torch.tensor(conversation.learnt)
+    return Batch(tokens.to(device), seen.to(device), learnt.to(device))
+
+
+def grouped_by_length(lengths: Sequence[int], batch_size: int, draw: torch.Generator) -> Iterator[list[int]]:
+    """One pass over all positions in batches, each of alike lengths, in random order.
+
+    The order is drawn, cut into pools of a few batches, sorted by length within each, and the batches of all pools are
+    shuffled: little padding, and neither the members of a batch nor the order of batches is the same in every pass.
+    """
+    order = torch.randperm(len(lengths), generator=draw).tolist()
+    batches: list[list[int]] = []
+    for start in range(0, len(order), POOL * batch_size):
+        pool = sorted(order[start : start + POOL * batch_size], key=lambda i: lengths[i])
+        batches += [pool[i : i + batch_size] for i in range(0, len(pool), batch_size)]
+    for i in torch.randperm(len(batches), generator=draw).tolist():
+        yield batches[i]
+
+
+@dataclass(frozen=True)
+class RoundOfTalk:
+    """What the hooks of a method see of a round. `encoded[i]` is conversation i, cut to `max_length` tokens."""
+
+    conversations: Sequence[Conversation]
+    encoded: Sequence[Encoded]
+    round: int
+    seed: int
+    folder: Path | None = None
+
+    def __len__(self) -> int:
+        return len(self.encoded)
+
+    def generator(self, purpose: str) -> torch.Generator:
+        """The random stream of this seed, this round and `purpose`."""
+        return torch_generator(self.seed, self.round, purpose)

@@ -1,0 +1,127 @@
+"""CIA: a moving average of the weights that finds its own pace."""
+
+import json
+
+from core.errors import PluginError, closest
+from testalgorithms.language import LanguageLearner
+from testalgorithms.language.averaging import DynamicAverage
+from testalgorithms.language.grouping import Codebook, instruction_of
+
+PRESETS = {
+    "paper": {"formula_side": "old", "scale": 1.0, "fallback": 0.99, "init": "before_first_step"},
+    "coin": {"formula_side": "new", "scale": 2.0, "fallback": 0.01, "init": "after_first_step"},
+    "continual_next": {"formula_side": "new", "scale": 0.01, "fallback": 0.001, "init": "after_first_step"},
+}
+
+
+class CIA(LanguageLearner):
+    """Large Continual Instruction Assistant (ICML 2025, arXiv 2410.10868).
+
+    theta*_t = beta_t theta*_{t-1} + (1 - beta_t) theta_t after every step, a beta_t for each tensor (`per: global`, one
+    for all): beta_t = (1 + |g_t|) / (|theta_t - theta*_{t-1}| |g_t - g_{t-1}|), L1 norms; 0.99 if not in (0, 1).
+    Within a round theta trains on; at its end theta <- theta*, which is what is tested, saved, and trained on next.
+    The first round of a set of weights is trained without an average, as by the authors.
+
+    preset: "paper", or the released code of "coin" or "continual_next", which put the formula on the new weights; any
+    of formula_side ("old", "new"), scale, fallback, init ("before_first_step", "after_first_step") replaces its part.
+    grouping: "tfidf" gives each group of rounds whose instructions are alike (mean cosine >= `threshold`) weights of
+    its own, and routes each test conversation to the nearest; a new group starts from the first weights (`new_group:
+    continue`, from the present ones). "none": one set for all.
+    """
+
+    def __init__(
+        self,
+        *,
+        preset="paper",
+        formula_side=None,
+        scale=None,
+        fallback=None,
+        init=None,
+        per="tensor",
+        grouping="none",
+        threshold=0.9,
+        new_group="fresh",
+        **tuning,
+    ):
+        super().__init__(**tuning)
+        given = {"formula_side": formula_side, "scale": scale, "fallback": fallback, "init": init}
+        for name, value, known in (
+            ("preset", preset, tuple(PRESETS)),
+            ("init", init or "before_first_step", ("before_first_step", "after_first_step")),
+            ("per", per, ("tensor", "global")),
+            ("grouping", grouping, ("none", "tfidf")),
+            ("new_group", new_group, ("fresh", "continue")),
+        ):
+            if value not in known:
+                raise PluginError(f"{name} is '{value}'.{closest(str(value), known)} It is one of: {', '.join(known)}.")
+        rule = PRESETS[preset] | {name: value for name, value in given.items() if value is not None}
+        self.start = rule.pop("init")
+        self.rule = {**rule, "per_tensor": per == "tensor"}
+        DynamicAverage(**self.rule)  # says now what is wrong with them
+        self.codebook = Codebook(threshold) if grouping == "tfidf" else None
+        self.new_group = new_group
+        self.average, self.learnt, self.group, self.shelf, self.first = None, set(), 0, {}, None
+        self.betas = []  # of each round: mean beta, and the share of tensors and steps that used the fallback
+
+    def before_round(self, data):
+        if self.codebook is not None:
+            self.take_group(data)
+        again = self.group in self.learnt
+        here = {name: weight.detach().clone() for name, weight in self.weights.items()}
+        start = here if self.start == "before_first_step" else None
+        self.average = DynamicAverage(**self.rule, average=start) if again else None
+
+    def after_step(self):
+        if self.average is not None:
+            self.average.step(self.weights, {name: w.grad for name, w in self.weights.items() if w.grad is not None})
+
+    def after_round(self, data):
+        record = {"round": data.round, "group": self.group, "mean_beta": None, "fallback_share": None}
+        if self.average is not None:
+            record |= self.average.record()
+            self.set_weights(self.average.average)
+        self.betas.append(record)
+        if data.folder is not None:
+            (data.folder / "cia_betas.json").write_text(json.dumps(self.betas, indent=1))
+        self.average = None
+        self.learnt.add(self.group)
+        if self.codebook is not None:
+            self.shelf[self.group] = self.copy_of_weights()
+
+    # Groups of instructions, each with weights of its own.
+
+    def take_group(self, data):
+        if self.first is None:
+            self.first = self.copy_of_weights()
+        self.group, known = self.codebook.assign([instruction_of(c) for c in data.conversations])
+        if known:
+            self.set_weights(self.shelf[self.group])
+        elif self.new_group == "fresh":
+            self.set_weights(self.first)
+
+    def copy_of_weights(self):
+        return {name: weight.detach().cpu().clone() for name, weight in self.weights.items()}
+
+    def answer(self, asked):
+        if not self.shelf:
+            return super().answer(asked)
+        groups = [self.codebook.route(instruction_of(conversation)) for conversation in asked]
+        here, replies = self.copy_of_weights(), [None] * len(asked)
+        for group in sorted(set(groups)):
+            self.set_weights(self.shelf[group])
+            chosen = [i for i, of in enumerate(groups) if of == group]
+            for i, said in zip(chosen, super().answer([asked[i] for i in chosen]), strict=True):
+                replies[i] = said
+        self.set_weights(here)
+        return replies
+
+    def state(self):
+        groups = self.codebook.groups if self.codebook is not None else []
+        kept = {"betas": self.betas, "learnt": sorted(self.learnt), "group": self.group}
+        return {**kept, "groups": groups, "shelf": self.shelf, "first": self.first}
+
+    def restore(self, state):
+        self.betas, self.learnt, self.group = list(state["betas"]), set(state["learnt"]), state["group"]
+        self.shelf, self.first = dict(state["shelf"]), state["first"]
+        if self.codebook is not None:
+            self.codebook.groups = [list(group) for group in state["groups"]]

@@ -1,0 +1,164 @@
+"""Conversations, and how a chat template turns them into tokens of which only some are learnt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core.errors import PluginError
+
+__all__ = ["ChatTemplate", "Conversation", "Encoded", "conversations_of"]
+
+PLAIN_TEMPLATE = (
+    "{% for m in messages %}"
+    "{% if m['role'] == 'system' %}{{ m['content'] + '\\n\\n' }}"
+    "{% elif m['role'] == 'user' %}{{ 'User: ' + m['content'] + '\\n' }}"
+    "{% else %}{{ 'Assistant: ' + m['content'] + eos_token + '\\n' }}{% endif %}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}{{ 'Assistant: ' }}{% endif %}"
+)
+"""For tokenizers that bring no template of their own."""
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """What a user says, turn by turn, and what the assistant is to reply; no replies where they are asked for."""
+
+    user: tuple[str, ...]
+    replies: tuple[str, ...] = ()
+    system: str | None = None
+
+    def messages(self, turns: int, replies: Sequence[str] | None = None) -> list[dict[str, str]]:
+        """The first `turns` user turns with the replies between them (and after them, if there are as many)."""
+        said = self.replies if replies is None else replies
+        messages = [] if self.system is None else [{"role": "system", "content": self.system}]
+        for turn in range(turns):
+            messages.append({"role": "user", "content": self.user[turn]})
+            if turn < len(said):
+                messages.append({"role": "assistant", "content": said[turn]})
+        return messages
+
+
+def conversations_of(x: Sequence[Any], y: Sequence[Any] | None = None) -> list[Conversation]:
+    """Samples as the benchmark hands them: x[i] = {"system": text or None, "user": [...]}, y[i] = [reply, ...]."""
+    replies = [()] * len(x) if y is None else [tuple(map(str, said)) for said in y]
+    return [
+        Conversation(tuple(map(str, asked["user"])), said, asked.get("system"))
+        for asked, said in zip(x, replies, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """tokens of a whole conversation; `learnt[i]` says whether token i is the assistant's (its end mark included)."""
+
+    tokens: tuple[int, ...]
+    learnt: tuple[bool, ...]
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def cut(self, length: int) -> Encoded:
+        """The first `length` tokens."""
+        return Encoded(self.tokens[:length], self.learnt[:length])
+
+
+class ChatTemplate:
+    """A tokenizer with a chat template: the model's own, or a plain one.
+
+    A conversation is rendered as text and cut where the assistant begins and ends to speak; each piece becomes tokens
+    by itself. So the tokens of a prompt are the same in training and when a reply is asked for, whatever the tokenizer
+    would merge across a border, and what is learnt is known by construction.
+    """
+
+    def __init__(self, tokenizer: Any, stops: Sequence[int] = ()) -> None:
+        """stops: ids that end a reply besides the tokenizer's end of text and the template's end of turn."""
+        self.tokenizer = tokenizer
+        if not getattr(tokenizer, "chat_template", None):
+            tokenizer.chat_template = PLAIN_TEMPLATE
+        if tokenizer.eos_token_id is None and not stops:
+            raise PluginError("the tokenizer has no end-of-text token, so a reply would never end. Set its eos_token.")
+        self._takes_system = True
+        probe = Conversation(("a",), ("b",), "c")
+        try:
+            self._render(probe.messages(1), False)
+        except Exception as error:  # jinja2's TemplateError of templates that know no such role
+            if type(error).__module__.split(".")[0] != "jinja2":
+                raise
+            self._takes_system = False
+        special = {*tokenizer.all_special_ids}
+        special |= {t for t, token in tokenizer.added_tokens_decoder.items() if token.special}
+        end_of_turn = [t for t in self._ids(self._pieces(probe)[1]) if t in special]
+        ends = {tokenizer.eos_token_id, *end_of_turn[:1], *stops}
+        self.stops: tuple[int, ...] = tuple(sorted(int(t) for t in ends if t is not None))
+        self.pad = int(tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self.stops[0])
+
+    def encode(self, conversation: Conversation) -> Encoded:
+        """Tokens of a conversation with its replies, and which of them the model is to learn."""
+        tokens: list[int] = []
+        learnt: list[bool] = []
+        for number, piece in enumerate(self._pieces(conversation)):
+            ids = self._ids(piece)
+            spoken = self._spoken(ids) if number % 2 else 0
+            if number % 2:
+                self._require_readable(ids[:spoken], conversation.replies[number // 2])
+                if not spoken or ids[spoken - 1] not in self.stops:
+                    ids, spoken = [*ids, self.stops[0]], len(ids) + 1
+            tokens += ids
+            learnt += [i < spoken for i in range(len(ids))]
+        return Encoded(tuple(tokens), tuple(learnt))
+
+    def prompt(self, conversation: Conversation, replies: Sequence[str]) -> list[int]:
+        """Tokens up to where reply number `len(replies)` begins; `replies` are those said so far."""
+        said = Conversation(conversation.user[: len(replies)], tuple(replies), conversation.system)
+        tokens = list(self.encode(said).tokens) if replies else []
+        done = "".join(self._pieces(said)) if replies else ""
+        text = self._render(conversation.messages(len(replies) + 1, replies), True)
+        return tokens + self._ids(self._after(done, text))
+
+    def text(self, tokens: Sequence[int]) -> str:
+        """A generated reply as text, up to its first end mark."""
+        ended = next((i for i, token in enumerate(tokens) if token in self.stops), len(tokens))
+        decoded: str = self.tokenizer.decode(list(tokens[:ended]), skip_special_tokens=True)
+        return decoded.strip()
+
+    def _pieces(self, conversation: Conversation) -> list[str]:
+        """[prompt, reply, prompt, reply, ...]: the whole rendered conversation, cut."""
+        pieces, done = [], ""
+        for turn, _ in enumerate(conversation.replies):
+            asked = self._render(conversation.messages(turn + 1, conversation.replies[:turn]), True)
+            pieces.append(self._after(done, asked))
+            done = self._render(conversation.messages(turn + 1, conversation.replies[: turn + 1]), False)
+            pieces.append(self._after(asked, done))
+        return pieces
+
+    def _after(self, done: str, text: str) -> str:
+        if not text.startswith(done):
+            raise PluginError(
+                "the model's chat template rewrites earlier turns when a conversation goes on, so what the assistant "
+                "says can't be told apart. Use single-turn conversations, or set another template in the model folder."
+            )
+        return text[len(done) :]
+
+    def _render(self, messages: list[dict[str, str]], ask: bool) -> str:
+        if not self._takes_system and messages and messages[0]["role"] == "system":
+            first = {"role": "user", "content": messages[0]["content"] + "\n\n" + messages[1]["content"]}
+            messages = [first, *messages[2:]]
+        rendered: str = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=ask)
+        return rendered
+
+    def _ids(self, text: str) -> list[int]:
+        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _spoken(self, ids: list[int]) -> int:
+        """How many of a reply's tokens are learnt: up to its end mark; all, if the template has none."""
+        marks = [i for i, token in enumerate(ids) if token in self.stops]
+        return marks[-1] + 1 if marks else len(ids)
+
+    def _require_readable(self, ids: list[int], reply: str) -> None:
+        """What is learnt must be the reply: nothing of the prompt, nothing missing."""
+        wanted = self.tokenizer.decode(self._ids(reply), skip_special_tokens=True).strip()
+        found = self.tokenizer.decode(ids, skip_special_tokens=True).strip()
+        if found != wanted and wanted:
+            raise PluginError(f"the chat template makes {found[:60]!r} of the reply {wanted[:60]!r}.")

@@ -1,0 +1,57 @@
+"""Elastic weight consolidation."""
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from core.authoring import Anchor, flat_parameters
+from testalgorithms.language import LanguageLearner
+
+
+class EWC(LanguageLearner):
+    """Elastic weight consolidation (Kirkpatrick et al. 2017, eq. 3).
+
+    L(theta) = L_new(theta) + strength / 2 * sum_k sum_i F_k,i (theta_i - theta*_k,i)^2, k over earlier rounds; F_k is
+    the mean over conversations of the squared gradient of -log p(replies | what the user said) after round k.
+
+    gamma: None keeps one anchor per round. A number from 0 to 1 keeps a single one at the latest weights, with
+    F <- gamma F + F_new (online EWC; Schwarz et al. 2018, section 4).
+    """
+
+    def __init__(self, *, strength=100.0, gamma=None, **tuning):
+        super().__init__(**tuning)
+        self.strength, self.gamma, self.anchors = strength, gamma, []
+
+    def before_round(self, data):
+        self.anchors = [anchor.to(self.device) for anchor in self.anchors]
+
+    def loss(self, batch):
+        return super().loss(batch) + self.penalty()
+
+    def penalty(self):
+        theta = flat_parameters(self.network)
+        return 0.5 * self.strength * sum((anchor.distance(theta) for anchor in self.anchors), theta.new_zeros(()))
+
+    def fisher(self, conversations):
+        """(P,) in the order of `flat_parameters`. A conversation's log-likelihood is the sum over its learnt tokens."""
+        self.network.eval()
+        weights = list(self.weights.values())
+        total = torch.zeros_like(flat_parameters(self.network)).detach()
+        for conversation in conversations:
+            batch = self.batch([conversation])
+            loss = cross_entropy(self.logits(batch), batch.targets, reduction="sum")
+            total += torch.cat([g.square().reshape(-1) for g in torch.autograd.grad(loss, weights)])
+        return total / len(conversations)
+
+    def after_round(self, data):
+        fisher = self.fisher(data.encoded)
+        if self.gamma is None:
+            self.anchors.append(Anchor.of(self.network, fisher))
+        else:
+            past = self.gamma * self.anchors[0].fisher if self.anchors else 0.0
+            self.anchors = [Anchor.of(self.network, past + fisher)]
+
+    def state(self):
+        return {"anchors": [anchor.state() for anchor in self.anchors]}
+
+    def restore(self, state):
+        self.anchors = [Anchor(**anchor) for anchor in state["anchors"]]

@@ -1,0 +1,53 @@
+"""GEM: no step that makes the conversations of any earlier round worse."""
+
+import torch
+
+from core.authoring.projection import flat_gradients, gem_projection, set_flat_gradients
+from testalgorithms.language import LanguageLearner
+from testalgorithms.language.memory import ConversationMemory
+
+
+class GEM(LanguageLearner):
+    """Gradient episodic memory (Lopez-Paz & Ranzato 2017, eq. 8 to 11).
+
+    g~ is the vector nearest to g with g~.g_k >= 0 for every earlier round k, g_k the gradient of the loss on what is
+    kept of it: g~ = g + G'v, v solves min 1/2 v'GG'v + g'G'v over v >= margin. One constraint per round, and exactly.
+
+    per_round: conversations that are kept of each round. margin: "memory strength" of the paper.
+    """
+
+    def __init__(self, *, per_round=20, margin=0.5, **tuning):
+        super().__init__(**tuning)
+        self.per_round, self.margin, self.kept = per_round, margin, []
+
+    @property
+    def memory(self):
+        """All that is kept, as the benchmark measures it."""
+        together = ConversationMemory(self.per_round * max(len(self.kept), 1))
+        together.conversations = [conversation for part in self.kept for conversation in part.conversations]
+        return together
+
+    def before_round(self, data):
+        self.old = [self.batch(self.encode(part.conversations)) for part in self.kept]
+
+    def before_step(self):
+        if not self.old:
+            return
+        weights = list(self.weights.values())
+        rows = [torch.autograd.grad(self.loss(batch), weights) for batch in self.old]
+        references = torch.stack([torch.cat([g.reshape(-1) for g in row]) for row in rows])
+        set_flat_gradients(weights, gem_projection(flat_gradients(weights), references, self.margin))
+
+    def after_round(self, data):
+        self.old = []
+        part = ConversationMemory(self.per_round)
+        part.add(data.conversations, data.generator("memory"))
+        self.kept.append(part)
+
+    def state(self):
+        return {"kept": [part.state() for part in self.kept]}
+
+    def restore(self, state):
+        self.kept = [ConversationMemory(self.per_round) for _ in state["kept"]]
+        for part, held in zip(self.kept, state["kept"], strict=True):
+            part.restore(held)

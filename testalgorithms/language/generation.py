@@ -1,0 +1,81 @@
+"""Greedy replies to conversations, turn by turn, in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from testalgorithms.language.conversation import ChatTemplate, Conversation
+
+__all__ = ["generate", "reply"]
+
+
+def reply(
+    network: Any,
+    template: ChatTemplate,
+    conversations: Sequence[Conversation],
+    *,
+    max_new_tokens: int,
+    batch_size: int,
+    window: int | None = None,
+) -> list[list[str | None]]:
+    """What the model replies to every user turn; its own earlier replies are the history.
+
+    window: tokens that the model can look at. A prompt that leaves no room for a reply gets None, and so do the turns
+    after it.
+    """
+    replies: list[list[str | None]] = [[] for _ in conversations]
+    lasts = max((len(c.user) for c in conversations), default=0)
+    for turn in range(lasts):
+        prompts: list[tuple[int, list[int]]] = []
+        for i, conversation in enumerate(conversations):
+            if turn >= len(conversation.user):
+                continue
+            history = [text for text in replies[i] if text is not None]
+            prompt = template.prompt(conversation, history) if len(history) == turn else []
+            if not prompt or (window is not None and len(prompt) + max_new_tokens > window):
+                replies[i].append(None)
+            else:
+                prompts.append((i, prompt))
+        prompts.sort(key=lambda item: (len(item[1]), item[0]))  # alike lengths go together: less padding
+        for start in range(0, len(prompts), batch_size):
+            part = prompts[start : start + batch_size]
+            said = generate(network, template, [prompt for _, prompt in part], max_new_tokens)
+            for (i, _), tokens in zip(part, said, strict=True):
+                replies[i].append(template.text(tokens))
+    return replies
+
+
+def generate(
+    network: Any, template: ChatTemplate, prompts: Sequence[Sequence[int]], max_new_tokens: int
+) -> list[list[int]]:
+    """The most probable next token, one after the other, of every prompt until its end mark; prompts are left out.
+
+    Prompts are padded on the left, so that the last token of each is where the model goes on: padded on the right, a
+    reply would be continued after the padding. Padding is masked, and positions count from each prompt's first token.
+    """
+    from transformers import GenerationConfig
+
+    length = max(map(len, prompts))
+    tokens = torch.full((len(prompts), length), template.pad)
+    seen = torch.zeros(len(prompts), length, dtype=torch.int64)
+    for row, prompt in enumerate(prompts):
+        tokens[row, length - len(prompt) :] = torch.tensor(prompt)
+        seen[row, length - len(prompt) :] = 1
+    device = next(network.parameters()).device
+    # What a model's own configuration asks for, such as a penalty for repetition, would not be greedy.
+    plain = GenerationConfig(  # type: ignore[no-untyped-call]
+        do_sample=False,
+        num_beams=1,
+        max_new_tokens=max_new_tokens,
+        eos_token_id=list(template.stops),
+        pad_token_id=template.pad,
+        use_cache=True,
+    )
+    said: Tensor = network.generate(
+        input_ids=tokens.to(device), attention_mask=seen.to(device), generation_config=plain
+    )
+    return said[:, length:].tolist()

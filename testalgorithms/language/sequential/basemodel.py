@@ -1,0 +1,7 @@
+"""Plain tuning, one round after the other: what forgetting looks like when nothing is done about it."""
+
+from testalgorithms.language import LanguageLearner
+
+
+class Sequential(LanguageLearner):
+    """min over theta of the mean of -log p(token | tokens before) over what the assistant says in the present round."""

@@ -1,0 +1,62 @@
+"""A stand-in for a language model: a small transformer from a configuration, and a tokenizer made from text at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = ["WINDOW", "tiny_model", "tiny_tokenizer"]
+
+WINDOW = 1024  # tokens that the model can look back on
+
+TEMPLATE = (
+    "{% for m in messages %}{{ '<|' + m['role'] + '|>' + m['content'] + '<|end|>' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}"
+)
+
+
+def tiny_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
+    """A byte-level BPE tokenizer with at most `vocabulary` tokens, merged from `texts`; it can spell any text."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    special = ["<|pad|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=max(vocabulary, len(special) + len(alphabet)),
+        min_frequency=2,
+        special_tokens=special,
+        initial_alphabet=sorted(alphabet),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=tokenizer,
+        pad_token="<|pad|>",
+        eos_token="<|end|>",
+        additional_special_tokens=special[2:],
+        chat_template=TEMPLATE,
+    )
+
+
+def tiny_model(tokenizer: Any, width: int, layers: int, heads: int) -> Any:
+    """An untrained decoder of the Llama architecture (Touvron et al. 2023), its weights drawn by torch's generator."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=width,
+        intermediate_size=2 * width,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=heads,
+        max_position_embeddings=WINDOW,
+        tie_word_embeddings=True,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    return LlamaForCausalLM(config)

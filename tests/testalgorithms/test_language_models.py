@@ -1,0 +1,166 @@
+"""Models in folders, adapters, and how both are kept: with the real classes, made from configurations."""
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+pytest.importorskip("peft")
+
+from peft import LoraConfig, PeftModel
+from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
+
+from core.errors import PluginError
+from testalgorithms.language import LanguageLearner
+from testalgorithms.language.experts import MoELoraLinear, with_experts
+from testalgorithms.language.loop import warm_cosine
+from testalgorithms.language.moelora.basemodel import MoELoRA
+from testalgorithms.language.tiny import tiny_tokenizer
+from tests.testalgorithms.talks import FIRST, SECOND, SIZE, asked, taught
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # within peft
+
+CHATML = (
+    "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\\n' + m['content'] + '<|im_end|>\\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+)
+LORA = {"lora_r": 4, "lora_alpha": 8, "max_new_tokens": 8, "batch_size": 3, "epochs": 2}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A Qwen2 of two small layers, its tokenizer, its template, and settings for generation, as they are published."""
+    path = tmp_path_factory.mktemp("qwen")
+    tokenizer = tiny_tokenizer(["Who is mayor? Ada Berg. It is 2022."], 300)
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<|im_start|>", "<|im_end|>"]})
+    tokenizer.chat_template = CHATML
+    torch.manual_seed(0)
+    config = Qwen2Config(
+        vocab_size=len(tokenizer) + 3,  # padded, as published vocabularies are
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=256,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=None,
+    )
+    network = Qwen2ForCausalLM(config)
+    network.generation_config.repetition_penalty = 1.5
+    network.generation_config.eos_token_id = [tokenizer.convert_tokens_to_ids("<|im_end|>"), tokenizer.eos_token_id]
+    network.save_pretrained(path)
+    tokenizer.save_pretrained(path)
+    return path
+
+
+def logits(network, tokenizer, text="Who is mayor?"):
+    network.eval()
+    with torch.no_grad():
+        return network(input_ids=torch.tensor([tokenizer(text).input_ids])).logits
+
+
+def test_a_folder_in_the_layout_of_a_published_model_is_tuned_and_its_adapter_loads_with_peft(folder, tmp_path):
+    learner = LanguageLearner(base_model=str(folder), tuning="lora", **LORA)
+    untrained = learner.predict(asked(FIRST))
+    assert all(isinstance(text, str) for said in untrained for text in said), "a model with a name answers untrained"
+    assert learner.template.tokenizer.chat_template == CHATML
+    assert set(learner.template.stops) == {
+        learner.template.tokenizer.eos_token_id,
+        learner.template.tokenizer.convert_tokens_to_ids("<|im_end|>"),
+    }
+    taught(learner, (FIRST,))
+    assert all("lora_" in name for name in learner.weights)
+    path = learner.save(tmp_path / "model")
+    base = AutoModelForCausalLM.from_pretrained(folder)
+    before = logits(base, learner.template.tokenizer)
+    loaded = PeftModel.from_pretrained(base, path / "adapter")
+    tokenizer = AutoTokenizer.from_pretrained(path / "tokenizer")
+    assert torch.equal(logits(loaded, tokenizer), logits(learner.network, tokenizer))
+    assert not torch.equal(logits(loaded, tokenizer), before)
+    assert not (path / "model").exists(), "the base model is not copied into every round"
+
+
+@pytest.mark.parametrize("tuning", ["full", "lora", "moelora"])
+@pytest.mark.parametrize("tiny", [True, False])
+def test_what_was_saved_goes_on_bit_for_bit(folder, tmp_path, tuning, tiny):
+    options = {**SIZE, **LORA, "experts": 2, "tuning": tuning, "lora_dropout": 0.1}
+    options["base_model"] = "tiny" if tiny else str(folder)
+    begun = taught(LanguageLearner(**options), (FIRST,))
+    path = begun.save(tmp_path / "model")
+    resumed = LanguageLearner(**options)
+    resumed.load(path)
+    for learner in (begun, resumed):
+        taught(learner, (SECOND,), first=2)
+    left, right = begun.network.state_dict(), resumed.network.state_dict()
+    assert left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+    assert begun.predict(asked(SECOND)) == resumed.predict(asked(SECOND))
+
+
+def test_only_the_adapter_is_tuned(folder):
+    learner = LanguageLearner(base_model=str(folder), tuning="lora", **LORA)
+    learner.predict(asked(FIRST))
+    before = {name: p.detach().clone() for name, p in learner.network.named_parameters()}
+    taught(learner, (FIRST,))
+    changed = {name for name, p in learner.network.named_parameters() if not torch.equal(p, before[name])}
+    assert changed and changed <= set(learner.weights)
+
+
+def test_a_tiny_base_under_an_adapter_is_kept_as_it_was(tmp_path):
+    learner = taught(LanguageLearner(**SIZE, tuning="lora", lora_r=4), (FIRST,))
+    path = learner.save(tmp_path / "model")
+    loaded = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(path / "model"), path / "adapter")
+    tokenizer = learner.template.tokenizer
+    assert torch.equal(logits(loaded, tokenizer), logits(learner.network, tokenizer))
+
+
+def test_moelora_is_the_sum_over_experts_that_is_written():
+    torch.manual_seed(0)
+    base = torch.nn.Linear(5, 7)
+    config = LoraConfig(r=6, lora_alpha=12, target_modules=["any"])
+    layer = MoELoraLinear(base, "default", experts=3, config=config, r=6, lora_alpha=12)
+    torch.nn.init.normal_(layer.lora_B["default"].weight)
+    x = torch.randn(2, 4, 5)
+    A, B = layer.lora_A["default"].weight, layer.lora_B["default"].weight  # (6, 5), (7, 6)
+    router = torch.softmax(x @ layer.lora_router["default"].weight.T, dim=-1)  # (2, 4, 3)
+    expected = base(x)
+    for e in range(3):
+        rows = slice(2 * e, 2 * e + 2)
+        expected = expected + 12 / 6 * router[..., e : e + 1] * (x @ A[rows].T @ B[:, rows].T)
+    torch.testing.assert_close(layer(x), expected)
+
+
+def test_a_moelora_adapter_loads_with_peft(folder, tmp_path):
+    learner = taught(MoELoRA(base_model=str(folder), experts=2, **LORA), (FIRST,))
+    assert {name.split(".")[-3] for name in learner.weights} == {"lora_A", "lora_B", "lora_router"}
+    path = learner.save(tmp_path / "model")
+    config = with_experts(LoraConfig.from_pretrained(path / "adapter"), 2)
+    loaded = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(folder), path / "adapter", config=config)
+    tokenizer = learner.template.tokenizer
+    assert torch.equal(logits(loaded, tokenizer), logits(learner.network, tokenizer))
+
+
+def test_a_model_that_is_not_there_is_refused_with_the_remedies_and_without_the_network():
+    learner = LanguageLearner(base_model="nobody/no-such-model", tuning="lora")
+    with pytest.raises(PluginError, match=r"neither a folder.*hf download nobody/no-such-model.*download: true"):
+        learner.predict(asked(FIRST))
+
+
+def test_slips_in_the_options_are_explained():
+    with pytest.raises(PluginError, match="Did you mean 'lora'"):
+        LanguageLearner(tuning="lorra")
+    with pytest.raises(PluginError, match="multiple of the 4 experts"):
+        LanguageLearner(tuning="moelora", lora_r=6)
+
+
+def test_the_tokens_of_a_tiny_model_come_from_the_first_round_alone():
+    learner = taught(LanguageLearner(**SIZE), (FIRST, SECOND))
+    alone = taught(LanguageLearner(**SIZE), (FIRST,))
+    assert learner.template.tokenizer.get_vocab() == alone.template.tokenizer.get_vocab()
+
+
+def test_the_learning_rate_rises_in_a_line_and_falls_in_half_a_cosine():
+    shares = [warm_cosine(10, 2, step) for step in range(10)]
+    assert shares[:3] == [pytest.approx(1 / 3), pytest.approx(2 / 3), 1.0]
+    assert shares[6] == pytest.approx(0.5)
+    assert min(shares) > 0

@@ -1,0 +1,140 @@
+"""What of a conversation a language model learns, and what it is asked with."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("transformers")
+
+from core.errors import PluginError
+from testalgorithms.language.batches import collate, grouped_by_length
+from testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded
+from testalgorithms.language.tiny import tiny_tokenizer
+
+TEXTS = ["Who is the mayor of Tarnau?", "Hugo Moll", "It is 2022.", "Name the winner of the cup.", "Red Foxes"]
+
+CHATML = (
+    "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\\n' + m['content'] + '<|im_end|>\\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+)
+FORGETFUL = (  # leaves out what the assistant said before, as templates of models that think aloud do
+    "{% for m in messages %}{% if m['role'] == 'user' or loop.last %}{{ m['role'] + ':' + m['content'] }}{% endif %}"
+    "{% endfor %}{% if add_generation_prompt %}{{ 'assistant:' }}{% endif %}"
+)
+NO_SYSTEM = (
+    "{% for m in messages %}{% if m['role'] == 'system' %}{{ raise_exception('no such role') }}{% endif %}"
+    "{{ '[' + m['role'] + ']' + m['content'] + eos_token }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '[assistant]' }}{% endif %}"
+)
+
+
+def tokenizer(template="as it is"):
+    made = tiny_tokenizer(TEXTS, 320)
+    if template == CHATML:
+        made.add_special_tokens({"additional_special_tokens": ["<|im_start|>", "<|im_end|>"]})
+    if template != "as it is":
+        made.chat_template = template
+    return made
+
+
+def learnt_text(template, encoded):
+    return template.tokenizer.decode([t for t, learnt in zip(encoded.tokens, encoded.learnt, strict=True) if learnt])
+
+
+TWO_TURNS = Conversation(("Who is the mayor?", "And the cup?"), ("Hugo Moll", "Red Foxes"), "It is 2022.")
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ("as it is", "Hugo Moll<|end|>Red Foxes<|end|>"),
+        (CHATML, "Hugo Moll<|im_end|>Red Foxes<|im_end|>"),
+        (NO_SYSTEM, "Hugo Moll<|end|>Red Foxes<|end|>"),
+        (None, "Hugo Moll<|end|>Red Foxes<|end|>"),  # the plain template
+    ],
+)
+def test_exactly_the_assistants_words_and_their_end_marks_are_learnt(template, expected):
+    chat = ChatTemplate(tokenizer(template))
+    assert learnt_text(chat, chat.encode(TWO_TURNS)) == expected
+
+
+@pytest.mark.parametrize("template", ["as it is", CHATML, NO_SYSTEM, None])
+def test_the_tokens_are_those_of_the_rendered_conversation(template):
+    chat = ChatTemplate(tokenizer(template))
+    messages = TWO_TURNS.messages(2)
+    if template == NO_SYSTEM:
+        messages = [{"role": "user", "content": "It is 2022.\n\nWho is the mayor?"}, *messages[2:]]
+    rendered = chat.tokenizer.apply_chat_template(messages, tokenize=False)
+    assert chat.tokenizer.decode(chat.encode(TWO_TURNS).tokens) == rendered
+
+
+def test_a_prompt_has_the_same_tokens_in_training_and_when_a_reply_is_asked_for():
+    chat = ChatTemplate(tokenizer(CHATML))
+    encoded = chat.encode(TWO_TURNS)
+    for turn, said in ((0, []), (1, ["Hugo Moll"])):
+        prompt = chat.prompt(TWO_TURNS, said)
+        assert tuple(prompt) == encoded.tokens[: len(prompt)]
+        assert encoded.learnt[len(prompt)] and not encoded.learnt[len(prompt) - 1], turn
+
+
+def test_the_models_own_replies_are_its_history():
+    chat = ChatTemplate(tokenizer())
+    assert "Nobody" in chat.tokenizer.decode(chat.prompt(TWO_TURNS, ["Nobody"]))
+    assert "Hugo" not in chat.tokenizer.decode(chat.prompt(TWO_TURNS, ["Nobody"]))
+
+
+@given(st.lists(st.tuples(st.text(min_size=1), st.text(min_size=1)), min_size=1, max_size=3), st.none() | st.text())
+@settings(max_examples=40, deadline=None)
+def test_any_text_is_learnt_as_it_is(turns, system):
+    def clean(text):
+        return text.replace("<|", "").replace("\ufffd", "")
+
+    chat = ChatTemplate(CACHED)
+    said = Conversation(tuple(clean(u) for u, _ in turns), tuple(clean(r) for _, r in turns), system and clean(system))
+    assert learnt_text(chat, chat.encode(said)) == "".join(reply + "<|end|>" for reply in said.replies)
+
+
+CACHED = tokenizer()
+
+
+def test_an_end_mark_is_added_where_a_template_has_none():
+    bare = "{% for m in messages %}{{ m['role'] + ': ' + m['content'] + ' ' }}{% endfor %}"
+    chat = ChatTemplate(tokenizer(bare + "{% if add_generation_prompt %}{{ 'assistant: ' }}{% endif %}"))
+    encoded = chat.encode(Conversation(("a",), ("b",)))
+    assert encoded.tokens[-1] in chat.stops and encoded.learnt[-1]
+
+
+def test_a_template_that_rewrites_history_is_refused_with_the_remedy():
+    with pytest.raises(PluginError, match="rewrites earlier turns"):
+        ChatTemplate(tokenizer(FORGETFUL)).encode(TWO_TURNS)
+
+
+def test_a_tokenizer_never_saw_later_rounds_and_spells_them_all_the_same():
+    made = tiny_tokenizer(["Ada Berg is mayor. Ada Berg."], 300)
+    assert made.decode(made("Zoë Ångström 数").input_ids) == "Zoë Ångström 数"
+    assert made.unk_token is None
+
+
+def test_a_batch_is_padded_on_the_right_and_padding_is_not_learnt():
+    batch = collate([Encoded((5, 6, 7), (False, True, True)), Encoded((8, 9), (False, True))], 0, torch.device("cpu"))
+    assert batch.tokens.tolist() == [[5, 6, 7], [8, 9, 0]]
+    assert batch.seen.tolist() == [[1, 1, 1], [1, 1, 0]]
+    assert batch.targets.tolist() == [6, 7, 9]
+    rows = torch.arange(6.0).reshape(2, 3, 1)  # row (b, l) is 3 b + l
+    assert batch.of_learnt(rows).flatten().tolist() == [0, 1, 3]  # each predicts the token after it
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=70), st.integers(1, 9), st.integers(0, 99))
+@settings(max_examples=40, deadline=None)
+def test_a_pass_brings_every_conversation_once_in_batches_of_at_most_that_size(lengths, size, seed):
+    batches = list(grouped_by_length(lengths, size, torch.Generator().manual_seed(seed)))
+    assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
+    assert all(1 <= len(batch) <= size for batch in batches)
+
+
+def test_conversations_of_alike_lengths_go_together():
+    lengths = torch.randint(1, 500, (400,), generator=torch.Generator().manual_seed(1)).tolist()
+    batches = list(grouped_by_length(lengths, 8, torch.Generator().manual_seed(0)))
+    padded = sum(max(lengths[i] for i in batch) * len(batch) for batch in batches)
+    assert padded < 1.3 * sum(lengths)
