@@ -98,6 +98,7 @@ class CaseResult:
     round_names: tuple[str, ...]
     directory: Path
     failure: Failure | None = None
+    notes: tuple[str, ...] = ()  # what a reader must know of the data
     bound: bool = False  # saw past rounds by declaration: a reference, not a competitor
     rounds: tuple[RoundResult, ...] = ()
     matrices: Mapping[str, ScoreMatrix] = field(default_factory=dict)  # by score name

@@ -44,8 +44,6 @@ def prepare_exam(request: ExamRequest, report: Callable[[Any], None]) -> list[Pr
         return list(error.problems)
     except DataError as error:
         return [Problem(str(error), request.exam.dataset.place or Place(request.exam.file))]
-    for note in exam.dataset.notes:
-        print(note)
     if problems := rehearse(exam, request.exam):
         return problems
     if not store.exists(request.exam_id):
@@ -60,6 +58,7 @@ def prepare_exam(request: ExamRequest, report: Callable[[Any], None]) -> list[Pr
             test_digests=tuple(content(exam.dataset.test, test) for test in exam.tests),
             test_classes=tuple(test.classes for test in exam.tests),
             test_earlier=tuple(exam.taught_before(j) for j in range(len(exam.tests))),
+            notes=tuple(exam.dataset.notes),
         )
         truth, pictures = _kept(exam)
         store.write(request.exam_id, record, truth, manifest(exam), pictures)

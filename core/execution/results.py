@@ -64,6 +64,7 @@ def read_case(
         failure=store.failure(case.id),
         bound=bool(stored.get("bound", False)),
         rounds=rounds,
+        notes=exam.notes if exam else (),
         matrices=matrices,
         curves=curves,
         over_budget=tuple(dict.fromkeys(over for round_ in rounds for over in round_.over_budget)),

@@ -61,6 +61,7 @@ class RowCases:
     failures: list[FailedCase] = field(default_factory=list)
     latest: datetime | None = None
     over_budget: dict[str, None] = field(default_factory=dict)  # in words, each once
+    notes: tuple[str, ...] = ()  # on the data
 
     def complete(self, expected: int) -> bool:
         return len(self.seeds) == expected
@@ -72,6 +73,7 @@ class RowCases:
         self.dataset = self.dataset or result.dataset  # a case that never began knows neither
         self.rounds = max(self.rounds, len(result.round_names))
         self.bound = self.bound or result.bound
+        self.notes = self.notes or result.notes
         self.over_budget |= dict.fromkeys(result.over_budget)
         if result.finished_at:
             ended = utc(result.finished_at)

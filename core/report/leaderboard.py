@@ -73,6 +73,7 @@ class Leaderboard:
     sort_by: tuple[tuple[str, bool], ...]  # (metric column, descending)
     seeds: int  # expected per row
     references: tuple[LeaderboardRow, ...] = ()
+    notes: tuple[str, ...] = ()  # what a reader must know of the data
 
     @property
     def failures(self) -> tuple[tuple[LeaderboardRow, FailedCase], ...]:
@@ -170,7 +171,8 @@ def build_leaderboard(
         several=any(group.case.exam for group in groups),
         measured=(key for key, _ in COSTS for row in rows if key in row.costs and row.costs[key].mean is not None),
     )
-    return Leaderboard(columns, rows, tuple(metric for _, metric in shown), sort_by, seeds, references)
+    notes = tuple(dict.fromkeys(note for group in groups for note in group.notes))
+    return Leaderboard(columns, rows, tuple(metric for _, metric in shown), sort_by, seeds, references, notes)
 
 
 def _sort_keys(spec: RankSpec, metrics: Sequence[tuple[str, Metric]]) -> tuple[tuple[str, bool], ...]:

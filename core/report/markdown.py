@@ -42,6 +42,7 @@ def markdown(
         plain = replace(column.column, title=_escape(column.title))
         columns.append(replace(column, column=plain, cells=tuple(map(_escape, column.cells))))
     notes = [sort_note(leaderboard), bound_note(leaderboard), *gap_lines(leaderboard), _seeds(leaderboard)]
+    notes += leaderboard.notes
     failures = [
         f"- {_escape(failure_line(row, failure))}" + (f"; log `{failure.log_shown}`" if failure.log_shown else "")
         for row, failure in leaderboard.failures

@@ -22,6 +22,8 @@ __all__ = ["colours", "draw_class_bars", "draw_scenes", "scene_sheet"]
 
 _IGNORE = 255
 
+_BROKEN_DOWN = ("topic ", "turn_")  # how names of parts begin that core.metrics.text breaks a score down to
+
 
 def draw_scenes(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> list[Path]:
     """One PNG per complete row: of its first seed, the first picture of each test set through the rounds."""
@@ -95,7 +97,8 @@ def draw_class_bars(leaderboard: Leaderboard, results: Iterable[CaseResult], fol
         for score, details in result.details.items():
             tests = next(iter(result.matrices.values())).tests if result.matrices else ()
             for test, found in zip(tests, details[-1], strict=False):
-                if found:
+                found = _of_one_scale(score, found or {})
+                if len(found) > 1:
                     parts.setdefault((rows[key].scenario, score, test), {}).setdefault(key, []).append(found)
     drawn = []
     for (exam, score, test), by_row in parts.items():
@@ -122,7 +125,8 @@ def class_bars(bars: Mapping[str, Mapping[str, float]], title: str) -> Figure:
         places = np.arange(len(names)) - 0.42 + width * (number + 0.5)
         axes.bar(places, [parts.get(part, np.nan) for part in names], width, label=name, color=f"C{number}")
     axes.set_xticks(range(len(names)), names, rotation=30, ha="right", fontsize=8)
-    axes.set_ylim(0, 1)
+    highest = max((value for parts in bars.values() for value in parts.values()), default=1.0)
+    axes.set_ylim(0, 1 if highest <= 1 else 100 if highest <= 100 else None)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#dddddd")
     axes.set_axisbelow(True)
@@ -139,6 +143,12 @@ def colours(classes: int) -> NDArray[np.uint8]:
     palette = np.zeros((256, 3), np.uint8)
     palette[:classes] = np.round(255 * table[np.arange(classes) % len(table)])
     return palette
+
+
+def _of_one_scale(score: str, parts: Mapping[str, float | None]) -> Mapping[str, float | None]:
+    """The parts that are the score itself on a part of the samples, such as a topic; without counts beside them."""
+    told = {name: value for name, value in parts.items() if name == score or name.startswith(_BROKEN_DOWN)}
+    return told if score in parts else parts
 
 
 def _means(found: Sequence[Mapping[str, float | None]]) -> dict[str, float]:

@@ -55,7 +55,7 @@ def render(leaderboard: Leaderboard, console: Console | None = None, explain: bo
         say("No results yet.", "")
         return
     columns = text_columns(leaderboard)
-    notes = [sort_note(leaderboard), bound_note(leaderboard), *gap_lines(leaderboard)]
+    notes = [sort_note(leaderboard), bound_note(leaderboard), *gap_lines(leaderboard), *leaderboard.notes]
     if live:
         columns = _without_repetition(leaderboard, columns)
         told_once = [c for c in columns if c.constant and c.column.kind in _TOLD_ONCE and len(leaderboard.rows) > 1]

@@ -17,7 +17,7 @@ from core.store.files import read_json, replace_folder, write_json
 
 __all__ = ["ExamRecord", "ExamStore"]
 
-_LISTS = ("classes", "rounds", "tests", "round_digests", "test_digests")
+_LISTS = ("classes", "rounds", "tests", "round_digests", "test_digests", "notes")
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class ExamRecord:
     test_digests: tuple[str, ...] = ()  # of the content of each test set
     test_classes: tuple[tuple[int, ...], ...] = ()  # class indices of each test set; () in records of before
     test_earlier: tuple[tuple[int, ...] | None, ...] = ()  # those taught before the test set's own round, if it has one
+    notes: tuple[str, ...] = ()  # what a reader of results must know of the data
 
 
 class ExamStore:
