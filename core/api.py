@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from core.checks import problems_of
 from core.config import load_job, resolved
-from core.config.spec import JobSpec
+from core.config.spec import JobSpec, MetricSpec
 from core.errors import ConfigError, IanvsError, shown_path
 from core.execution.controller import check_plugins, open_engine, run_job
 from core.execution.loop import Listener
 from core.execution.provenance import collect
-from core.metrics.registry import resolve
+from core.metrics.base import Metric
 from core.planning import Plan, make_plan, scored_metrics, start_over
+from core.planning.described import describe
 from core.planning.identity import metric_key
 from core.report import write_reports
 from core.results import Results, load_results, record_of
@@ -144,11 +146,8 @@ def _checked(job: JobSpec) -> None:
 
 def _results(plan_: Plan, provenance: dict[str, Any], exit_code: int = 0, ran: int = 0) -> Results:
     job = plan_.job
-    several = len(job.exams) > 1
-    metrics = {
-        exam.name if several else "": tuple((spec, resolve(spec), metric_key(spec)) for spec in scored_metrics(exam))
-        for exam in job.exams
-    }
+    exams_ = {exam.name if len(job.exams) > 1 else "": exam for exam in job.exams}
+    metrics = {name: _described(scored_metrics(exam), job.workspace / "cache") for name, exam in exams_.items()}
     known = {spec.name: metric for of_exam in metrics.values() for spec, metric, _ in of_exam}
     mappings = {name for name, metric in known.items() if metric.mapping}
     named = dict.fromkeys(spec.name for exam in job.exams for spec in exam.metrics)
@@ -167,9 +166,16 @@ def _results(plan_: Plan, provenance: dict[str, Any], exit_code: int = 0, ran: i
         case_list=tuple(case for case, _ in planned),
         provenance=provenance,
         references={case_id: found for case_id, found in references.items() if found},
+        budgets={name: exam.budget for name, exam in exams_.items() if exam.budget is not None},
         exit_code=exit_code,
         ran=ran,
     )
+
+
+def _described(specs: Sequence[MetricSpec], cache: Path) -> tuple[tuple[MetricSpec, Metric, str], ...]:
+    """(spec, metric, key); what is wrong with any of them was told before."""
+    found = zip(specs, describe(specs, cache), strict=True)
+    return tuple((spec, metric, metric_key(spec)) for spec, metric in found if isinstance(metric, Metric))
 
 
 def _write(results: Results, job: JobSpec) -> None:

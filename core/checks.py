@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from core import data
-from core.config.spec import ExamSpec, JobSpec
-from core.errors import ConfigError, IanvsError, Place, Problem, closest
-from core.metrics.registry import resolve
+from core.config.spec import ExamSpec, JobSpec, MetricSpec
+from core.errors import IanvsError, Place, Problem, closest
+from core.metrics.registry import outline
+from core.paradigms import find_paradigm
 from core.planning import cells
+from core.planning.described import describe
 from core.scenarios import check_scenario
 
 __all__ = ["problems_of"]
@@ -21,14 +23,10 @@ def problems_of(job: JobSpec) -> list[Problem]:
     for exam in job.exams:
         problems += data.check(exam.dataset)
         problems += check_scenario(exam.scenario, exam.incremental_rounds, exam.dataset.using)
-        for spec in [*exam.metrics, *([exam.gate.metric] if exam.gate else [])]:
-            try:
-                metric = resolve(spec)
-            except ConfigError as error:
-                problems += error.problems
-                continue
-            except IanvsError as error:
-                problems.append(Problem(str(error), spec.place))
+        specs = [*exam.metrics, *([exam.gate.metric] if exam.gate else [])]
+        for spec, metric in zip(specs, describe(specs, job.workspace / "cache"), strict=True):
+            if isinstance(metric, list):
+                problems += metric
                 continue
             levels[spec.name] = "mapping" if metric.mapping else metric.level
             if metric.missing is not None and (why := metric.missing()) is not None:
@@ -51,6 +49,11 @@ def _problems_of_columns(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
             problems.append(
                 Problem(f"sort_by names '{name}', which is not a column.{closest(name, shown)} {listed}", place)
             )
+    keys = {name for name, _ in job.rank.sort_by}
+    for exam in job.exams:
+        if not problems and keys.isdisjoint(spec.name for spec in exam.metrics):
+            message = f"nothing ranks this exam: sort_by names {', '.join(sorted(keys))}. Add one to its metrics."
+            problems.append(Problem(message, exam.places.get("metrics", exam.place)))
     return problems
 
 
@@ -58,7 +61,7 @@ def _problems_between(exam: ExamSpec, levels: dict[str, str]) -> list[Problem]:
     """What is wrong with names that point at each other, within one exam."""
     problems = []
     for spec in exam.metrics:
-        if spec.of is not None and levels.get(spec.of, "score") != "score":
+        if spec.of is not None and _level(spec.of, levels) != "score":
             problems.append(Problem(f"'{spec.of}' is not a score that {spec.name} can be computed from.", spec.place))
         if PROBED in (spec.name, spec.of) and not exam.linear_probe:
             message = f"{PROBED} needs `linear_probe: true` in the testenv: features are examined while a case runs."
@@ -67,6 +70,17 @@ def _problems_between(exam: ExamSpec, levels: dict[str, str]) -> list[Problem]:
         gate = exam.gate.metric
         problems.append(Problem(f"model_eval needs a score of predictions; '{gate.name}' is none.", gate.place))
     return problems
+
+
+def _level(name: str, levels: dict[str, str]) -> str:
+    """Of a metric that a testenv lists, or of a built-in one that is computed for another's sake."""
+    if name in levels:
+        return levels[name]
+    try:
+        metric = outline(MetricSpec(name))
+    except IanvsError:
+        return "score"  # an unknown name is told of where it is resolved
+    return "mapping" if metric.mapping else metric.level
 
 
 def _problems_of_protocol(exam: ExamSpec) -> list[Problem]:
@@ -93,5 +107,8 @@ def _problems_of_references(job: JobSpec) -> list[Problem]:
             problems.append(Problem(f"'{name}' is not an algorithm of this job.{hint} There are: {listed}.", place))
         elif cells(algorithms[name].modules) > 1:
             said = f"'{name}' has several choices of hyperparameters; a reference needs one value of each."
+            problems.append(Problem(said, place))
+        elif find_paradigm(algorithms[name].paradigm).single_task:
+            said = f"'{name}' learns everything in one round; a reference is asked after each round, like the others."
             problems.append(Problem(said, place))
     return problems

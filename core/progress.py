@@ -145,10 +145,10 @@ class LiveProgress(Silent):
         row = self._rows.get(case.case.id)
         if row is None or not isinstance(payload, dict):
             return
-        round_, rounds = payload.get("round", 0), payload.get("rounds", 0)
+        round_, rounds = payload.get("round", 0), payload.get("rounds")  # not every word says how many there are
         inside = float(payload.get("fraction") or 0.0)
-        note = payload.get("doing", "train")
-        self._progress.update(row, total=rounds, completed=max(0, round_ - 1) + inside, note=f"round {round_}, {note}")
+        note = f"round {round_}, {payload.get('doing', 'train')}" if round_ else "untrained model"
+        self._progress.update(row, total=rounds, completed=max(0, round_ - 1) + inside, note=note)
 
     def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None:
         self._remove(case)

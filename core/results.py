@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.config.spec import MetricSpec, RankSpec
+from core.config.spec import BudgetSpec, MetricSpec, RankSpec
 from core.errors import IanvsError, closest
 from core.execution.references import References
 from core.execution.results import read_case
@@ -43,6 +43,7 @@ class Results:
     case_list: tuple[TestCase, ...]
     provenance: dict[str, Any]
     references: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # case id -> {role: id of its reference}
+    budgets: Mapping[str, BudgetSpec] = field(default_factory=dict)  # of each exam that has one
     exit_code: int = 0
     ran: int = 0
 
@@ -54,7 +55,8 @@ class Results:
             exam_id = (cases.identity(case.id) or {}).get("exam_id", "")
             if exam_id not in records:
                 records[exam_id] = exams.record(exam_id) if exam_id else None
-            return read_case(cases, case, records[exam_id], self.metrics.get(case.exam, ()), references)
+            metrics, budget = self.metrics.get(case.exam, ()), self.budgets.get(case.exam)
+            return read_case(cases, case, records[exam_id], metrics, references, budget)
 
         references = References(self.references, self.case_list, read)
         for case in self.case_list:
@@ -103,6 +105,8 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
     record = JobStore(workspace, name).read()
     if record is None:
         raise IanvsError(f"{workspace} holds no job '{name}'.{closest(name, names)} It holds: {', '.join(names)}.")
+    if not isinstance(record["metrics"], dict):
+        raise IanvsError(f"the record of job '{name}' is of an earlier ianvs; `ianvs report -f JOB` writes it anew.")
     stored_rank: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in record["rank"].items()}
     stored_rank["sort_by"] = tuple((key, bool(down)) for key, down in record["rank"]["sort_by"])
     known = {case.id: case for case in CaseStore(workspace).all_cases()}
@@ -122,6 +126,7 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
         case_list=tuple(cases),
         provenance=record["provenance"],
         references=record["references"],
+        budgets={exam: BudgetSpec(**stored) for exam, stored in record.get("budgets", {}).items()},
     )
 
 
@@ -136,6 +141,7 @@ def record_of(results: Results) -> dict[str, Any]:
         "metrics": {exam: [_metric_record(*one) for one in metrics] for exam, metrics in results.metrics.items()},
         "cases": [{"id": case.id, "algorithm": case.algorithm, "exam": case.exam} for case in results.case_list],
         "references": {case_id: dict(roles) for case_id, roles in results.references.items()},
+        "budgets": {exam: vars(budget) for exam, budget in results.budgets.items()},
         "provenance": results.provenance,
     }
 

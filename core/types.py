@@ -85,7 +85,6 @@ class RoundResult:
     taken_from: str | None = None  # id of a case with fewer rounds that had trained this one
     passes: int | None = None  # over the round's data, as far as the objects that were handed out can tell
     examined: tuple[tuple[int, int, int], ...] = ()  # (samples so far, rounds begun, rounds ended); the last is its end
-    over_budget: tuple[str, ...] = ()  # what went over the exam's budget, in words
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ class CaseResult:
     rounds: tuple[RoundResult, ...] = ()
     matrices: Mapping[str, ScoreMatrix] = field(default_factory=dict)  # by score name
     curves: Mapping[str, ScoreCurve] = field(default_factory=dict)  # by score name
-    over_budget: tuple[str, ...] = ()
+    over_budget: tuple[str, ...] = ()  # what went over the exam's budget, in words
     details: Mapping[str, Any] = field(default_factory=dict)  # by score name: [k][j] -> {part: value}, e.g. per class
     metrics: Mapping[str, float | None] = field(default_factory=dict)  # by column name, one number each
     finished_at: str | None = None  # ISO 8601, UTC

@@ -6,11 +6,11 @@ from core.config.spec import BudgetSpec
 from core.errors import ExamRuleError
 from core.types import RoundResult
 
-__all__ = ["check_budget"]
+__all__ = ["check_budget", "over_budget"]
 
 
-def check_budget(budget: BudgetSpec | None, result: RoundResult) -> tuple[str, ...]:
-    """What of `result` is over the budget, in words. Raises ExamRuleError if the testenv says that this fails."""
+def over_budget(budget: BudgetSpec | None, result: RoundResult) -> tuple[str, ...]:
+    """What of `result` is over the budget, in words."""
     if budget is None:
         return ()
     measured = (
@@ -19,14 +19,17 @@ def check_budget(budget: BudgetSpec | None, result: RoundResult) -> tuple[str, .
         ("passes", result.passes, budget.passes),
         ("round_seconds", round(result.train_seconds, 3), budget.round_seconds),
     )
-    over = tuple(
+    return tuple(
         f"{name} {used:g} in round {result.index}, the budget is {limit:g}"
         for name, used, limit in measured
         if used is not None and limit is not None and used > limit
     )
-    if over and budget.over == "fail":
+
+
+def check_budget(budget: BudgetSpec | None, result: RoundResult) -> None:
+    """Raise ExamRuleError for a round that is over the budget, if the testenv says that this fails."""
+    if budget is not None and budget.over == "fail" and (over := over_budget(budget, result)):
         raise ExamRuleError(
             f"over the budget of the exam: {'; '.join(over)}. "
             "With `over: mark` in the testenv's budget, the row is marked instead."
         )
-    return over

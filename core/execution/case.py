@@ -127,6 +127,8 @@ def _prepare_process(request: CaseRequest) -> str:
     available = torch.cuda.is_available()
     if request.device == "cuda" and not available:
         raise IanvsError("device: cuda is asked for, but torch finds no CUDA device here. Use `device: auto` or `cpu`.")
+    if available:
+        torch.cuda.init()  # so that its generators are there to be seeded
     return "cuda" if available else "cpu"
 
 

@@ -49,6 +49,8 @@ def chain_of(request: CaseRequest, exam: ExamRecord) -> tuple[str, ...]:
     """[k] digest of all that determines the model after round k; [0] of the untrained model."""
     case = request.case
     first = [request.identity["algorithm"], dict(case.hyperparameters), case.seed]
+    if request.exam.exam.linear_probe:
+        first.append("linear_probe")  # its answers can't be had of models that are gone
     links = [digest([*first, exam.classes, dict(exam.rules), exam.kind])]
     for round_digest in exam.round_digests:
         links.append(digest([links[-1], round_digest]))

@@ -6,7 +6,7 @@ import importlib.util
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from core.config.spec import JobSpec
@@ -16,9 +16,10 @@ from core.execution.engine import Engine, Event, Task
 from core.execution.inline import InlineEngine
 from core.execution.local import LocalEngine
 from core.execution.loop import CaseLoop, Listener
+from core.execution.rehearsal import misfits
 from core.execution.request import CaseRequest, ExamRequest
 from core.execution.slots import Slots, visible_gpus
-from core.metrics.registry import resolve
+from core.metrics.registry import outline
 from core.planning import Plan, PlannedAlgorithm, PlannedCase, make_plan
 from core.planning.identity import train_ratio
 from core.plugins.source import imported_names
@@ -54,7 +55,8 @@ def run_job(job: JobSpec, listener: Listener, provenance: dict[str, Any]) -> Out
     if not to_do:
         listener.planned(plan, 0)
         return Outcome(plan, 0, 0, interrupted=False)
-    engine = open_engine(job, to_do)
+    references = tuple(reference.spec for reference in plan.references.algorithms)  # their classes are to be there too
+    engine = open_engine(replace(job, algorithms=(*job.algorithms, *references)), to_do)
     try:
         problems = check_plugins(engine, [algorithm.spec for algorithm in plan.algorithms])
         if problems:
@@ -111,7 +113,7 @@ def _preload(job: JobSpec) -> list[str]:
     if "torch" in imported:
         # The first optimiser pulls in torch._dynamo, over a second that every case would pay.
         names |= {"torch", "torch._dynamo", "core.authoring"}
-    metrics = [resolve(metric) for exam in job.exams for metric in exam.metrics]
+    metrics = [outline(metric) for exam in job.exams for metric in exam.metrics]
     if any(metric.batch is not None for metric in metrics):
         imported.add("sentence_transformers")
     return sorted(names | {name for name in _HEAVY if name in imported and importlib.util.find_spec(name)})
@@ -149,6 +151,9 @@ def _prepare_exams(engine: Engine, plan: Plan, listener: Listener) -> None:
                 problems.extend(event.payload)
             elif event.kind == "ended" and event.payload != 0:
                 raise IanvsError(f"reading the data failed; the reason is at the end of {log}.")
+    for algorithm in plan.algorithms:  # also of an exam that an earlier job has prepared
+        record = exams.record(algorithm.exam_id)
+        problems.extend(() if record is None else misfits(record, algorithm.exam_spec))
     if problems:
         raise ConfigError(dict.fromkeys(problems))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,8 +42,12 @@ class Delivery:
     """The training data of an exam as one case is handed them."""
 
     def __init__(self, exam: Exam, train_ratio: float, seed: int, passes: int | None) -> None:
-        """train_ratio: share of a round that is trained on. passes: how many over a round's data the exam allows."""
-        self._exam, self._passes = exam, passes
+        """train_ratio: share of a round that is trained on; of a stream, which hands over no rounds, all of it.
+
+        passes: how many over a round's data the exam allows.
+        """
+        self._exam, self._passes, self._seed = exam, passes, seed
+        train_ratio = 1.0 if self.streams else train_ratio
         self._kept: list[Part] = []
         self._held_out: list[NDArray[np.int64]] = []
         for round_ in exam.rounds:
@@ -51,7 +55,8 @@ class Delivery:
             labels = None if round_.labels is None else round_.labels[_where(round_.train, kept)]
             self._kept.append(Part(exam.dataset.train, kept, round_.transform, labels))
             self._held_out.append(held_out)
-        self._pieces = tuple(self._cut(seed)) if exam.stream is not None else ()
+        self._pieces: list[list[Piece]] = [[] for _ in exam.rounds]  # of each round
+        self._cut(seed)
 
     @property
     def streams(self) -> bool:
@@ -62,8 +67,15 @@ class Delivery:
         return self._handed((self._kept[index - 1],), f"round {index}", self._passes)
 
     def rounds(self, last: int, first: int = 1) -> HandedTrain:
-        """Rounds `first` to `last` as one, for a reference: no rule but that of hidden labels is for it."""
-        return self._handed(tuple(self._kept[first - 1 : last]), f"rounds {first} to {last}", None)
+        """Rounds `first` to `last` as one, for a reference: no rule but that of hidden labels is for it.
+
+        They are mixed: one after the other, a learner that goes over them in order would still learn them in turn.
+        """
+        parts = tuple(self._kept[first - 1 : last])
+        order = None
+        if len(parts) > 1:
+            order = generator(self._seed, last, "joint").permutation(sum(len(part.positions) for part in parts))
+        return self._handed(parts, f"rounds {first} to {last}", None, order)
 
     def past_rounds(self, last: int) -> list[HandedTrain]:
         """Rounds 1 to `last`, one by one, for a bound: no rule but that of hidden labels is for it."""
@@ -83,7 +95,7 @@ class Delivery:
 
     def pieces(self, index: int) -> tuple[Piece, ...]:
         """The pieces of the stream that arrive in round `index`: up to the one that brings its last sample."""
-        return tuple(piece for piece in self._pieces if self._round_of(piece) == index)
+        return tuple(self._pieces[index - 1])
 
     def piece(self, piece: Piece) -> HandedTrain:
         return self._handed(piece.parts, f"piece {piece.number} of the stream", self._passes)
@@ -97,8 +109,7 @@ class Delivery:
 
     def last_piece(self, index: int) -> Piece | None:
         """The last piece that has arrived when round `index` is over."""
-        arrived = [piece for piece in self._pieces if self._round_of(piece) <= index]
-        return arrived[-1] if arrived else None
+        return next((pieces[-1] for pieces in reversed(self._pieces[:index]) if pieces), None)
 
     def arrived(self, index: int) -> int:
         """Training samples that have been handed over when round `index` is over."""
@@ -117,44 +128,47 @@ class Delivery:
         part = self._kept[index - 1]
         return Part(part.samples, part.positions, part.transform)
 
-    def _handed(self, parts: tuple[Part, ...], name: str, passes: int | None) -> HandedTrain:
-        return HandedTrain(parts, name=name, passes=passes, labelled=self._exam.rules.training_labels)
+    def _handed(
+        self, parts: tuple[Part, ...], name: str, passes: int | None, order: NDArray[np.int64] | None = None
+    ) -> HandedTrain:
+        return HandedTrain(parts, name=name, passes=passes, labelled=self._exam.rules.training_labels, order=order)
 
-    def _round_of(self, piece: Piece) -> int:
-        """A piece that runs over the end of a round belongs to that round."""
-        sizes = np.cumsum([0, *(len(part.positions) for part in self._kept)])
-        assert self._exam.stream is not None
-        start = (piece.number - 1) * self._exam.stream.batch
-        return int(np.searchsorted(sizes, start, side="right"))
+    def _cut(self, seed: int) -> None:
+        """Pieces of equal size, whatever round their samples are of, so that no piece tells where a round ends.
 
-    def _cut(self, seed: int) -> Iterator[Piece]:
-        """Pieces of equal size, whatever round their samples are of, so that no piece tells where a round ends."""
+        A piece that runs over the end of a round belongs to that round.
+        """
         stream = self._exam.stream
-        assert stream is not None
-        flow = [part for index in range(len(self._kept)) for part in self._ordered(index, stream.shuffled, seed)]
-        sizes = np.cumsum([0, *(len(part.positions) for part in flow)])
-        seen: set[int] = set()
-        for number, start in enumerate(range(0, int(sizes[-1]), stream.batch), start=1):
-            end = min(start + stream.batch, int(sizes[-1]))
-            parts = []
-            for index, part in enumerate(flow):
-                low, high = max(start, sizes[index]) - sizes[index], min(end, sizes[index + 1]) - sizes[index]
-                if low < high:
-                    labels = None if part.labels is None else part.labels[low:high]
-                    parts.append(Part(part.samples, part.positions[low:high], part.transform, labels))
-            told = {label for part in parts for label in _labels(part) if label >= 0}
-            new, seen = told - seen, seen | told
-            begun, ended = int(np.sum(sizes[:-1] < end)), int(np.sum(sizes[1:] <= end))
-            yield Piece(number, end, begun, ended, tuple(sorted(seen)), tuple(sorted(new)), tuple(parts))
+        if stream is None:
+            return
+        flow = [self._ordered(index, stream.shuffled, seed) for index in range(len(self._kept))]
+        ends = np.cumsum([len(part.positions) for part in flow]).tolist()
+        starts = [0, *ends[:-1]]
+        seen: tuple[int, ...] = ()
+        for number, start in enumerate(range(0, ends[-1], stream.batch), start=1):
+            end = min(start + stream.batch, ends[-1])
+            first, begun = bisect_right(ends, start), bisect_left(starts, end)
+            parts = tuple(
+                _slice(flow[index], max(start, starts[index]) - starts[index], end - starts[index])
+                for index in range(first, begun)
+                if ends[index] > starts[index]
+            )
+            new = tuple(sorted({label for part in parts for label in _labels(part) if label >= 0}.difference(seen)))
+            seen = tuple(sorted((*seen, *new))) if new else seen
+            self._pieces[first].append(Piece(number, end, begun, bisect_right(ends, end), seen, new, parts))
 
-    def _ordered(self, index: int, shuffled: bool, seed: int) -> Iterator[Part]:
+    def _ordered(self, index: int, shuffled: bool, seed: int) -> Part:
         part = self._kept[index]
         if not shuffled:
-            yield part
-            return
+            return part
         order = generator(seed, index + 1, "stream").permutation(len(part.positions))
         labels = None if part.labels is None else part.labels[order]
-        yield Part(part.samples, part.positions[order], part.transform, labels)
+        return Part(part.samples, part.positions[order], part.transform, labels)
+
+
+def _slice(part: Part, start: int, end: int) -> Part:
+    labels = None if part.labels is None else part.labels[start:end]
+    return Part(part.samples, part.positions[start:end], part.transform, labels)
 
 
 def _labels(part: Part) -> list[int]:

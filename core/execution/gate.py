@@ -25,7 +25,8 @@ class Gate:
     def score(self, seen: Evidence | None) -> float | None:
         """Of the model that gave the answers in `seen`; None in `seen`: the round has no held-out part."""
         if seen is None:
-            raise PluginError("model_eval needs a held-out part of each round: set train_ratio below 1.")
+            message = "model_eval needs a held-out part of each round, and here is none: set train_ratio below 1"
+            raise PluginError(f"{message}, and have more than one sample of each class in a round.")
         return score_of(self._spec.metric, resolve(self._spec.metric), seen)[0]
 
     def decide(

@@ -89,6 +89,8 @@ class CaseLoop:
         while self._running or (not self._stopping and (ahead or self._again)):
             try:
                 while not self._stopping and (waiting := self._again[0] if self._again else ahead) is not None:
+                    if waiting.planned.case.id in self._running:
+                        break  # the same case under another name of its algorithm: it will find itself done
                     slot = self._slots.take(alone=waiting.alone)
                     if slot is None:
                         break

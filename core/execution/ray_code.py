@@ -1,4 +1,4 @@
-"""The code that travels to workers which do not see it: ianvs itself, plugins, metrics, initial models.
+"""The code that travels to workers which do not see it: ianvs itself, plugins, metrics, initial models, manifests.
 
 Nothing in here needs Ray: the engine hands the folder that is gathered here to Ray as the `working_dir` of a
 `runtime_env`, and Ray puts it at the head of sys.path on every node.
@@ -24,10 +24,12 @@ _PACKAGES = ("core", "testalgorithms", "testenv")
 
 
 def files_of(job: JobSpec) -> tuple[Path, ...]:
-    """Files and folders of the job's authors: plugins, metrics, initial models."""
+    """Files and folders of the job's authors: plugins, metrics, initial models, files that scenarios are read from."""
     metrics = [metric for exam in job.exams for metric in exam.metrics]
     metrics += [exam.gate.metric for exam in job.exams if exam.gate]
     found = [metric.url for metric in metrics if metric.url is not None]
+    scenarios = [exam.scenario for exam in job.exams if exam.scenario is not None]
+    found += [Path(file) for scenario in scenarios if isinstance(file := scenario.options.get("file"), str)]
     for algorithm in job.algorithms:
         found += [path for module in algorithm.modules if (path := _file_of(module)) is not None]
         if isinstance(algorithm.initial_model, Path):

@@ -17,7 +17,7 @@ from typing import IO, Any, TypeVar
 
 from filelock import Timeout
 
-from core.config.spec import AlgorithmSpec, ModuleSpec
+from core.config.spec import AlgorithmSpec, ModuleSpec, ScenarioSpec
 from core.errors import Place
 from core.execution.chain import chain_of
 from core.execution.engine import Task
@@ -154,7 +154,8 @@ def store_arrived(task: Task, travel: Travel, source: IO[bytes], patience: float
 def relocate(value: _T, mapping: Mapping[Path, Path]) -> _T:
     """`value` with every path below a key of `mapping` moved; in dataclasses, tuples and mappings too.
 
-    Text is left alone, except for a plugin's `url`; so are places in yaml files, which are for the user's eyes.
+    Text is left alone, except for a plugin's `url` and a scenario's `file`; so are places in yaml files, which are for
+    the user's eyes.
     """
     moved: Any = value
     if isinstance(value, Place):
@@ -165,6 +166,8 @@ def relocate(value: _T, mapping: Mapping[Path, Path]) -> _T:
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         if isinstance(value, ModuleSpec) and value.url is not None and value.url.endswith(".py"):
             fields["url"] = str(_moved(Path(value.url), mapping))
+        if isinstance(value, ScenarioSpec) and isinstance(file := value.options.get("file"), str):
+            fields["options"] = {**value.options, "file": str(_moved(Path(file), mapping))}
         if isinstance(value, AlgorithmSpec):
             fields.pop("file")  # named in messages only
         moved = dataclasses.replace(value, **{name: relocate(part, mapping) for name, part in fields.items()})

@@ -1,6 +1,8 @@
-"""Tries an exam's scores on perfect answers to a few samples, so that one that can't work is found before training."""
+"""What a testenv asks for and its exam can't give, found before anything is trained."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -9,12 +11,14 @@ from core.errors import IanvsError, Problem
 from core.execution.scoring import score_of
 from core.metrics.base import Evidence
 from core.metrics.overlap import picture_confusion
-from core.metrics.registry import resolve
+from core.metrics.registry import outline, resolve
 from core.scenarios.exam import Exam
+from core.store import ExamRecord
 
-__all__ = ["rehearse"]
+__all__ = ["misfits", "rehearse"]
 
 FEW = 16  # samples
+REFERENCES = frozenset({"joint", "solo"})
 
 
 def rehearse(exam: Exam, spec: ExamSpec) -> list[Problem]:
@@ -31,6 +35,33 @@ def rehearse(exam: Exam, spec: ExamSpec) -> list[Problem]:
             message = f"{error} This was found with perfect answers to {exam.dataset.kind} data, before anything ran."
             problems.append(Problem(message, metric_spec.place))
     return problems
+
+
+def misfits(exam: ExamRecord, spec: ExamSpec) -> Iterator[Problem]:
+    """What in `spec` asks for something that the scenario does not have."""
+    scenario = exam.rules["scenario"]
+    if scenario == "single-task":
+        return  # the scenario's own business: a testenv may serve several paradigms
+    if spec.gate is not None and not exam.rules.get("boundaries", True):
+        message = f"model_eval holds back a part of each round, and {scenario} delivers a stream. Take it out."
+        yield Problem(message, spec.gate.place)
+    elif spec.gate is not None and not exam.rules.get("training_labels", True):
+        message = f"model_eval scores answers to a part of each round, and {scenario} hides its labels. Take it out."
+        yield Problem(message, spec.gate.place)
+    if len(exam.tests) == len(exam.rounds):
+        return
+    lacks = f"this exam has {_counted(exam.rounds, 'round')} and {_counted(exam.tests, 'test set')}"
+    if spec.linear_probe:
+        message = f"linear_probe needs a test set for each round, and {lacks}. Take it out."
+        yield Problem(message, spec.places.get("linear_probe", spec.place))
+    for metric in spec.metrics:
+        if references := REFERENCES.intersection(outline(metric).needs):
+            message = f"{metric.name} compares with {' and '.join(sorted(references))} runs round by round, and {lacks}"
+            yield Problem(f"{message}. Take it out.", metric.place)
+
+
+def _counted(things: Sequence[str], noun: str) -> str:
+    return f"{len(things)} {noun}" if len(things) == 1 else f"{len(things)} {noun}s"
 
 
 def _perfect(exam: Exam) -> Evidence:

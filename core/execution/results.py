@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.config.spec import MetricSpec
+from core.config.spec import BudgetSpec, MetricSpec
+from core.execution.budget import over_budget
 from core.execution.references import References
 from core.metrics.base import Curve, MatrixInputs, Metric
 from core.store import CaseStore, ExamRecord
@@ -24,11 +25,17 @@ def read_case(
     exam: ExamRecord | None,
     metrics: Sequence[tuple[MetricSpec, Metric, str]],
     references: References | None = None,
+    budget: BudgetSpec | None = None,
 ) -> CaseResult:
-    """What the case's directory says, with `metrics` (spec, metric, key) computed from it."""
+    """What the case's directory says, with `metrics` (spec, metric, key) computed from it.
+
+    budget: of the exam as it is now; what was measured is held against it. References and bounds have none.
+    """
     status = store.status(case.id) or "unfinished"
     stored = store.result(case.id) or {}
+    bound = bool(stored.get("bound", False))
     rounds = store.complete_rounds(case.id)
+    judged = () if bound or case.role else rounds[1:]
     matrices: dict[str, ScoreMatrix] = {}
     curves: dict[str, ScoreCurve] = {}
     details: dict[str, Any] = {}
@@ -62,12 +69,12 @@ def read_case(
         round_names=exam.rounds if exam else (),
         directory=store.folder(case.id),
         failure=store.failure(case.id),
-        bound=bool(stored.get("bound", False)),
+        bound=bound,
         rounds=rounds,
         notes=exam.notes if exam else (),
         matrices=matrices,
         curves=curves,
-        over_budget=tuple(dict.fromkeys(over for round_ in rounds for over in round_.over_budget)),
+        over_budget=tuple(over for round_ in judged for over in over_budget(budget, round_)),
         details=details,
         metrics=numbers,
         finished_at=stored.get("finished_at"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -30,26 +30,44 @@ def score_case(request: CaseRequest) -> None:
     record = exams.record(request.exam.exam_id)
     if record is None:
         raise FileNotFoundError(f"{exams.folder(request.exam.exam_id)} is gone: run the job again to make it anew")
-    truth = exams.truth(request.exam.exam_id)
-    rounds = cases.complete_rounds(request.case.id)
-    seen: list[list[Evidence | None]] = []
-    between: dict[int, list[Evidence | None]] = {}
-    for round_ in rounds:
-        stored = cases.predictions(request.case.id, round_.index)
-        seen.append(_row(record, truth, stored))
-        between |= {n: _row(record, truth, stored, f"@{n}") for n, _, _ in round_.examined[:-1]}
-    for spec, key in missing:
-        metric = resolve(spec)
-        rows, about = _scores(spec, metric, [*seen, *between.values()])
-        found, found_between = rows[: len(seen)], rows[len(seen) :]
+    metrics = [(spec, key, resolve(spec)) for spec, key in missing]
+    at_once = any(metric.batch is not None for _, _, metric in metrics)
+    scores: dict[str, list[list[Score]]] = {key: [] for _, key in missing}
+    about: dict[str, Mapping[str, str]] = {}
+    when: list[int | None] = []
+    kept: list[list[Evidence | None]] = []  # where a metric wants everything at once
+    for arrived, row in _rows(cases, request.case.id, record, exams.truth(request.exam.exam_id)):
+        when.append(arrived)
+        kept += [row] if at_once else []
+        for spec, key, metric in metrics:
+            if metric.batch is None:
+                scores[key].append([score_of(spec, metric, cell) for cell in row])
+    for spec, key, metric in metrics:
+        if metric.batch is not None:
+            scores[key], about[key] = _at_once(spec, metric, metric.batch, kept)
+        numbers = [[number for number, _ in row] for row in scores[key]]
         cases.write_score(
             request.case.id,
             key,
-            [[number for number, _ in row] for row in found],
-            [[parts for _, parts in row] for row in found],
-            {n: [number for number, _ in row] for n, row in zip(between, found_between, strict=True)},
-            about,
+            [row for arrived, row in zip(when, numbers, strict=True) if arrived is None],
+            [[part for _, part in row] for arrived, row in zip(when, scores[key], strict=True) if arrived is None],
+            {arrived: row for arrived, row in zip(when, numbers, strict=True) if arrived is not None},
+            about.get(key),
         )
+
+
+def _rows(
+    cases: CaseStore, case_id: str, record: ExamRecord, truth: Sequence[NDArray[Any]]
+) -> Iterator[tuple[int | None, list[Evidence | None]]]:
+    """(samples that had arrived, what is known of each test set) of each examination; None at the end of a round.
+
+    One by one, and nothing of them is kept: a long stream is examined thousands of times.
+    """
+    for round_ in cases.complete_rounds(case_id):
+        stored = cases.predictions(case_id, round_.index)
+        yield None, _row(record, truth, stored)
+        for arrived, _, _ in round_.examined[:-1]:
+            yield arrived, _row(record, truth, stored, f"@{arrived}")
 
 
 def _row(
@@ -64,13 +82,11 @@ def _row(
     ]
 
 
-def _scores(
-    spec: MetricSpec, metric: Metric, rows: Sequence[Sequence[Evidence | None]]
+def _at_once(
+    spec: MetricSpec, metric: Metric, batch: Callable[[Any], Any], rows: Sequence[Sequence[Evidence | None]]
 ) -> tuple[list[list[Score]], Mapping[str, str]]:
-    """(the score of each cell, what it was computed with): all at once where that is cheaper."""
-    if metric.batch is None:
-        return [[score_of(spec, metric, cell) for cell in row] for row in rows], {}
-    values, about = _guarded(spec, metric.batch, [cell for row in rows for cell in row if cell is not None])
+    """(the score of each cell, what it was computed with)."""
+    values, about = _guarded(spec, batch, [cell for row in rows for cell in row if cell is not None])
     left = iter(values)
     return [[_score(spec, metric, None if cell is None else next(left)) for cell in row] for row in rows], about
 

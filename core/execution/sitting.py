@@ -52,7 +52,7 @@ class CaseSitting:
         self._may_take_over = may_take_over
         self._request, self._exam = request, exam
         spec = request.exam.exam
-        self._budget = None if request.case.role else spec.budget
+        self._budget = None if request.case.role or learner.sees_past_rounds else spec.budget
         self._gate = Gate(spec.gate) if spec.gate and not request.case.role else None
         self._delivery = Delivery(exam, request.train_ratio, request.case.seed, exam.rules.passes)
         self._files = CaseStore(request.exam.workspace).files(request.case.id)
@@ -122,8 +122,8 @@ class CaseSitting:
             passes=trained.passes,
             examined=(*trained.examined, (self._delivery.arrived(index), index, index)),
         )
-        over = check_budget(self._budget, result)
-        self._keep(replace(result, over_budget=over), {**trained.answers, **predictions})
+        check_budget(self._budget, result)
+        self._keep(result, {**trained.answers, **predictions})
         if index == self.rounds and self._chain:
             self._store.own(self._chain[-1], self._id)
 
@@ -189,6 +189,11 @@ class CaseSitting:
             folder.fill(replace(result, model_bytes=size or None), predictions, at)
         self.completed = result.index
 
+    def _keep_taken(self, result: RoundResult, predictions: dict[str, NDArray[Any]]) -> None:
+        """A round whose own model is gone: the learner is that of a later one, from which nothing may continue here."""
+        with self._store.new_round(self._id, result.index) as folder:
+            folder.fill(result, predictions, "")
+
     def _take_over_earlier_rounds(self) -> None:
         """Begin where a case with fewer rounds has ended, if its beginning is ours.
 
@@ -206,13 +211,13 @@ class CaseSitting:
             print(f"can't continue from case {earlier.case_id} ({type(error).__name__}: {error}).")
             raise StartOver from error
         before = earlier.predictions(earlier.last)
-        if not all(np.array_equal(now[j], before[j]) for j in before):
+        if not all(name in now and np.array_equal(now[name], kept) for name, kept in before.items()):
             print(f"can't continue from case {earlier.case_id}: load() does not bring back its predictions.")
             raise StartOver
         print(f"continuing from case {earlier.case_id} after round {earlier.last}")
-        for index in range(1, earlier.last + 1):
-            predictions = now if index == earlier.last else earlier.predictions(index)
-            self._keep(earlier.result(index), predictions, trained=index == earlier.last)
+        for index in range(1, earlier.last):
+            self._keep_taken(earlier.result(index), earlier.predictions(index))
+        self._keep(earlier.result(earlier.last), now)
 
     def _resume(self) -> int:
         """Bring back the model of the last complete round, and make sure that it is the same model.

@@ -122,4 +122,7 @@ def seed_everything(seed: int) -> None:
     np.random.seed(seed % 2**32)  # plugins may use the legacy generator
     torch = sys.modules.get("torch")
     if torch is not None:
-        torch.manual_seed(seed)
+        # torch.manual_seed() would note down a stack trace for each kind of accelerator that is not in use: 0.3 ms.
+        torch.default_generator.manual_seed(seed)
+        if torch.cuda.is_initialized():
+            torch.cuda.manual_seed_all(seed)

@@ -18,7 +18,7 @@ from core.metrics.text_meaning import TEXT
 if TYPE_CHECKING:
     from core.config.spec import MetricSpec
 
-__all__ = ["METRICS", "find", "names", "resolve", "suggest"]
+__all__ = ["METRICS", "find", "names", "outline", "resolve", "suggest"]
 
 METRICS: tuple[Metric, ...] = (*SCORES, *OVERLAPS, *TEXT, *MATRIX_METRICS, *SYSTEM)
 
@@ -50,21 +50,32 @@ def resolve(spec: MetricSpec) -> Metric:
     A built-in comes under its own name, which may differ from `spec.name` (an alias): a column is headed by the latter.
     Raises ConfigError for an unknown name or an option that the metric does not take, PluginError for a bad file.
     """
-    if spec.url is not None:
-        from core.plugins.loader import load_object
+    if spec.url is None:
+        return outline(spec)
+    from core.plugins.loader import load_object
 
-        metric = from_object(spec, load_object(str(spec.url), spec.name))
-    else:
-        found = find(spec.name)
-        if found is None:
-            message = f"metric '{spec.name}' is not known.{suggest(spec.name)} `ianvs metrics` lists all."
-            raise ConfigError([Problem(message, spec.place)])
-        if spec.options and found.configure is None:
-            raise ConfigError(
-                Problem(f"metric '{spec.name}' is built in and has no option '{option}'.", spec.place)
-                for option in spec.options
-            )
-        metric = found.configure(spec) if found.configure is not None else found
+    return _fitting(spec, from_object(spec, load_object(str(spec.url), spec.name)))
+
+
+def outline(spec: MetricSpec) -> Metric:
+    """What `resolve` gives, but without running an author's code: of the metric in a file, that it is a score."""
+    return _fitting(spec, _built_in(spec) if spec.url is None else Metric(spec.name, "score", ""))
+
+
+def _built_in(spec: MetricSpec) -> Metric:
+    found = find(spec.name)
+    if found is None:
+        message = f"metric '{spec.name}' is not known.{suggest(spec.name)} `ianvs metrics` lists all."
+        raise ConfigError([Problem(message, spec.place)])
+    if spec.options and found.configure is None:
+        raise ConfigError(
+            Problem(f"metric '{spec.name}' is built in and has no option '{option}'.", spec.place)
+            for option in spec.options
+        )
+    return found.configure(spec) if found.configure is not None else found
+
+
+def _fitting(spec: MetricSpec, metric: Metric) -> Metric:
     if spec.of is not None and metric.level != "matrix":
         message = f"`of` names the score that a metric over a score matrix is computed from; '{spec.name}' is none."
         raise ConfigError([Problem(message, spec.place)])

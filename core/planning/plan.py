@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from core import data
 from core.config.secrets import without_secrets
 from core.config.spec import ExamSpec, JobSpec, MetricSpec
+from core.errors import ConfigError, Problem, shown_path
 from core.planning.cases import PlannedAlgorithm
 from core.planning.identity import algorithm_identity, exam_identity, metric_key
 from core.planning.references import References, plan_references
@@ -99,7 +100,7 @@ class Plan:
 
 def make_plan(job: JobSpec) -> Plan:
     """Plan `job` against what its workspace holds. Raises ConfigError or DataError where the data can't be read."""
-    from core.metrics.registry import resolve
+    from core.metrics.registry import outline
 
     algorithms: list[PlannedAlgorithm] = []
     scores = []
@@ -111,17 +112,30 @@ def make_plan(job: JobSpec) -> Plan:
             identity = algorithm_identity(job, exam, spec)
             algorithms.append(PlannedAlgorithm(spec, exam, name, digest(facts), facts, identity, digest(identity)))
         named = scored_metrics(exam)
-        scores.append(tuple((metric, metric_key(metric)) for metric in named if resolve(metric).level == "score"))
+        scores.append(tuple((metric, metric_key(metric)) for metric in named if outline(metric).level == "score"))
+    _refuse_repeated(algorithms)
     references = plan_references(job, algorithms)
     return Plan(job, (*algorithms, *references.algorithms), CaseStore(job.workspace), tuple(scores), references)
 
 
+def _refuse_repeated(algorithms: Sequence[PlannedAlgorithm]) -> None:
+    """Raise ConfigError where two testenvs are one exam: their cases would be the same, and each is run once."""
+    first: dict[tuple[str, str, str], ExamSpec] = {}
+    for planned in algorithms:
+        exam = planned.exam_spec
+        key = (planned.exam_id, planned.identity_digest, planned.spec.name)
+        if first.setdefault(key, exam) is not exam:
+            other = shown_path(first[key].file)
+            message = f"this is the same exam as {other}: same data, same scenario. Keep one, with the metrics of both."
+            raise ConfigError([Problem(message, exam.place)])
+
+
 def scored_metrics(exam: ExamSpec) -> tuple[MetricSpec, ...]:
     """The testenv's metrics, and those that they build on without naming them: BWT alone is BWT of accuracy."""
-    from core.metrics.registry import resolve
+    from core.metrics.registry import outline
 
     named = list(exam.metrics)
-    levels = {metric.name: resolve(metric).level for metric in named}
+    levels = {metric.name: outline(metric).level for metric in named}
     if "score" not in levels.values():
         named.insert(0, MetricSpec("accuracy"))
     for metric in exam.metrics:
@@ -141,10 +155,11 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
     ]
     if files:
         found.append(f"source {', '.join(files)}")
-    found += [name for name in new if name not in ("source", "version") and old.get(name) != new[name]]
-    found += [
-        "data" if name == "dataset" else name
-        for name in now["exam"]
-        if name != "version" and before["exam"].get(name) != now["exam"][name]
-    ]
+    found += _changed(old, new, ("source", "version"))
+    found += ["data" if name == "dataset" else name for name in _changed(before["exam"], now["exam"], ("version",))]
     return found or ["version of ianvs's recipe"]
+
+
+def _changed(old: Mapping[str, Any], new: Mapping[str, Any], without: Sequence[str]) -> list[str]:
+    """Names of what is other in one than in the other, or only in one of them."""
+    return [name for name in {**new, **old} if name not in without and old.get(name) != new.get(name)]

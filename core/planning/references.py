@@ -33,9 +33,9 @@ class References:
     """algorithms: of the reference runs that are planned beside those that the job lists."""
 
     algorithms: tuple[PlannedAlgorithm, ...] = ()
-    by_student: Mapping[tuple[str, str, str], tuple[PlannedAlgorithm, Callable[[_Values], _Values]]] = field(
+    by_student: Mapping[tuple[str, ...], tuple[PlannedAlgorithm, Callable[[_Values], _Values]]] = field(
         default_factory=dict
-    )  # (exam, algorithm, role) -> (reference, hyperparameters of a case -> those of its reference)
+    )  # (exam, identity, algorithm, role) -> (reference, hyperparameters of a case -> those of its reference)
 
     def of(self, case: TestCase, algorithm: PlannedAlgorithm) -> dict[str, str]:
         """{role: id of the reference case} of a case."""
@@ -50,11 +50,13 @@ class References:
 
 def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> References:
     """The references that the metrics of each exam need: those that the job names, else planned ones."""
-    by_student: dict[tuple[str, str, str], tuple[PlannedAlgorithm, Callable[[_Values], _Values]]] = {}
+    by_student: dict[tuple[str, ...], tuple[PlannedAlgorithm, Callable[[_Values], _Values]]] = {}
     planned: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
     made: dict[tuple[str, str], PlannedAlgorithm] = {}
     facts = _facts(job, students)
     for student in students:
+        if find_paradigm(student.spec.paradigm).single_task:
+            continue  # it has no rounds to compare
         for role in _needed(student.exam_spec):
             if role in job.references:
                 named = next(
@@ -64,7 +66,7 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> Refer
                 by_student[_key(student, role)] = (named, partial(_always, only))
                 continue
             known = facts.get(student.spec.name)
-            if known is None or known.bound or find_paradigm(student.spec.paradigm).single_task:
+            if known is None or known.bound:
                 continue
             reference = _reference(job, student, known, role)
             key = (reference.exam_id, reference.identity_digest)
@@ -79,9 +81,9 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> Refer
 
 
 def _needed(exam: ExamSpec) -> tuple[str, ...]:
-    from core.metrics.registry import resolve
+    from core.metrics.registry import outline
 
-    needs = {need for metric in exam.metrics for need in resolve(metric).needs}
+    needs = {need for metric in exam.metrics for need in outline(metric).needs}
     return tuple(role for role in ROLES if role in needs or f"{role}_matrix" in needs)
 
 
@@ -110,5 +112,5 @@ def _always(only: _Values, hyperparameters: _Values) -> _Values:
     return only
 
 
-def _key(student: PlannedAlgorithm, role: str) -> tuple[str, str, str]:
-    return (student.exam_id, student.spec.name, role)
+def _key(student: PlannedAlgorithm, role: str) -> tuple[str, ...]:
+    return (student.exam_id, student.identity_digest, student.spec.name, role)

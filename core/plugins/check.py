@@ -8,6 +8,7 @@ from core.config.spec import AlgorithmSpec, ModuleSpec
 from core.errors import Place, PluginError, Problem, closest
 from core.plugins.contract import CONTEXT
 from core.plugins.loader import load
+from core.plugins.reference import reference_of
 from core.plugins.signature import constructor_parameters
 
 __all__ = ["check_algorithm", "check_task"]
@@ -34,6 +35,7 @@ def _check_module(module: ModuleSpec, algorithm: AlgorithmSpec) -> list[Problem]
         plural = "s" if len(missing) > 1 else ""
         problems.append(Problem(f"{module.name} lacks the method{plural} {', '.join(missing)}.", place))
     problems += _check_hidden(target, module, place)
+    problems += _check_reference(target, module, place)
     takes = constructor_parameters(target)
     given = [*dict(module.grid), *module.constants]
     for name in given:
@@ -77,6 +79,16 @@ def _check_hidden(target: object, module: ModuleSpec, place: Place) -> list[Prob
                     )
                 )
     return problems
+
+
+def _check_reference(target: object, module: ModuleSpec, place: Place) -> list[Problem]:
+    try:
+        url, name = reference_of(module.url, module.name, target)
+        if (url, name) != (module.url, module.name):
+            load(url, name)
+    except PluginError as error:
+        return [Problem(f"the `reference` of {module.name} can't be used: {error}", place)]
+    return []
 
 
 def check_task(algorithm: AlgorithmSpec, report: object) -> list[Problem]:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -51,13 +52,14 @@ def _folder_first(folder: Path, own: dict[str, ModuleType]) -> Iterator[None]:
     hidden = {name: sys.modules.pop(name) for name in own if name in sys.modules}
     sys.modules.update(own)
     sys.path.insert(0, str(folder))
-    before = set(sys.modules) - set(own)
+    count = len(sys.modules)
     try:
         yield
     finally:
         sys.path.remove(str(folder))
-        for name in set(sys.modules) - before:
-            module = sys.modules[name]
+        # What was imported meanwhile stands at the end; to compare all names, some thousand, would cost every call.
+        for name in (*own, *islice(reversed(sys.modules), max(0, len(sys.modules) - count))):
+            module = sys.modules.get(name)
             origin = getattr(module, "__file__", None)
             if origin and Path(origin).resolve().is_relative_to(folder) and "site-packages" not in origin:
                 own[name] = sys.modules.pop(name)

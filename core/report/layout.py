@@ -19,6 +19,7 @@ __all__ = [
     "gap_lines",
     "legend",
     "plain_table",
+    "row_name",
     "settings_text",
     "short_status",
     "sort_note",
@@ -135,13 +136,18 @@ def varied(leaderboard: Leaderboard) -> list[str]:
 def failure_line(row: LeaderboardRow, failure: FailedCase) -> str:
     """Which case failed, and why."""
     which = "; ".join(filter(None, (settings_text(row), f"seed {failure.seed}")))
-    return f"{row.algorithm} ({which}): {failure.text(200)}"
+    return f"{row_name(row)} ({which}): {failure.text(200)}"
 
 
 def gap_lines(leaderboard: Leaderboard) -> list[str]:
     """What is odd about rows that are complete: a metric that some of their seeds do not have."""
     odd = [row for row in leaderboard.rows if row.complete and row.status != "finished"]
-    return [f"{row.algorithm} ({settings_text(row) or 'no hyperparameters'}): {row.status}." for row in odd]
+    return [f"{row_name(row)} ({settings_text(row) or 'no hyperparameters'}): {row.status}." for row in odd]
+
+
+def row_name(row: LeaderboardRow) -> str:
+    """ "ewc", or "ewc in online" where the job has several exams."""
+    return f"{row.algorithm} in {row.scenario}" if row.scenario else row.algorithm
 
 
 def short_status(row: LeaderboardRow) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.report.layout import settings_text
+from core.report.layout import row_name, settings_text
 from core.report.leaderboard import Leaderboard, LeaderboardRow
 from core.store.files import write_atomic
 from core.types import CaseResult, ScoreMatrix
@@ -140,8 +140,7 @@ def _draw_grid(axes: Any, rows: int, columns: int) -> None:
 def _draw(matrix: ScoreMatrix, row: LeaderboardRow, folder: Path) -> Path:
     path = folder / f"{slug(row.algorithm)}-{slug(row.id[:8])}-{slug(matrix.metric)}.png"
     seeds = f"mean of {row.expected} seeds" if row.expected > 1 else f"seed {row.seeds[0]}"
-    exam = f" in {row.scenario}" if row.scenario else ""
-    title = f"{row.algorithm}{exam}: {matrix.metric}" + (" (bound)" if row.bound else "")
+    title = f"{row_name(row)}: {matrix.metric}" + (" (bound)" if row.bound else "")
     subtitle = ", ".join(filter(None, (settings_text(row), seeds)))
     inputs = [title, subtitle, *matrix.rounds, "/", *matrix.tests, matrix.values.tobytes().hex()]
     return save_picture(path, inputs, lambda: heatmap(matrix, title, subtitle))

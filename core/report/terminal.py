@@ -14,6 +14,7 @@ from core.report.layout import (
     gap_lines,
     legend,
     plain_table,
+    row_name,
     settings_text,
     short_status,
     sort_note,
@@ -172,7 +173,8 @@ def _failures(leaderboard: Leaderboard) -> list[str]:
                 logs.setdefault(failure.text(200), shown_path(failure.log))
         for reason, seeds in reasons.items():
             which = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
-            lines.append(f"Failed: {row.algorithm} ({'; '.join(filter(None, (settings_text(row), which)))}): {reason}")
+            what = "; ".join(filter(None, (settings_text(row), which)))
+            lines.append(f"Failed: {row_name(row)} ({what}): {reason}")
             lines[-1] += f"\n  log: {logs[reason]}" if reason in logs else ""
     more = len(lines) - _MOST_FAILURES
     return lines if more <= 0 else [*lines[:_MOST_FAILURES], f"... and {more} more; leaderboard.md lists all."]

@@ -21,6 +21,7 @@ from core.scenarios.class_incremental import ClassIncrementalOptions, class_grou
 from core.scenarios.exam import Exam, Round, Rules, Stream, TestSet
 from core.scenarios.instance_incremental import everything_asked, named_rounds
 from core.scenarios.request import Request, classes_in, labels_required, refuse
+from core.scenarios.streams import too_often
 from core.seeding import generator
 
 __all__ = ["BlurredOptions", "blurred_boundary"]
@@ -71,6 +72,8 @@ class BlurredOptions(ClassIncrementalOptions):
                 yield "kind", f"`kind: {self.kind}` needs `{option}`, {meaning}."
         if self.eval_every is not None and self.batch is None:
             yield "eval_every", "`eval_every` is for a stream; set `batch` too, the samples in a piece."
+        if self.batch is not None:
+            yield from too_often(self.batch, self.eval_every)
 
 
 def blurred_boundary(request: Request) -> Exam:

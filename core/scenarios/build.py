@@ -16,7 +16,6 @@ from core.scenarios.catalogue import SCENARIOS, find_scenario
 from core.scenarios.domain_incremental import domain_tests, ianvs_domains
 from core.scenarios.exam import Exam, Round, Rules
 from core.scenarios.instance_incremental import everything_asked, named_rounds
-from core.scenarios.manifest import ManifestOptions
 from core.scenarios.modifiers import Modifiers, modified, modifiers_of
 from core.scenarios.request import Request, ScenarioOptions, class_labels, classes_in, refuse
 from core.seeding import generator
@@ -56,7 +55,7 @@ def build_exam(
         raise ConfigError(problems)
     request = Request(dataset, scenario, planned.options, using, planned.rounds)
     if planned.build is not None:
-        return planned.build(request)
+        return _deliverable(planned.build(request), request)
     if splitting_method not in SPLITTING_METHODS:
         hint = closest(splitting_method, SPLITTING_METHODS)
         message = f"there is no splitting_method '{splitting_method}'.{hint} There are: {one_line(SPLITTING_METHODS)}."
@@ -134,6 +133,17 @@ class _Modified:
         return exam if self.modifiers is None else modified(exam, request, self.modifiers)
 
 
+def _deliverable(exam: Exam, request: Request) -> Exam:
+    """`exam`, if a piece of its stream begins in each round: one without could not be told from the round before."""
+    if exam.stream is not None:
+        batch, shortest = exam.stream.batch, min(exam.rounds, key=lambda round_: len(round_.train))
+        if batch > len(shortest.train):
+            message = f"`batch` is {batch}, more than the samples of {shortest.name}, the shortest round"
+            message = f"{message}: a piece may run over the end of a round, not over a whole one"
+            refuse(request, f"{message}. Set `batch` to {len(shortest.train)} or less.", "batch")
+    return exam
+
+
 def _cut(request: Request, splitting_method: str) -> Exam:
     dataset = request.dataset
     count = len(dataset.train)
@@ -149,7 +159,7 @@ def _cut(request: Request, splitting_method: str) -> Exam:
 
 
 def _single_task(dataset: Dataset, scenario: ScenarioSpec | None, using: tuple[str, ...]) -> Exam:
-    """One round of everything that `scenario` brings; its rounds are built where they may bring less than all."""
+    """One round of everything that `scenario` brings."""
     request = Request(dataset, scenario, None, using, 1)
     positions = np.arange(len(dataset.train))
     everything = Round("all", positions, classes_in(dataset, dataset.train, positions))
@@ -157,8 +167,12 @@ def _single_task(dataset: Dataset, scenario: ScenarioSpec | None, using: tuple[s
         build, options, slips = _understood(scenario)
         if slips:
             raise ConfigError(slips)
-        if options is not None and build is not None and (options.modifiers or isinstance(options, ManifestOptions)):
-            everything = _merged(build(replace(request, options=options, rounds=_count(options, using))))
+        if options is not None and build is not None:
+            exam = build(replace(request, options=options, rounds=_count(options, using)))
+            if (why := _separate(exam)) is not None:
+                message = "singletasklearning teaches all rounds as one, which this exam can't do"
+                refuse(request, f"{message}: {why}. An algorithm with `sees_past_rounds`, such as joint, can be here.")
+            everything = _merged(exam)
     tests = domain_tests(request, using) if using else everything_asked(request)
     rules = Rules("single-task", task_in_training=False, task_in_testing=False, output_space="all")
     return Exam(dataset, (everything,), tests, rules)
@@ -167,6 +181,17 @@ def _single_task(dataset: Dataset, scenario: ScenarioSpec | None, using: tuple[s
 def _count(options: ScenarioOptions, using: tuple[str, ...]) -> int | None:
     listed = options.listed(using)
     return options.rounds if listed is None else listed[1]
+
+
+def _separate(exam: Exam) -> str | None:
+    """Why the rounds of `exam` can't be put into one; None where they can."""
+    if any(round_.transform is not None for round_ in exam.rounds):
+        return "its rounds bring the same samples, each transformed in a way of its own"
+    if not exam.rules.training_labels:
+        return "its labels are hidden"
+    if exam.rules.asked == "future":
+        return "test sets hold what a later round teaches"
+    return None
 
 
 def _merged(exam: Exam) -> Round:

@@ -61,10 +61,10 @@ class Part:
 
 
 class Column:
-    """The same column of one part after the other."""
+    """The same column of one part after the other, or of all of them in an `order` of their own."""
 
-    def __init__(self, pieces: Sequence[_Piece]) -> None:
-        self._pieces = tuple(pieces)
+    def __init__(self, pieces: Sequence[_Piece], order: NDArray[np.int64] | None = None) -> None:
+        self._pieces, self._order = tuple(pieces), order
         self._starts = np.cumsum([0, *(len(piece.positions) for piece in pieces)])
 
     @property
@@ -74,6 +74,8 @@ class Column:
 
     def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
         """A copy of all rows, or of `rows`."""
+        if self._order is not None:
+            rows = self._order if rows is None else self._order[rows]
         if len(self._pieces) == 1:
             return self._pieces[0].gather(rows)
         if rows is None:

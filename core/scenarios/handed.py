@@ -46,6 +46,12 @@ class _Lease:
         self._gathered.clear()
         self._resident.clear()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Of a copy or a pickle: while the lease is open, it would outlive it."""
+        if self._open:
+            raise ExamRuleError(f"what a learner is handed can't be copied or pickled whole: {self._over}")
+        return self.__dict__.copy()
+
     def _require_open(self) -> None:
         if not self._open:
             raise ExamRuleError(self._over)
@@ -67,6 +73,7 @@ class _Lease:
 
     def _batches(self, columns: tuple[str, ...], order: Any, batch_size: int, device: str) -> Iterator[Any]:
         """Batches of a part that is small are taken from the device, those of a large one are read one by one."""
+        self._require_open()  # it may have ended between the call and the first batch
         small = sum(self._columns[column].nbytes for column in columns) <= RESIDENT_BYTES
         order = order.to(self._tensor(columns[0], device).device) if small else order.cpu().numpy()
         for start in range(0, self._count, batch_size):
@@ -92,8 +99,16 @@ class HandedTrain(_Lease):
     them whole, with `.x`, `.y` or `tensors()`.
     """
 
-    def __init__(self, parts: Sequence[Part], *, name: str, passes: int | None = None, labelled: bool = True) -> None:
-        """parts: what is handed over, one after the other. name: what errors call it, such as "round 2".
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        *,
+        name: str,
+        passes: int | None = None,
+        labelled: bool = True,
+        order: NDArray[np.int64] | None = None,
+    ) -> None:
+        """parts: what is handed over, one after the other, or in `order`. name: what errors call it: "round 2".
 
         passes: how many the rules of the exam allow; None: any number. labelled: False where `.y` is hidden.
         """
@@ -102,7 +117,7 @@ class HandedTrain(_Lease):
         super().__init__(
             count,
             f"data of {name} is not available after it, old data never comes back by itself; keep your own memory.",
-            {column: Column([each[column] for each in columns]) for column in ("x", "y", "ids")},
+            {column: Column([each[column] for each in columns], order) for column in ("x", "y", "ids")},
         )
         self._name, self._allowed, self._labelled = name, passes, labelled
         self._loaders = 0

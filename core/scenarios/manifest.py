@@ -6,6 +6,7 @@ Two laboratories that load one manifest over the same data sit the same exam, wh
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -167,6 +168,12 @@ def load_manifest(dataset: Dataset, content: Mapping[str, Any], source: str = "t
         said = _Manifest.model_validate(content)
     except ValidationError as error:
         raise DataError(f"{source} is not a manifest: {one_line([*_slips(error)], 3)}.") from None
+    if (said.stream is None) != said.rules.boundaries:
+        message = "`rules.boundaries` is false where there is a `stream`, and true where there is none"
+        raise DataError(f"{source} contradicts itself: {message}.")
+    if said.rules.output_space == "task" and not said.rules.task_in_testing:
+        message = "`rules.output_space` is task, and `rules.task_in_testing` is false"
+        raise DataError(f"{source} contradicts itself: {message}.")
     if (said.dataset, said.fingerprint) != (dataset.name, dataset.fingerprint):
         raise DataError(
             f"{source} was made on {said.dataset} with fingerprint {said.fingerprint[:12]}, and the data here are "
@@ -228,6 +235,9 @@ class _Names:
     def positions(self, names: Sequence[str], part: str) -> NDArray[np.int64]:
         if not names:
             raise DataError(f"{self._source}, {part}: it has no samples.")
+        if len(set(names)) < len(names):
+            twice = one_line([name for name, count in Counter(names).items() if count > 1], 3)
+            raise DataError(f"{self._source}, {part}: it lists {twice} more than once.")
         unknown = [name for name in names if name not in self._where]
         if unknown:
             raise DataError(

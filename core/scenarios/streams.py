@@ -6,13 +6,15 @@ nor where a round begins or ends. Task-free: as many passes over a piece as it l
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pydantic import Field
 
 from core.scenarios.class_incremental import ClassIncrementalOptions, class_rounds
 from core.scenarios.exam import Exam, Rules, Stream
 from core.scenarios.request import Request
 
-__all__ = ["OnlineOptions", "StreamOptions", "online", "task_free"]
+__all__ = ["OnlineOptions", "StreamOptions", "online", "task_free", "too_often"]
 
 
 class StreamOptions(ClassIncrementalOptions):
@@ -24,11 +26,21 @@ class StreamOptions(ClassIncrementalOptions):
     batch: int = Field(10, ge=1)
     eval_every: int | None = Field(None, ge=1)
 
+    def slips(self) -> Iterator[tuple[str, str]]:
+        yield from too_often(self.batch, self.eval_every)
+
 
 class OnlineOptions(StreamOptions):
     """passes: how often a learner may go over a piece."""
 
     passes: int = Field(1, ge=1)
+
+
+def too_often(batch: int, eval_every: int | None) -> Iterator[tuple[str, str]]:
+    """(option, message) where examinations are asked for within a piece, where there can be none."""
+    if eval_every is not None and eval_every < batch:
+        message = f"`eval_every: {eval_every}` is less than `batch: {batch}`, and a piece is handed over whole"
+        yield "eval_every", f"{message}. Set `eval_every` to {batch} or more, or a smaller `batch`."
 
 
 def task_free(request: Request) -> Exam:

@@ -105,7 +105,7 @@ class CaseStore:
             scores = stored["gate_scores"]
             stored["gate_scores"] = None if scores is None else tuple(scores)
             stored["examined"] = tuple(tuple(when) for when in stored.get("examined", ()))
-            stored["over_budget"] = tuple(stored.get("over_budget", ()))
+            stored.pop("over_budget", None)  # in rounds of before; what the budget is, the job says
             found.append(RoundResult(**stored))
         return tuple(found)
 

@@ -149,7 +149,8 @@ def test_a_root_is_where_samples_are_looked_for_first(files):
     assert dataset.train[0].path == files.folder / "data" / "train.txt"
     assert dataset.test[0].path == files.folder / "test.txt"
     files.write("more/train.txt", "")
-    assert files.load(environment={"DATA": "more"}).exams[0].dataset.train[0].path == files.folder / "more" / "train.txt"
+    (exam,) = files.load(environment={"DATA": "more"}).exams
+    assert exam.dataset.train[0].path == files.folder / "more" / "train.txt"
 
 
 def test_a_root_from_the_command_line_replaces_that_of_the_file(files):
@@ -324,7 +325,7 @@ def test_the_resolved_job_is_json_without_places_and_secrets(files):
     (module,) = record["algorithms"][0]["modules"]
     assert module["grid"] == {"learning_rate": ["inf"], "api_key": "***", "epochs": [1]}
     assert record["exams"][0]["metrics"][0]["options"] == {"token": "***"}
-    assert record["exam"]["dataset"]["train"] == [
+    assert record["exams"][0]["dataset"]["train"] == [
         {"path": str(files.folder / "train.txt"), "form": "index", "domain": None}
     ]
     assert "place" not in json.dumps(record)

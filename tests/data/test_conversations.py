@@ -88,6 +88,13 @@ def test_coin_files_lose_the_mark_of_the_picture_and_it_is_noted(tmp_path):
     assert [note.split(" of ")[0] for note in dataset.notes] == ["1", "1"]
 
 
+def test_a_picture_without_a_mark_in_the_text_is_noted_too(tmp_path):
+    records = [{"image": "a.jpg", **said("a", "b")}, {"image": None, **said("c", "d")}]
+    assert (
+        loaded(tmp_path, records).notes[0].startswith("1 of the 2 conversations of the train part come with pictures")
+    )
+
+
 def test_a_text_that_speaks_of_image_marks_stays_as_it_is(tmp_path):
     assert one(tmp_path, said("What does <image> mean?", "A tag."))[1] == ["What does <image> mean?"]
     assert loaded(tmp_path, [said("a", "b")]).notes == ()
@@ -269,8 +276,9 @@ def test_all_problems_of_a_file_are_told_at_once(tmp_path):
         ('[{"query": "a", "response": "b"}', "1:33: is not json: Expecting ',' delimiter"),
         ('[{"query": "a", "response": "b"}] x', "1:35: is not json: Extra data"),
         ('[{"query": "a"', "1:15: is not json"),
-        ([said("a", "b"), {"prompt": "c"}], "is no conversation, but other records of the file are. It has: prompt."),
+        ([said("a", "b"), {"prompt": "c"}], "is no conversation. It has: prompt. A conversation has one of: messages,"),
         ([said("a", "b"), {"mesages": []}], "Did you mean 'messages'?"),
+        ([{"mesages": [{"role": "user", "content": "a"}]}], "Did you mean 'messages'?"),
         ([said("a", "b"), "c"], "expected a record like {...}, found str"),
         ([said("a", "b") | {"query": "c", "response": "d"}], "two forms of a conversation"),
         ([{"messages": "a"}], "'messages' is a text; expected an array."),

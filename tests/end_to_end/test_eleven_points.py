@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import resource
 import shutil
 import subprocess
@@ -182,6 +184,12 @@ def data_of(job: str, folder: Path) -> list[str]:
     if "configs/clear10" in job:  # clear100 too
         write_drift(folder / "clear", train=1, test=1, size=8)
         return ["--root", "clear"]
+    if job == "configs/continual_news/benchmarkingjob.yaml":
+        (folder / "news").mkdir()
+        said = [{"role": "user", "content": "Who won?"}, {"role": "assistant", "content": "The others."}]
+        for year, part in itertools.product(range(2022, 2026), ("train", "test")):
+            (folder / "news" / f"{year}-{part}.json").write_text(json.dumps([{"messages": said}]))
+        return ["--root", "news"]
     return []
 
 

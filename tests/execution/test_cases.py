@@ -285,7 +285,8 @@ def test_results_can_be_loaded_from_a_workspace(tmp_path: Path) -> None:
 
 def test_the_failure_of_one_metric_is_told_by_its_name(tmp_path: Path) -> None:
     path = write_job(tmp_path, testenv=TESTENV.replace("{name: BWT}", "{name: broken, url: ./broken.py}"))
-    (tmp_path / "broken.py").write_text("def broken(y_true, y_pred):\n    return 1 / 0\n")
+    code = "def broken(y_true, y_pred):\n    return 1 / int((y_true == y_pred).all())\n"
+    (tmp_path / "broken.py").write_text(code)  # all is well with the perfect answers that it is tried on
     [found, *_] = core.run(path, engine="inline")
     assert found.failure is not None
     assert "metric 'broken' failed: ZeroDivisionError" in found.failure.message

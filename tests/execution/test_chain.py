@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -61,3 +62,44 @@ def test_a_model_that_load_does_not_bring_back_is_not_continued(tmp_path: Path) 
     [found] = run(tmp_path / "more", "[0, 90, 180]", tmp_path / "ws", forgetful)
     assert trained.read_text().split() == ["1", "2", "3"]
     assert (found.status, [r.taken_from for r in found.rounds]) == ("finished", [None] * 4)
+
+
+PROBED = """
+dataset: {name: digits}
+scenario: {name: class-incremental, rounds: 2}
+linear_probe: %s
+metrics: [%s]
+"""
+FEATURES = (
+    MAJORITY
+    + """
+    def features(self, data):
+        return data.x.reshape(len(data), -1)
+"""
+)
+
+
+@pytest.mark.parametrize("first", ["true", "false"])
+def test_a_probe_that_comes_or_goes_is_another_case_from_the_beginning(tmp_path: Path, first: str) -> None:
+    metrics = {"true": "accuracy, linear_probe_accuracy", "false": "accuracy"}
+    for probe in (first, "false" if first == "true" else "true"):
+        exam = PROBED % (probe, metrics[probe])
+        path = write_job(tmp_path / probe, testenv=exam, plugin=FEATURES, hyperparameters="", job="seeds: [0]")
+        [found] = core.run(path, workspace=tmp_path / "ws", engine="inline")
+        assert found.status == "finished", found.failure
+        assert not any(np.isnan(matrix.values).any() for matrix in found.matrices.values())
+        assert len(found.matrices) == len(metrics[probe].split())
+
+
+def test_a_beginning_that_was_taken_over_in_part_is_not_continued(tmp_path: Path) -> None:
+    """Of its rounds only the last one's model is there; a kill may leave the case without it."""
+    run(tmp_path / "few", "[0, 90, 180]", tmp_path / "ws")
+    run(tmp_path / "more", "[0, 90, 180, 270]", tmp_path / "ws")
+    [whole] = run(tmp_path / "more", "[0, 90, 180, 270]", tmp_path / "other")
+    case = tmp_path / "ws" / "cases" / whole.case.id
+    for gone in ("result.json", "scores", "rounds/2", "rounds/3", "rounds/4"):
+        path = case / gone
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert not (case / "rounds" / "1" / "model").exists()
+    [again] = run(tmp_path / "more", "[0, 90, 180, 270]", tmp_path / "ws")
+    assert (again.matrices["accuracy"].values == whole.matrices["accuracy"].values).all()

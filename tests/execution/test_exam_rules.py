@@ -243,6 +243,29 @@ def test_a_row_over_the_budget_can_be_marked_instead(tmp_path):
     assert "over" in (tmp_path / "ws" / "test" / "rank" / "selected_rank.csv").read_text().splitlines()[1]
 
 
+def test_what_is_over_is_told_by_the_budget_of_now(tmp_path):
+    loose, none = "budget: {memory_samples: 180, over: mark}", ""
+    tight = sat(tmp_path, exam_paper(CIL, more="budget: {memory_samples: 100, over: mark}"), plugin=HOARDER)
+    assert [len(found.over_budget) for found in tight] == [3]
+    again = sat(tmp_path, exam_paper(CIL, more=loose), plugin=HOARDER)
+    assert (again.ran, [found.over_budget for found in again]) == (
+        0,
+        [("memory_samples 200 in round 5, the budget is 180",)],
+    )
+    [loaded] = core.load_results(tmp_path / "ws")
+    assert loaded.over_budget == ("memory_samples 200 in round 5, the budget is 180",)
+    freed = sat(tmp_path, exam_paper(CIL, more=none), plugin=HOARDER)
+    assert (freed.ran, [found.over_budget for found in freed]) == (0, [()])
+
+
+def test_a_bound_is_not_held_to_the_budget(tmp_path):
+    bound = HOARDER.replace("class Majority:", "class Majority:\n    sees_past_rounds = True")
+    twice = "list(train_data.loader(50)); list(train_data.loader(50))\n        "
+    bound = bound.replace("for label in train_data.y", f"{twice}for label in train_data.y")
+    [found] = sat(tmp_path, exam_paper(CIL, more="budget: {passes: 1, memory_samples: 1}"), plugin=bound)
+    assert (found.status, found.bound, found.over_budget) == ("finished", True, ())
+
+
 def test_a_budget_of_passes_is_told_and_measured(tmp_path):
     budget = "budget: {passes: 2}"
     assert [call["passes"] for call in calls(sat(tmp_path / "a", exam_paper(CIL, more=budget)))] == [2] * 5

@@ -121,6 +121,18 @@ def test_paths_of_a_request_move_and_nothing_else_does(tmp_path: Path) -> None:
     assert (moved.exam_id, moved.splitting_method) == ("exam", "default")
 
 
+def test_a_manifest_travels_with_the_code(tmp_path: Path) -> None:
+    write(tmp_path, {"manifest.json": b"{}"})
+    exam = TESTENV.replace("{name: class-incremental, rounds: 5}", "{name: manifest, file: ./manifest.json}")
+    job = load_job(write_job(tmp_path / "job", testenv=exam.replace("./manifest", "../manifest")))
+    assert tmp_path / "manifest.json" in files_of(job)
+    places = gather_code(files_of(job), tmp_path / "sent")
+    moved = relocate(job.exams[0], {path: Path("/code") / name for path, name in places.items()})
+    assert moved.scenario is not None
+    assert moved.scenario.options["file"] == f"/code/{places[tmp_path / 'manifest.json']}"
+    assert read(tmp_path / "sent")[places[tmp_path / "manifest.json"]] == b"{}"
+
+
 def test_a_plugin_is_found_where_it_was_moved_and_messages_name_the_users_file(tmp_path: Path) -> None:
     plugin = ModuleSpec("basemodel", "A", "/home/me/plugin.py", constants={"text": "/home/me/plugin.py"})
     builtin = ModuleSpec("basemodel", "B", "package.module", place=Place(Path("/home/me/plugin.py")))

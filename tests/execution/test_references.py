@@ -154,3 +154,48 @@ def test_a_reference_that_fails_is_told_and_leaves_the_metric_empty(tmp_path: Pa
     assert [found.metrics.get("IM") for found in results if not found.case.role] == [None, None]
     text = (tmp_path / "ws" / "test" / "rank" / "leaderboard.md").read_text()
     assert "Broken (joint reference)" in text
+
+
+def test_rounds_that_are_learned_together_come_mixed(tmp_path: Path) -> None:
+    note = "        (folder / str(len(train_data))).write_text(repr(train_data.y.tolist()))\n"
+    plugin = MAJORITY.replace("*, round, seed):", "*, round, seed, folder):")
+    plugin = plugin.replace("        for label in", f"{note}        for label in")
+    testenv = TESTENV.replace(", FWT_survey, delta_m", "")
+    results = core.run(write_job(tmp_path, plugin=plugin, hyperparameters="", testenv=testenv, job="engine: inline"))
+    [joint, *_] = [found for found in results if found.case.role]
+    labels = {int(file.name): np.array(eval(file.read_text())) for file in (joint.directory / "files").iterdir()}
+    together = labels[1438]
+    train = core.api.exams(tmp_path / "benchmarkingjob.yaml")["class-incremental"].dataset.train
+    assert np.bincount(together).tolist() == np.bincount(train.y).tolist()
+    first = np.bincount(together[:400], minlength=10)
+    assert first.min() > 15  # of about 40; one round after the other would have none of the later digits
+
+
+def test_a_single_task_is_no_reference_of_rounds(tmp_path: Path) -> None:
+    path = job(tmp_path, "references: {joint: alone}")
+    text = (tmp_path / "alone.yaml").read_text()
+    (tmp_path / "alone.yaml").write_text(text.replace("incrementallearning", "singletasklearning"))
+    with pytest.raises(ConfigError, match="'alone' learns everything in one round"):
+        core.run(path)
+
+
+def test_a_single_task_has_no_references(tmp_path: Path) -> None:
+    path = job(tmp_path, "references: {joint: all, solo: mine}")
+    text = (tmp_path / "alone.yaml").read_text()
+    (tmp_path / "alone.yaml").write_text(text.replace("incrementallearning", "singletasklearning"))
+    found = {result.case.algorithm: result.metrics["IM"] for result in core.run(path)}
+    assert found["alone"] is None
+    assert found["mine"] is not None
+
+
+def test_exams_that_differ_in_what_is_held_out_have_references_of_their_own(tmp_path: Path) -> None:
+    path = planned_job(tmp_path, "accuracy, IM")
+    gated = (tmp_path / "testenv.yaml").read_text().replace("testenv:", "testenv:\n  name: gated", 1)
+    gate = "  model_eval: {model_metric: {name: accuracy}, threshold: 0, operator: '>='}\n"
+    (tmp_path / "gated.yaml").write_text(gated + gate)
+    path.write_text(path.read_text().replace("testenv: ./testenv.yaml", "testenv: [./testenv.yaml, ./gated.yaml]"))
+    plan = core.plan(path)
+    exam_of = {case.id: case.exam for case, _ in plan.cases()}
+    for case, algorithm in plan.cases():
+        if not case.role:
+            assert exam_of[plan.references.of(case, algorithm)["joint"]] == case.exam

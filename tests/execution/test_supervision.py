@@ -15,6 +15,7 @@ import pytest
 import core
 from core.errors import IanvsError
 from core.execution.slots import Slot, Slots, visible_gpus
+from core.progress import Silent
 from tests.jobs import MAJORITY, write_job
 
 ONE_CASE = {"hyperparameters": "- bias: {values: [0]}"}
@@ -93,6 +94,21 @@ def test_a_case_that_is_killed_every_time_fails_after_the_second(tmp_path: Path)
     assert dead.failure is not None
     assert (dead.failure.kind, dead.failure.error, other.status) == ("killed", "SIGKILL", "finished")
     assert tries.read_text().count("x") == 2
+
+
+def test_a_case_under_two_names_does_not_run_beside_itself(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    class Noting(Silent):
+        def started(self, case: object) -> None:
+            seen.append("started")
+
+        def ended(self, case: object, status: object, failure: object) -> None:
+            seen.append(f"ended {status}")
+
+    path = write_job(tmp_path, job="seeds: [0]\njobs: 2", algorithms=("one", "two"), **ONE_CASE)
+    assert len({found.case.id for found in core.run(path, listener=Noting())}) == 1
+    assert seen == ["started", "ended finished"] * (len(seen) // 2)
 
 
 def test_an_exception_is_not_tried_again(tmp_path: Path) -> None:

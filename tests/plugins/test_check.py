@@ -78,3 +78,18 @@ def test_an_argument_that_nobody_gives_is_named_before_the_run(tmp_path: Path) -
 def test_a_file_that_cannot_be_loaded_is_one_problem_with_the_yamls_place(tmp_path: Path, source: str) -> None:
     [problem] = check(tmp_path, source)
     assert problem.startswith("algorithm.yaml:4:7: ")
+
+
+def test_a_reference_that_is_not_there_is_told(tmp_path: Path) -> None:
+    plain = f"class Plain:\n{METHODS}\n"
+    for said, message in {
+        "'Plain'": None,
+        "'plugin.py:Plain'": None,
+        "'Plein'": "has no 'Plein'. Did you mean 'Plain'?",
+        "'core.authorin:TorchLearner'": "module 'core.authorin' can't be imported",
+        "3": 'Model.reference is 3; it names a class: "package.module:Class".',
+    }.items():
+        problems = check(tmp_path, f"{plain}class Model:\n    reference = {said}\n{METHODS}")
+        assert len(problems) == (0 if message is None else 1)
+        assert message is None or message in problems[0]
+        assert all(problem.startswith("algorithm.yaml:4:7: ") for problem in problems)

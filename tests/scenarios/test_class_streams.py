@@ -10,7 +10,7 @@ from core.scenarios import Rules, Stream
 from tests.scenarios.datasets import dataset_of, streets, texts
 from tests.scenarios.exams import exam_of
 
-TEN = dataset_of([*range(10)] * 3, range(10))
+TEN = dataset_of([*range(10)] * 5, range(10))
 GROUPING = [
     {"rounds": 5},
     {"rounds": 3, "first": 4, "order_seed": 2},

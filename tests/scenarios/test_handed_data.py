@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -201,3 +204,34 @@ def test_batches_of_a_part_that_is_too_large_are_read_one_by_one_and_are_the_sam
         assert torch.equal(y, same_y)
         assert x.is_contiguous(memory_format=torch.channels_last)
         assert y.dtype == same_y.dtype
+
+
+@pytest.mark.parametrize("taken", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_an_open_lease_can_not_be_copied_beyond_its_end(taken):
+    for data in (train_of(PICTURES), asked_of(PICTURES)):
+        with pytest.raises(ExamRuleError, match="can't be copied or pickled whole"):
+            taken(data)
+        data.close()
+        with pytest.raises(ExamRuleError, match="not available after"):
+            len(pickle.loads(pickle.dumps(data)).x)  # a plugin that is pickled whole may hold one that is over
+
+
+def test_a_pass_that_begins_after_the_end_is_out_of_reach():
+    data = train_of(PICTURES)
+    batches = data.loader(2)
+    data.close()
+    with pytest.raises(ExamRuleError, match="not available after"):
+        next(batches)
+
+
+def test_parts_can_be_handed_over_in_an_order_of_their_own():
+    parts = [Part(PICTURES.train, np.array([3, 1])), Part(PICTURES.train, np.array([0, 2, 4]), Permutation(7, 1))]
+    plain, mixed = HandedTrain(parts, name="both"), HandedTrain(parts, name="both", order=np.array([4, 0, 2, 1, 3]))
+    order = [4, 0, 2, 1, 3]
+    assert mixed.ids.tolist() == plain.ids[order].tolist()
+    np.testing.assert_array_equal(mixed.x, plain.x[order])
+    np.testing.assert_array_equal(mixed.y, plain.y[order])
+    fresh = HandedTrain(parts, name="both", order=np.array(order))
+    x, y = next(iter(fresh.loader(5, shuffle=False)))
+    np.testing.assert_array_equal(x.permute(0, 2, 3, 1).numpy(), plain.x[order])
+    np.testing.assert_array_equal(y.numpy(), plain.y[order])

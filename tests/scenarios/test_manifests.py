@@ -26,7 +26,7 @@ EXAMS = [
     (PICTURES, "DIL", {"rotation": [0, 22.5, 90]}),
     (PICTURES, "DIL", {"corruption": ["clean", "fog"], "severity": 2}),
     (BUCKETS, "DIL", {"streaming": True}),
-    (PICTURES, "TFCL", {"rounds": 3, "eval_every": 5}),
+    (PICTURES, "TFCL", {"rounds": 3, "batch": 2, "eval_every": 5}),
     (PICTURES, "OCL", {"rounds": 3, "batch": 1, "passes": 2}),
     (PICTURES, "BBCL", {"rounds": 3, "M": 30}),
     (PICTURES, "BBCL", {"rounds": 3, "kind": "i-blurry", "batch": 4}),
@@ -78,6 +78,9 @@ def test_loading_needs_names_and_not_the_order_of_the_data(tmp_path):
         ({"rules": {**CONTENT["rules"], "asked": "past"}}, "`rules.asked`"),
         ({"rules": {**CONTENT["rules"], "task_in_testin": True}}, "`rules.task_in_testin`"),
         ({"extra": 1}, "`extra`"),
+        ({"rules": {**CONTENT["rules"], "boundaries": False}}, "contradicts itself: `rules.boundaries`"),
+        ({"stream": {"batch": 2, "eval_every": None, "shuffled": True}}, "contradicts itself: `rules.boundaries`"),
+        ({"rules": {**CONTENT["rules"], "output_space": "task"}}, "contradicts itself: `rules.output_space`"),
     ],
 )
 def test_what_is_no_manifest_of_these_data_is_refused(change, expected):
@@ -92,6 +95,8 @@ def test_what_is_no_manifest_of_these_data_is_refused(change, expected):
     [
         ("rounds", {"samples": ["train/0", "train/99"]}, "exam.json, c0+c1: the data have no sample train/99"),
         ("rounds", {"samples": []}, "has no samples"),
+        ("rounds", {"samples": ["train/0", "train/1", "train/0"]}, "c0+c1: it lists train/0 more than once"),
+        ("tests", {"samples": ["test/1", "test/1"]}, "it lists test/1 more than once"),
         ("rounds", {"classes": ["c9"]}, "toy has no class c9"),
         ("rounds", {"labels": [0]}, "one class index per sample"),
         ("rounds", {"labels": [6] * 8}, "one class index per sample"),

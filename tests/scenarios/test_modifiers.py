@@ -22,7 +22,7 @@ SCENARIOS = [
     ("TIL", {"rounds": 2}),
     ("IIL", {"rounds": 3}),
     ("DIL", {"permutation": True, "rounds": 2}),
-    ("online", {"rounds": 4}),
+    ("online", {"rounds": 4, "batch": 1}),
     ("BBCL", {"rounds": 4, "M": 30}),
     ("BBCL", {"rounds": 4, "kind": "dirichlet", "alpha": 1}),
 ]

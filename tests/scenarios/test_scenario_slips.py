@@ -50,6 +50,7 @@ def test_an_unknown_scenario_is_refused_with_the_closest_and_the_list():
 )
 def test_the_scenarios_of_the_survey_are_there_by_name_and_short_form(short, name):
     options = {"permutation": True, "rounds": 2} if short == "DIL" else {"rounds": 2}
+    options |= {"batch": 2} if short in ("TFCL", "OCL") else {}
     assert build_exam(TEN, ScenarioSpec(short, options)).rules.scenario == name
     assert build_exam(TEN, ScenarioSpec(name, options)).rules.scenario == name
 
@@ -81,6 +82,9 @@ def test_an_unknown_option_is_refused_at_its_place_with_the_closest():
         ("DIL", {"rotation": [0, 90], "rounds": 3}, "`rounds` gives 3 but `rotation` gives 2"),
         ("DIL", {"rotation": [0, 0]}, "an angle twice"),
         ("DIL", {"seed": 3}, "belongs to `permutation: true`"),
+        ("OCL", {"rounds": 5, "batch": 5}, "`batch` is 5, more than the samples of c0+c1, the shortest round"),
+        ("TFCL", {"rounds": 5, "batch": 2, "eval_every": 1}, "`eval_every: 1` is less than `batch: 2`"),
+        ("BBCL", {"rounds": 5, "batch": 2, "eval_every": 1}, "`eval_every: 1` is less than `batch: 2`"),
         ("IIL", {}, "say how many `rounds`"),
         ("IIL", {"rounds": 11}, "10 samples can't be cut into 11 rounds"),
         ("IIL", {"sizes": [4, 4]}, "sums to 8; it must share out all 10"),

@@ -21,6 +21,7 @@ from testalgorithms.language.cia.basemodel import CIA
 from testalgorithms.language.conversation import conversations_of
 from testalgorithms.language.ewc.basemodel import EWC
 from testalgorithms.language.gem.basemodel import GEM
+from testalgorithms.language.gradients import flat_gradient, memory_gradient
 from testalgorithms.language.grouping import Codebook, instruction_of, tfidf_cosines
 from testalgorithms.language.lwf.basemodel import LwF
 from testalgorithms.language.memory import ConversationMemory
@@ -266,6 +267,44 @@ def test_no_step_points_against_what_is_remembered(method, options):
     assert any(own < -1e-3 for own, _ in seen), "there was no conflict to resolve"
     assert all(product > -1e-3 for _, product in seen)
     assert all(product == pytest.approx(own) for own, product in seen if own > 1e-3), "a constraint, not a mixture"
+
+
+@pytest.mark.parametrize("max_length", [1024, 4])
+def test_the_gradient_of_a_memory_is_that_of_one_batch_however_many_it_takes(max_length):
+    learner = taught(AGEM(**SIZE), (FIRST,))
+    encoded = learner.encode(conversations_of(FIRST.x, FIRST.y))
+    loss = learner.loss(learner.batch(encoded))
+    expected = torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(learner.weights.values()))])
+    learner.max_length = max_length  # 1024: all fit into a batch; 4: each is one by itself
+    torch.testing.assert_close(memory_gradient(learner, encoded), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_weights_that_had_no_part_in_a_loss_have_the_gradient_0():
+    used, unused = torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.ones(3))
+    assert flat_gradient((2 * used).sum(), [unused, used]).tolist() == [0, 0, 0, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("method", "wrong"),
+    [
+        (EWC, {"gamma": 3}),
+        (EWC, {"strength": -1}),
+        (LwF, {"temperature": 0}),
+        (Replay, {"replay_ratio": -1}),
+        (GEM, {"margin": -0.5}),
+        (GEM, {"per_round": 0}),
+        (AGEM, {"memory_batch": 0}),
+        (CIA, {"threshold": 1.5}),
+    ],
+)
+def test_a_number_that_can_not_be_is_told_by_its_name(method, wrong):
+    with pytest.raises(PluginError, match=f"{next(iter(wrong))} is"):
+        method(**wrong)
+
+
+def test_a_reference_is_plain_tuning_of_the_same_adapter():
+    assert {method.reference.split(":")[1] for method in (EWC, LwF, Replay, GEM, AGEM, CIA)} == {"Sequential"}
+    assert MoELoRA.reference.endswith(":MoELoRA")
 
 
 def test_gem_keeps_as_many_of_each_round():

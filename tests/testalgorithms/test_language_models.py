@@ -1,5 +1,7 @@
 """Models in folders, adapters, and how both are kept: with the real classes, made from configurations."""
 
+import shutil
+
 import pytest
 import torch
 
@@ -7,7 +9,7 @@ pytest.importorskip("transformers")
 pytest.importorskip("peft")
 
 from peft import LoraConfig, PeftModel
-from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, Qwen2Config, Qwen2ForCausalLM
 
 from core.errors import PluginError
 from testalgorithms.language import LanguageLearner
@@ -97,6 +99,18 @@ def test_what_was_saved_goes_on_bit_for_bit(folder, tmp_path, tuning, tiny):
     assert begun.predict(asked(SECOND)) == resumed.predict(asked(SECOND))
 
 
+@pytest.mark.parametrize("tuning", ["full", "lora"])
+def test_what_ends_a_reply_is_the_same_after_loading(folder, tmp_path, tuning):
+    shutil.copytree(folder, tmp_path / "base")
+    settings = GenerationConfig.from_pretrained(folder)
+    settings.eos_token_id = [*settings.eos_token_id, 7]  # known to nothing but the model's own settings
+    settings.save_pretrained(tmp_path / "base")
+    begun = taught(LanguageLearner(base_model=str(tmp_path / "base"), tuning=tuning, **LORA), (FIRST,))
+    resumed = LanguageLearner(base_model=str(tmp_path / "base"), tuning=tuning, **LORA)
+    resumed.load(begun.save(tmp_path / "model"))
+    assert 7 in begun.template.stops and resumed.template.stops == begun.template.stops
+
+
 def test_only_the_adapter_is_tuned(folder):
     learner = LanguageLearner(base_model=str(folder), tuning="lora", **LORA)
     learner.predict(asked(FIRST))
@@ -144,6 +158,48 @@ def test_a_model_that_is_not_there_is_refused_with_the_remedies_and_without_the_
     learner = LanguageLearner(base_model="nobody/no-such-model", tuning="lora")
     with pytest.raises(PluginError, match=r"neither a folder.*hf download nobody/no-such-model.*download: true"):
         learner.predict(asked(FIRST))
+
+
+def test_a_path_that_leads_nowhere_is_told_with_where_it_was_looked_for(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PluginError, match=f"no folder {tmp_path}/mine. A relative path counts from where ianvs was"):
+        LanguageLearner(base_model="./mine").predict(asked(FIRST))
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(PluginError, match=r"holds no config\.json; expected what save_pretrained\(\) of a model"):
+        LanguageLearner(base_model="./mine").predict(asked(FIRST))
+    (tmp_path / "mine" / "config.json").write_text("{}")
+    with pytest.raises(PluginError, match=r"base_model './mine' can't be loaded\.") as told:
+        LanguageLearner(base_model="./mine").predict(asked(FIRST))
+    assert "hf download" not in str(told.value), "a folder is not to be fetched"
+
+
+def test_without_peft_the_remedy_is_told_before_anything_is_loaded(monkeypatch):
+    monkeypatch.setattr("testalgorithms.language.models.find_spec", lambda name: None if name == "peft" else name)
+    LanguageLearner(tuning="full")
+    with pytest.raises(PluginError, match=r"peft is not installed.*ianvs\[llm\]"):
+        LanguageLearner(tuning="lora")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"batch_size": 0},
+        {"batch_size": 2.5},
+        {"epochs": 0},
+        {"accumulation": 0},
+        {"learning_rate": -1},
+        {"learning_rate": float("nan")},
+        {"warmup": 2},
+        {"max_length": 1},
+        {"max_new_tokens": 0},
+        {"generation_batch": 0},
+        {"width": 30, "heads": 4},
+        {"lora_dropout": -0.1},
+    ],
+)
+def test_a_number_that_can_not_be_is_told_by_its_name(wrong):
+    with pytest.raises(PluginError, match=f"{next(iter(wrong))} is {next(iter(wrong.values()))}"):
+        LanguageLearner(**wrong)
 
 
 def test_slips_in_the_options_are_explained():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 pytest.importorskip("transformers")
 
 from core.errors import PluginError
-from testalgorithms.language.batches import collate, grouped_by_length
+from testalgorithms.language.batches import collate, grouped_by_length, split_by_tokens
 from testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded
 from testalgorithms.language.tiny import tiny_tokenizer
 
@@ -21,6 +21,15 @@ CHATML = (
 FORGETFUL = (  # leaves out what the assistant said before, as templates of models that think aloud do
     "{% for m in messages %}{% if m['role'] == 'user' or loop.last %}{{ m['role'] + ':' + m['content'] }}{% endif %}"
     "{% endfor %}{% if add_generation_prompt %}{{ 'assistant:' }}{% endif %}"
+)
+THINKING = (  # thinks aloud unless told not to, and prints the day of the run, as templates of some families do
+    "{{ 'Today: ' + (date_string if date_string is defined else 'the day of the run') + '\\n' }}"
+    "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\\n' }}"
+    "{% if m['role'] == 'assistant' and loop.last %}{{ '<think>\\n\\n</think>\\n\\n' }}{% endif %}"
+    "{{ m['content'] + '<|im_end|>\\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}"
+    "{% if enable_thinking is defined and not enable_thinking %}{{ '<think>\\n\\n</think>\\n\\n' }}{% endif %}"
+    "{% endif %}"
 )
 NO_SYSTEM = (
     "{% for m in messages %}{% if m['role'] == 'system' %}{{ raise_exception('no such role') }}{% endif %}"
@@ -105,6 +114,46 @@ def test_an_end_mark_is_added_where_a_template_has_none():
     assert encoded.tokens[-1] in chat.stops and encoded.learnt[-1]
 
 
+def test_a_model_that_could_think_aloud_is_asked_to_reply_at_once_and_sees_no_date_of_the_run():
+    made = tokenizer()
+    made.add_special_tokens({"additional_special_tokens": ["<|im_start|>", "<|im_end|>"]})
+    made.chat_template = THINKING
+    chat, talk = ChatTemplate(made), Conversation(("Who is the mayor?",), ("Hugo Moll",))
+    encoded = chat.encode(talk)
+    assert learnt_text(chat, encoded) == "Hugo Moll<|im_end|>"
+    prompt = chat.prompt(talk, [])
+    assert list(encoded.tokens[: len(prompt)]) == prompt
+    assert "the day of the run" not in made.decode(prompt)
+
+
+def test_a_template_that_is_only_steady_with_its_own_settings_keeps_them():
+    made = tokenizer()
+    made.add_special_tokens({"additional_special_tokens": ["<|im_start|>", "<|im_end|>"]})
+    marked = "{% if enable_thinking is defined and not enable_thinking %}{{ '<think></think>' }}{% endif %}"
+    made.chat_template = CHATML.replace("assistant\\n' }}", "assistant\\n' }}" + marked)
+    assert made.chat_template != CHATML
+    chat = ChatTemplate(made)
+    assert learnt_text(chat, chat.encode(TWO_TURNS)) == "Hugo Moll<|im_end|>Red Foxes<|im_end|>"
+
+
+def test_without_a_template_a_text_begins_with_the_mark_that_the_tokenizer_puts_there():
+    from tokenizers.processors import TemplateProcessing
+
+    made = tokenizer(None)
+    made.add_special_tokens({"bos_token": "<s>"})
+    plain = ChatTemplate(made).encode(TWO_TURNS).tokens
+    made.chat_template = None
+    mark = TemplateProcessing(single="<s> $A", special_tokens=[("<s>", made.bos_token_id)])
+    made.backend_tokenizer.post_processor = mark
+    assert ChatTemplate(made).encode(TWO_TURNS).tokens == (made.bos_token_id, *plain)
+
+
+def test_blanks_before_signs_stay_as_the_model_said_them():
+    made = tokenizer()
+    made.clean_up_tokenization_spaces = True
+    assert ChatTemplate(made).text(made("two cents , it is")["input_ids"]) == "two cents , it is"
+
+
 def test_a_template_that_rewrites_history_is_refused_with_the_remedy():
     with pytest.raises(PluginError, match="rewrites earlier turns"):
         ChatTemplate(tokenizer(FORGETFUL)).encode(TWO_TURNS)
@@ -131,6 +180,15 @@ def test_a_pass_brings_every_conversation_once_in_batches_of_at_most_that_size(l
     batches = list(grouped_by_length(lengths, size, torch.Generator().manual_seed(seed)))
     assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
     assert all(1 <= len(batch) <= size for batch in batches)
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=20), st.integers(1, 30))
+@settings(max_examples=50, deadline=None)
+def test_batches_by_tokens_hold_every_conversation_in_order_and_no_more_tokens_than_they_may(lengths, tokens):
+    talks = [Encoded(tuple([i] * length), tuple([True] * length)) for i, length in enumerate(lengths)]
+    parts = list(split_by_tokens(talks, tokens))
+    assert [talk for part in parts for talk in part] == talks
+    assert all(len(part) == 1 or len(part) * max(map(len, part)) <= tokens for part in parts)
 
 
 def test_conversations_of_alike_lengths_go_together():
