@@ -51,16 +51,16 @@ class Results:
         cases, exams = CaseStore(self.workspace), ExamStore(self.workspace)
         records: dict[str, ExamRecord | None] = {}
 
-        def read(case: TestCase, references: References | None = None) -> CaseResult:
+        def read(case: TestCase, exam: str, references: References | None = None) -> CaseResult:
             exam_id = (cases.identity(case.id) or {}).get("exam_id", "")
             if exam_id not in records:
                 records[exam_id] = exams.record(exam_id) if exam_id else None
-            metrics, budget = self.metrics.get(case.exam, ()), self.budgets.get(case.exam)
+            metrics, budget = self.metrics.get(exam, ()), self.budgets.get(exam)
             return read_case(cases, case, records[exam_id], metrics, references, budget)
 
         references = References(self.references, self.case_list, read)
         for case in self.case_list:
-            yield read(case, references)
+            yield read(case, case.exam, references)
 
     def __len__(self) -> int:
         return len(self.case_list)

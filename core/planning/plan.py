@@ -67,8 +67,15 @@ class Plan:
                 yield case, algorithm
 
     def scores_of(self, algorithm: PlannedAlgorithm) -> tuple[tuple[MetricSpec, str], ...]:
-        """Every score that cases of `algorithm` are to have, and the key it is stored under."""
-        return self.scores[self.job.exams.index(algorithm.exam_spec)]
+        """Every score that cases of `algorithm` are to have, and the key it is stored under.
+
+        A reference run is shared by exams that differ only in what is no concern of it, and is scored for all of them.
+        """
+        if not algorithm.role:
+            return self.scores[self.job.exams.index(algorithm.exam_spec)]
+        alike = {self.job.exams.index(a.exam_spec) for a in self.algorithms if a.exam_id == algorithm.exam_id}
+        found = {key: (metric, key) for index in sorted(alike) for metric, key in self.scores[index]}
+        return tuple(found.values())
 
     def _planned(self, case: TestCase, algorithm: PlannedAlgorithm) -> PlannedCase:
         status = self.store.status(case.id)

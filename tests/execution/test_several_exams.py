@@ -79,3 +79,16 @@ def test_what_is_odd_about_a_row_names_its_exam(tmp_path):
     page = markdown(core.run(job(tmp_path, "accuracy", "accuracy", plugin=plugin)).leaderboard)
     assert "majority in five (seed 0): RuntimeError: no" in page
     assert "majority in two (seed 0): RuntimeError: no" in page
+
+
+def test_a_reference_that_two_exams_share_is_scored_for_both(tmp_path):
+    path = job(tmp_path, "accuracy, IM", "f1, {name: IM, of: f1}, accuracy")
+    other = (tmp_path / "other.yaml").read_text().replace("rounds: 2}", "rounds: 5}\n  budget: {passes: 3}")
+    (tmp_path / "other.yaml").write_text(other)
+    results = core.run(path)
+    references = [found for found in results if found.case.role]
+    assert len(references) == 1
+    joint, (one, other) = references[0], [found for found in results if not found.case.role]
+    expected = joint.matrices["accuracy"].values[-1, -1] - one.matrices["accuracy"].values[-1, -1]
+    assert one.metrics["IM"] == pytest.approx(expected)
+    assert other.metrics["IM"] is not None
