@@ -38,7 +38,7 @@ class Slip(Exception):  # noqa: N818 - it becomes a Problem with a place
 
 @dataclass(frozen=True)
 class Conversation:
-    """user[t] and assistant[t] are turn t + 1. pictures: places in the text where one stood, which are left out."""
+    """user[t] and assistant[t] are turn t + 1. pictures: how many belong to it, which are left out."""
 
     system: str | None
     user: tuple[str, ...]
@@ -61,9 +61,10 @@ class Form:
         for turn, reply in enumerate(assistant, start=1):
             if not reply.strip():
                 raise Slip(f"the assistant's reply of turn {turn} is empty; nothing can be learnt from it.")
-        has_pictures = "image" in record or "images" in record
-        pictures = sum(len(_PICTURE.findall(said)) for said in user) if has_pictures else 0
-        heard = [_PICTURE.sub("", said) for said in user] if pictures else user
+        has_pictures = bool(record.get("image") or record.get("images"))
+        marks = sum(len(_PICTURE.findall(said)) for said in user) if has_pictures else 0
+        heard = [_PICTURE.sub("", said) for said in user] if marks else user
+        pictures = max(marks, 1) if has_pictures else 0
         topic = record.get("topic")
         return Conversation(system, tuple(heard), tuple(assistant), topic if isinstance(topic, str) else "", pictures)
 

@@ -35,8 +35,8 @@ DOMAIN_FIELD = "domain"
 
 
 def holds_conversations(records: Records) -> bool:
-    """Whether any record has the form of a conversation."""
-    return any(isinstance(record, dict) and forms_of(record) for record in records.values)
+    """Whether any record has the form of a conversation, or seems to be meant as one: objects in a list are turns."""
+    return any(isinstance(record, dict) and (forms_of(record) or _has_turns(record)) for record in records.values)
 
 
 def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
@@ -118,12 +118,15 @@ def conversation_of(record: Any) -> Conversation:
         names = " and ".join(f"'{form.fields[0]}'" for form in forms)
         raise Slip(f"has {names}, which are two forms of a conversation. Keep one of them.", forms[1].fields[0])
     if not forms:
-        message = (
-            f"is no conversation, but other records of the file are. It has: {one_line(list(record)) or 'nothing'}."
-        )
-        hints = (closest(name, [form.fields[0] for form in FORMS]) for name in record)
-        raise Slip(message + next(filter(None, hints), ""))
+        known = [form.fields[0] for form in FORMS]
+        hint = next(filter(None, (closest(name, known) for name in record)), "")
+        has = one_line(list(record)) or "nothing"
+        raise Slip(f"is no conversation.{hint} It has: {has}. A conversation has one of: {one_line(known)}.")
     return forms[0].read(record)
+
+
+def _has_turns(record: dict[str, Any]) -> bool:
+    return any(isinstance(value, list) and value and isinstance(value[0], dict) for value in record.values())
 
 
 def _domain(record: dict[str, Any], field: str | None) -> str:

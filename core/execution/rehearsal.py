@@ -32,6 +32,14 @@ def rehearse(exam: Exam, spec: ExamSpec) -> list[Problem]:
         try:
             score_of(metric_spec, metric, seen)
         except IanvsError as error:
+            if exam.dataset.kind == "conversation":
+                message = (
+                    f"metric '{metric_spec.name}' does not score replies to conversations. Those that do: "
+                    "semantic_similarity, lexical_similarity, reply_exact_match, ROUGE_L, reply_coverage; or one of "
+                    f"your own, in a file. ({error})"
+                )
+                problems.append(Problem(message, metric_spec.place))
+                continue
             message = f"{error} This was found with perfect answers to {exam.dataset.kind} data, before anything ran."
             problems.append(Problem(message, metric_spec.place))
     return problems
@@ -48,6 +56,10 @@ def misfits(exam: ExamRecord, spec: ExamSpec) -> Iterator[Problem]:
     elif spec.gate is not None and not exam.rules.get("training_labels", True):
         message = f"model_eval scores answers to a part of each round, and {scenario} hides its labels. Take it out."
         yield Problem(message, spec.gate.place)
+    if spec.linear_probe and exam.kind != "classification":
+        message = f"linear_probe fits a classifier to classes, and these are {exam.kind} data. Take it out."
+        yield Problem(message, spec.places.get("linear_probe", spec.place))
+        return
     if len(exam.tests) == len(exam.rounds):
         return
     lacks = f"this exam has {_counted(exam.rounds, 'round')} and {_counted(exam.tests, 'test set')}"

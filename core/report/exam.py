@@ -36,7 +36,7 @@ def _rules(exam: Exam) -> list[str]:
     spaces = {"all": "all classes", "seen": "the classes seen so far", "task": "the classes of the task"}
     lines = [
         f"task identity: {_shown(rules.task_in_training)} in training, {_shown(rules.task_in_testing)} in testing",
-        f"answers: among {spaces[rules.output_space]}",
+        f"answers: among {spaces[rules.output_space]}" if exam.dataset.classes else "answers: texts",
         f"passes over the data: {'any number' if rules.passes is None else rules.passes}",
     ]
     if stream is not None:

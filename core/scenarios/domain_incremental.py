@@ -152,10 +152,10 @@ def natural_domains(request: Request, rules: Rules, untaught: int = 0) -> Exam:
     dataset = request.dataset
     names = request.using or _found(dataset.train)
     if not names:
-        message = (
-            f"{dataset.name} knows no domains. Name them by `using` or in a column `domain`, "
-            "or make some with `permutation: true`, `rotation: [0, 30, 60]` or `corruption: [clean, fog]`."
-        )
+        message = f"{dataset.name} knows no domains. Name them by `using`, in a column `domain`, or one per file"
+        if class_labels(dataset.train) is not None:
+            message += ", or make some with `permutation: true`, `rotation: [0, 30, 60]` or `corruption: [clean, fog]`"
+        message += "."
         refuse(request, message)
     taught = names[: len(names) - untaught]
     if not taught:

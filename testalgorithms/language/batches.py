@@ -12,7 +12,7 @@ from torch import Tensor
 from core.authoring.randomness import torch_generator
 from testalgorithms.language.conversation import Conversation, Encoded
 
-__all__ = ["Batch", "RoundOfTalk", "collate", "grouped_by_length"]
+__all__ = ["Batch", "RoundOfTalk", "collate", "grouped_by_length", "split_by_tokens"]
 
 POOL = 8  # batches among which conversations are sorted by length
 
@@ -61,6 +61,19 @@ def grouped_by_length(lengths: Sequence[int], batch_size: int, draw: torch.Gener
         batches += [pool[i : i + batch_size] for i in range(0, len(pool), batch_size)]
     for i in torch.randperm(len(batches), generator=draw).tolist():
         yield batches[i]
+
+
+def split_by_tokens(conversations: Sequence[Encoded], tokens: int) -> Iterator[list[Encoded]]:
+    """The conversations in their order, in batches of at most `tokens` with their padding, of one at least."""
+    part: list[Encoded] = []
+    for conversation in conversations:
+        longest = max(map(len, [*part, conversation]))
+        if part and longest * (len(part) + 1) > tokens:
+            yield part
+            part = []
+        part.append(conversation)
+    if part:
+        yield part
 
 
 @dataclass(frozen=True)

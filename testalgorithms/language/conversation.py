@@ -18,7 +18,13 @@ PLAIN_TEMPLATE = (
     "{% endfor %}"
     "{% if add_generation_prompt %}{{ 'Assistant: ' }}{% endif %}"
 )
-"""For tokenizers that bring no template of their own."""
+"""For tokenizers that bring no template of their own. One whose texts begin with a mark gets that mark in front."""
+
+SETTINGS = {"date_string": "26 Jul 2024"}
+"""What a template may ask: of those that tell the model the date, not that of the day of the run."""
+
+AT_ONCE = {**SETTINGS, "enable_thinking": False}
+"""The same, without thinking aloud before a reply."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +82,12 @@ class ChatTemplate:
         """stops: ids that end a reply besides the tokenizer's end of text and the template's end of turn."""
         self.tokenizer = tokenizer
         if not getattr(tokenizer, "chat_template", None):
-            tokenizer.chat_template = PLAIN_TEMPLATE
+            begins = tokenizer.bos_token_id is not None and tokenizer("a")["input_ids"][:1] == [tokenizer.bos_token_id]
+            tokenizer.chat_template = ("{{ bos_token }}" if begins else "") + PLAIN_TEMPLATE
         if tokenizer.eos_token_id is None and not stops:
             raise PluginError("the tokenizer has no end-of-text token, so a reply would never end. Set its eos_token.")
         self._takes_system = True
+        self._settings: dict[str, Any] = AT_ONCE
         probe = Conversation(("a",), ("b",), "c")
         try:
             self._render(probe.messages(1), False)
@@ -87,6 +95,8 @@ class ChatTemplate:
             if type(error).__module__.split(".")[0] != "jinja2":
                 raise
             self._takes_system = False
+        if not self._can_cut(AT_ONCE) and self._can_cut(SETTINGS):
+            self._settings = SETTINGS
         special = {*tokenizer.all_special_ids}
         special |= {t for t, token in tokenizer.added_tokens_decoder.items() if token.special}
         end_of_turn = [t for t in self._ids(self._pieces(probe)[1]) if t in special]
@@ -120,8 +130,7 @@ class ChatTemplate:
     def text(self, tokens: Sequence[int]) -> str:
         """A generated reply as text, up to its first end mark."""
         ended = next((i for i, token in enumerate(tokens) if token in self.stops), len(tokens))
-        decoded: str = self.tokenizer.decode(list(tokens[:ended]), skip_special_tokens=True)
-        return decoded.strip()
+        return self._decoded(tokens[:ended])
 
     def _pieces(self, conversation: Conversation) -> list[str]:
         """[prompt, reply, prompt, reply, ...]: the whole rendered conversation, cut."""
@@ -132,6 +141,17 @@ class ChatTemplate:
             done = self._render(conversation.messages(turn + 1, conversation.replies[: turn + 1]), False)
             pieces.append(self._after(asked, done))
         return pieces
+
+    def _can_cut(self, settings: dict[str, Any]) -> bool:
+        """Whether with these settings what was said stays as it is when the conversation goes on."""
+        before, self._settings = self._settings, settings
+        try:
+            self._pieces(Conversation(("a", "b"), ("c", "d")))
+        except PluginError:
+            return False
+        finally:
+            self._settings = before
+        return True
 
     def _after(self, done: str, text: str) -> str:
         if not text.startswith(done):
@@ -145,8 +165,18 @@ class ChatTemplate:
         if not self._takes_system and messages and messages[0]["role"] == "system":
             first = {"role": "user", "content": messages[0]["content"] + "\n\n" + messages[1]["content"]}
             messages = [first, *messages[2:]]
-        rendered: str = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=ask)
+        rendered: str = self.tokenizer.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=ask, **self._settings
+        )
         return rendered
+
+    def _decoded(self, ids: Sequence[int]) -> str:
+        text: str = self.tokenizer.decode(
+            list(ids),
+            skip_special_tokens=True,
+            clean_up_tokenization_spaces=False,  # " ," stays as it was written
+        )
+        return text.strip()
 
     def _ids(self, text: str) -> list[int]:
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
@@ -158,7 +188,6 @@ class ChatTemplate:
 
     def _require_readable(self, ids: list[int], reply: str) -> None:
         """What is learnt must be the reply: nothing of the prompt, nothing missing."""
-        wanted = self.tokenizer.decode(self._ids(reply), skip_special_tokens=True).strip()
-        found = self.tokenizer.decode(ids, skip_special_tokens=True).strip()
+        wanted, found = self._decoded(self._ids(reply)), self._decoded(ids)
         if found != wanted and wanted:
             raise PluginError(f"the chat template makes {found[:60]!r} of the reply {wanted[:60]!r}.")

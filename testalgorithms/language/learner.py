@@ -18,7 +18,8 @@ from testalgorithms.language.batches import Batch, RoundOfTalk, collate
 from testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded, conversations_of
 from testalgorithms.language.generation import reply
 from testalgorithms.language.loop import Descent
-from testalgorithms.language.models import ModelOptions, build_model, load_model, save_model
+from testalgorithms.language.models import ModelOptions, build_model, load_model, recompute_activations, save_model
+from testalgorithms.language.numbers import at_least
 
 __all__ = ["LanguageLearner"]
 
@@ -42,6 +43,7 @@ class LanguageLearner:
     max_new_tokens: longest reply. generation_batch: conversations that are replied to at once.
     """
 
+    reference = "testalgorithms.language.sequential.basemodel:Sequential"  # plain tuning, the same for all methods
     network: Any  # exists from the first train() or load() on, of a model with a name from the first predict() on
     template: ChatTemplate
 
@@ -82,6 +84,8 @@ class LanguageLearner:
         self.descent = Descent(
             learning_rate, epochs, batch_size, accumulation, warmup, weight_decay, max_grad_norm
         )  # fmt: skip
+        at_least(1, max_new_tokens=max_new_tokens, generation_batch=generation_batch)
+        at_least(2, max_length=max_length)  # one token to learn and one before it
         self.max_length = max_length
         self.checkpointing = checkpointing
         self.max_new_tokens = max_new_tokens
@@ -256,16 +260,8 @@ class LanguageLearner:
 
         ends = network.generation_config.eos_token_id
         self.template = ChatTemplate(tokenizer, ends if isinstance(ends, list) else [] if ends is None else [ends])
-        # No penalties and no sampling, whatever its author suggests: replies are greedy.
-        network.generation_config = GenerationConfig()  # type: ignore[no-untyped-call]
+        # No penalties and no sampling, whatever its author suggests: replies are greedy. The ends stay, and are saved.
+        network.generation_config = GenerationConfig(eos_token_id=ends)  # type: ignore[no-untyped-call]
         if self.checkpointing:
             recompute_activations(network)
         self.network, self._tokenizer, self._built = network, tokenizer, True
-
-
-def recompute_activations(network: Any) -> None:
-    """In the backward pass, instead of keeping them; under the name that the installed transformers has for it."""
-    if hasattr(network, "activation_checkpointing_enable"):
-        network.activation_checkpointing_enable(activation_checkpointing_kwargs={"use_reentrant": False})
-    else:
-        network.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})

@@ -14,6 +14,7 @@ from torch import Tensor
 from core.errors import PluginError
 from testalgorithms.language.batches import Batch, RoundOfTalk, grouped_by_length
 from testalgorithms.language.conversation import Encoded
+from testalgorithms.language.numbers import above, at_least, within
 
 __all__ = ["Descent", "Tuned", "warm_cosine"]
 
@@ -43,6 +44,12 @@ class Descent:
     warmup: float
     weight_decay: float
     max_grad_norm: float
+
+    def __post_init__(self) -> None:
+        at_least(1, epochs=self.epochs, batch_size=self.batch_size, accumulation=self.accumulation)
+        above(0, learning_rate=self.learning_rate)
+        within(0, 1, warmup=self.warmup)
+        within(0, math.inf, weight_decay=self.weight_decay, max_grad_norm=self.max_grad_norm)
 
     def run(
         self, learner: Tuned, data: RoundOfTalk, passes: int | None, progress: Callable[[float], Any] | None

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from core.errors import PluginError, closest
+from testalgorithms.language.numbers import above, at_least, within
 from testalgorithms.language.tiny import tiny_model, tiny_tokenizer
 
-__all__ = ["ModelOptions", "build_model", "load_model", "save_model"]
+__all__ = ["ModelOptions", "build_model", "load_model", "recompute_activations", "save_model"]
 
 TUNINGS = ("full", "lora", "moelora")
 TINY = ("tiny", "tiny-stand-in")  # the longer name says in every report what it is
@@ -43,8 +45,18 @@ class ModelOptions:
             raise PluginError(
                 f"tuning '{self.tuning}' is not known.{closest(self.tuning, TUNINGS)} There are: {', '.join(TUNINGS)}."
             )
+        at_least(1, lora_r=self.lora_r, experts=self.experts, width=self.width, layers=self.layers, heads=self.heads)
+        at_least(1, vocabulary=self.vocabulary)
+        above(0, lora_alpha=self.lora_alpha)
+        within(0, 1, lora_dropout=self.lora_dropout)
         if self.tuning == "moelora" and self.lora_r % self.experts:
             raise PluginError(f"lora_r is {self.lora_r}; it must be a multiple of the {self.experts} experts.")
+        if self.tiny and self.width % (2 * self.heads):  # positions turn pairs of each head's numbers
+            raise PluginError(f"width is {self.width}; it must be a multiple of twice the {self.heads} heads.")
+        needed = [name for name in ("transformers", "peft") if name != "peft" or self.tuning != "full"]
+        absent = [name for name in needed if find_spec(name) is None]
+        if absent:
+            raise PluginError(f"{' and '.join(absent)} is not installed. Get it by: pip install 'ianvs[llm]'")
 
     @property
     def tiny(self) -> bool:
@@ -104,6 +116,14 @@ def load_model(options: ModelOptions, folder: Path) -> tuple[Any, Any]:
     return network, tokenizer
 
 
+def recompute_activations(network: Any) -> None:
+    """In the backward pass, instead of keeping them; under the name that the installed transformers has for it."""
+    if hasattr(network, "activation_checkpointing_enable"):
+        network.activation_checkpointing_enable(activation_checkpointing_kwargs={"use_reentrant": False})
+    else:
+        network.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+
+
 def _adapter(options: ModelOptions) -> Any:
     from peft import LoraConfig
 
@@ -126,21 +146,35 @@ def _pretrained(options: ModelOptions) -> tuple[Any, Any]:
     """(network, tokenizer) from a folder or from the Hugging Face cache; from the hub only if `download` allows it."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    name = str(Path(options.base_model).expanduser()) if options.base_model.startswith("~") else options.base_model
+    name, is_folder = _place_of(options.base_model)
     offline = not options.download
     given = {"revision": options.revision or "main", "trust_remote_code": options.trust_remote_code}
     try:
         tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=offline, **given)
         network = AutoModelForCausalLM.from_pretrained(name, local_files_only=offline, dtype=options.dtype, **given)
-    except OSError as error:
-        remedy = (
-            f"It is neither a folder with a model nor in the Hugging Face cache. Give the folder, fetch it with "
-            f"`hf download {name}`, or set `download: true`."
-            if offline
-            else f"{error}"
-        )
-        raise PluginError(f"base_model '{name}' can't be loaded. {remedy}") from error
+    except (OSError, ValueError) as error:
+        why = " ".join(str(error).split())
+        if offline and not is_folder and isinstance(error, OSError):
+            why = (
+                f"It is neither a folder (looked for {Path(name).absolute()}) nor in the Hugging Face cache. Give the "
+                f"folder, fetch it with `hf download {name}`, or set `download: true`."
+            )
+        raise PluginError(f"base_model '{options.base_model}' can't be loaded. {why}") from error
     return network, tokenizer
+
+
+def _place_of(base_model: str) -> tuple[str, bool]:
+    """(what to load, whether it is a folder on this machine). Raises PluginError for a path that leads nowhere."""
+    path = Path(base_model).expanduser()
+    if path.is_dir():
+        if not any((path / name).is_file() for name in ("config.json", "adapter_config.json")):
+            wanted = "expected what save_pretrained() of a model and of its tokenizer write"
+            raise PluginError(f"base_model '{base_model}': {path.absolute()} holds no config.json; {wanted}.")
+        return str(path), True
+    if path.is_absolute() or base_model.startswith((".", "~")):
+        relative = "" if path.is_absolute() else " A relative path counts from where ianvs was started."
+        raise PluginError(f"base_model '{base_model}': there is no folder {path.absolute()}.{relative}")
+    return base_model, False
 
 
 def _plain(network: Any, base: Any) -> Any:

@@ -12,7 +12,9 @@ from core.config.spec import DatasetSpec, ScenarioSpec
 from core.datasets.news import TOPICS, make_news
 from core.scenarios import build_exam
 
-SIZES = st.tuples(st.integers(1, 5), st.integers(0, 4), st.integers(0, 4)).filter(lambda s: s[1] + s[2] >= 1)
+SIZES = st.tuples(st.integers(1, 5), st.integers(0, 4), st.integers(0, 4)).filter(
+    lambda s: s[1] + s[2] >= 1 and s[0] * (s[1] + s[2]) <= 36  # a topic has as many answers
+)
 
 
 def loaded(tmp_path, **options):
@@ -23,6 +25,12 @@ def loaded(tmp_path, **options):
 
 def answers(news):
     return {(one.year, question): answer for one in news for question, answer in one.turns}
+
+
+def test_more_than_there_are_answers_for_is_refused():
+    make_news(4, 4, 4, 0, "train")
+    with pytest.raises(ValueError, match=r"40 answers of a topic.* 36 answers"):
+        make_news(5, 4, 4, 0, "train")
 
 
 @given(SIZES, st.integers(0, 5))

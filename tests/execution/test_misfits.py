@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,16 @@ def test_nothing_is_held_out_of_a_stream(tmp_path):
     algorithm.write_text(algorithm.read_text().replace("\n  modules:", setting))
     [found] = core.run(path)
     assert sum(round_.train_samples for round_ in found.rounds) == 1438
+
+
+def test_a_score_of_labels_is_refused_for_conversations_before_anything_runs(tmp_path):
+    said = [{"messages": [{"role": "user", "content": "Who won?"}, {"role": "assistant", "content": "The others."}]}]
+    for part in ("train", "test"):
+        (tmp_path / f"{part}.json").write_text(json.dumps(said * 4))
+    exam = "dataset: {train_data: ./train.json, test_data: ./test.json}\nscenario: {name: IIL, rounds: 2}\n"
+    with pytest.raises(ConfigError, match="does not score replies to conversations"):
+        core.run(write_job(tmp_path, testenv=f"{exam}metrics: [accuracy]", job="engine: inline"))
+    probed = write_job(tmp_path, testenv=f"{exam}metrics: [ROUGE_L]\nlinear_probe: true", job="engine: inline",
+                       sort_by="[{ROUGE_L: descend}]")  # fmt: skip
+    with pytest.raises(ConfigError, match="linear_probe fits a classifier to classes"):
+        core.run(probed)

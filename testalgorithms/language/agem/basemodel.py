@@ -4,7 +4,9 @@ import torch
 
 from core.authoring.projection import agem_projection, flat_gradients, set_flat_gradients
 from testalgorithms.language import LanguageLearner
+from testalgorithms.language.gradients import memory_gradient
 from testalgorithms.language.memory import ConversationMemory
+from testalgorithms.language.numbers import at_least
 
 
 class AGEM(LanguageLearner):
@@ -18,6 +20,7 @@ class AGEM(LanguageLearner):
 
     def __init__(self, *, capacity=80, memory_batch=16, **tuning):
         super().__init__(**tuning)
+        at_least(1, memory_batch=memory_batch)
         self.memory, self.memory_batch = ConversationMemory(capacity), memory_batch
 
     def before_round(self, data):
@@ -29,8 +32,7 @@ class AGEM(LanguageLearner):
             return
         weights = list(self.weights.values())
         drawn = torch.randperm(len(self.old), generator=self.draws)[: self.memory_batch].tolist()
-        loss = self.loss(self.batch([self.old[i] for i in drawn]))
-        reference = torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, weights)])
+        reference = memory_gradient(self, [self.old[i] for i in drawn])
         set_flat_gradients(weights, agem_projection(flat_gradients(weights), reference))
 
     def after_round(self, data):

@@ -2,10 +2,13 @@
 
 import json
 
+import torch
+
 from core.errors import PluginError, closest
 from testalgorithms.language import LanguageLearner
 from testalgorithms.language.averaging import DynamicAverage
 from testalgorithms.language.grouping import Codebook, instruction_of
+from testalgorithms.language.numbers import within
 
 PRESETS = {
     "paper": {"formula_side": "old", "scale": 1.0, "fallback": 0.99, "init": "before_first_step"},
@@ -58,6 +61,7 @@ class CIA(LanguageLearner):
         self.start = rule.pop("init")
         self.rule = {**rule, "per_tensor": per == "tensor"}
         DynamicAverage(**self.rule)  # says now what is wrong with them
+        within(0, 1, threshold=threshold)
         self.codebook = Codebook(threshold) if grouping == "tfidf" else None
         self.new_group = new_group
         self.average, self.learnt, self.group, self.shelf, self.first = None, set(), 0, {}, None
@@ -73,7 +77,9 @@ class CIA(LanguageLearner):
 
     def after_step(self):
         if self.average is not None:
-            self.average.step(self.weights, {name: w.grad for name, w in self.weights.items() if w.grad is not None})
+            weights = self.weights
+            moved_by = {name: torch.zeros_like(w) if w.grad is None else w.grad for name, w in weights.items()}
+            self.average.step(weights, moved_by)
 
     def after_round(self, data):
         record = {"round": data.round, "group": self.group, "mean_beta": None, "fallback_share": None}

@@ -1,10 +1,14 @@
 """Elastic weight consolidation."""
 
+from math import inf
+
 import torch
 from torch.nn.functional import cross_entropy
 
 from core.authoring import Anchor, flat_parameters
 from testalgorithms.language import LanguageLearner
+from testalgorithms.language.gradients import flat_gradient
+from testalgorithms.language.numbers import within
 
 
 class EWC(LanguageLearner):
@@ -19,6 +23,9 @@ class EWC(LanguageLearner):
 
     def __init__(self, *, strength=100.0, gamma=None, **tuning):
         super().__init__(**tuning)
+        within(0, inf, strength=strength)
+        if gamma is not None:
+            within(0, 1, gamma=gamma)
         self.strength, self.gamma, self.anchors = strength, gamma, []
 
     def before_round(self, data):
@@ -34,12 +41,11 @@ class EWC(LanguageLearner):
     def fisher(self, conversations):
         """(P,) in the order of `flat_parameters`. A conversation's log-likelihood is the sum over its learnt tokens."""
         self.network.eval()
-        weights = list(self.weights.values())
         total = torch.zeros_like(flat_parameters(self.network)).detach()
         for conversation in conversations:
             batch = self.batch([conversation])
             loss = cross_entropy(self.logits(batch), batch.targets, reduction="sum")
-            total += torch.cat([g.square().reshape(-1) for g in torch.autograd.grad(loss, weights)])
+            total += flat_gradient(loss, self.weights.values()).square()
         return total / len(conversations)
 
     def after_round(self, data):

@@ -1,10 +1,14 @@
 """GEM: no step that makes the conversations of any earlier round worse."""
 
+from math import inf
+
 import torch
 
 from core.authoring.projection import flat_gradients, gem_projection, set_flat_gradients
 from testalgorithms.language import LanguageLearner
+from testalgorithms.language.gradients import memory_gradient
 from testalgorithms.language.memory import ConversationMemory
+from testalgorithms.language.numbers import at_least, within
 
 
 class GEM(LanguageLearner):
@@ -18,6 +22,8 @@ class GEM(LanguageLearner):
 
     def __init__(self, *, per_round=20, margin=0.5, **tuning):
         super().__init__(**tuning)
+        at_least(1, per_round=per_round)
+        within(0, inf, margin=margin)
         self.per_round, self.margin, self.kept = per_round, margin, []
 
     @property
@@ -28,14 +34,13 @@ class GEM(LanguageLearner):
         return together
 
     def before_round(self, data):
-        self.old = [self.batch(self.encode(part.conversations)) for part in self.kept]
+        self.old = [self.encode(part.conversations) for part in self.kept]
 
     def before_step(self):
         if not self.old:
             return
         weights = list(self.weights.values())
-        rows = [torch.autograd.grad(self.loss(batch), weights) for batch in self.old]
-        references = torch.stack([torch.cat([g.reshape(-1) for g in row]) for row in rows])
+        references = torch.stack([memory_gradient(self, conversations) for conversations in self.old])
         set_flat_gradients(weights, gem_projection(flat_gradients(weights), references, self.margin))
 
     def after_round(self, data):

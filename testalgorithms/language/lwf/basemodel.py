@@ -1,9 +1,12 @@
 """Learning without forgetting."""
 
+from math import inf
+
 from torch.nn.functional import cross_entropy
 
 from core.authoring import distillation_loss
 from testalgorithms.language import LanguageLearner
+from testalgorithms.language.numbers import above, within
 
 
 class LwF(LanguageLearner):
@@ -17,6 +20,8 @@ class LwF(LanguageLearner):
 
     def __init__(self, *, alpha=1.0, temperature=2.0, **tuning):
         super().__init__(**tuning)
+        within(0, inf, alpha=alpha)
+        above(0, temperature=temperature)
         self.alpha, self.temperature, self.learnt_before = alpha, temperature, False
 
     def before_round(self, data):

@@ -10,5 +10,7 @@ class MoELoRA(LanguageLearner):
     but that the router may learn to send different rounds to different experts.
     """
 
+    reference = "testalgorithms.language.moelora.basemodel:MoELoRA"  # another adapter than that of the others
+
     def __init__(self, *, tuning="moelora", **options):
         super().__init__(tuning=tuning, **options)

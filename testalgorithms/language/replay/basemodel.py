@@ -1,9 +1,12 @@
 """Replay of stored conversations."""
 
+from math import inf
+
 import torch
 
 from testalgorithms.language import LanguageLearner
 from testalgorithms.language.memory import ConversationMemory
+from testalgorithms.language.numbers import within
 
 
 class Replay(LanguageLearner):
@@ -17,6 +20,7 @@ class Replay(LanguageLearner):
 
     def __init__(self, *, capacity=80, replay_ratio=1.0, **tuning):
         super().__init__(**tuning)
+        within(0, inf, replay_ratio=replay_ratio)
         self.memory, self.replay_ratio = ConversationMemory(capacity), replay_ratio
 
     def before_round(self, data):
