@@ -6,7 +6,6 @@ Nothing heavy is imported here: each command imports what it needs when it is ca
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -63,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from core import cli_metrics
     from core.datasets.command import add_commands
 
     parser = argparse.ArgumentParser(
@@ -93,12 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     report = _job_command(commands, "report", "write and show the leaderboard from what is stored", _report)
     report.add_argument("--jobs", "-j", type=_positive, metavar="N", help=argparse.SUPPRESS)
 
-    metrics = commands.add_parser("metrics", help="list the metrics, or compute them for a score matrix")
-    metrics.set_defaults(command=_metrics)
-    inside = metrics.add_subparsers(metavar="")
-    compute = inside.add_parser("compute", help="every metric of a score matrix, as json")
-    compute.add_argument("file", type=Path, help="json with R and optionally untrained, joint, solo; or csv")
-    compute.set_defaults(command=_compute)
+    cli_metrics.add_commands(commands)
     add_commands(commands)
     return parser
 
@@ -244,34 +239,6 @@ def _report(options: argparse.Namespace) -> int:
     from core import api
 
     _show(api.report(options.file, workspace=options.workspace, root=options.root))
-    return 0
-
-
-def _metrics(options: argparse.Namespace) -> int:
-    from core.metrics.table import describe
-
-    width = 100
-    for row in describe():
-        aliases = f" (also {', '.join(row['aliases'])})" if row["aliases"] else ""
-        print(f"{row['name']}{aliases}  [{row['level']}, {row['better']} is better]")
-        for name in ("summary", "formula", "source"):
-            if row.get(name):
-                print(_indented(f"{row[name]}", width))
-        if row["needs"]:
-            print(_indented(f"needs: {', '.join(row['needs'])}", width))
-    return 0
-
-
-def _indented(text: str, width: int) -> str:
-    import textwrap
-
-    return textwrap.fill(text, width, initial_indent="    ", subsequent_indent="    ")
-
-
-def _compute(options: argparse.Namespace) -> int:
-    from core.metrics.matrix import compute_file
-
-    print(json.dumps(compute_file(options.file), indent=1, allow_nan=False))
     return 0
 
 

@@ -2,7 +2,7 @@
 
 from core.authoring.buffers import BiasedReservoirMemory, ClassBalancedMemory
 from core.authoring.distillation import distillation_loss
-from core.authoring.fisher import Anchor, fisher_diagonal
+from core.authoring.fisher import Anchor, fisher_diagonal, with_anchor
 from core.authoring.learner import TorchLearner
 from core.authoring.memory import PerRoundMemory, ReservoirMemory
 from core.authoring.networks import body_and_head, flat_parameters, linear, mlp, resnet
@@ -30,4 +30,5 @@ __all__ = [
     "mlp",
     "resnet",
     "set_flat_gradients",
+    "with_anchor",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from core.authoring.networks import flat_parameters
 
-__all__ = ["Anchor", "fisher_diagonal"]
+__all__ = ["Anchor", "fisher_diagonal", "with_anchor"]
 
 CHUNK = 256  # samples whose gradients are held at once, fewer for networks of more than 2^16 parameters
 GRADIENTS = CHUNK * 2**16  # numbers, 64 MiB
@@ -73,3 +73,15 @@ class Anchor:
     def state(self) -> dict[str, Tensor]:
         """What `torch.save` keeps."""
         return {"theta": self.theta, "fisher": self.fisher}
+
+
+def with_anchor(anchors: Sequence[Anchor], new: Anchor, gamma: float | None) -> list[Anchor]:
+    """The anchors after another round: all of them (Kirkpatrick et al. 2017), or with `gamma` a single one.
+
+    gamma: 0 to 1; the one stands at the latest weights, with F <- gamma F + F_new (online EWC; Schwarz et al. 2018,
+    section 4).
+    """
+    if gamma is None:
+        return [*anchors, new]
+    past = gamma * anchors[0].fisher if anchors else 0.0
+    return [Anchor(new.theta, past + new.fisher)]

@@ -1,6 +1,6 @@
 """Elastic weight consolidation."""
 
-from core.authoring import Anchor, TorchLearner, fisher_diagonal, flat_parameters
+from core.authoring import Anchor, TorchLearner, fisher_diagonal, flat_parameters, with_anchor
 
 
 class EWC(TorchLearner):
@@ -32,11 +32,7 @@ class EWC(TorchLearner):
         if not len(data):
             return
         fisher = fisher_diagonal(self.network, data.batches(), data.mask)
-        if self.gamma is None:
-            self.anchors.append(Anchor.of(self.network, fisher))
-        else:
-            past = self.gamma * self.anchors[0].fisher if self.anchors else 0.0
-            self.anchors = [Anchor.of(self.network, past + fisher)]
+        self.anchors = with_anchor(self.anchors, Anchor.of(self.network, fisher), self.gamma)
 
     def state(self):
         return {"anchors": [anchor.state() for anchor in self.anchors]}

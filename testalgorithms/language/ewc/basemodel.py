@@ -5,7 +5,7 @@ from math import inf
 import torch
 from torch.nn.functional import cross_entropy
 
-from core.authoring import Anchor, flat_parameters
+from core.authoring import Anchor, flat_parameters, with_anchor
 from testalgorithms.language import LanguageLearner
 from testalgorithms.language.gradients import flat_gradient
 from testalgorithms.language.numbers import within
@@ -50,11 +50,7 @@ class EWC(LanguageLearner):
 
     def after_round(self, data):
         fisher = self.fisher(data.encoded)
-        if self.gamma is None:
-            self.anchors.append(Anchor.of(self.network, fisher))
-        else:
-            past = self.gamma * self.anchors[0].fisher if self.anchors else 0.0
-            self.anchors = [Anchor.of(self.network, past + fisher)]
+        self.anchors = with_anchor(self.anchors, Anchor.of(self.network, fisher), self.gamma)
 
     def state(self):
         return {"anchors": [anchor.state() for anchor in self.anchors]}
