@@ -83,6 +83,7 @@ class RoundResult:
     adopted: bool = True  # False: model_eval kept the model of the round before
     gate_scores: tuple[float, float] | None = None  # (current, new) on the held-out part
     taken_from: str | None = None  # id of a case with fewer rounds that had trained this one
+    remark: str = ""  # what the plugin says of how it went so far
     passes: int | None = None  # over the round's data, as far as the objects that were handed out can tell
     examined: tuple[tuple[int, int, int], ...] = ()  # (samples so far, rounds begun, rounds ended); the last is its end
 
@@ -98,6 +99,7 @@ class CaseResult:
     directory: Path
     failure: Failure | None = None
     notes: tuple[str, ...] = ()  # what a reader must know of the data
+    remark: str = ""  # what the plugin says of how it went
     bound: bool = False  # saw past rounds by declaration: a reference, not a competitor
     rounds: tuple[RoundResult, ...] = ()
     matrices: Mapping[str, ScoreMatrix] = field(default_factory=dict)  # by score name

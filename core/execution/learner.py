@@ -19,6 +19,8 @@ from core.scenarios.exam import Rules
 
 __all__ = ["LearnerCalls"]
 
+LONGEST_REMARK = 500  # characters
+
 
 class LearnerCalls:
     """One instance of a plugin, and the only place that calls it."""
@@ -38,6 +40,11 @@ class LearnerCalls:
     def sees_past_rounds(self) -> bool:
         """Whether the class declares itself a reference that is given all rounds so far."""
         return bool(getattr(self.plugin, "sees_past_rounds", False))
+
+    @property
+    def remark(self) -> str:
+        """What the plugin says of how it went, in one line."""
+        return " ".join(str(getattr(self.plugin, "remark", "") or "").split())[:LONGEST_REMARK]
 
     def train(self, data: Any, valid: Any, context: Mapping[str, Any]) -> None:
         self._call("train", (data,), {"valid_data": valid, **context})

@@ -72,6 +72,7 @@ def read_case(
         bound=bound,
         rounds=rounds,
         notes=exam.notes if exam else (),
+        remark=rounds[-1].remark if rounds else "",
         matrices=matrices,
         curves=curves,
         over_budget=tuple(over for round_ in judged for over in over_budget(budget, round_)),

@@ -120,6 +120,7 @@ class CaseSitting:
             adopted=adopted,
             gate_scores=scores,
             passes=trained.passes,
+            remark=self._learner.remark,
             examined=(*trained.examined, (self._delivery.arrived(index), index, index)),
         )
         check_budget(self._budget, result)

@@ -62,6 +62,7 @@ class RowCases:
     latest: datetime | None = None
     over_budget: dict[str, None] = field(default_factory=dict)  # in words, each once
     notes: tuple[str, ...] = ()  # on the data
+    remarks: dict[int, str] = field(default_factory=dict)  # by seed
 
     def complete(self, expected: int) -> bool:
         return len(self.seeds) == expected
@@ -82,6 +83,8 @@ class RowCases:
             self.failures.append(_failed(result, root))
         elif result.status == "finished":
             self.seeds.append(result.case.seed)
+            if result.remark:
+                self.remarks[result.case.seed] = hide_secrets(result.remark, result.case.hyperparameters)
             for name in metrics:
                 self.metrics.setdefault(name, []).append(result.metrics.get(name))
             for key, cost in case_costs(result.rounds).items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,7 @@ class LeaderboardRow:
     time: str  # "YYYY-MM-DD HH:MM:SS" UTC, "" when no case has ended
     scenario: str = ""  # which of the job's exams, where it has several
     over_budget: tuple[str, ...] = ()  # what went over the exam's budget, in words
+    remarks: Mapping[int, str] = field(default_factory=dict)  # what its plugin says of how it went, by seed
     rank: int | None = None  # None: no competitor, a case is missing, or there is nothing to rank it by
 
     @property
@@ -216,6 +217,7 @@ def _row(group: RowCases, seeds: int) -> LeaderboardRow:
         status=_status(group, expected, unfinished, metrics),
         scenario=group.case.exam,
         over_budget=tuple(group.over_budget),
+        remarks=dict(sorted(group.remarks.items())),
         time=group.latest.strftime("%Y-%m-%d %H:%M:%S") if group.latest else "",
     )
 

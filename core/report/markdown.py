@@ -54,6 +54,7 @@ def markdown(
         *map(_escape, filter(None, notes)),
         _section("Metrics", [f"- {_escape(line)}" for line in legend(leaderboard)]),
         *(by_test_set(leaderboard, scenario) for scenario in dict.fromkeys(row.scenario for row in leaderboard.rows)),
+        _section("Remarks", _remarks(leaderboard)),
         _section("Failed cases", failures),
         _section("Pictures", [f"![{_escape(PurePosixPath(path).stem)}](<{path}>)" for path in pictures]),
         _section("Provenance", _provenance(provenance or {})),
@@ -84,6 +85,16 @@ def by_test_set(leaderboard: Leaderboard, scenario: str = "") -> str:
     text = tabulated(["Algorithm", "Hyperparameters", *map(_escape, names)], table)
     heading = f"By test set: {_escape(scenario)}" if scenario else "By test set"
     return f"## {heading}\n\n{_escape(said)}\n\n{text}"
+
+
+def _remarks(leaderboard: Leaderboard) -> list[str]:
+    """What the methods say of how it went, for every seed."""
+    lines = []
+    for row in leaderboard.rows:
+        which = ", ".join(filter(None, (row.scenario, settings_text(row, varied(leaderboard)))))
+        name = f"{row.algorithm} ({which})" if which else row.algorithm
+        lines += [f"- {_escape(name)}, seed {seed}: {_escape(text)}" for seed, text in row.remarks.items()]
+    return lines
 
 
 def _kept(row: LeaderboardRow, name: str) -> str:

@@ -306,3 +306,13 @@ def test_two_runs_at_once_on_one_workspace_do_not_harm_each_other(tmp_path: Path
         assert process.returncode == 0, said
     for result in (tmp_path / "ws" / "cases").glob("*/result.json"):
         assert json.loads(result.read_text())["status"] == "finished"
+
+
+def test_what_a_plugin_says_of_how_it_went_stands_in_the_report(tmp_path: Path) -> None:
+    said = "    @property\n    def remark(self):\n        return f'saw {len(self.counts)}\\n| classes'\n\n"
+    plugin = MAJORITY.replace("    def save", said + "    def save")
+    [found, *_] = core.run(write_job(tmp_path, plugin=plugin), engine="inline")
+    assert found.remark == "saw 10 | classes"
+    text = (tmp_path / "ws" / "test" / "rank" / "leaderboard.md").read_text()
+    assert "## Remarks" in text
+    assert "- majority (bias=0), seed 0: saw 10 \\| classes" in text

@@ -94,6 +94,14 @@ class CIA(LanguageLearner):
         if self.codebook is not None:
             self.shelf[self.group] = self.copy_of_weights()
 
+    @property
+    def remark(self):
+        rounds = [record for record in self.betas if record["mean_beta"] is not None]
+        if not rounds:
+            return ""
+        said = (f"round {r['round']}: {r['mean_beta']:.3f} ({r['fallback_share']:.0%} fallback)" for r in rounds)
+        return f"mean beta in {', '.join(said)}"
+
     # Groups of instructions, each with weights of its own.
 
     def take_group(self, data):
