@@ -117,7 +117,10 @@ def _table(leaderboard: Leaderboard, columns: Sequence[TextColumn]) -> Table:
         style = "red" if row.failures else "yellow" if not row.complete else "" if row.competes else "dim"
         first = "bold green" if row.rank == 1 else style
         named = ("rank", "algorithm")
-        table.add_row(*(Text(c.cells[i], style=first if c.column.kind in named else style) for c in columns))
+        cells = (Text(c.cells[i], style=first if c.column.kind in named else style) for c in columns)
+        # Each exam's ranking stands by itself.
+        last = i + 1 < len(leaderboard.rows) and leaderboard.rows[i + 1].scenario != row.scenario
+        table.add_row(*cells, end_section=last)
     return table
 
 
