@@ -60,7 +60,7 @@ def task(name: str, argument: Any = None, key: str = "one", log: Path | None = N
     return Task(key, f"{TASKS}:{name}", argument, log)
 
 
-def until_ended(engine: Engine, count: int = 1, seconds: float = 30.0) -> list[Event]:
+def until_ended(engine: Engine, count: int = 1, seconds: float = 120.0) -> list[Event]:
     found: list[Event] = []
     deadline = time.monotonic() + seconds
     while sum(event.kind == "ended" for event in found) < count:
@@ -69,7 +69,7 @@ def until_ended(engine: Engine, count: int = 1, seconds: float = 30.0) -> list[E
     return found
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
