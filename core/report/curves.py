@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["curve_means", "draw_curves", "learning_curves"]
 
+_WIDTH = 7.2  # inches
+_COLOURS = tuple(f"C{n}" for n in range(10) if n != 7)  # C7 is the grey of bounds
 _MARKED = 40  # examinations up to which each is marked by a dot
 
 Line = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]  # samples, mean, standard deviation
@@ -71,23 +73,26 @@ def learning_curves(lines: Mapping[str, Line], ends: NDArray[np.int64], score: s
     """A figure of `lines`; the ends of rounds are upright lines."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.2, 4.2), dpi=120, layout="constrained")
+    columns = max(1, min(3, int(_WIDTH / (0.5 + 0.065 * max(map(len, lines))))))
+    height = 3.6 + 0.18 * -(-len(lines) // columns)
+    figure = Figure(figsize=(_WIDTH, height), dpi=120, layout="constrained")
     axes = figure.subplots()
     for end in ends:
         axes.axvline(end, color="#cccccc", linewidth=1, zorder=0)
     for number, (name, (samples, mean, spread)) in enumerate(lines.items()):
         bound = name.endswith("(bound)")
+        colour = "#888888" if bound else _COLOURS[number % len(_COLOURS)]
         marker = "o" if len(samples) <= _MARKED else None
         axes.plot(
             samples,
             mean,
-            color="#888888" if bound else f"C{number % 10}",
+            color=colour,
             linestyle="--" if bound else "-",
             marker=marker,
             markersize=3,
             label=name,
         )
-        axes.fill_between(samples, mean - spread, mean + spread, color=f"C{number % 10}", alpha=0.15, linewidth=0)
+        axes.fill_between(samples, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
     axes.set_xlabel("training samples so far (upright lines: ends of rounds)")
     axes.set_ylabel(f"mean {score} on what has begun")
     values = np.concatenate([mean for _, mean, _ in lines.values()])
@@ -95,7 +100,7 @@ def learning_curves(lines: Mapping[str, Line], ends: NDArray[np.int64], score: s
         axes.set_ylim(0, 1.02)
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_title(title, fontsize=11, fontweight="bold")
-    figure.legend(loc="outside lower center", ncols=min(3, len(lines)), fontsize=8, frameon=False)
+    figure.legend(loc="outside lower center", ncols=columns, fontsize=8, frameon=False)
     return figure
 
 
