@@ -138,9 +138,12 @@ def _wait_for(condition, seconds: float = 30.0):  # type: ignore[no-untyped-def]
 
 
 def test_ctrl_c_lets_the_round_end_and_the_next_run_continues(tmp_path: Path) -> None:
-    trained = tmp_path / "trained"
-    plugin = noting_rounds(trained, "        import time\n        time.sleep(0.3)\n")
-    path = write_job(tmp_path, plugin=plugin, hyperparameters="- bias: {values: [0]}", job="seeds: [7]")
+    trained, slowly = tmp_path / "trained", tmp_path / "slowly"
+    slowly.touch()  # slow enough for a busy machine to hear of the wish before all rounds are over
+    wait = f"        import pathlib, time\n        time.sleep(2 if pathlib.Path({str(slowly)!r}).exists() else 0)\n"
+    path = write_job(
+        tmp_path, plugin=noting_rounds(trained, wait), hyperparameters="- bias: {values: [0]}", job="seeds: [7]"
+    )
     process = start(path)
     _wait_for(lambda: trained.exists() and "2" in trained.read_text())
     process.send_signal(signal.SIGINT)
@@ -149,6 +152,7 @@ def test_ctrl_c_lets_the_round_end_and_the_next_run_continues(tmp_path: Path) ->
     assert "will end after this round" in said
     [planned] = core.plan(path)
     assert planned.reason == "cut off after round 2"
+    slowly.unlink()
     assert core.run(path).exit_code == 0
     assert trained.read_text().split() == ["1", "2", "3", "4", "5"]
 
