@@ -26,7 +26,7 @@ def stratified_split(
     for i in np.argsort(-(exact - np.floor(exact)), kind="stable"):
         if quota.sum() >= round(share * count):
             break
-        quota[i] = min(quota[i] + 1, sizes[i] - 1)
+        quota[i] = min(quota[i] + 1, int(np.ceil(exact[i])), sizes[i] - 1)
     taken = [generator.permutation(group)[:number] for group, number in zip(groups, quota, strict=True)]
     chosen = np.zeros(count, dtype=bool)
     chosen[np.concatenate(taken)] = True

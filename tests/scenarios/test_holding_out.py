@@ -34,6 +34,12 @@ def test_a_round_is_parted_without_loss_and_every_class_keeps_its_share(labels, 
         assert held >= min(np.floor((1 - ratio) * members), members - 1)
 
 
+def test_a_class_too_small_to_give_is_not_made_up_for_by_another():
+    y = np.array([0] * 8 + [1])
+    _, valid = hold_out(round_of(np.arange(9)), dataset_of(y, [0]), 0.25, 0)
+    assert y[valid].tolist() == [0] * 6
+
+
 def test_the_held_out_share_is_exact_where_classes_are_large_enough():
     train, valid = hold_out(round_of(np.arange(105)), dataset_of(list(range(5)) * 21, [0]), 0.8, 0)
     assert (len(train), len(valid)) == (84, 21)
