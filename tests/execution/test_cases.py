@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -125,8 +126,10 @@ def test_a_case_killed_from_outside_resumes_and_ends_as_if_nothing_had_happened(
 
 
 def start(path: Path) -> subprocess.Popen[str]:
+    """As from a terminal: tests that run in the background of a shell have Ctrl-C ignored, and would pass that on."""
     command = [sys.executable, "-m", "core.cli", "-f", str(path), "--jobs", "2"]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    heeds = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeds)
 
 
 def _wait_for(condition, seconds: float = 30.0):  # type: ignore[no-untyped-def]
