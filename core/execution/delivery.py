@@ -56,7 +56,7 @@ class Delivery:
             self._kept.append(Part(exam.dataset.train, kept, round_.transform, labels))
             self._held_out.append(held_out)
         self._pieces: list[list[Piece]] = [[] for _ in exam.rounds]  # of each round
-        self._cut(seed)
+        self._cut()
 
     @property
     def streams(self) -> bool:
@@ -133,7 +133,7 @@ class Delivery:
     ) -> HandedTrain:
         return HandedTrain(parts, name=name, passes=passes, labelled=self._exam.rules.training_labels, order=order)
 
-    def _cut(self, seed: int) -> None:
+    def _cut(self) -> None:
         """Pieces of equal size, whatever round their samples are of, so that no piece tells where a round ends.
 
         A piece that runs over the end of a round belongs to that round.
@@ -141,7 +141,7 @@ class Delivery:
         stream = self._exam.stream
         if stream is None:
             return
-        flow = [self._ordered(index, stream.shuffled, seed) for index in range(len(self._kept))]
+        flow = [self._ordered(index, stream.shuffled) for index in range(len(self._kept))]
         ends = np.cumsum([len(part.positions) for part in flow]).tolist()
         starts = [0, *ends[:-1]]
         seen: tuple[int, ...] = ()
@@ -157,11 +157,11 @@ class Delivery:
             seen = tuple(sorted((*seen, *new))) if new else seen
             self._pieces[first].append(Piece(number, end, begun, bisect_right(ends, end), seen, new, parts))
 
-    def _ordered(self, index: int, shuffled: bool, seed: int) -> Part:
+    def _ordered(self, index: int, shuffled: bool) -> Part:
         part = self._kept[index]
         if not shuffled:
             return part
-        order = generator(seed, index + 1, "stream").permutation(len(part.positions))
+        order = generator(self._seed, index + 1, "stream").permutation(len(part.positions))
         labels = None if part.labels is None else part.labels[order]
         return Part(part.samples, part.positions[order], part.transform, labels)
 

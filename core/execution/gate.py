@@ -20,14 +20,14 @@ class Gate:
     """The gate of one exam. `before` and `after` are scores of the old and the new model on the held-out part."""
 
     def __init__(self, spec: GateSpec) -> None:
-        self._spec = spec
+        self._spec, self._metric = spec, resolve(spec.metric)
 
     def score(self, seen: Evidence | None) -> float | None:
         """Of the model that gave the answers in `seen`; None in `seen`: the round has no held-out part."""
         if seen is None:
             message = "model_eval needs a held-out part of each round, and here is none: set train_ratio below 1"
             raise PluginError(f"{message}, and have more than one sample of each class in a round.")
-        return score_of(self._spec.metric, resolve(self._spec.metric), seen)[0]
+        return score_of(self._spec.metric, self._metric, seen)[0]
 
     def decide(
         self, index: int, before: float | None, after: float | None, undo: Callable[[], None]

@@ -1,7 +1,7 @@
 """Scores of reference runs, for metrics that are defined against them (IM, the survey's FWT, delta_m, Omega).
 
-What counts of a reference is its score on each round's own test set just after that round, the diagonal of its score
-matrix; of one that was trained on rounds 1 to k together, the whole matrix.
+What counts of a reference is its score on each round's own test set just after that round: the diagonal of its score
+matrix.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class References:
         self._cases = {case.id: case for case in cases if case.id in wanted}
         self._known: dict[tuple[str, str], dict[str, NDArray[np.float64]]] = {}  # by (id, exam), by score
 
-    def matrix(self, case_id: str, role: str, score: str) -> NDArray[np.float64] | None:
-        """(T, T) scores of the reference of a case in `role`; None where it has not run to its end."""
+    def vector(self, case_id: str, role: str, score: str) -> NDArray[np.float64] | None:
+        """(T,) scores of the reference of a case in `role`; None where it has not run to its end."""
         reference = self._by_case.get(case_id, {}).get(role)
         if reference is None or reference not in self._cases:
             return None
@@ -46,13 +46,8 @@ class References:
             result = self._read(self._cases[reference], key[1])
             matrices = result.matrices if result.status == "finished" else {}
             self._known[key] = {
-                name: matrix.values[1:]
+                name: np.diagonal(matrix.values[1:]).copy()
                 for name, matrix in matrices.items()
                 if matrix.values.shape[0] == matrix.values.shape[1] + 1
             }
         return self._known[key].get(score)
-
-    def vector(self, case_id: str, role: str, score: str) -> NDArray[np.float64] | None:
-        """(T,) its scores on each round's own test set just after that round."""
-        matrix = self.matrix(case_id, role, score)
-        return None if matrix is None else np.diagonal(matrix).copy()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,11 +137,9 @@ def lexical_similarity(evidence: Evidence) -> Mapping[str, float]:
 )
 def reply_exact_match(evidence: Evidence) -> Mapping[str, float]:
     """Share of replies that equal their reference but for case and blanks; part of it is not enough."""
-    pairs = pairs_of(evidence)
-    scores = np.zeros(len(pairs))
-    for p in np.flatnonzero(pairs.answered):
-        scores[p] = normalised(pairs.replies[p] or "") == normalised(pairs.references[p])
-    return in_parts("reply_exact_match", scores, pairs)
+    return _one_by_one(
+        "reply_exact_match", evidence, lambda reply, reference: float(normalised(reply) == normalised(reference))
+    )
 
 
 @score_metric(
@@ -152,13 +150,12 @@ def reply_exact_match(evidence: Evidence) -> Mapping[str, float]:
 )
 def rouge_l(evidence: Evidence) -> Mapping[str, float]:
     """F1 of the longest common subsequence of words of reply and reference, 0 to 1; mean over replies."""
-    pairs = pairs_of(evidence)
-    scores = np.zeros(len(pairs))
-    for p in np.flatnonzero(pairs.answered):
-        reply, reference = words(pairs.replies[p] or ""), words(pairs.references[p])
-        if reply and reference:
-            scores[p] = 2 * lcs_length(reply, reference) / (len(reply) + len(reference))
-    return in_parts("ROUGE_L", scores, pairs)
+
+    def f1(reply: str, reference: str) -> float:
+        said, wanted = words(reply), words(reference)
+        return 2 * lcs_length(said, wanted) / (len(said) + len(wanted)) if said and wanted else 0.0
+
+    return _one_by_one("ROUGE_L", evidence, f1)
 
 
 @score_metric(
@@ -170,6 +167,15 @@ def reply_coverage(evidence: Evidence) -> Mapping[str, float]:
     """Share of the turns that were answered at all."""
     pairs = pairs_of(evidence)
     return in_parts("reply_coverage", pairs.answered.astype(np.float64), pairs)
+
+
+def _one_by_one(name: str, evidence: Evidence, score: Callable[[str, str], float]) -> Mapping[str, float]:
+    """The parts of a metric that is `score(reply, reference)` of each pair that was answered, 0 of the others."""
+    pairs = pairs_of(evidence)
+    scores = np.zeros(len(pairs))
+    for p in np.flatnonzero(pairs.answered):
+        scores[p] = score(pairs.replies[p] or "", pairs.references[p])
+    return in_parts(name, scores, pairs)
 
 
 def _texts(value: Any, index: int) -> list[str | None]:

@@ -84,7 +84,7 @@ def _needed(exam: ExamSpec) -> tuple[str, ...]:
     from core.metrics.registry import outline
 
     needs = {need for metric in exam.metrics for need in outline(metric).needs}
-    return tuple(role for role in ROLES if role in needs or f"{role}_matrix" in needs)
+    return tuple(role for role in ROLES if role in needs)
 
 
 def _facts(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> dict[str, Facts]:

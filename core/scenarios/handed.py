@@ -170,7 +170,6 @@ class HandedTrain(_Lease):
 
         A label that is withheld or hidden is -1.
         """
-        self._require_open()
         self._pass(("x", "y"))
         return _presented("x", self._tensor("x", device)), _presented("y", self._tensor("y", device))
 

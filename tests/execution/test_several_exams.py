@@ -82,13 +82,15 @@ def test_what_is_odd_about_a_row_names_its_exam(tmp_path):
 
 
 def test_a_reference_that_two_exams_share_is_scored_for_both(tmp_path):
-    path = job(tmp_path, "accuracy, IM", "f1, {name: IM, of: f1}, accuracy")
+    path = job(tmp_path, "accuracy, FWT_survey", "f1, {name: FWT_survey, of: f1}, accuracy")
     other = (tmp_path / "other.yaml").read_text().replace("rounds: 2}", "rounds: 5}\n  budget: {passes: 3}")
     (tmp_path / "other.yaml").write_text(other)
     results = core.run(path)
     references = [found for found in results if found.case.role]
     assert len(references) == 1
-    joint, (one, other) = references[0], [found for found in results if not found.case.role]
-    expected = joint.matrices["accuracy"].values[-1, -1] - one.matrices["accuracy"].values[-1, -1]
-    assert one.metrics["IM"] == pytest.approx(expected)
-    assert other.metrics["IM"] is not None
+    solo, (one, other) = references[0], [found for found in results if not found.case.role]
+    gains = np.diagonal(one.matrices["accuracy"].values[1:]) - np.diagonal(solo.matrices["accuracy"].values[1:])
+    assert one.metrics["FWT_survey"] == pytest.approx(np.mean(gains[1:]))
+    assert one.metrics["FWT_survey"] < -0.4  # Majority never answers a later round's classes; the reference does
+    assert other.metrics["FWT_survey"] is not None
+    assert other.metrics["FWT_survey"] != pytest.approx(one.metrics["FWT_survey"])
