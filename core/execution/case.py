@@ -108,10 +108,7 @@ def _new_learner(request: CaseRequest, rules: Rules) -> LearnerCalls:
     module = request.algorithm.modules[0]
     loaded = load(module.url, module.name)
     seed_everything(stream_seed(request.case.seed, 0, "global"))
-    learner = LearnerCalls(loaded, request.case.hyperparameters, rules)
-    if request.algorithm.initial_model is not None:
-        learner.load(request.algorithm.initial_model)  # type: ignore[arg-type]
-    return learner
+    return LearnerCalls(loaded, request.case.hyperparameters, rules, request.algorithm.initial_model)
 
 
 def _prepare_process(request: CaseRequest) -> str:

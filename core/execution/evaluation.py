@@ -99,9 +99,7 @@ class Evaluation:
     def _adapted(self, test: TestSet, saved: Path | None, context: Mapping[str, Any]) -> LearnerCalls:
         """A copy of the learner that has learned from the labelled samples of `test`; the learner itself has not."""
         self._seed(f"adapt to {test.name}")
-        copy = self._learner.fresh()
-        if saved is not None:
-            copy.load(saved)
+        copy = self._learner.fresh() if saved is None else self._learner.copy_at(saved)
         data = self._delivery.adaptation(test)
         context = {**context, "pretraining": False, "new_classes": test.classes, "train_rounds": (data,)}
         copy.train(data, None, context)

@@ -25,16 +25,29 @@ LONGEST_REMARK = 500  # characters
 class LearnerCalls:
     """One instance of a plugin, and the only place that calls it."""
 
-    def __init__(self, loaded: Loaded, hyperparameters: Mapping[str, Any], rules: Rules | None = None) -> None:
-        """rules: of the exam, which errors name; None where there is no exam."""
+    def __init__(
+        self,
+        loaded: Loaded,
+        hyperparameters: Mapping[str, Any],
+        rules: Rules | None = None,
+        initial_model: Path | str | None = None,
+    ) -> None:
+        """rules: of the exam, which errors name; None where there is no exam. initial_model: what load() is given."""
         self._loaded, self._hyperparameters, self._rules = loaded, hyperparameters, rules
+        self._initial_model = initial_model
         with loaded.active() as build:
             self.plugin = build(**hyperparameters)
         self.name = type(self.plugin).__name__
+        if initial_model is not None:
+            self.load(initial_model)
 
     def fresh(self) -> LearnerCalls:
-        """Another instance of the same class, which has learned nothing."""
-        return LearnerCalls(self._loaded, self._hyperparameters, self._rules)
+        """Another instance of the same class, as this one was before the first round."""
+        return LearnerCalls(self._loaded, self._hyperparameters, self._rules, self._initial_model)
+
+    def copy_at(self, model: Path) -> LearnerCalls:
+        """Another instance of the same class, with what save() wrote at `model`."""
+        return LearnerCalls(self._loaded, self._hyperparameters, self._rules, model)
 
     @property
     def sees_past_rounds(self) -> bool:
@@ -95,7 +108,7 @@ class LearnerCalls:
         written = Path(written)
         return written.relative_to(path.parent).as_posix() if written.is_relative_to(path.parent) else path.name
 
-    def load(self, path: Path) -> None:
+    def load(self, path: Path | str) -> None:
         with self._loaded.active():
             self.plugin.load(path)
 

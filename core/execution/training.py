@@ -85,10 +85,7 @@ class Training:
     def reference_learner(self, learner: LearnerCalls) -> LearnerCalls:
         """A fresh model of the same class, initialised as every case of this seed is."""
         self.seed_for("global")
-        fresh = learner.fresh()
-        if self._request.algorithm.initial_model is not None:
-            fresh.load(self._request.algorithm.initial_model)  # type: ignore[arg-type]
-        return fresh
+        return learner.fresh()
 
     def reference(self, learner: LearnerCalls, index: int) -> Trained:
         """Round `index` alone ("solo"), or rounds 1 to `index` as if they were one ("joint")."""

@@ -346,3 +346,28 @@ def test_a_shared_manifest_is_the_same_exam(tmp_path):
     assert [call["ids"] for call in calls(loaded)] == [call["ids"] for call in calls(plain)]
     [one], [other] = plain, loaded
     np.testing.assert_array_equal(one.matrices["accuracy"].values, other.matrices["accuracy"].values)
+
+
+def test_copies_of_a_learner_that_is_new_begin_with_its_initial_model(tmp_path):
+    line = "        if round == self.fail_in_round:"
+    plugin = MAJORITY.replace("*, round, seed)", "*, round, seed, pretraining)").replace(
+        line, f"        if pretraining:\n            return\n{line}"
+    )
+    (tmp_path / "initial.txt").write_text("{0: 10000}")
+    path = write_job(
+        tmp_path,
+        plugin=plugin,
+        hyperparameters="",
+        testenv=exam_paper("{name: continual-pre-training, rounds: 5}"),
+        job="engine: inline",
+    )
+    algorithm = tmp_path / "algorithm.yaml"
+    algorithm.write_text(
+        algorithm.read_text().replace("algorithm:\n", "algorithm:\n  initial_model_url: ./initial.txt\n")
+    )
+    [found] = core.run(path)
+    assert found.status == "finished", found.failure
+    values = found.matrices["accuracy"].values
+    assert np.all(values[:, 1:] == 0)  # whatever a copy was adapted on, its initial model answers class 0
+    assert np.all(values[:, 0] == values[0, 0])
+    assert values[0, 0] > 0.4
