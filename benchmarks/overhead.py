@@ -19,7 +19,7 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # for tests.testalgorithms
 
-from testalgorithms.finetune.basemodel import Finetune  # noqa: E402
+from ianvs.testalgorithms.finetune.basemodel import Finetune  # noqa: E402
 from tests.testalgorithms.exam_of_arrays import Exam, digits, examine, pictures  # noqa: E402
 from tests.testalgorithms.plain_loop import plain_loop, small_mlp, small_resnet  # noqa: E402
 

@@ -10,8 +10,8 @@ import time
 import tracemalloc
 from pathlib import Path
 
-import core
-from core.planning import Plan
+import ianvs
+from ianvs.planning import Plan
 
 PLUGIN = """
 class Nothing:
@@ -55,7 +55,7 @@ def plan_of(folder: Path, cells: int) -> Plan:
     a, b = (", ".join(map(str, range(size))) for size in (100, cells // 100))
     (folder / "algorithm.yaml").write_text(ALGORITHM.format(a=a, b=b))
     (folder / "job.yaml").write_text(JOB.format(folder=folder))
-    return core.plan(folder / "job.yaml")
+    return ianvs.plan(folder / "job.yaml")
 
 
 def main() -> None:

@@ -31,8 +31,8 @@ from torch.utils.data import DataLoader, Dataset
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # for testalgorithms
 
-from testalgorithms.nets import ErfNet  # noqa: E402
-from testalgorithms.segmentation.finetune.basemodel import FineTuning  # noqa: E402
+from ianvs.testalgorithms.nets import ErfNet  # noqa: E402
+from ianvs.testalgorithms.segmentation.finetune.basemodel import FineTuning  # noqa: E402
 
 CLASSES = 19
 

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import nn
 
-import core
+import ianvs
 
 SAMPLES, FEATURES, CLASSES, BATCH = 20_000, 64, 10, 10
 ROOT = Path(__file__).resolve().parent.parent
@@ -77,7 +77,7 @@ def write_job(folder: Path, name: str, url: str, hyperparameters: str) -> Path:
 def exam_seconds(job: Path) -> float:
     """Wall-clock of the whole run but for examinations: planning, storing and reporting are in it."""
     started = time.perf_counter()
-    [found] = core.run(job, rerun="all")
+    [found] = ianvs.run(job, rerun="all")
     seconds = time.perf_counter() - started
     assert found.status == "finished", found.failure
     return seconds - sum(round_.eval_seconds for round_ in found.rounds)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from planning import JOB, PLUGIN, TESTENV
 
-import core
+import ianvs
 
 ALGORITHM = """
 algorithm:
@@ -57,7 +57,7 @@ def main() -> None:
             values = ", ".join(str(1000 * cases + number) for number in range(cases))
             (folder / "algorithm.yaml").write_text(ALGORITHM.format(values=values))
             start = time.perf_counter()
-            core.run(folder / "job.yaml", jobs=options.jobs)
+            ianvs.run(folder / "job.yaml", jobs=options.jobs)
             seconds[cases] = time.perf_counter() - start
         start_up, total = seconds[1], seconds[options.cases]
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000

@@ -1,6 +1,6 @@
 """Averaged gradient episodic memory."""
 
-from core.authoring import ReservoirMemory, TorchLearner, agem_projection, flat_gradients, set_flat_gradients
+from ianvs.authoring import ReservoirMemory, TorchLearner, agem_projection, flat_gradients, set_flat_gradients
 
 
 class AGEM(TorchLearner):

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from core.authoring import BiasedReservoirMemory, ReservoirMemory, TorchLearner
+from ianvs.authoring import BiasedReservoirMemory, ReservoirMemory, TorchLearner
 
 
 class BiasedReservoir(TorchLearner):
@@ -29,7 +29,7 @@ class BiasedReservoir(TorchLearner):
         self.memory = ReservoirMemory(capacity) if plain else BiasedReservoirMemory(capacity, formula, alpha)
         self.from_scratch = reset
 
-    def lesson(self, data):
+    def training_data(self, data):
         kept = data.worth_keeping()
         self.memory.add(kept.x, kept.y, data.generator("memory"))
         if self.from_scratch:

@@ -1,6 +1,6 @@
 """Cumulative training: all data so far, but without starting again."""
 
-from core.authoring import Joined, TorchLearner
+from ianvs.authoring import Joined, TorchLearner
 
 
 class Cumulative(TorchLearner):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from core.authoring import TorchLearner, body_and_head
+from ianvs.authoring import TorchLearner, body_and_head
 
 
 class CWRStar(TorchLearner):

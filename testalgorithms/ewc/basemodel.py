@@ -1,6 +1,6 @@
 """Elastic weight consolidation."""
 
-from core.authoring import Anchor, TorchLearner, fisher_diagonal, flat_parameters, with_anchor
+from ianvs.authoring import Anchor, TorchLearner, fisher_diagonal, flat_parameters, with_anchor
 
 
 class EWC(TorchLearner):

@@ -1,6 +1,6 @@
 """Fine-tuning: what forgetting costs when nothing is done about it."""
 
-from core.authoring import TorchLearner
+from ianvs.authoring import TorchLearner
 
 
 class Finetune(TorchLearner):

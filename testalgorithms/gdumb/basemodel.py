@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import torch
 
-from core.authoring import ClassBalancedMemory, RoundData, TorchLearner
+from ianvs.authoring import ClassBalancedMemory, RoundData, TorchLearner
 
 
 class GDumb(TorchLearner):
@@ -21,7 +21,7 @@ class GDumb(TorchLearner):
         self.memory = ClassBalancedMemory(capacity)
         self.due = None  # of the round after which nothing was asked yet
 
-    def lesson(self, data):
+    def training_data(self, data):
         kept = data.worth_keeping()
         self.memory.add(kept.x, kept.y, data.generator("memory"))
         if data.pretraining:  # a copy will be adapted, which asks nothing before

@@ -2,7 +2,7 @@
 
 import torch
 
-from core.authoring import PerRoundMemory, TorchLearner, flat_gradients, gem_projection, set_flat_gradients
+from ianvs.authoring import PerRoundMemory, TorchLearner, flat_gradients, gem_projection, set_flat_gradients
 
 
 class GEM(TorchLearner):

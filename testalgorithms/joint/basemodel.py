@@ -1,6 +1,6 @@
 """Joint training: the upper bound that continual learners are held against."""
 
-from core.authoring import Joined, TorchLearner
+from ianvs.authoring import Joined, TorchLearner
 
 
 class Joint(TorchLearner):

@@ -1,7 +1,7 @@
 """Language models that learn conversations, round after round."""
 
-from testalgorithms.language.batches import Batch, RoundOfTalk
-from testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded
-from testalgorithms.language.learner import LanguageLearner
+from ianvs.testalgorithms.language.batches import Batch, RoundOfTalk
+from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded
+from ianvs.testalgorithms.language.language_learner import LanguageLearner
 
 __all__ = ["Batch", "ChatTemplate", "Conversation", "Encoded", "LanguageLearner", "RoundOfTalk"]

@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from core.authoring.randomness import torch_generator
-from testalgorithms.language.conversation import Conversation, Encoded
+from ianvs.authoring.randomness import torch_generator
+from ianvs.testalgorithms.language.conversation import Conversation, Encoded
 
 __all__ = ["Batch", "RoundOfTalk", "collate", "grouped_by_length", "split_by_tokens"]
 

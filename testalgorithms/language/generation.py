@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from testalgorithms.language.conversation import ChatTemplate, Conversation
+from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation
 
 __all__ = ["generate", "reply"]
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
-from testalgorithms.language.batches import split_by_tokens
-from testalgorithms.language.conversation import Encoded
-from testalgorithms.language.learner import LanguageLearner
+from ianvs.testalgorithms.language.batches import split_by_tokens
+from ianvs.testalgorithms.language.conversation import Encoded
+from ianvs.testalgorithms.language.language_learner import LanguageLearner
 
 __all__ = ["flat_gradient", "memory_gradient"]
 

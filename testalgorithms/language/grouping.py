@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testalgorithms.language.conversation import Conversation
+from ianvs.testalgorithms.language.conversation import Conversation
 
 __all__ = ["Codebook", "instruction_of", "tfidf_cosines"]
 

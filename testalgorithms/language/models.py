@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from core.errors import PluginError, closest
-from testalgorithms.language.numbers import above, at_least, within
-from testalgorithms.language.tiny import tiny_model, tiny_tokenizer
+from ianvs.errors import PluginError, closest
+from ianvs.testalgorithms.language.numbers import above, at_least, within
+from ianvs.testalgorithms.language.tiny import tiny_model, tiny_tokenizer
 
 __all__ = ["ModelOptions", "build_model", "load_model", "recompute_activations", "save_model"]
 
@@ -136,7 +136,7 @@ def _adapter(options: ModelOptions) -> Any:
         target_modules=modules if isinstance(modules, str) else list(modules),
     )
     if options.tuning == "moelora":
-        from testalgorithms.language.experts import with_experts
+        from ianvs.testalgorithms.language.experts import with_experts
 
         config = with_experts(config, options.experts)
     return config

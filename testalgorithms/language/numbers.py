@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.errors import PluginError
+from ianvs.errors import PluginError
 
 __all__ = ["above", "at_least", "within"]
 

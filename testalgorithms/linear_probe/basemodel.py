@@ -5,8 +5,8 @@ from dataclasses import replace
 import torch
 from torch import nn
 
-from core.authoring import TorchLearner, body_and_head
-from core.errors import PluginError
+from ianvs.authoring import TorchLearner, body_and_head
+from ianvs.errors import PluginError
 
 
 class LinearProbe(TorchLearner):
@@ -18,7 +18,7 @@ class LinearProbe(TorchLearner):
     that `initial_model_url` names: what another learner has saved, or the state_dict of a torchvision network.
     """
 
-    reference = "testalgorithms.linear_probe.basemodel:LinearProbe"  # its own: another network than TorchLearner's
+    reference = "ianvs.testalgorithms.linear_probe.basemodel:LinearProbe"  # its own network
 
     def __init__(self, *, network: str = "linear", **training):
         super().__init__(network=network, **training)
@@ -38,7 +38,7 @@ class LinearProbe(TorchLearner):
         with torch.no_grad():
             return self.backbone.to(x.device)(super().prepare(x))
 
-    def lesson(self, data):
+    def training_data(self, data):
         if data.pretraining:  # there is nothing that could learn without labels
             return data.nothing()
         x = torch.cat([self.prepare(part.to(data.device)) for part in torch.split(data.x, 1024)])

@@ -4,7 +4,7 @@ import copy
 
 import torch
 
-from core.authoring import TorchLearner, distillation_loss
+from ianvs.authoring import TorchLearner, distillation_loss
 
 
 class LwF(TorchLearner):

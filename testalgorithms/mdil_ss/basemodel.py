@@ -1,8 +1,8 @@
 """Multi-domain incremental learning for semantic segmentation."""
 
-from testalgorithms.mdil_ss.losses import DISTILLATIONS, old_domain_losses
-from testalgorithms.mdil_ss.protocol import frozen_copy, initialise_domain, training_mode
-from testalgorithms.segmentation import SegmentationLearner, one_of
+from ianvs.testalgorithms.mdil_ss.losses import DISTILLATIONS, old_domain_losses
+from ianvs.testalgorithms.mdil_ss.protocol import frozen_copy, initialise_domain, training_mode
+from ianvs.testalgorithms.segmentation import SegmentationLearner, one_of
 
 
 class MDILSS(SegmentationLearner):

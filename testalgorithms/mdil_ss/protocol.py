@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from testalgorithms.nets import ErfNet
+from ianvs.testalgorithms.nets import ErfNet
 
 __all__ = ["frozen_copy", "initialise_domain", "poly_lr", "trainable_groups", "training_mode"]
 

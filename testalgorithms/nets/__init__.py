@@ -1,5 +1,5 @@
 """Networks that several methods share."""
 
-from testalgorithms.nets.erfnet import ErfNet, ErfNetShape
+from ianvs.testalgorithms.nets.erfnet import ErfNet, ErfNetShape
 
 __all__ = ["ErfNet", "ErfNetShape"]

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from core.errors import PluginError
-from testalgorithms.nets.erfnet_blocks import Decoder, Downsampler, DownUnit, Residual, ResidualUnit
+from ianvs.errors import PluginError
+from ianvs.testalgorithms.nets.erfnet_blocks import Decoder, Downsampler, DownUnit, Residual, ResidualUnit
 
 __all__ = ["ErfNet", "ErfNetShape"]
 

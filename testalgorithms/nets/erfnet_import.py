@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from core.errors import PluginError, one_line, shown_path
-from testalgorithms.nets.erfnet import ErfNet
+from ianvs.errors import PluginError, one_line, shown_path
+from ianvs.testalgorithms.nets.erfnet import ErfNet
 
 __all__ = ["author_names", "export_state", "import_encoder", "import_state", "read_checkpoint"]
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from core.authoring import ReservoirMemory, TorchLearner
+from ianvs.authoring import ReservoirMemory, TorchLearner
 
 
 class Replay(TorchLearner):

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from core.authoring.rounds import gather, resident
-from core.errors import PluginError
-from testalgorithms.mdil_ss.augmentation import draw_moves, move
-from testalgorithms.mdil_ss.losses import class_weights
+from ianvs.authoring.round_data import gather, resident
+from ianvs.errors import PluginError
+from ianvs.testalgorithms.mdil_ss.losses import class_weights
+from ianvs.testalgorithms.mdil_ss.scene_augmentation import draw_moves, move
 
 __all__ = ["Augmentation", "Batch", "DomainData", "DomainLabels", "prepare"]
 

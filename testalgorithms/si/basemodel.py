@@ -2,7 +2,7 @@
 
 import torch
 
-from core.authoring import TorchLearner, flat_gradients, flat_parameters, set_flat_gradients
+from ianvs.authoring import TorchLearner, flat_gradients, flat_parameters, set_flat_gradients
 
 
 class SI(TorchLearner):

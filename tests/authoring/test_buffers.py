@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from core.authoring import BiasedReservoirMemory, ClassBalancedMemory, PerRoundMemory, ReservoirMemory
-from core.errors import PluginError
+from ianvs.authoring import BiasedReservoirMemory, ClassBalancedMemory, PerRoundMemory, ReservoirMemory
+from ianvs.errors import PluginError
 
 
 def generator(seed):

@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import nn
 
-from core.authoring import TorchLearner
-from core.errors import PluginError
+from ianvs.authoring import TorchLearner
+from ianvs.errors import PluginError
 
 
 class Vectors:

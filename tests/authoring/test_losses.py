@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, one_hot
 
-from core.authoring import Anchor, distillation_loss, fisher_diagonal, flat_parameters, mlp, resnet
+from ianvs.authoring import Anchor, distillation_loss, fisher_diagonal, flat_parameters, mlp, resnet
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "methods.json").read_text())
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from core.authoring import ReservoirMemory
-from core.errors import PluginError
+from ianvs.authoring import ReservoirMemory
+from ianvs.errors import PluginError
 
 
 def generator(seed):

@@ -6,12 +6,12 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from core.authoring import TorchLearner, body_and_head, linear, mlp
-from core.authoring.augmentation import crop_flip
-from core.authoring.networks import TORCHVISION, build_network
-from core.authoring.pretraining import L2, denoising_loss, fit_probe, new_decoder
-from core.authoring.rounds import TaskMasks
-from core.errors import PluginError
+from ianvs.authoring import TorchLearner, body_and_head, linear, mlp
+from ianvs.authoring.augmentation import crop_flip
+from ianvs.authoring.networks import TORCHVISION, build_network
+from ianvs.authoring.pretraining import L2, denoising_loss, fit_probe, new_decoder
+from ianvs.authoring.round_data import TaskMasks
+from ianvs.errors import PluginError
 from tests.authoring.test_learner import CONTEXT, Vectors, flat, taught
 
 

@@ -7,12 +7,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.authoring import Joined, RoundData, mlp, resnet
-from core.authoring.networks import build_network
-from core.authoring.optimizers import build_optimizer
-from core.authoring.randomness import seeded, torch_generator
-from core.authoring.rounds import BLOCK, gather, output_mask
-from core.errors import PluginError
+from ianvs.authoring import Joined, RoundData, mlp, resnet
+from ianvs.authoring.networks import build_network
+from ianvs.authoring.optimizers import build_optimizer
+from ianvs.authoring.randomness import seeded, torch_generator
+from ianvs.authoring.round_data import BLOCK, gather, output_mask
+from ianvs.errors import PluginError
 
 
 def round_data(x, y, **changes):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from core.authoring.projection import agem_projection, flat_gradients, gem_projection, set_flat_gradients
+from ianvs.authoring.projection import agem_projection, flat_gradients, gem_projection, set_flat_gradients
 
 
 def vector(*values):

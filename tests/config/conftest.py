@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from core.config import load_job
-from core.config.spec import JobSpec
-from core.errors import ConfigError
+from ianvs.config import load_job
+from ianvs.config.spec import JobSpec
+from ianvs.errors import ConfigError
 
 JOB = """\
 benchmarkingjob:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from core.config.paths import Lookup, expand
-from core.config.secrets import is_secret
+from ianvs.config.paths import Lookup, expand
+from ianvs.config.secrets import is_secret
 
 
 def test_variables_are_taken_from_the_environment_that_is_given():

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.config.scalars import resolve_scalar
-from core.config.strict_yaml import parse
+from ianvs.config.scalars import resolve_scalar
+from ianvs.config.strict_yaml import parse
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from core.config import resolved
-from core.config.models import FILE_KINDS
-from core.config.spec import SplitSpec
-from core.errors import Place
+from ianvs.config import resolved
+from ianvs.config.models import FILE_KINDS
+from ianvs.config.spec import SplitSpec
+from ianvs.errors import Place
 
 
 def test_a_small_job_with_every_default_filled_in(files):
@@ -42,7 +42,7 @@ def test_workspace_is_below_the_working_directory_and_need_not_exist(files):
 def test_files_are_found_beside_the_file_that_names_them(files, monkeypatch):
     (files.folder / "elsewhere").mkdir()
     monkeypatch.chdir(files.folder / "elsewhere")
-    from core.config import load_job
+    from ianvs.config import load_job
 
     job = load_job("../job.yaml", environment={})
     assert job.exams[0].dataset.test[0].path == files.folder / "test.txt"
@@ -337,5 +337,5 @@ def test_every_kind_of_file_has_a_json_schema():
 
 
 def test_configuration_loads_no_heavy_package():
-    code = "import sys, core.config; print({'torch', 'pandas', 'numpy', 'sklearn', 'PIL'} & sys.modules.keys())"
+    code = "import sys, ianvs.config; print({'torch', 'pandas', 'numpy', 'sklearn', 'PIL'} & sys.modules.keys())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

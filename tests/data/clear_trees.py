@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from core.config.spec import DatasetSpec
+from ianvs.config.spec import DatasetSpec
 
 CLASSES = ("BACKGROUND", "bus", "camera")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from core.config.spec import DatasetSpec, SourceSpec
+from ianvs.config.spec import DatasetSpec, SourceSpec
 
 
 def write_picture(path: Path, pixels: np.ndarray | None = None, *, mode: str | None = None, seed: int = 0) -> Path:

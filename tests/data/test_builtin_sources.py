@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core import data
-from core.config.spec import DatasetSpec, SourceSpec
-from core.data import builtin
-from core.errors import ConfigError, DataError, Place
+from ianvs import data
+from ianvs.config.spec import DatasetSpec, SourceSpec
+from ianvs.data import builtin
+from ianvs.errors import ConfigError, DataError, Place
 
 
 def digits(**options):
@@ -54,8 +54,8 @@ def test_defaults_written_out_are_the_same_dataset(tmp_path):
 
 def test_checking_and_fingerprinting_load_no_library(tmp_path):
     code = (
-        "import sys, pathlib; from core import data; from core.config.spec import DatasetSpec\n"
-        "import core.scenarios\n"
+        "import sys, pathlib; from ianvs import data; from ianvs.config.spec import DatasetSpec\n"
+        "import ianvs.scenarios\n"
         "spec = DatasetSpec(name='digits')\n"
         f"assert not data.check(spec); data.fingerprint(spec, pathlib.Path({str(tmp_path)!r}))\n"
         "heavy = {'sklearn', 'torch', 'torchvision', 'pandas', 'PIL', 'scipy'} & set(sys.modules)\n"

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core import data
-from core.config.spec import DatasetSpec, ScenarioSpec
-from core.datasets.drift import BUCKETS, DRIFT_CLASSES, make_drift, write_drift
-from core.errors import DataError
-from core.scenarios import build_exam
+from ianvs import data
+from ianvs.config.spec import DatasetSpec, ScenarioSpec
+from ianvs.datasets.drift import BUCKETS, DRIFT_CLASSES, make_drift, write_drift
+from ianvs.errors import DataError
+from ianvs.scenarios import build_exam
 
 
 def spec(using: tuple[str, ...] = (), **options: object) -> DatasetSpec:
@@ -38,7 +38,7 @@ def test_the_pictures_of_version_1_stay_as_they_are():
     for bucket in (1, 5, 10):
         digest.update(make_drift(bucket, 3, 16)[0].tobytes())
     assert digest.hexdigest() == "df2813d9ee22035af63cb9a729a5546972f6caba5fa51e7b22522f8041adf206", (
-        "other pictures need another core.datasets.drift.make.VERSION"
+        "other pictures need another ianvs.datasets.drift.make_drift.VERSION"
     )
 
 

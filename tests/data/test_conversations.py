@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import data
-from core.config.load import load_job
-from core.config.spec import DatasetSpec, ScenarioSpec, SourceSpec
-from core.data.records import read_records
-from core.errors import DataError
-from core.scenarios import build_exam
+from ianvs import data
+from ianvs.config.load import load_job
+from ianvs.config.spec import DatasetSpec, ScenarioSpec, SourceSpec
+from ianvs.data.records import read_records
+from ianvs.errors import DataError
+from ianvs.scenarios import build_exam
 from tests.jobs import write_job
 
 

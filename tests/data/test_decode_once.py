@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from core import data
-from core.config.spec import DatasetSpec, SourceSpec
-from core.data import cache
-from core.data.decode import decode_labels, decode_picture
-from core.errors import DataError
+from ianvs import data
+from ianvs.config.spec import DatasetSpec, SourceSpec
+from ianvs.data import cache
+from ianvs.data.decode import decode_labels, decode_picture
+from ianvs.errors import DataError
 from tests.data.pictures import two_classes, write_index, write_picture
 
 

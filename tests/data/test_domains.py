@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.config.spec import DatasetSpec, SourceSpec
-from core.data.sources import read_part
-from core.errors import DataError
+from ianvs.config.spec import DatasetSpec, SourceSpec
+from ianvs.data.sources import read_part
+from ianvs.errors import DataError
 from tests.data.pictures import write_index, write_picture
 
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core import data
-from core.config.spec import DatasetSpec, SourceSpec
+from ianvs import data
+from ianvs.config.spec import DatasetSpec, SourceSpec
 from tests.data.pictures import two_classes, write_picture
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core import data
-from core.config.spec import DatasetSpec, SourceSpec
-from core.data.sources import read_part
-from core.errors import DataError, Place
+from ianvs import data
+from ianvs.config.spec import DatasetSpec, SourceSpec
+from ianvs.data.sources import read_part
+from ianvs.errors import DataError, Place
 from tests.data.pictures import two_classes, write_index, write_picture
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from core import data
-from core.config.spec import DatasetSpec, SourceSpec
-from core.data.decode import decode_labels
-from core.errors import DataError
+from ianvs import data
+from ianvs.config.spec import DatasetSpec, SourceSpec
+from ianvs.data.decode import decode_labels
+from ianvs.errors import DataError
 from tests.data.pictures import write_index, write_picture
 
 LISTS = {"CS": ("road", "car", "sky"), "SYN": ("sky", "lamp", "road"), "CR": ("stair", "road")}

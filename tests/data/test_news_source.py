@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import data
-from core.config.spec import DatasetSpec, ScenarioSpec
-from core.datasets.news import TOPICS, make_news
-from core.scenarios import build_exam
+from ianvs import data
+from ianvs.config.spec import DatasetSpec, ScenarioSpec
+from ianvs.datasets.generated_news import TOPICS, make_news
+from ianvs.scenarios import build_exam
 
 SIZES = st.tuples(st.integers(1, 5), st.integers(0, 4), st.integers(0, 4)).filter(
     lambda s: s[1] + s[2] >= 1 and s[0] * (s[1] + s[2]) <= 36  # a topic has as many answers
@@ -83,7 +83,7 @@ def test_the_fingerprint_changes_with_every_option_and_with_nothing_else(tmp_pat
 
 
 def test_the_same_seed_makes_the_same_news_in_another_process():
-    code = "from core.datasets.news import make_news; print(make_news(2, 1, 2, 7, 'train'))"
+    code = "from ianvs.datasets.generated_news import make_news; print(make_news(2, 1, 2, 7, 'train'))"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert printed.stdout.strip() == str(make_news(2, 1, 2, 7, "train"))
 

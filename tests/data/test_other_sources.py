@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from core import data
-from core.config.spec import DatasetSpec, SourceSpec
-from core.errors import DataError, Place
+from ianvs import data
+from ianvs.config.spec import DatasetSpec, SourceSpec
+from ianvs.errors import DataError, Place
 from tests.data.pictures import write_picture
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core import data
-from core.config.spec import DatasetSpec
-from core.datasets.streets import STREETS_CLASSES
+from ianvs import data
+from ianvs.config.spec import DatasetSpec
+from ianvs.datasets.streets import STREETS_CLASSES
 
 SMALL = {"train": 3, "test": 2, "size": [16, 32]}
 

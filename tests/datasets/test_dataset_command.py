@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from core.datasets.command import DATASETS, add_commands
-from core.datasets.preparers import PREPARERS
-from core.errors import DataError
+from ianvs.datasets.command import DATASETS, add_commands
+from ianvs.datasets.preparers import PREPARERS
+from ianvs.errors import DataError
 from tests.datasets import trees
 
 
@@ -70,6 +70,6 @@ def test_every_dataset_is_listed(capsys: pytest.CaptureFixture[str]):
 
 def test_the_command_line_loads_nothing_heavy():
     heavy = ("numpy", "torch", "pandas", "PIL", "yaml")
-    code = f"import sys, core.datasets.command; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, ianvs.datasets.command; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -9,11 +9,11 @@ import pytest
 import yaml
 from PIL import Image
 
-from core.config.spec import DatasetSpec, SourceSpec
-from core.data.listing import Listing
-from core.data.sources import read_part
-from core.datasets.preparers import PREPARERS, prepare
-from core.errors import DataError
+from ianvs.config.spec import DatasetSpec, SourceSpec
+from ianvs.data.listing import Listing
+from ianvs.data.sources import read_part
+from ianvs.datasets.preparers import PREPARERS, prepare
+from ianvs.errors import DataError
 from tests.datasets import trees
 
 TREES: dict[str, Callable[[Path], Path]] = {

@@ -20,7 +20,7 @@ METHODS = Path(__file__).parents[2] / "testalgorithms"
 NOTING = '''
 import sys
 sys.path.append({methods!r})
-from testalgorithms.replay.basemodel import Replay
+from ianvs.testalgorithms.replay.basemodel import Replay
 
 
 class Noting(Replay):
@@ -46,7 +46,7 @@ def make(folder: Path, cells: int, epochs: int) -> Path:
 
 
 def start(path: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "core.cli", "-f", str(path)]
+    command = [sys.executable, "-m", "ianvs.cli", "-f", str(path)]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

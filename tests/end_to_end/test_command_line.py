@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from core.cli import main
+from ianvs.cli import main
 from tests.jobs import MAJORITY, TESTENV, write_job
 
 
@@ -203,14 +203,14 @@ def test_help_is_there(arguments: list[str], capsys: pytest.CaptureFixture[str])
 
 def test_the_command_line_imports_nothing_heavy() -> None:
     heavy = ("torch", "pandas", "numpy", "pydantic", "rich", "matplotlib", "sklearn", "yaml")
-    code = f"import sys, core.cli; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, ianvs.cli; print([name for name in {heavy} if name in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
 
 
 def test_planning_loads_neither_torch_nor_pandas(tmp_path: Path) -> None:
     write_job(tmp_path)
     code = (
-        "import sys; from core.cli import main; main(['plan', '-f', 'benchmarkingjob.yaml']);"
+        "import sys; from ianvs.cli import main; main(['plan', '-f', 'benchmarkingjob.yaml']);"
         "print([name for name in ('torch', 'pandas', 'sklearn', 'matplotlib') if name in sys.modules])"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).splitlines()[-1] == "[]"
@@ -242,7 +242,7 @@ def test_status_sees_what_runs_in_another_process(tmp_path: Path, capsys: pytest
     )
     write_job(tmp_path, plugin=slow, job="seeds: [0]", hyperparameters="")
     process = subprocess.Popen(
-        [sys.executable, "-m", "core.cli", "-f", "benchmarkingjob.yaml"], stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "ianvs.cli", "-f", "benchmarkingjob.yaml"], stderr=subprocess.DEVNULL
     )
     try:
         deadline = time.monotonic() + 30
@@ -270,11 +270,11 @@ def test_logs_of_an_unknown_case_say_so(tmp_path: Path, capsys: pytest.CaptureFi
     [("all", 4), ("majority", 4), ("seed=1", 2), ("bias=1e3", 2), ("bias=1000,seed=0", 1), ("failed", 0)],
 )
 def test_rerun_starts_over_what_matches(tmp_path: Path, wanted: str, expected: int) -> None:
-    import core
+    import ianvs
 
     path = write_job(tmp_path, job="seeds: [0, 1]\nengine: inline")
-    before = [found.metrics for found in core.run(path)]
-    again = core.run(path, rerun=wanted)
+    before = [found.metrics for found in ianvs.run(path)]
+    again = ianvs.run(path, rerun=wanted)
     assert again.ran == expected
     assert [found.metrics for found in again] == before
 

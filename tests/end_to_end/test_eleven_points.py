@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import core
-from core.cli import main
-from core.datasets.drift import write_drift
-from core.errors import ConfigError
+import ianvs
+from ianvs.cli import main
+from ianvs.datasets.drift import write_drift
+from ianvs.errors import ConfigError
 from tests.jobs import MAJORITY, TESTENV, write_job
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +39,7 @@ def pictures(folder: Path, lines: list[str], names: list[str]) -> Path:
 
 
 def test_1_a_failing_cell_loses_nothing(tmp_path: Path) -> None:
-    results = core.run(write_job(tmp_path, hyperparameters="- fail_in_round: {values: [null, 1]}"), engine="inline")
+    results = ianvs.run(write_job(tmp_path, hyperparameters="- fail_in_round: {values: [null, 1]}"), engine="inline")
     frame = results.leaderboard_frame
     assert frame["Rank"].tolist() == [1, "-"]
     assert frame["Status"].tolist()[0] == "finished"
@@ -53,7 +53,7 @@ def test_2_a_grid_of_10_000_cells_takes_no_memory_to_plan(tmp_path: Path) -> Non
         hyperparameters=f"- bias: {{values: [{axis}]}}\n- fail_in_round: {{values: [{axis}]}}",
         job="seeds: [0]",
     )
-    plan = core.plan(path)
+    plan = ianvs.plan(path)
     assert len(plan) == 10_000
     tracemalloc.start()
     start = time.perf_counter()
@@ -76,17 +76,17 @@ def test_3_two_plugin_files_of_the_same_basename_run_their_own_code(tmp_path: Pa
         text = (tmp_path / "job" / "algorithm.yaml").read_text().replace("./plugin.py", "./basemodel.py")
         (folder / "algorithm.yaml").write_text(text)
         path.write_text(path.read_text().replace(f"name: {name}, url: ./algo", f"name: {name}, url: ./{name}/algo"))
-    last_rows = {found.case.algorithm: found.matrices["accuracy"].values[-1] for found in core.run(path)}
+    last_rows = {found.case.algorithm: found.matrices["accuracy"].values[-1] for found in ianvs.run(path)}
     assert np.flatnonzero(last_rows["a"]).tolist() == [0]
     assert np.flatnonzero(last_rows["b"]).tolist() == [4]
 
 
 def test_4_a_second_run_shows_no_duplicates_and_the_same_columns(tmp_path: Path) -> None:
     path = write_job(tmp_path, hyperparameters="- bias: {values: [0, 0.5, 1e-3]}")
-    core.run(path, engine="inline")
+    ianvs.run(path, engine="inline")
     csv = tmp_path / "ws" / "test" / "rank" / "all_rank.csv"
     before = csv.read_bytes()
-    subprocess.check_call([sys.executable, "-m", "core.cli", "-f", str(path)], stdout=subprocess.DEVNULL)
+    subprocess.check_call([sys.executable, "-m", "ianvs.cli", "-f", str(path)], stdout=subprocess.DEVNULL)
     assert csv.read_bytes() == before
     assert sorted(pd.read_csv(csv)["Bias"]) == [0.0, 0.001, 0.5]
 
@@ -95,7 +95,7 @@ def test_5_a_wrong_metric_is_found_before_the_first_case(tmp_path: Path) -> None
     path = write_job(tmp_path, testenv=TESTENV.replace("{name: BWT}", "{name: mine, url: ./mine.py}"))
     (tmp_path / "mine.py").write_text("def other(y_true, y_pred):\n    return 1.0\n")
     with pytest.raises(ConfigError, match="mine"):
-        core.run(path)
+        ianvs.run(path)
     assert not (tmp_path / "ws" / "cases").exists()
 
 
@@ -103,7 +103,7 @@ def test_6_the_label_of_an_rgb_depth_label_line_is_the_last(tmp_path: Path) -> N
     names = [f"rgb/{n}.png" for n in range(8)]
     pictures(tmp_path, [f"{name} depth/{n}.png {n % 2}" for n, name in enumerate(names)], names)
     files = "dataset: {train_index: index.txt, test_index: index.txt}\nincremental_rounds: 2\nmetrics: [accuracy]"
-    [found] = core.run(write_job(tmp_path, testenv=files, hyperparameters="", job="seeds: [0]"), engine="inline")
+    [found] = ianvs.run(write_job(tmp_path, testenv=files, hyperparameters="", job="seeds: [0]"), engine="inline")
     [truth_file] = (tmp_path / "ws" / "exams").glob("*/truth.npz")
     truth = np.load(truth_file)["0"]
     assert found.status == "finished"
@@ -114,7 +114,7 @@ def test_7_a_class_label_stays_a_class_label(tmp_path: Path) -> None:
     names = [f"{n}.png" for n in range(6)]
     pictures(tmp_path / "data", [f"{name} {n % 3}" for n, name in enumerate(names)], names)
     files = "dataset: {train_index: data/index.txt, test_index: data/index.txt}\nmetrics: [accuracy]"
-    [found] = core.run(write_job(tmp_path, testenv=files, hyperparameters="", job="seeds: [0]"), engine="inline")
+    [found] = ianvs.run(write_job(tmp_path, testenv=files, hyperparameters="", job="seeds: [0]"), engine="inline")
     assert found.status == "finished"
     assert found.matrices["accuracy"].values[-1].tolist() == [pytest.approx(1 / 3)]
 
@@ -122,7 +122,7 @@ def test_7_a_class_label_stays_a_class_label(tmp_path: Path) -> None:
 def test_8_bwt_sees_forgetting_and_fwt_divides_by_one_less_than_the_rounds(tmp_path: Path) -> None:
     # Predicts the class of its last round only: a learner that forgets everything.
     forgetful = MAJORITY.replace("        for label in", "        self.counts = {}\n        for label in")
-    [found] = core.run(
+    [found] = ianvs.run(
         write_job(
             tmp_path,
             plugin=forgetful,
@@ -141,12 +141,12 @@ def test_8_bwt_sees_forgetting_and_fwt_divides_by_one_less_than_the_rounds(tmp_p
 
 
 def test_9_seeds_spread_costs_and_versions_are_recorded_and_a_run_resumes(tmp_path: Path) -> None:
-    results = core.run(write_job(tmp_path, job="seeds: [0, 1, 2]"), jobs=2)
+    results = ianvs.run(write_job(tmp_path, job="seeds: [0, 1, 2]"), jobs=2)
     frame = pd.read_csv(tmp_path / "ws" / "test" / "rank" / "all_rank.csv")
     assert frame["Seeds"].tolist() == [3, 3]
     assert {"accuracy_std", "Train_seconds", "Eval_seconds", "Peak_memory_mb", "Time"} <= set(frame.columns)
     assert next(iter(results)).provenance["packages"]["numpy"] == np.__version__
-    assert core.run(tmp_path / "benchmarkingjob.yaml").ran == 0
+    assert ianvs.run(tmp_path / "benchmarkingjob.yaml").ran == 0
 
 
 def scenes(folder: Path, names: list[str]) -> None:
@@ -211,7 +211,7 @@ def test_11_what_is_held_out_is_drawn_by_seed_and_class_and_not_the_end_of_the_f
         "        for label in",
         f"        print(*valid_data.ids, sep=',', file=open({str(seen)!r}, 'a'))\n        for label in",
     )
-    core.run(
+    ianvs.run(
         write_job(
             tmp_path,
             plugin=plugin,
@@ -235,8 +235,8 @@ def test_11_what_is_held_out_is_drawn_by_seed_and_class_and_not_the_end_of_the_f
 
 def test_the_parents_memory_does_not_grow_with_the_cases(tmp_path: Path) -> None:
     many = ", ".join(map(str, range(40)))
-    core.run(write_job(tmp_path / "few", hyperparameters="- bias: {values: [0]}"), jobs=2)
+    ianvs.run(write_job(tmp_path / "few", hyperparameters="- bias: {values: [0]}"), jobs=2)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    core.run(write_job(tmp_path / "many", hyperparameters=f"- bias: {{values: [{many}]}}"), jobs=2)
+    ianvs.run(write_job(tmp_path / "many", hyperparameters=f"- bias: {{values: [{many}]}}"), jobs=2)
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert after - before < 30_000  # kilobytes

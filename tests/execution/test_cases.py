@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import core
-from core.errors import ConfigError
-from core.types import CaseResult
+import ianvs
+from ianvs.errors import ConfigError
+from ianvs.types import CaseResult
 from tests.jobs import MAJORITY, TESTENV, write_job
 
 
-def by_seed(results: core.Results) -> dict[tuple[object, int], CaseResult]:
+def by_seed(results: ianvs.Results) -> dict[tuple[object, int], CaseResult]:
     return {(tuple(found.case.hyperparameters.values()), found.case.seed): found for found in results}
 
 
@@ -32,7 +32,7 @@ def noting_rounds(file: Path, then: str = "") -> str:
 
 def test_a_case_that_raises_is_a_row_and_the_others_finish(tmp_path: Path) -> None:
     grid = "- fail_in_round: {values: [3, null]}"
-    results = core.run(write_job(tmp_path, hyperparameters=grid), jobs=2)
+    results = ianvs.run(write_job(tmp_path, hyperparameters=grid), jobs=2)
     assert results.exit_code == 1
     assert [found.status for found in results] == ["failed", "failed", "finished", "finished"]
     failure = results.failed[0].failure
@@ -44,7 +44,7 @@ def test_a_case_that_raises_is_a_row_and_the_others_finish(tmp_path: Path) -> No
 
 def test_a_killed_case_is_a_row_with_the_signal(tmp_path: Path) -> None:
     plugin = MAJORITY.replace("raise RuntimeError", "import os; os.kill(os.getpid(), 9) #")
-    results = core.run(
+    results = ianvs.run(
         write_job(tmp_path, plugin=plugin, hyperparameters="- fail_in_round: {values: [2, null]}"), jobs=2
     )
     statuses = [(found.status, found.failure.error if found.failure else None) for found in results]
@@ -52,7 +52,7 @@ def test_a_killed_case_is_a_row_with_the_signal(tmp_path: Path) -> None:
 
 
 def test_the_score_matrix_has_the_untrained_model_in_row_0(tmp_path: Path) -> None:
-    results = core.run(write_job(tmp_path, job="seeds: [0]"), engine="inline")
+    results = ianvs.run(write_job(tmp_path, job="seeds: [0]"), engine="inline")
     matrix = by_seed(results)[((0,), 0)].matrices["accuracy"]
     assert matrix.values.shape == (6, 5)
     # Majority predicts one class: half of the test set of its round, nothing of the others.
@@ -62,9 +62,9 @@ def test_the_score_matrix_has_the_untrained_model_in_row_0(tmp_path: Path) -> No
 
 def test_a_second_run_trains_nothing_and_changes_no_file(tmp_path: Path) -> None:
     path = write_job(tmp_path)
-    core.run(path, engine="inline")
+    ianvs.run(path, engine="inline")
     before = {file: file.read_bytes() for file in (tmp_path / "ws").rglob("*") if file.is_file()}
-    again = core.run(path)
+    again = ianvs.run(path)
     assert again.ran == 0
     after = {file: file.read_bytes() for file in (tmp_path / "ws").rglob("*") if file.is_file()}
     assert after == before
@@ -77,27 +77,27 @@ def test_a_second_run_runs_only_what_failed(tmp_path: Path) -> None:
     )
     flag.write_text("")
     path = write_job(tmp_path, plugin=plugin, hyperparameters="- fail_in_round: {values: [2, null]}")
-    assert core.run(path, engine="inline").exit_code == 1
+    assert ianvs.run(path, engine="inline").exit_code == 1
     flag.write_text("well")
-    again = core.run(path, engine="inline")
+    again = ianvs.run(path, engine="inline")
     assert (again.exit_code, again.ran) == (0, 2)
 
 
 def test_a_metric_that_is_added_later_trains_nothing(tmp_path: Path) -> None:
     plugin = noting_rounds(tmp_path / "trained")
-    core.run(write_job(tmp_path, plugin=plugin), engine="inline")
+    ianvs.run(write_job(tmp_path, plugin=plugin), engine="inline")
     trained = (tmp_path / "trained").read_text()
     path = write_job(tmp_path, plugin=plugin, testenv=TESTENV.replace("{name: BWT}", "{name: BWT}, {name: f1}"))
-    assert {(planned.state, planned.action) for planned in core.plan(path)} == {("finished", "score")}
-    results = core.run(path)
+    assert {(planned.state, planned.action) for planned in ianvs.plan(path)} == {("finished", "score")}
+    results = ianvs.run(path)
     assert (tmp_path / "trained").read_text() == trained
     assert all(found.metrics["f1"] is not None for found in results)
-    assert core.run(path).ran == 0
+    assert ianvs.run(path).ran == 0
 
 
 def test_jobs_and_engine_do_not_change_a_result(tmp_path: Path) -> None:
     runs = [
-        core.run(write_job(tmp_path / str(n)), engine=engine, jobs=jobs)
+        ianvs.run(write_job(tmp_path / str(n)), engine=engine, jobs=jobs)
         for n, (engine, jobs) in enumerate([("inline", 1), ("local", 1), ("local", 2)])
     ]
     matrices = [[found.matrices["accuracy"].values.tolist() for found in results] for results in runs]
@@ -117,17 +117,17 @@ def test_a_case_killed_from_outside_resumes_and_ends_as_if_nothing_had_happened(
     process.kill()
     process.wait()
     gate.touch()
-    [planned] = core.plan(path)
+    [planned] = ianvs.plan(path)
     assert (planned.state, planned.action, planned.reason) == ("unfinished", "resume", "cut off after round 2")
-    [resumed] = core.run(path)
+    [resumed] = ianvs.run(path)
     assert trained.read_text().split() == ["1", "2", "3", "3", "4", "5"]
-    [undisturbed] = core.run(write_job(tmp_path / "other", **one_case))
+    [undisturbed] = ianvs.run(write_job(tmp_path / "other", **one_case))
     assert resumed.matrices["accuracy"].values.tolist() == undisturbed.matrices["accuracy"].values.tolist()
 
 
 def start(path: Path) -> subprocess.Popen[str]:
     """As from a terminal: tests that run in the background of a shell have Ctrl-C ignored, and would pass that on."""
-    command = [sys.executable, "-m", "core.cli", "-f", str(path), "--jobs", "2"]
+    command = [sys.executable, "-m", "ianvs.cli", "-f", str(path), "--jobs", "2"]
     heeds = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeds)
 
@@ -153,10 +153,10 @@ def test_ctrl_c_lets_the_round_end_and_the_next_run_continues(tmp_path: Path) ->
     _, said = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "will end after this round" in said
-    [planned] = core.plan(path)
+    [planned] = ianvs.plan(path)
     assert planned.reason == "cut off after round 2"
     slowly.unlink()
-    assert core.run(path).exit_code == 0
+    assert ianvs.run(path).exit_code == 0
     assert trained.read_text().split() == ["1", "2", "3", "4", "5"]
 
 
@@ -164,10 +164,10 @@ def test_a_plugin_whose_load_forgets_is_found_out_and_starts_over(tmp_path: Path
     trained = tmp_path / "trained"
     plugin = noting_rounds(trained).replace("self.counts = eval(path.read_text())", "self.counts = {9: 1}")
     path = write_job(tmp_path, plugin=plugin, hyperparameters="- bias: {values: [0]}", job="seeds: [0]")
-    [whole] = core.run(path, engine="inline")
+    [whole] = ianvs.run(path, engine="inline")
     _cut_off(whole.directory, after=3)
     trained.unlink()
-    [again] = core.run(path)
+    [again] = ianvs.run(path)
     assert trained.read_text().split() == ["1", "2", "3", "4", "5"]
     assert "load() does not bring back the predictions" in (again.directory / "log.txt").read_text()
     assert again.matrices["accuracy"].values.tolist() == whole.matrices["accuracy"].values.tolist()
@@ -200,7 +200,7 @@ def test_the_gate_keeps_the_old_model_unless_the_new_one_is_better(
     # Majority with a large bias always predicts class 0, of round 1: no later round's held-out part has any of it.
     grid = "- bias: {values: [100000]}"
     testenv = GATE % (threshold, operator, mode)
-    [found] = core.run(write_job(tmp_path, testenv=testenv, hyperparameters=grid, job="seeds: [0]"), engine="inline")
+    [found] = ianvs.run(write_job(tmp_path, testenv=testenv, hyperparameters=grid, job="seeds: [0]"), engine="inline")
     assert [round_.adopted for round_ in found.rounds] == adopted
     assert all(round_.gate_scores is not None for round_ in found.rounds[1:])
 
@@ -210,14 +210,14 @@ def test_the_first_model_of_a_plugin_that_can_not_predict_untrained_is_adopted(t
     testenv = GATE % (2, ">=", "")
     grid = "- bias: {values: [0]}"
     path = write_job(tmp_path, plugin=plugin, testenv=testenv, hyperparameters=grid, job="seeds: [0]")
-    [found] = core.run(path, engine="inline")
+    [found] = ianvs.run(path, engine="inline")
     assert [round_.adopted for round_ in found.rounds] == [True, True, False, False, False, False]
 
 
 def test_a_model_that_is_not_adopted_is_really_gone(tmp_path: Path) -> None:
     testenv = GATE % (2, ">=", "")
     grid = "- bias: {values: [0]}"
-    [found] = core.run(write_job(tmp_path, testenv=testenv, hyperparameters=grid, job="seeds: [0]"), engine="inline")
+    [found] = ianvs.run(write_job(tmp_path, testenv=testenv, hyperparameters=grid, job="seeds: [0]"), engine="inline")
     values = found.matrices["accuracy"].values
     assert (values == values[0]).all()
 
@@ -226,7 +226,7 @@ def test_single_task_learning_has_one_round_of_everything(tmp_path: Path) -> Non
     path = write_job(tmp_path, job="seeds: [0]", hyperparameters="- bias: {values: [0]}")
     yaml = tmp_path / "algorithm.yaml"
     yaml.write_text(yaml.read_text().replace("incrementallearning", "singletasklearning"))
-    [found] = core.run(path, engine="inline")
+    [found] = ianvs.run(path, engine="inline")
     assert len(found.rounds) == 2
     assert found.metrics["BWT"] is None
     assert found.rounds[1].train_samples > 1400
@@ -234,14 +234,14 @@ def test_single_task_learning_has_one_round_of_everything(tmp_path: Path) -> Non
 
 def test_predictions_of_the_wrong_length_are_refused_with_the_remedy(tmp_path: Path) -> None:
     plugin = MAJORITY.replace("* len(data)", "* (len(data) - 1 if self.counts else len(data))")
-    [found, *_] = core.run(write_job(tmp_path, plugin=plugin), engine="inline")
+    [found, *_] = ianvs.run(write_job(tmp_path, plugin=plugin), engine="inline")
     assert found.failure is not None
     assert "return one prediction for each" in found.failure.message
 
 
 def test_test_labels_are_out_of_reach(tmp_path: Path) -> None:
     plugin = MAJORITY.replace("return [max", "return data.y if self.counts else [max")
-    [found, *_] = core.run(write_job(tmp_path, plugin=plugin), engine="inline")
+    [found, *_] = ianvs.run(write_job(tmp_path, plugin=plugin), engine="inline")
     assert found.failure is not None
     assert (found.failure.error, "labels of a test set are hidden" in found.failure.message) == ("ExamRuleError", True)
 
@@ -250,20 +250,20 @@ def test_data_of_an_earlier_round_are_out_of_reach(tmp_path: Path) -> None:
     plugin = MAJORITY.replace(
         "        for label in", "        self.old = getattr(self, 'old', train_data); self.old.y\n        for label in"
     )
-    [found, *_] = core.run(write_job(tmp_path, plugin=plugin), engine="inline")
+    [found, *_] = ianvs.run(write_job(tmp_path, plugin=plugin), engine="inline")
     assert found.failure is not None
     assert "data of round 1 is not available after it" in found.failure.message
 
 
 def test_the_task_is_out_of_reach_at_test_time(tmp_path: Path) -> None:
     plugin = MAJORITY.replace("def predict(self, data)", "def predict(self, data, task)")
-    [found, *_] = core.run(write_job(tmp_path, plugin=plugin), engine="inline")
+    [found, *_] = ianvs.run(write_job(tmp_path, plugin=plugin), engine="inline")
     assert found.failure is not None
     assert "asks for 'task', but class-incremental hides the identity of the task in testing" in found.failure.message
 
 
 def test_every_case_records_what_it_cost_and_with_what_it_ran(tmp_path: Path) -> None:
-    [found, *_] = core.run(write_job(tmp_path))
+    [found, *_] = ianvs.run(write_job(tmp_path))
     assert all(round_.train_seconds > 0 and round_.peak_memory_bytes for round_ in found.rounds[1:])
     assert all(round_.model_bytes for round_ in found.rounds[1:])
     assert {"python", "packages", "git", "cpu", "threads", "device"} <= set(found.provenance)
@@ -274,7 +274,7 @@ def test_a_secret_hyperparameter_appears_in_no_file(tmp_path: Path) -> None:
     plugin = plugin.replace("        self.bias,", "        self.key = api_key\n        self.bias,")
     plugin = plugin.replace('f"no luck in round {round}"', 'f"refused: {self.key}"')
     grid = "- api_key: {values: [sesame-open-1234]}\n- fail_in_round: {values: [2, null]}"
-    results = core.run(write_job(tmp_path, plugin=plugin, hyperparameters=grid), engine="inline")
+    results = ianvs.run(write_job(tmp_path, plugin=plugin, hyperparameters=grid), engine="inline")
     assert results.failed[0].failure is not None
     assert results.failed[0].failure.message == "refused: ***"
     files = [path for path in (tmp_path / "ws").rglob("*") if path.is_file() and path.name != "log.txt"]
@@ -282,8 +282,8 @@ def test_a_secret_hyperparameter_appears_in_no_file(tmp_path: Path) -> None:
 
 
 def test_results_can_be_loaded_from_a_workspace(tmp_path: Path) -> None:
-    ran = core.run(write_job(tmp_path), engine="inline")
-    loaded = core.load_results(tmp_path / "ws")
+    ran = ianvs.run(write_job(tmp_path), engine="inline")
+    loaded = ianvs.load_results(tmp_path / "ws")
     assert loaded.leaderboard_frame.equals(ran.leaderboard_frame)
     assert loaded.cases.equals(ran.cases)
     assert loaded.rounds.equals(ran.rounds)
@@ -294,7 +294,7 @@ def test_the_failure_of_one_metric_is_told_by_its_name(tmp_path: Path) -> None:
     path = write_job(tmp_path, testenv=TESTENV.replace("{name: BWT}", "{name: broken, url: ./broken.py}"))
     code = "def broken(y_true, y_pred):\n    return 1 / int((y_true == y_pred).all())\n"
     (tmp_path / "broken.py").write_text(code)  # all is well with the perfect answers that it is tried on
-    [found, *_] = core.run(path, engine="inline")
+    [found, *_] = ianvs.run(path, engine="inline")
     assert found.failure is not None
     assert "metric 'broken' failed: ZeroDivisionError" in found.failure.message
 
@@ -302,7 +302,7 @@ def test_the_failure_of_one_metric_is_told_by_its_name(tmp_path: Path) -> None:
 def test_a_plugin_that_ends_the_process_at_import_is_a_configuration_error(tmp_path: Path) -> None:
     path = write_job(tmp_path, plugin="import os\nos._exit(3)\n")
     with pytest.raises(ConfigError, match="ended the process"):
-        core.run(path)
+        ianvs.run(path)
 
 
 def test_two_runs_at_once_on_one_workspace_do_not_harm_each_other(tmp_path: Path) -> None:
@@ -318,7 +318,7 @@ def test_two_runs_at_once_on_one_workspace_do_not_harm_each_other(tmp_path: Path
 def test_what_a_plugin_says_of_how_it_went_stands_in_the_report(tmp_path: Path) -> None:
     said = "    @property\n    def remark(self):\n        return f'saw {len(self.counts)}\\n| classes'\n\n"
     plugin = MAJORITY.replace("    def save", said + "    def save")
-    [found, *_] = core.run(write_job(tmp_path, plugin=plugin), engine="inline")
+    [found, *_] = ianvs.run(write_job(tmp_path, plugin=plugin), engine="inline")
     assert found.remark == "saw 10 | classes"
     text = (tmp_path / "ws" / "test" / "rank" / "leaderboard.md").read_text()
     assert "## Remarks" in text

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import core
-from core.data.conversations import conversation_of, samples_of
-from core.errors import ConfigError, PluginError
-from core.execution.replies import checked_replies, packed, unpacked
-from core.scenarios.columns import Part
-from core.scenarios.handed import HandedTrain
+import ianvs
+from ianvs.data.conversations import conversation_of, samples_of
+from ianvs.errors import ConfigError, PluginError
+from ianvs.execution.replies import checked_replies, packed, unpacked
+from ianvs.scenarios.parts import Part
+from ianvs.scenarios.views import TrainView
 from tests.jobs import write_job
 
 PARROT = '''
@@ -79,7 +79,7 @@ def run(folder, mute="", last="BWT"):
 
 
 def case_of(path):
-    (case,) = core.run(path)
+    (case,) = ianvs.run(path)
     assert case.status == "finished", case.failure
     return case
 
@@ -126,7 +126,7 @@ def test_adding_an_encoder_later_generates_nothing_anew(tmp_path):
 def test_an_encoder_that_is_not_here_is_told_before_anything_runs(tmp_path):
     path = run(tmp_path, last="semantic_similarity, encoder: nobody/none")
     with pytest.raises(ConfigError, match="'nobody/none' of semantic_similarity is not on this machine") as caught:
-        core.run(path)
+        ianvs.run(path)
     assert "testenv.yaml:" in str(caught.value)
     assert not (tmp_path / "ws" / "cases").exists()
 
@@ -134,7 +134,7 @@ def test_an_encoder_that_is_not_here_is_told_before_anything_runs(tmp_path):
 def test_a_learner_may_change_what_it_is_handed_without_changing_the_data():
     samples = samples_of([conversation_of(said("a", "b", topic=""))], ["first"])
     for _ in range(2):
-        handed = HandedTrain((Part(samples, np.array([0])),), name="round 1")
+        handed = TrainView((Part(samples, np.array([0])),), name="round 1")
         assert (handed.x[0]["user"], handed.y[0]) == (["a"], ["b"])
         handed.x[0]["user"].clear()
         handed.y[0].clear()

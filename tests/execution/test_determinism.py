@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import core
+import ianvs
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,34 +52,34 @@ def models(workspace: Path) -> dict[str, bytes]:
 
 def test_weights_are_equal_bit_for_bit_whatever_the_jobs_and_the_engine(tmp_path: Path) -> None:
     for number, (engine, jobs) in enumerate([("inline", 1), ("local", 1), ("local", 2)]):
-        core.run(job(tmp_path / str(number)), engine=engine, jobs=jobs)
+        ianvs.run(job(tmp_path / str(number)), engine=engine, jobs=jobs)
     first, *others = (models(tmp_path / str(number) / "ws") for number in range(3))
     assert len(first) == 4
     assert others == [first, first]
 
 
 def test_a_resumed_case_has_the_weights_of_an_undisturbed_one(tmp_path: Path) -> None:
-    core.run(job(tmp_path / "whole"))
+    ianvs.run(job(tmp_path / "whole"))
     cut = job(tmp_path / "cut")
-    plan = core.plan(cut)
-    core.run(cut)
+    plan = ianvs.plan(cut)
+    ianvs.run(cut)
     undisturbed = models(tmp_path / "whole" / "ws")
     for planned in plan:
         folder = tmp_path / "cut" / "ws" / "cases" / planned.case.id
         (folder / "result.json").unlink()
         (folder / "rounds" / "5" / "round.json").write_text("")
         # The model of round 4 went when round 5 was complete: the case can only start over, and does.
-    core.run(cut)
+    ianvs.run(cut)
     assert models(tmp_path / "cut" / "ws") == undisturbed
 
 
 def test_the_number_of_threads_is_part_of_a_cases_identity(tmp_path: Path) -> None:
-    one, two = core.plan(job(tmp_path / "1")), core.plan(job(tmp_path / "2", threads=2))
+    one, two = ianvs.plan(job(tmp_path / "1")), ianvs.plan(job(tmp_path / "2", threads=2))
     assert not {case.id for case, _ in one.cases()} & {case.id for case, _ in two.cases()}
 
 
 @pytest.mark.gpu
 def test_one_card_repeats_itself(tmp_path: Path) -> None:
-    runs = [core.run(job(tmp_path / str(number)), device="cuda") for number in range(2)]
+    runs = [ianvs.run(job(tmp_path / str(number)), device="cuda") for number in range(2)]
     values = [[json.dumps(found.matrices["accuracy"].values.tolist()) for found in run] for run in runs]
     assert values[0] == values[1]

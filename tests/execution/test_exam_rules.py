@@ -11,8 +11,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-import core
-from core.results import Results
+import ianvs
+from ianvs.results import Results
 from tests.jobs import MAJORITY, write_job
 
 RECORDER = MAJORITY.replace(
@@ -33,7 +33,7 @@ def exam_paper(scenario: str, metrics: str = "accuracy, BWT", more: str = "") ->
 
 def sat(folder: Path, exam: str, plugin: str = RECORDER, job: str = "seeds: [0]", **settings) -> Results:
     path = write_job(folder, plugin=plugin, hyperparameters="", testenv=exam, job=f"engine: inline\n{job}", **settings)
-    return core.run(path)
+    return ianvs.run(path)
 
 
 def calls(results: Results) -> list[dict]:
@@ -70,7 +70,7 @@ def test_every_sample_of_a_stream_comes_once_and_rounds_follow_each_other(tmp_pa
     results = sat(tmp_path, exam_paper(STREAM))
     found = calls(results)
     ids = [name for call in found for name in call["ids"]]
-    exam = core.api.exams(tmp_path / "benchmarkingjob.yaml")["online"]
+    exam = ianvs.api.exams(tmp_path / "benchmarkingjob.yaml")["online"]
     rounds = [set(exam.dataset.train.ids[r.train]) for r in exam.rounds]
     start = 0
     for names in rounds:
@@ -88,7 +88,7 @@ def test_the_order_within_a_round_of_a_stream_is_drawn_by_the_seed(tmp_path):
 def test_classes_of_a_stream_are_those_that_it_has_shown(tmp_path):
     seen = [set(call["classes_seen"]) for call in calls(sat(tmp_path, exam_paper(STREAM)))]
     assert seen[0] == {0, 1}
-    assert seen[2] == {0, 1, 2, 3}  # the third piece runs over the end of the first round
+    assert seen[2] == {0, 1, 2, 3}  # the third chunk runs over the end of the first round
     assert seen[-1] == set(range(10))
     assert all(before <= after for before, after in pairwise(seen))
 
@@ -103,7 +103,7 @@ def test_classes_of_a_stream_are_those_that_it_has_shown(tmp_path):
 )
 def test_a_second_pass_over_an_online_stream_breaks_a_rule(tmp_path, code):
     said = failure(sat(tmp_path, exam_paper(STREAM), plugin=training(code)))
-    assert "the rules of this exam allow one pass over the data of piece 1 of the stream" in said
+    assert "the rules of this exam allow one pass over the data of chunk 1 of the stream" in said
 
 
 def test_a_task_free_stream_may_be_gone_over_as_often_as_one_likes(tmp_path):
@@ -189,7 +189,7 @@ def test_examinations_within_a_stream_make_a_curve(tmp_path):
     curve = found.curves["accuracy"]
     assert [n for n in curve.samples if n % 100 == 0] == list(range(100, 1401, 100))
     ends = [n for n, ended in zip(curve.samples, curve.ended, strict=True) if n % 100]
-    assert ends == [290, 580, 870, 1160, 1438]  # the piece that brings the last sample of each round
+    assert ends == [290, 580, 870, 1160, 1438]  # the chunk that brings the last sample of each round
     right = [curve.values[e, : curve.begun[e]].mean() for e in range(len(curve.samples))]
     widths = np.diff([0, *curve.samples])
     assert found.metrics["AAA"] == pytest.approx(np.sum(np.array(right) * widths) / 1438)
@@ -203,7 +203,7 @@ def test_a_stream_that_was_cut_off_ends_as_if_it_had_not_been(tmp_path):
     [first] = sat(tmp_path / "a", exam, plugin=broken)
     assert first.status == "failed"
     assert len(first.rounds) == 3  # the untrained model and two rounds
-    again = core.run(tmp_path / "a" / "benchmarkingjob.yaml")
+    again = ianvs.run(tmp_path / "a" / "benchmarkingjob.yaml")
     [resumed] = again
     assert resumed.status == "finished", resumed.failure
     [whole] = sat(tmp_path / "b", exam, plugin=training("").replace("*, round, seed)", "*, round, seed, folder)"))
@@ -252,7 +252,7 @@ def test_what_is_over_is_told_by_the_budget_of_now(tmp_path):
         0,
         [("memory_samples 200 in round 5, the budget is 180",)],
     )
-    [loaded] = core.load_results(tmp_path / "ws")
+    [loaded] = ianvs.load_results(tmp_path / "ws")
     assert loaded.over_budget == ("memory_samples 200 in round 5, the budget is 180",)
     freed = sat(tmp_path, exam_paper(CIL, more=none), plugin=HOARDER)
     assert (freed.ran, [found.over_budget for found in freed]) == (0, [()])
@@ -290,7 +290,7 @@ def test_a_linear_probe_tells_what_the_features_still_hold(tmp_path):
     exam = exam_paper(CIL, "accuracy, linear_probe_accuracy", "linear_probe: true")
     [found] = sat(tmp_path, exam, plugin=SEER)
     probed = found.matrices["linear_probe_accuracy"].values
-    data = core.api.exams(tmp_path / "benchmarkingjob.yaml")["class-incremental"]
+    data = ianvs.api.exams(tmp_path / "benchmarkingjob.yaml")["class-incremental"]
     for j, (round_, test) in enumerate(zip(data.rounds, data.tests, strict=True)):
         train, asked = data.dataset.train, data.dataset.test
         x, y = train.x[round_.train].reshape(len(round_.train), -1).astype(np.float32), train.y[round_.train]
@@ -308,7 +308,7 @@ def test_a_learner_without_features_is_told_what_is_missing(tmp_path):
 
 
 def test_a_probe_that_is_not_taken_is_refused_before_anything_runs(tmp_path):
-    with pytest.raises(core.errors.ConfigError, match="linear_probe_accuracy needs `linear_probe: true`"):
+    with pytest.raises(ianvs.errors.ConfigError, match="linear_probe_accuracy needs `linear_probe: true`"):
         sat(tmp_path, exam_paper(CIL, "accuracy, linear_probe_accuracy"))
 
 
@@ -320,7 +320,7 @@ def test_each_exam_of_a_job_has_its_own_ranking(tmp_path):
     text = (tmp_path / "testenv.yaml").read_text()
     (tmp_path / "other.yaml").write_text(text.replace("CIL, rounds: 5", "IIL, rounds: 3"))
     path.write_text(path.read_text().replace("testenv: ./testenv.yaml", "testenv: [./testenv.yaml, ./other.yaml]"))
-    results = core.run(path)
+    results = ianvs.run(path)
     assert len(results) == 4
     rows = results.leaderboard.rows
     assert [row.scenario for row in rows] == ["CIL", "CIL", "IIL", "IIL"]
@@ -328,8 +328,8 @@ def test_each_exam_of_a_job_has_its_own_ranking(tmp_path):
     header, *rows = (tmp_path / "ws" / "test" / "rank" / "all_rank.csv").read_text().splitlines()
     assert header.startswith("Rank,Algorithm,Scenario,accuracy")
     assert [row.split(",")[2] for row in rows] == ["CIL", "CIL", "IIL", "IIL"]
-    assert core.run(path).ran == 0
-    again = core.load_results(tmp_path / "ws")
+    assert ianvs.run(path).ran == 0
+    again = ianvs.load_results(tmp_path / "ws")
     assert [row.metrics["accuracy"].mean for row in again.leaderboard.rows] == [
         row.metrics["accuracy"].mean for row in results.leaderboard.rows
     ]
@@ -337,10 +337,10 @@ def test_each_exam_of_a_job_has_its_own_ranking(tmp_path):
 
 def test_a_shared_manifest_is_the_same_exam(tmp_path):
     plain = sat(tmp_path / "a", exam_paper("{name: CIL, rounds: 5, order_seed: 3}"))
-    from core.scenarios.manifest import save_manifest
+    from ianvs.scenarios.manifest import save_manifest
 
     (tmp_path / "b").mkdir()
-    exam = core.api.exams(tmp_path / "a" / "benchmarkingjob.yaml")["CIL"]
+    exam = ianvs.api.exams(tmp_path / "a" / "benchmarkingjob.yaml")["CIL"]
     save_manifest(exam, tmp_path / "b" / "exam.json")
     loaded = sat(tmp_path / "b", exam_paper("{name: manifest, file: ./exam.json}"))
     assert [call["ids"] for call in calls(loaded)] == [call["ids"] for call in calls(plain)]
@@ -365,7 +365,7 @@ def test_copies_of_a_learner_that_is_new_begin_with_its_initial_model(tmp_path):
     algorithm.write_text(
         algorithm.read_text().replace("algorithm:\n", "algorithm:\n  initial_model_url: ./initial.txt\n")
     )
-    [found] = core.run(path)
+    [found] = ianvs.run(path)
     assert found.status == "finished", found.failure
     values = found.matrices["accuracy"].values
     assert np.all(values[:, 1:] == 0)  # whatever a copy was adapted on, its initial model answers class 0

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import core
-from core.execution.evaluation import AT_ONCE
-from core.execution.learner import LearnerCalls
-from core.store import CaseStore, ExamStore
+import ianvs
+from ianvs.execution.evaluation import AT_ONCE
+from ianvs.execution.learner_calls import LearnerCalls
+from ianvs.store import CaseStore, ExamStore
 from tests.data.pictures import write_picture
 from tests.jobs import write_job
 
@@ -97,7 +97,7 @@ def run(folder: Path, plugin: str, **changes):
     testenv = TESTENV.format(train=folder / "train.txt", test=folder / "test.txt")
     settings = {"name": "DomainMajority", "hyperparameters": "", "job": "seeds: [0]", "sort_by": "[{mIoU: descend}]"}
     job = write_job(folder / "job", plugin=plugin, testenv=testenv, **{**settings, **changes})
-    return core.run(job, engine="inline"), folder / "job" / "ws"
+    return ianvs.run(job, engine="inline"), folder / "job" / "ws"
 
 
 def naive(written):
@@ -212,7 +212,7 @@ def test_a_gate_judges_label_pictures_held_out_of_the_round(tmp_path):
         job="seeds: [0]",
         sort_by="[{mIoU: descend}]",
     )
-    (case,) = core.run(job, engine="inline")
+    (case,) = ianvs.run(job, engine="inline")
     assert case.status == "finished", case.failure
     assert [r.adopted for r in case.rounds[1:]] == [False] * 3  # nothing is better than before by more than 1
     assert all(0 <= score <= 1 for r in case.rounds[1:] for score in r.gate_scores)
@@ -252,7 +252,7 @@ class _Says:
 
 
 class _Loaded:
-    """What core.plugins.loader gives, for a class that is at hand."""
+    """What ianvs.plugins.loader gives, for a class that is at hand."""
 
     def active(self):
         import contextlib
@@ -276,7 +276,7 @@ class _Loaded:
     ],
 )
 def test_answers_that_are_no_label_pictures_are_refused(answer, message):
-    from core.errors import PluginError
+    from ianvs.errors import PluginError
 
     learner = LearnerCalls(_Loaded(), {"answer": answer})
     with pytest.raises(PluginError, match=r"_Says.predict\(\) .*" + message):

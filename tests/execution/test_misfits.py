@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-import core
-from core.errors import ConfigError
+import ianvs
+from ianvs.errors import ConfigError
 from tests.jobs import MAJORITY, write_job
 
 GATE = "model_eval: {model_metric: {name: accuracy}, threshold: 0}"
@@ -23,7 +23,7 @@ def refused(folder: Path, scenario: str, metrics: str = "accuracy", more: str = 
         algorithm = folder / "algorithm.yaml"
         algorithm.write_text(algorithm.read_text().replace("incrementallearning", paradigm))
     with pytest.raises(ConfigError) as caught:
-        core.run(path)
+        ianvs.run(path)
     return str(caught.value)
 
 
@@ -45,13 +45,13 @@ def test_a_linear_probe_needs_a_test_set_for_each_round(tmp_path):
 def test_references_are_not_trained_where_nothing_can_be_compared(tmp_path):
     said = refused(tmp_path, SHARED, "accuracy, IM, FWT_survey")
     assert "IM compares with joint runs round by round, and this exam has 3 rounds and 1 test set" in said
-    assert "FWT_survey compares with solo runs" in said
+    assert "FWT_survey compares with single_task runs" in said
     assert not list((tmp_path / "ws" / "cases").glob("*/case.json"))
 
 
 def test_a_misfit_is_found_too_when_the_exam_is_there_already(tmp_path):
     exam = f"dataset: {{name: digits}}\nscenario: {SHARED}\nmetrics: [accuracy]"
-    core.run(write_job(tmp_path, hyperparameters="", testenv=exam, job="engine: inline"))
+    ianvs.run(write_job(tmp_path, hyperparameters="", testenv=exam, job="engine: inline"))
     assert "this exam has 3 rounds and 1 test set" in refused(tmp_path, SHARED, "accuracy, IM")
 
 
@@ -80,7 +80,7 @@ def test_nothing_is_held_out_of_a_stream(tmp_path):
     setting = "\n  incremental_learning_data_setting: {train_ratio: 0.5}\n  modules:"
     algorithm = tmp_path / "algorithm.yaml"
     algorithm.write_text(algorithm.read_text().replace("\n  modules:", setting))
-    [found] = core.run(path)
+    [found] = ianvs.run(path)
     assert sum(round_.train_samples for round_ in found.rounds) == 1438
 
 
@@ -90,8 +90,8 @@ def test_a_score_of_labels_is_refused_for_conversations_before_anything_runs(tmp
         (tmp_path / f"{part}.json").write_text(json.dumps(said * 4))
     exam = "dataset: {train_data: ./train.json, test_data: ./test.json}\nscenario: {name: IIL, rounds: 2}\n"
     with pytest.raises(ConfigError, match="does not score replies to conversations"):
-        core.run(write_job(tmp_path, testenv=f"{exam}metrics: [accuracy]", job="engine: inline"))
+        ianvs.run(write_job(tmp_path, testenv=f"{exam}metrics: [accuracy]", job="engine: inline"))
     probed = write_job(tmp_path, testenv=f"{exam}metrics: [ROUGE_L]\nlinear_probe: true", job="engine: inline",
                        sort_by="[{ROUGE_L: descend}]")  # fmt: skip
     with pytest.raises(ConfigError, match="linear_probe fits a classifier to classes"):
-        core.run(probed)
+        ianvs.run(probed)

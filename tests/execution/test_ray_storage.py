@@ -11,15 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.config import load_job
-from core.config.spec import AlgorithmSpec, ModuleSpec
-from core.errors import IanvsError, Place
-from core.execution import ray_code
-from core.execution.engine import Task
-from core.execution.ray_code import files_of, gather_code
-from core.execution.ray_connection import capacity
-from core.execution.ray_storage import mark, pack, relocate, sees, travel_of, unpack
-from core.execution.request import ExamRequest
+from ianvs.config import load_job
+from ianvs.config.spec import AlgorithmSpec, ModuleSpec
+from ianvs.errors import IanvsError, Place
+from ianvs.execution import ray_code
+from ianvs.execution.case_request import ExamRequest
+from ianvs.execution.engine import Task
+from ianvs.execution.ray_code import files_of, gather_code
+from ianvs.execution.ray_connection import capacity
+from ianvs.execution.ray_storage import mark, pack, relocate, sees, travel_of, unpack
 from tests.jobs import MAJORITY, TESTENV, write_job
 
 
@@ -159,14 +159,14 @@ def test_a_gathered_plugin_runs_elsewhere_with_what_it_imports(tmp_path: Path) -
     moved = gather_code(files_of(load_job(path)), tmp_path / "there")
     (tmp_path / "job").rename(tmp_path / "gone")
     script = (
-        "from core.plugins.loader import load; import core, sys; load(sys.argv[1], 'Majority'); print(core.__file__)"
+        "from ianvs.plugins.loader import load; import ianvs, sys; load(sys.argv[1], 'Majority'); print(ianvs.__file__)"
     )
     found = moved[tmp_path / "job" / "plugin.py"]
     ran = subprocess.run(
         [sys.executable, "-c", script, found], cwd=tmp_path / "there", capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.strip() == str(tmp_path / "there" / "core" / "__init__.py"), "our own version travels too"
+    assert ran.stdout.strip() == str(tmp_path / "there" / "ianvs" / "__init__.py"), "our own version travels too"
 
 
 def test_data_and_results_beside_a_plugin_stay_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,9 +198,9 @@ def test_two_plugins_of_one_name_stay_apart_and_a_model_travels_whole(tmp_path: 
 
 
 def test_our_own_algorithms_travel_once(tmp_path: Path) -> None:
-    import testalgorithms.ewc.basemodel
+    import ianvs.testalgorithms.ewc.basemodel
 
-    file = Path(testalgorithms.ewc.basemodel.__file__)
+    file = Path(ianvs.testalgorithms.ewc.basemodel.__file__)
     assert gather_code([file], tmp_path) == {file: "testalgorithms/ewc/basemodel.py"}
     assert (tmp_path / "testalgorithms" / "ewc" / "basemodel.py").is_file()
 

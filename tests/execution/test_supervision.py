@@ -12,10 +12,10 @@ from textwrap import indent
 import psutil
 import pytest
 
-import core
-from core.errors import IanvsError
-from core.execution.slots import Slot, Slots, visible_gpus
-from core.progress import Silent
+import ianvs
+from ianvs.errors import IanvsError
+from ianvs.execution.slots import Slot, Slots, visible_gpus
+from ianvs.progress import Silent
 from tests.jobs import MAJORITY, write_job
 
 ONE_CASE = {"hyperparameters": "- bias: {values: [0]}"}
@@ -45,7 +45,7 @@ def test_a_case_over_its_time_is_ended_and_the_other_finishes(tmp_path: Path, li
         job=job(f"limits: {{{limit}, grace_seconds: 0.2}}"),
         **ONE_CASE,
     )
-    hung, other = core.run(path)
+    hung, other = ianvs.run(path)
     assert hung.failure is not None
     assert (hung.failure.kind, hung.failure.message) == ("timeout", message)
     assert (len(hung.rounds), other.status) == (3, "finished")
@@ -57,7 +57,7 @@ def test_a_case_that_ignores_the_wish_to_stop_is_killed(tmp_path: Path) -> None:
         tmp_path, plugin=doing(stubborn), job=job("limits: {round_seconds: 0.5, grace_seconds: 0.2}"), **ONE_CASE
     )
     start = time.monotonic()
-    hung, _ = core.run(path)
+    hung, _ = ianvs.run(path)
     assert hung.failure is not None
     assert hung.failure.kind == "timeout"
     assert time.monotonic() - start < 30
@@ -66,7 +66,7 @@ def test_a_case_that_ignores_the_wish_to_stop_is_killed(tmp_path: Path) -> None:
 def test_a_case_over_its_memory_is_ended_with_the_limit_named(tmp_path: Path) -> None:
     eat = "import numpy, time; x = numpy.ones(100_000_000); time.sleep(60)"
     path = write_job(tmp_path, plugin=doing(eat), job=job("limits: {memory_mb: 500}"), **ONE_CASE)
-    eater, other = core.run(path)
+    eater, other = ianvs.run(path)
     assert eater.failure is not None
     assert (eater.failure.kind, eater.failure.error) == ("memory", "MemoryError")
     assert "more than limits.memory_mb: 500" in eater.failure.message
@@ -82,7 +82,7 @@ def test_a_killed_case_is_tried_once_more_and_continues_where_it_was(tmp_path: P
         "        for label in",
         f"        print(seed, round, file=open({str(trained)!r}, 'a'), flush=True)\n        for label in",
     )
-    results = core.run(write_job(tmp_path, plugin=plugin, job=job("", seeds="[0]"), **ONE_CASE))
+    results = ianvs.run(write_job(tmp_path, plugin=plugin, job=job("", seeds="[0]"), **ONE_CASE))
     assert [found.status for found in results] == ["finished"]
     assert trained.read_text().split("\n")[:-1] == [f"0 {k}" for k in (1, 2, 3, 4, 5)]
 
@@ -90,7 +90,7 @@ def test_a_killed_case_is_tried_once_more_and_continues_where_it_was(tmp_path: P
 def test_a_case_that_is_killed_every_time_fails_after_the_second(tmp_path: Path) -> None:
     tries = tmp_path / "tries"
     plugin = doing(f"print('x', file=open({str(tries)!r}, 'a'), flush=True); import os; os.kill(os.getpid(), 9)")
-    dead, other = core.run(write_job(tmp_path, plugin=plugin, job=job(""), **ONE_CASE))
+    dead, other = ianvs.run(write_job(tmp_path, plugin=plugin, job=job(""), **ONE_CASE))
     assert dead.failure is not None
     assert (dead.failure.kind, dead.failure.error, other.status) == ("killed", "SIGKILL", "finished")
     assert tries.read_text().count("x") == 2
@@ -107,14 +107,14 @@ def test_a_case_under_two_names_does_not_run_beside_itself(tmp_path: Path) -> No
             seen.append(f"ended {status}")
 
     path = write_job(tmp_path, job="seeds: [0]\njobs: 2", algorithms=("one", "two"), **ONE_CASE)
-    assert len({found.case.id for found in core.run(path, listener=Noting())}) == 1
+    assert len({found.case.id for found in ianvs.run(path, listener=Noting())}) == 1
     assert seen == ["started", "ended finished"] * (len(seen) // 2)
 
 
 def test_an_exception_is_not_tried_again(tmp_path: Path) -> None:
     tries = tmp_path / "tries"
     plugin = doing(f"print('x', file=open({str(tries)!r}, 'a'), flush=True); raise ValueError")
-    core.run(write_job(tmp_path, plugin=plugin, job=job(""), **ONE_CASE))
+    ianvs.run(write_job(tmp_path, plugin=plugin, job=job(""), **ONE_CASE))
     assert tries.read_text().count("x") == 1
 
 
@@ -124,7 +124,7 @@ def test_fail_fast_stops_at_the_first_failure_and_keep_going_does_not(tmp_path: 
     for fast, finished in ((False, 5), (True, 0)):
         where = tmp_path / str(fast)
         extra = f"engine: inline\nfail_fast: {str(fast).lower()}"
-        results = core.run(write_job(where, plugin=plugin, job=f"seeds: {seeds}\n{extra}", **ONE_CASE))
+        results = ianvs.run(write_job(where, plugin=plugin, job=f"seeds: {seeds}\n{extra}", **ONE_CASE))
         assert results.exit_code == 1
         assert sum(found.status == "finished" for found in results) == finished
 
@@ -138,7 +138,7 @@ import subprocess, sys, tempfile
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
 file = tempfile.NamedTemporaryFile(delete=False)
 print(child.pid, file.name, file=open({str(left)!r}, "w"), flush=True)"""
-    core.run(write_job(tmp_path, plugin=doing(mess), job=job(""), **ONE_CASE))
+    ianvs.run(write_job(tmp_path, plugin=doing(mess), job=job(""), **ONE_CASE))
     pid, file = left.read_text().split()
     assert not psutil.pid_exists(int(pid)) or psutil.Process(int(pid)).status() == psutil.STATUS_ZOMBIE
     assert not Path(file).exists()
@@ -150,7 +150,7 @@ def test_when_the_supervisor_is_killed_its_cases_end_too(tmp_path: Path) -> None
     started = tmp_path / "started"
     plugin = doing(f"import os, time; print(os.getpid(), file=open({str(started)!r}, 'w'), flush=True); time.sleep(60)")
     path = write_job(tmp_path, plugin=plugin, job=job(""), **ONE_CASE)
-    process = subprocess.Popen([sys.executable, "-m", "core.cli", "-f", str(path)], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, "-m", "ianvs.cli", "-f", str(path)], stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 30
     while not (started.exists() and started.read_text().strip()):
         assert time.monotonic() < deadline
@@ -165,25 +165,25 @@ def test_when_the_supervisor_is_killed_its_cases_end_too(tmp_path: Path) -> None
 
 def test_half_written_rounds_of_a_killed_case_are_removed(tmp_path: Path) -> None:
     path = write_job(tmp_path, job="seeds: [0]\nengine: inline", **ONE_CASE)
-    [found] = core.run(path)
+    [found] = ianvs.run(path)
     (found.directory / "result.json").unlink()
     (found.directory / "rounds" / ".3.abc").mkdir()
     (found.directory / "rounds" / "5" / "round.json").write_text('{"index": 5,')
-    [again] = core.run(path)
+    [again] = ianvs.run(path)
     assert (again.status, len(again.rounds)) == ("finished", 6)
     assert not list(found.directory.glob("rounds/.*"))
 
 
 def test_a_half_written_model_starts_the_case_over_with_a_word_in_the_log(tmp_path: Path) -> None:
     path = write_job(tmp_path, job="seeds: [0]\nengine: local", **ONE_CASE)
-    [found] = core.run(path)
+    [found] = ianvs.run(path)
     values = found.matrices["accuracy"].values.tolist()
     (found.directory / "result.json").unlink()
     shutil.rmtree(found.directory / "rounds" / "5")
     model = found.directory / "rounds" / "4" / "model"
     model.mkdir()
     (model / "model.txt").write_text("{0: 1, 1:")
-    [again] = core.run(path)
+    [again] = ianvs.run(path)
     assert again.matrices["accuracy"].values.tolist() == values
     assert "starting over from round 1" in (found.directory / "log.txt").read_text()
 
@@ -204,22 +204,22 @@ def test_a_full_disk_is_told_and_finished_cases_survive(tmp_path: Path, small_di
     fill = f"open({str(small_disk / 'fill')!r}, 'wb').write(bytes(4_000_000))"
     path = write_job(tmp_path, plugin=doing(fill), job=job("", seeds="[1, 0]"), **ONE_CASE)
     first = write_job(tmp_path / "first", plugin=doing(fill), job=job("", seeds="[1]"), **ONE_CASE)
-    [survivor] = core.run(first, workspace=small_disk)
-    command = [sys.executable, "-m", "core.cli", "-f", str(path), "--workspace", str(small_disk), "--jobs", "1"]
+    [survivor] = ianvs.run(first, workspace=small_disk)
+    command = [sys.executable, "-m", "ianvs.cli", "-f", str(path), "--workspace", str(small_disk), "--jobs", "1"]
     ended = subprocess.run(command, capture_output=True, text=True)
     assert "Traceback" not in ended.stderr
     assert "No space left on device" in ended.stderr or "disk is full" in ended.stderr
     assert ended.returncode in (1, 2)
-    assert core.load_results(small_disk).case_list[0].id == survivor.case.id
+    assert ianvs.load_results(small_disk).case_list[0].id == survivor.case.id
     (small_disk / "fill").unlink()
-    again = core.run(first, workspace=small_disk)
+    again = ianvs.run(first, workspace=small_disk)
     assert (again.ran, next(iter(again)).status) == (0, "finished")
 
 
 def test_a_workspace_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(IanvsError, match="can't be written"):
-        core.run(write_job(tmp_path), workspace=tmp_path / "file" / "ws")
+        ianvs.run(write_job(tmp_path), workspace=tmp_path / "file" / "ws")
 
 
 def test_slots_spread_cases_over_the_cards_and_can_be_had_alone() -> None:
@@ -255,7 +255,7 @@ def test_the_cards_that_are_visible_are_found_without_starting_cuda(tmp_path: Pa
 def test_a_case_sees_only_its_card_before_anything_is_imported(tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     plugin = "import torch, os\n" + doing(f"print(os.environ['CUDA_VISIBLE_DEVICES'], file=open({str(seen)!r}, 'w'))")
-    core.run(write_job(tmp_path, plugin=plugin, job=job("gpus: [3]", seeds="[0]"), **ONE_CASE))
+    ianvs.run(write_job(tmp_path, plugin=plugin, job=job("gpus: [3]", seeds="[0]"), **ONE_CASE))
     assert seen.read_text().strip() == "3"
 
 
@@ -266,6 +266,6 @@ open({str(others)!r}, "a").write("try ")
 if len(open({str(others)!r}).read().split()) == 1:
     raise type("OutOfMemoryError", (RuntimeError,), {{}})("CUDA out of memory")"""
     plugin = "import torch\n" + doing(tight)
-    results = core.run(write_job(tmp_path, plugin=plugin, job=job("gpus: [0]\ncases_per_gpu: 2"), **ONE_CASE))
+    results = ianvs.run(write_job(tmp_path, plugin=plugin, job=job("gpus: [0]\ncases_per_gpu: 2"), **ONE_CASE))
     assert [found.status for found in results] == ["finished", "finished"]
     assert others.read_text().split() == ["try", "try"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.metrics.base import Evidence
+from ianvs.metrics.metric import EvaluationRecord
 
-__all__ = ["evidence", "objects"]
+__all__ = ["record", "objects"]
 
 
 def objects(values):
@@ -16,8 +16,8 @@ def objects(values):
     return array
 
 
-def evidence(references, replies, topics=None):
-    return Evidence(
+def record(references, replies, topics=None):
+    return EvaluationRecord(
         (),
         y_true=objects(references),
         y_pred=objects(replies),

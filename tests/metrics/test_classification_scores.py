@@ -7,14 +7,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from core.metrics import Evidence, confusion_matrix, find
+from ianvs.metrics import EvaluationRecord, confusion_matrix, find
 
 CLASSES = ("road", "car", "sky", "train", "pole")
 LABELS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=40)
 
 
 def score(name, y_true, y_pred, classes=CLASSES):
-    return find(name).function(Evidence(classes, np.array(y_true), np.array(y_pred)))
+    return find(name).function(EvaluationRecord(classes, np.array(y_true), np.array(y_pred)))
 
 
 @settings(max_examples=60, deadline=None)
@@ -25,7 +25,7 @@ def test_scores_agree_with_scikit_learn(pairs):
 
     y_true, y_pred = np.array(pairs).T
     assert np.array_equal(confusion_matrix(y_true, y_pred, 5), oracle.confusion_matrix(y_true, y_pred, labels=range(5)))
-    evidence = Evidence(CLASSES, y_true, y_pred)
+    record = EvaluationRecord(CLASSES, y_true, y_pred)
     for name, expected in {
         "accuracy": oracle.accuracy_score(y_true, y_pred),
         "exact_match": oracle.accuracy_score(y_true, y_pred),
@@ -34,12 +34,12 @@ def test_scores_agree_with_scikit_learn(pairs):
         "mIoU": oracle.jaccard_score(y_true, y_pred, average="macro"),
         "mIoU_all": oracle.jaccard_score(y_true, y_pred, average="macro", labels=range(5), zero_division=0),
     }.items():
-        assert find(name).function(evidence) == pytest.approx(expected, abs=1e-12), name
+        assert find(name).function(record) == pytest.approx(expected, abs=1e-12), name
     recalls = oracle.recall_score(y_true, y_pred, average=None, labels=range(5), zero_division=np.nan)
-    assert list(find("per_class_accuracy").function(evidence).values()) == pytest.approx(recalls, nan_ok=True)
+    assert list(find("per_class_accuracy").function(record).values()) == pytest.approx(recalls, nan_ok=True)
     # scikit-learn has no nan for an absent class here, so only classes that occur are compared
     ious = oracle.jaccard_score(y_true, y_pred, average=None, labels=range(5), zero_division=0)
-    for c, ours in enumerate(find("per_class_IoU").function(evidence).values()):
+    for c, ours in enumerate(find("per_class_IoU").function(record).values()):
         occurs = c in y_true or c in y_pred
         assert ours == pytest.approx(ious[c]) if occurs else math.isnan(ours)
 
@@ -52,13 +52,11 @@ def test_miou_of_label_pictures_agrees_with_torchmetrics():
     answer = np.where(generator.random(truth.shape) < 0.6, truth, generator.integers(0, 4, truth.shape)).astype(
         np.uint8
     )
-    evidence = Evidence(CLASSES, counts=confusion_matrix(truth, answer, 5))
+    record = EvaluationRecord(CLASSES, counts=confusion_matrix(truth, answer, 5))
     arguments = torch.from_numpy(answer).long(), torch.from_numpy(truth).long(), 5
-    assert find("mIoU").function(evidence) == pytest.approx(
-        oracle.multiclass_jaccard_index(*arguments).item(), abs=1e-6
-    )
+    assert find("mIoU").function(record) == pytest.approx(oracle.multiclass_jaccard_index(*arguments).item(), abs=1e-6)
     expected = oracle.multiclass_accuracy(*arguments, average="micro").item()
-    assert find("accuracy").function(evidence) == pytest.approx(expected, abs=1e-6)
+    assert find("accuracy").function(record) == pytest.approx(expected, abs=1e-6)
 
 
 def test_the_two_conventions_of_miou_differ_by_absent_classes_only():
@@ -92,7 +90,7 @@ def test_scores_from_counts_equal_scores_from_labels(pairs):
         counts[truth, answer] += 1
     assume(counts.any())
     for name in ("accuracy", "balanced_accuracy", "f1", "mIoU", "mIoU_all"):
-        assert find(name).function(Evidence(CLASSES, counts=counts)) == score(name, y_true, y_pred)
+        assert find(name).function(EvaluationRecord(CLASSES, counts=counts)) == score(name, y_true, y_pred)
 
 
 def test_exact_match_compares_texts():
@@ -101,7 +99,7 @@ def test_exact_match_compares_texts():
 
 def test_exact_match_needs_labels():
     with pytest.raises(ValueError, match="only their confusion matrix is stored"):
-        find("exact_match").function(Evidence(CLASSES, counts=np.eye(5, dtype=np.int64)))
+        find("exact_match").function(EvaluationRecord(CLASSES, counts=np.eye(5, dtype=np.int64)))
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float32, object])
@@ -141,18 +139,18 @@ def test_counts_are_int64_with_truth_in_rows():
 
 def test_a_linear_probe_is_scored_by_its_own_answers():
     y_true, y_pred = np.array([0, 1, 2, 1]), np.array([0, 0, 0, 0])
-    evidence = Evidence(CLASSES, y_true, y_pred, probe=np.array([0, 1, 2, 2]))
-    assert find("linear_probe_accuracy").function(evidence) == 0.75
-    assert find("accuracy").function(evidence) == 0.25
+    record = EvaluationRecord(CLASSES, y_true, y_pred, probe=np.array([0, 1, 2, 2]))
+    assert find("linear_probe_accuracy").function(record) == 0.75
+    assert find("accuracy").function(record) == 0.25
 
 
 def test_without_a_probe_its_accuracy_is_undefined():
     function = find("linear_probe_accuracy").function
-    assert math.isnan(function(Evidence(CLASSES, np.array([0]), np.array([0]))))
-    assert math.isnan(function(Evidence(CLASSES, counts=np.eye(5, dtype=np.int64))))
-    assert math.isnan(function(Evidence(CLASSES, np.array([]), np.array([]), probe=np.array([]))))
+    assert math.isnan(function(EvaluationRecord(CLASSES, np.array([0]), np.array([0]))))
+    assert math.isnan(function(EvaluationRecord(CLASSES, counts=np.eye(5, dtype=np.int64))))
+    assert math.isnan(function(EvaluationRecord(CLASSES, np.array([]), np.array([]), probe=np.array([]))))
 
 
 def test_a_probe_that_did_not_answer_every_sample_is_refused():
     with pytest.raises(ValueError, match="there are 3 labels and 2 predictions of the probe"):
-        find("linear_probe_accuracy").function(Evidence(CLASSES, np.zeros(3), np.zeros(3), probe=np.zeros(2)))
+        find("linear_probe_accuracy").function(EvaluationRecord(CLASSES, np.zeros(3), np.zeros(3), probe=np.zeros(2)))

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.config.spec import MetricSpec
-from core.errors import ConfigError, Place, PluginError
-from core.metrics import Evidence
-from core.metrics.custom import from_object
+from ianvs.config.spec import MetricSpec
+from ianvs.errors import ConfigError, Place, PluginError
+from ianvs.metrics import EvaluationRecord
+from ianvs.metrics.custom import from_object
 
-EVIDENCE = Evidence(("a", "b"), np.array([0, 1, 1, 0]), np.array([0, 1, 0, 0]))
+EVIDENCE = EvaluationRecord(("a", "b"), np.array([0, 1, 1, 0]), np.array([0, 1, 0, 0]))
 PLACE = Place(Path("testenv.yaml"), 7, 5)
 
 
@@ -157,7 +157,7 @@ def test_what_is_no_number_is_refused_by_the_metrics_name(returned, message):
 
 def test_a_metric_on_labels_says_so_where_only_counts_are_stored():
     with pytest.raises(PluginError, match=r"metric 'mine' .* needs the label of every sample"):
-        metric_of(share_right).function(Evidence(("a", "b"), counts=np.eye(2, dtype=np.int64)))
+        metric_of(share_right).function(EvaluationRecord(("a", "b"), counts=np.eye(2, dtype=np.int64)))
 
 
 def test_an_error_inside_a_metric_keeps_its_type_and_names_the_metric():

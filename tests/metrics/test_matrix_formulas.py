@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from core.metrics import MatrixInputs, find, matrix_report
-from core.metrics.benchmarks import BENCHMARKS
-from core.metrics.survey import SURVEY
+from ianvs.metrics import MatrixInputs, find, matrix_report
+from ianvs.metrics.benchmarks import BENCHMARKS
+from ianvs.metrics.survey import SURVEY
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "metrics.json").read_text())["cases"]
 NAN = math.nan
@@ -37,7 +37,7 @@ SERIES = ("AA", "AIA", "FM", "FM_from_j", "BWT", "IM", "FWT_survey")
 def test_the_worked_values_are_met(case):
     given_, expected = GOLDEN[case]["input"], dict(GOLDEN[case]["expected"])
     del expected["f_last_literal"]  # parts of the literal FM, which is checked as a whole
-    references = {"joint": given_["joint"], "solo": given_["solo"]}
+    references = {"joint": given_["joint"], "single_task": given_["solo"]}
     report = report_of(given_["R"], untrained=given_["b"], **references)
     ianvs = report_of(given_["R"], untrained=given_["R0"])
     for name, worked in expected.items():
@@ -113,7 +113,7 @@ def highest(numbers):
     return NAN if any(map(math.isnan, numbers)) else max(numbers)
 
 
-def naive(R, untrained, joint, solo):
+def naive(R, untrained, joint, single_task):
     """{name: value} after the last round and {name: T values}."""
     T, J = len(R), len(R[0])
 
@@ -153,7 +153,7 @@ def naive(R, untrained, joint, solo):
         return NAN if joint is None else joint[k - 1] - a(k, k)
 
     def survey_forward(k):
-        return NAN if solo is None else average([a(j, j) - solo[j - 1] for j in range(2, k + 1)])
+        return NAN if single_task is None else average([a(j, j) - single_task[j - 1] for j in range(2, k + 1)])
 
     every = range(1, T + 1)
     series |= {
@@ -165,7 +165,7 @@ def naive(R, untrained, joint, solo):
     }
 
     def relative(j):
-        single = NAN if solo is None else solo[j - 1]
+        single = NAN if single_task is None else single_task[j - 1]
         change = NAN if single == 0 else 100 * (a(T, j) - single) / single
         return change if math.isfinite(change) else NAN
 
@@ -226,9 +226,9 @@ def test_every_metric_equals_a_second_implementation_without_nulls(case):
 
 
 def compare_with_naive(case):
-    R, untrained, joint, solo = case
-    report = report_of(R, untrained=untrained, joint=joint, solo=solo)
-    final, series = naive(R, untrained, joint, solo)
+    R, untrained, joint, single_task = case
+    report = report_of(R, untrained=untrained, joint=joint, single_task=single_task)
+    final, series = naive(R, untrained, joint, single_task)
     final |= {name: values[-1] for name, values in series.items()}
     assert set(final) == {metric.name for metric in (*SURVEY, *BENCHMARKS)}
     for name, expected in final.items():
@@ -277,7 +277,7 @@ def test_the_challenge_score_is_the_mean_of_clears_four(R):
 
 
 def test_what_needs_two_rounds_is_undefined_after_one_and_never_zero():
-    report = report_of([[0.7]], untrained=[0.1], joint=[0.8], solo=[0.6])
+    report = report_of([[0.7]], untrained=[0.1], joint=[0.8], single_task=[0.6])
     undefined = {name for name, number in report.items() if number is None}
     assert {"BWT", "GEM_BWT", "FM", "FM_literal", "FWT", "FWT_survey", "CN_Forgetting"} <= undefined
     assert {"CIA_forgetting_diag", "CLEAR_next_domain", "CLEAR_challenge_score", "CN_FOR_signed"} <= undefined

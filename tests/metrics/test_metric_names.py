@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import core.metrics
-from core.config.spec import MetricSpec
-from core.errors import ConfigError, Place, PluginError
-from core.metrics import describe, find, legend, names, resolve, suggest
-from core.metrics.registry import METRICS
+from ianvs.config.spec import MetricSpec
+from ianvs.errors import ConfigError, Place, PluginError
+from ianvs.metrics import describe, find, legend, names, resolve, suggest
+from ianvs.metrics.registry import METRICS
 
 LOWER_IS_BETTER = {
     "FM_restricted", "FM_literal", "IM", "CN_Forgetting", "CIA_forgetting_diag", "WF10", "WF100", "train_seconds",
@@ -111,7 +110,7 @@ def test_every_metric_has_a_row_in_the_listing():
     by_name = {row["name"]: row for row in rows}
     assert by_name["FWT"]["needs"] == ("untrained",)
     assert by_name["IM"]["needs"] == ("joint",)
-    assert by_name["FWT_survey"]["needs"] == ("solo",)
+    assert by_name["FWT_survey"]["needs"] == ("single_task",)
     assert by_name["Omega_all"]["needs"] == ("joint",)
     assert by_name["Omega_new"]["needs"] == by_name["AAA"]["needs"] == ()  # the rows of R are a curve too
     assert by_name["LCA10"]["needs"] == ("untrained",)
@@ -120,7 +119,7 @@ def test_every_metric_has_a_row_in_the_listing():
 
 
 def test_the_documentation_has_every_metric_with_its_formula():
-    text = (Path(core.metrics.__file__).parents[2] / "docs" / "metrics.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
     cells = [
         [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in text.splitlines()
     ]
@@ -151,7 +150,7 @@ def test_the_legend_does_not_pass_an_authors_metric_off_as_the_built_in(tmp_path
 
 
 def test_importing_the_metrics_loads_no_heavy_library():
-    code = "import sys, core.metrics; print([m for m in ('torch', 'pandas', 'sklearn', 'scipy') if m in sys.modules])"
-    root = Path(core.metrics.__file__).parents[2]
+    code = "import sys, ianvs.metrics; print([m for m in ('torch', 'pandas', 'sklearn', 'scipy') if m in sys.modules])"
+    root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.metrics import MatrixInputs, find, matrix_report
-from core.metrics.base import Curve
+from ianvs.metrics import MatrixInputs, find, matrix_report
+from ianvs.metrics.metric import Curve
 
 NAN = math.nan
 SERIES = ("AAA", "min_ACC", "WC_ACC")

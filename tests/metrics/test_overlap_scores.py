@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from torchmetrics.functional.classification import multiclass_jaccard_index
 
-from core.metrics import Evidence, find
-from core.metrics.overlap import picture_confusion
+from ianvs.metrics import EvaluationRecord, find
+from ianvs.metrics.overlap import picture_confusion
 
 CLASSES = ("road", "car", "sky", "train", "pole")
 LABELS = st.sampled_from([0, 1, 2, 4, 255])  # class 3 occurs nowhere; 255 is ignored, or predicted as such
@@ -19,7 +19,7 @@ PICTURES = arrays(np.uint8, (2, 3, 4), elements=LABELS)
 
 
 def score(name, counts, **facts):
-    return find(name).function(Evidence(CLASSES, counts=counts, **facts))
+    return find(name).function(EvaluationRecord(CLASSES, counts=counts, **facts))
 
 
 def counted(truth, answer):

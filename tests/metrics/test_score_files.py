@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import DataError
-from core.metrics import compute_file
+from ianvs.errors import DataError
+from ianvs.metrics import compute_file
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "metrics.json").read_text())["cases"]
 
@@ -58,8 +58,13 @@ def test_a_csv_with_and_without_names_is_the_same_matrix(tmp_path, layout):
 
 
 def test_named_rows_of_a_csv_are_references(tmp_path):
-    text = "round,a,b\nuntrained,0.1,0.12\n1,0.9,0.3\n2,0.8,0.88\njoint,0.91,0.9\nsolo,,0.85\n"
-    content = {"R": [[0.9, 0.3], [0.8, 0.88]], "untrained": [0.1, 0.12], "joint": [0.91, 0.9], "solo": [None, 0.85]}
+    text = "round,a,b\nuntrained,0.1,0.12\n1,0.9,0.3\n2,0.8,0.88\njoint,0.91,0.9\nsingle_task,,0.85\n"
+    content = {
+        "R": [[0.9, 0.3], [0.8, 0.88]],
+        "untrained": [0.1, 0.12],
+        "joint": [0.91, 0.9],
+        "single_task": [None, 0.85],
+    }
     assert computed(tmp_path, text, "scores.csv") == computed(tmp_path, content)
 
 
@@ -96,7 +101,7 @@ def test_two_rounds_on_one_test_set_are_accepted_once_it_is_said(tmp_path):
         ([[0.9]], r'expected an object with the score matrix as "R"'),
         ({"r": [[0.9]]}, r'expected an object with the score matrix as "R"'),
         ({"R": [[0.9]], "jiont": [0.9]}, r"'jiont' is not known\. Did you mean 'joint'\?"),
-        ({"R": [[0.9]], "solo": [0.9, 0.8]}, r"'solo' has 2 scores; it needs 1, one for each round"),
+        ({"R": [[0.9]], "single_task": [0.9, 0.8]}, r"'single_task' has 2 scores; it needs 1, one for each round"),
         ({"R": [[0.9]], "untrained": []}, r"'untrained' has 0 scores; it needs 1, one for each test set"),
         ({"R": [[0.9]], "untrained": 0.1}, r"untrained must be a list of numbers; it is 0\.1"),
         ({"R": [[0.9]], "b": [0.1], "untrained": [0.1]}, r"'untrained' is given twice"),

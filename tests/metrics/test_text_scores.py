@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.metrics.base import Evidence
-from core.metrics.registry import find
-from core.metrics.text import TEXT_SCORES, lcs_length, normalised, pairs_of, words
-from tests.metrics.replies import evidence
+from ianvs.metrics.metric import EvaluationRecord
+from ianvs.metrics.registry import find
+from ianvs.metrics.text import TEXT_SCORES, lcs_length, normalised, pairs_of, words
+from tests.metrics.replies import record
 
 SCORES = {metric.name: metric for metric in TEXT_SCORES}
 FULL = {"lexical_similarity": 100, "reply_exact_match": 1, "ROUGE_L": 1, "reply_coverage": 1}
@@ -22,7 +22,7 @@ REFERENCES = [["Ann Berg leads the city.", "Since 2022."], ["It rains in Arlen."
 
 
 def value(name, references, replies, topics=None):
-    return SCORES[name].function(evidence(references, replies, topics))
+    return SCORES[name].function(record(references, replies, topics))
 
 
 @pytest.mark.parametrize("name", SCORES)
@@ -71,7 +71,7 @@ def test_topics_are_told_apart():
 
 
 def test_texts_without_turns_are_conversations_of_one():
-    plain = Evidence((), y_true=np.array(["a b", "c"], dtype=object), y_pred=np.array(["a b", "d"]))
+    plain = EvaluationRecord((), y_true=np.array(["a b", "c"], dtype=object), y_pred=np.array(["a b", "d"]))
     assert SCORES["reply_exact_match"].function(plain) == {"reply_exact_match": 0.5}
 
 
@@ -167,7 +167,7 @@ def test_nothing_to_answer_is_no_score():
 )
 def test_what_can_not_be_paired_is_refused(references, replies, why):
     with pytest.raises(ValueError, match=why):
-        pairs_of(evidence(references, replies))
+        pairs_of(record(references, replies))
 
 
 def test_scores_are_found_by_name_and_alias():

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-import core
-from core.config.secrets import HIDDEN
+import ianvs
+from ianvs.config.secrets import HIDDEN
 from tests.jobs import MAJORITY, TESTENV, write_job
 
 
 def ids(folder: Path, **changes: object) -> list[str]:
-    return [case.id for case, _ in core.plan(write_job(folder, **changes)).cases()]  # type: ignore[arg-type]
+    return [case.id for case, _ in ianvs.plan(write_job(folder, **changes)).cases()]  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_more_seeds_and_values_keep_the_ids_that_were_there(before: list[str], t
 
 
 def test_cases_of_a_row_differ_in_the_seed_alone(tmp_path: Path) -> None:
-    cases = [case for case, _ in core.plan(write_job(tmp_path)).cases()]
+    cases = [case for case, _ in ianvs.plan(write_job(tmp_path)).cases()]
     for _, row in itertools.groupby(cases, key=lambda case: case.row):
         listed = list(row)
         assert [case.seed for case in listed] == [0, 1]
@@ -68,7 +68,7 @@ def test_cases_of_a_row_differ_in_the_seed_alone(tmp_path: Path) -> None:
 
 def test_the_order_is_that_of_the_files_the_last_axis_fastest(tmp_path: Path) -> None:
     grid = "- bias: {values: [1, 2]}\n- fail_in_round: {values: [7, 8]}"
-    cases = [case for case, _ in core.plan(write_job(tmp_path, hyperparameters=grid, job="seeds: [4]")).cases()]
+    cases = [case for case, _ in ianvs.plan(write_job(tmp_path, hyperparameters=grid, job="seeds: [4]")).cases()]
     assert [tuple(case.hyperparameters.values()) for case in cases] == [(1, 7), (1, 8), (2, 7), (2, 8)]
 
 
@@ -76,22 +76,22 @@ def test_a_helper_module_of_the_plugin_is_part_of_the_identity(tmp_path: Path) -
     def with_helper(text: str) -> list[str]:
         path = write_job(tmp_path, plugin="import helper\n" + MAJORITY)
         (tmp_path / "helper.py").write_text(text)
-        return [case.id for case, _ in core.plan(path).cases()]
+        return [case.id for case, _ in ianvs.plan(path).cases()]
 
     assert not set(with_helper("X = 1\n")) & set(with_helper("X = 2\n"))
 
 
 def test_a_plan_says_what_changed_since_the_last_run(tmp_path: Path) -> None:
-    core.run(write_job(tmp_path), engine="inline")
-    changed = core.plan(write_job(tmp_path, plugin=MAJORITY.replace("/ 1000", "/ 999")))
+    ianvs.run(write_job(tmp_path), engine="inline")
+    changed = ianvs.plan(write_job(tmp_path, plugin=MAJORITY.replace("/ 1000", "/ 999")))
     assert {planned.state for planned in changed} == {"new"}
     assert all("source plugin.py" in planned.reason for planned in changed)
-    changed = core.plan(write_job(tmp_path, testenv=TESTENV.replace("rounds: 5", "rounds: 2")))
+    changed = ianvs.plan(write_job(tmp_path, testenv=TESTENV.replace("rounds: 5", "rounds: 2")))
     assert all("scenario" in planned.reason for planned in changed)
 
 
 def test_secret_values_are_not_written_into_the_identity(tmp_path: Path) -> None:
     grid = "- api_key: {values: [sesame-open-1234]}"
     plugin = MAJORITY.replace("bias=0,", "bias=0, api_key=None,")
-    [planned] = core.plan(write_job(tmp_path, plugin=plugin, hyperparameters=grid, job="seeds: [0]"))
+    [planned] = ianvs.plan(write_job(tmp_path, plugin=plugin, hyperparameters=grid, job="seeds: [0]"))
     assert planned.identity()["hyperparameters"] == {"api_key": HIDDEN}

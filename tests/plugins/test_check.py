@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from core.config.spec import AlgorithmSpec, ModuleSpec
-from core.errors import Place
-from core.plugins.check import check_algorithm
+from ianvs.config.spec import AlgorithmSpec, ModuleSpec
+from ianvs.errors import Place
+from ianvs.plugins.check import check_algorithm
 
 METHODS = """
     def train(self, train_data, valid_data=None, **context): ...
@@ -86,7 +86,7 @@ def test_a_reference_that_is_not_there_is_told(tmp_path: Path) -> None:
         "'Plain'": None,
         "'plugin.py:Plain'": None,
         "'Plein'": "has no 'Plein'. Did you mean 'Plain'?",
-        "'core.authorin:TorchLearner'": "module 'core.authorin' can't be imported",
+        "'ianvs.authorin:TorchLearner'": "module 'ianvs.authorin' can't be imported",
         "3": 'Model.reference is 3; it names a class: "package.module:Class".',
     }.items():
         problems = check(tmp_path, f"{plain}class Model:\n    reference = {said}\n{METHODS}")

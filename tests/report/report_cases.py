@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from core.config.spec import RankSpec
-from core.metrics.base import Metric
-from core.report import Leaderboard, build_leaderboard
-from core.types import CaseResult, Failure, RoundResult, ScoreMatrix, Status, TestCase
+from ianvs.config.spec import RankSpec
+from ianvs.metrics.metric import Metric
+from ianvs.report import Leaderboard, build_leaderboard
+from ianvs.types import CaseResult, Failure, RoundResult, ScoreMatrix, Status, TestCase
 
 WORKSPACE = Path("/somewhere/workspace")
 ACCURACY = Metric("accuracy", "score", "Share of correct predictions.", source="folklore", formula="correct / all")

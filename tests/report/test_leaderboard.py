@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from core.config.spec import RankSpec
-from core.metrics.base import Metric
-from core.report import build_leaderboard
-from core.types import CaseResult, Failure, RoundResult
+from ianvs.config.spec import RankSpec
+from ianvs.metrics.metric import Metric
+from ianvs.report import build_leaderboard
+from ianvs.types import CaseResult, Failure, RoundResult
 from tests.report.report_cases import ACCURACY, METRICS, board, cells, failed, result, suite
 
 

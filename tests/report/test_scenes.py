@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import core
-from core.report.scenes import colours
+import ianvs
+from ianvs.report.scenes import colours
 from tests.jobs import write_job
 
 # Says the commonest class of the last domain that it saw, for every pixel.
@@ -52,7 +52,7 @@ def folder(tmp_path: Path) -> Path:
         sort_by="[{mIoU: descend}]\n    save_mode: selected_and_all_and_picture",
         job="seeds: [0]\nengine: inline",
     )
-    results = core.run(path)
+    results = ianvs.run(path)
     assert results.exit_code == 0
     return tmp_path / "ws" / "test" / "rank"
 
@@ -70,7 +70,7 @@ def test_there_is_a_sheet_of_scenes_for_each_row_and_bars_for_each_domain(folder
 
 def test_pictures_are_not_drawn_again_while_nothing_changes(folder: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (folder / "pictures").iterdir()}
-    core.run(folder.parents[2] / "benchmarkingjob.yaml")
+    ianvs.run(folder.parents[2] / "benchmarkingjob.yaml")
     assert {path: path.stat().st_mtime_ns for path in (folder / "pictures").iterdir()} == before
 
 
@@ -82,7 +82,7 @@ def test_the_page_says_what_became_of_each_domain(folder: Path) -> None:
 
 
 def test_seen_and_novel_are_means_over_the_domains_that_have_some(folder: Path) -> None:
-    for found in core.load_results(folder.parents[1]):
+    for found in ianvs.load_results(folder.parents[1]):
         seen, novel = (found.matrices[name].values[-1] for name in ("mIoU_seen", "mIoU_novel"))
         assert np.isnan(seen[0])
         assert found.metrics["mIoU_seen"] == pytest.approx(seen[1])

@@ -6,7 +6,7 @@ import math
 
 import pandas as pd
 
-from core.report import cases_frame, rounds_frame, to_frame
+from ianvs.report import cases_frame, rounds_frame, to_frame
 from tests.report.report_cases import WORKSPACE, board, failed, matrix, result, suite
 
 

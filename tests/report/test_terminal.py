@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from core.report import Leaderboard, render
+from ianvs.report import Leaderboard, render
 from tests.report.report_cases import WORKSPACE, board, failed, result, suite
 
 

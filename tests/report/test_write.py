@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from core.config.spec import RankSpec
-from core.report import build_leaderboard, to_frame, write_reports
-from core.report.write import csv_text
-from core.types import CaseResult
+from ianvs.config.spec import RankSpec
+from ianvs.report import build_leaderboard, to_frame, write_reports
+from ianvs.report.write import csv_text
+from ianvs.types import CaseResult
 from tests.report.report_cases import METRICS, WORKSPACE, board, cells, failed, matrix, result, suite
 
 EVERYTHING = RankSpec((), save_mode="selected_and_all_and_picture")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from core.data.dataset import Dataset, Samples
+from ianvs.data.dataset import Dataset, Samples
 
 
 def dataset_of(

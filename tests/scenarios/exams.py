@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from core.config.spec import ScenarioSpec
-from core.data.dataset import Dataset
-from core.scenarios import Exam, build_exam
+from ianvs.config.spec import ScenarioSpec
+from ianvs.data.dataset import Dataset
+from ianvs.scenarios import Exam, build_exam
 
 __all__ = ["exam_of", "same_exam"]
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import ConfigError
-from core.scenarios import Rules, Stream
-from core.scenarios.blurring import exchange
-from core.seeding import generator
+from ianvs.errors import ConfigError
+from ianvs.scenarios import Rules, Stream
+from ianvs.scenarios.blurring import exchange
+from ianvs.seeding import generator
 from tests.scenarios.datasets import dataset_of
 from tests.scenarios.exams import exam_of, same_exam
 

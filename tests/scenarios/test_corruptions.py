@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from core.errors import ConfigError
-from core.scenarios.corruptions import CORRUPTIONS, SEVERITIES, Corruption
-from core.scenarios.transforms import Permutation, Rotation
+from ianvs.errors import ConfigError
+from ianvs.scenarios.corruptions import CORRUPTIONS, SEVERITIES, Corruption
+from ianvs.scenarios.transforms import Permutation, Rotation
 from tests.scenarios.datasets import dataset_of, texts
 from tests.scenarios.exams import exam_of, same_exam
 

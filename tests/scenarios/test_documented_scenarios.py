@@ -9,10 +9,10 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
-from core import data
-from core.config import load_job
-from core.scenarios import SCENARIOS, build_exam, load_manifest, manifest, save_manifest
-from core.scenarios.catalogue import find_scenario
+from ianvs import data
+from ianvs.config import load_job
+from ianvs.scenarios import SCENARIOS, build_exam, load_manifest, manifest, save_manifest
+from ianvs.scenarios.scenario_catalogue import find_scenario
 from tests.jobs import write_job
 from tests.scenarios.exams import same_exam
 
@@ -26,7 +26,7 @@ BLOCKS = [
 
 @pytest.fixture(scope="module")
 def digits(tmp_path_factory):
-    from core.config.spec import DatasetSpec
+    from ianvs.config.spec import DatasetSpec
 
     return data.load(DatasetSpec(name="digits"), tmp_path_factory.mktemp("cache"))
 

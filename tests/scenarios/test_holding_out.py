@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import ConfigError
-from core.scenarios import Round, hold_out
+from ianvs.errors import ConfigError
+from ianvs.scenarios import Round, hold_out
 from tests.scenarios.datasets import dataset_of, streets
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.config.spec import ScenarioSpec
-from core.errors import ConfigError, DataError, Place
-from core.scenarios import build_exam, check_scenario, load_manifest, manifest, read_manifest, save_manifest
+from ianvs.config.spec import ScenarioSpec
+from ianvs.errors import ConfigError, DataError, Place
+from ianvs.scenarios import build_exam, check_scenario, load_manifest, manifest, read_manifest, save_manifest
 from tests.scenarios.datasets import dataset_of, streets, texts
 from tests.scenarios.exams import exam_of, same_exam
 

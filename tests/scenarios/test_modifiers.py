@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.config.spec import ScenarioSpec
-from core.errors import ConfigError, Place
-from core.scenarios import build_exam, check_scenario
+from ianvs.config.spec import ScenarioSpec
+from ianvs.errors import ConfigError, Place
+from ianvs.scenarios import build_exam, check_scenario
 from tests.scenarios.datasets import dataset_of, streets, texts
 from tests.scenarios.exams import exam_of, same_exam
 

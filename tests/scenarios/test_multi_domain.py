@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.config.spec import ScenarioSpec
-from core.data.dataset import Dataset
-from core.errors import ConfigError
-from core.scenarios import build_exam, check_scenario
+from ianvs.config.spec import ScenarioSpec
+from ianvs.data.dataset import Dataset
+from ianvs.errors import ConfigError
+from ianvs.scenarios import build_exam, check_scenario
 from tests.scenarios.datasets import dataset_of, streets
 
 

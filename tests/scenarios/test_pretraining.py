@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.errors import ConfigError
-from core.scenarios import Rules
+from ianvs.errors import ConfigError
+from ianvs.scenarios import Rules
 from tests.scenarios.datasets import dataset_of
 from tests.scenarios.exams import exam_of, same_exam
 

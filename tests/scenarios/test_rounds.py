@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.config.spec import ScenarioSpec
-from core.scenarios import build_exam, manifest
+from ianvs.config.spec import ScenarioSpec
+from ianvs.scenarios import build_exam, manifest
 from tests.scenarios.datasets import dataset_of, streets, texts
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from core.config.spec import ScenarioSpec
-from core.errors import ConfigError, Place
-from core.scenarios import build_exam, check_scenario
+from ianvs.config.spec import ScenarioSpec
+from ianvs.errors import ConfigError, Place
+from ianvs.scenarios import build_exam, check_scenario
 from tests.scenarios.datasets import dataset_of, streets, texts
 
 TEN = dataset_of(range(10), range(10))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.config.spec import ScenarioSpec
-from core.errors import ConfigError
-from core.scenarios import check_scenario
+from ianvs.config.spec import ScenarioSpec
+from ianvs.errors import ConfigError
+from ianvs.scenarios import check_scenario
 from tests.scenarios.datasets import dataset_of
 from tests.scenarios.exams import exam_of
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.stats import Summary, rank, summarise
+from ianvs.stats import Summary, rank, summarise
 
 values = st.floats(-1e6, 1e6)
 keys = st.one_of(st.none(), st.integers(0, 3).map(float))

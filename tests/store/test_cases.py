@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.store import CaseStore
-from core.types import Failure, RoundResult, TestCase
+from ianvs.store import CaseStore
+from ianvs.types import Failure, RoundResult, TestCase
 
 
 def case(**changes: object) -> TestCase:

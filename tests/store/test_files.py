@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.store.files import read_json, replace_folder, write_atomic, write_json
+from ianvs.store.files import read_json, replace_folder, write_atomic, write_json
 
 
 def test_an_unchanged_file_is_not_written_again(tmp_path: Path) -> None:

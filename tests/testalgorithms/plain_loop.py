@@ -1,6 +1,6 @@
 """The same methods as one plain PyTorch loop each step of which can be read on this page.
 
-It shares nothing with core.authoring but the seeds of its random streams, and takes no shortcut: samples are picked by
+It shares nothing with ianvs.authoring but the seeds of its random streams, and takes no shortcut: samples are picked by
 `x[index]`, the optimiser is torch.optim.SGD as it comes, losses are written out.
 """
 
@@ -13,7 +13,7 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy, kl_div, log_softmax, softmax
 from torchvision.models.resnet import BasicBlock
 
-from core.seeding import stream_seed
+from ianvs.seeding import stream_seed
 
 
 def small_mlp(num_classes, inputs=64, hidden=256):

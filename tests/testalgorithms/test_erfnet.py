@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from core.errors import PluginError
-from testalgorithms.nets import ErfNet, ErfNetShape
-from testalgorithms.nets.erfnet_blocks import Decoder, Downsampler, OwnResidual, Residual, Upsampler
-from testalgorithms.nets.erfnet_import import author_names
+from ianvs.errors import PluginError
+from ianvs.testalgorithms.nets import ErfNet, ErfNetShape
+from ianvs.testalgorithms.nets.erfnet_blocks import Decoder, Downsampler, OwnResidual, Residual, Upsampler
+from ianvs.testalgorithms.nets.erfnet_import import author_names
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "mdil.json").read_text())
 TINY = ErfNetShape(channels=(4, 6, 8), blocks=1, dilations=(2,), decoder_blocks=1)

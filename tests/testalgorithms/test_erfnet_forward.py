@@ -14,8 +14,8 @@ import pytest
 import torch
 from torch.nn.functional import batch_norm, conv2d, conv_transpose2d, max_pool2d, relu
 
-from testalgorithms.nets import ErfNet, ErfNetShape
-from testalgorithms.nets.erfnet_import import author_names, export_state, import_state
+from ianvs.testalgorithms.nets import ErfNet, ErfNetShape
+from ianvs.testalgorithms.nets.erfnet_import import author_names, export_state, import_state
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PLAIN = json.loads((GOLDEN / "mdil.json").read_text())["plain_erfnet_forward_eval"]

@@ -5,9 +5,15 @@ import re
 import pytest
 import torch
 
-from core.errors import PluginError
-from testalgorithms.nets import ErfNet, ErfNetShape
-from testalgorithms.nets.erfnet_import import author_names, export_state, import_encoder, import_state, read_checkpoint
+from ianvs.errors import PluginError
+from ianvs.testalgorithms.nets import ErfNet, ErfNetShape
+from ianvs.testalgorithms.nets.erfnet_import import (
+    author_names,
+    export_state,
+    import_encoder,
+    import_state,
+    read_checkpoint,
+)
 
 TINY = ErfNetShape(channels=(4, 6, 8), blocks=1, dilations=(2,), decoder_blocks=1)
 BLOCK = r"(conv3x1_[12]|conv1x3_[12])"

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from core.authoring import mlp
-from testalgorithms.finetune.basemodel import Finetune
-from testalgorithms.joint.basemodel import Joint
-from testalgorithms.lwf.basemodel import LwF
-from testalgorithms.replay.basemodel import Replay
+from ianvs.authoring import mlp
+from ianvs.testalgorithms.finetune.basemodel import Finetune
+from ianvs.testalgorithms.joint.basemodel import Joint
+from ianvs.testalgorithms.lwf.basemodel import LwF
+from ianvs.testalgorithms.replay.basemodel import Replay
 from tests.testalgorithms.exam_of_arrays import Data, digits
 from tests.testalgorithms.test_methods import LEARNERS, every_method
 
@@ -96,7 +96,7 @@ def test_lwf_listens_to_outputs_of_other_tasks_without_nan():
 # Streams.
 
 
-def pieces(exam, size=10, rounds=5):
+def chunks(exam, size=10, rounds=5):
     n, seen = 0, ()
     for k in range(rounds):
         x, y = exam.rounds[k]
@@ -110,9 +110,9 @@ def pieces(exam, size=10, rounds=5):
 @every_method
 def test_a_stream_is_learned_piece_by_piece_and_goes_on_after_loading(make, tmp_path):
     exam = digits()
-    options = {"learning_rate": 0.005}  # every piece adds to the penalty of EWC
+    options = {"learning_rate": 0.005}  # every chunk adds to the penalty of EWC
     learner, past, resumed = make(**options), (), None
-    for n, seen, x, y in pieces(exam, rounds=2):
+    for n, seen, x, y in chunks(exam, rounds=2):
         past = (*past, Data(x, y))
         given = {"round": n, "classes_seen": seen, "num_classes": 10, "seed": 5, "passes": 1}
         if getattr(learner, "sees_past_rounds", False):

@@ -5,9 +5,9 @@ import torch
 
 pytest.importorskip("transformers")
 
-from testalgorithms.language import LanguageLearner
-from testalgorithms.language.conversation import conversations_of
-from testalgorithms.language.generation import generate, reply
+from ianvs.testalgorithms.language import LanguageLearner
+from ianvs.testalgorithms.language.conversation import conversations_of
+from ianvs.testalgorithms.language.generation import generate, reply
 from tests.testalgorithms.talks import FIRST, SIZE, asked, talks, taught
 
 

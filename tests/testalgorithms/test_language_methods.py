@@ -11,24 +11,24 @@ from torch.nn.functional import cross_entropy, log_softmax, softmax
 
 pytest.importorskip("transformers")
 
-from core.authoring import Anchor, flat_parameters
-from core.errors import PluginError
-from core.plugins.signature import constructor_parameters
-from testalgorithms.language import LanguageLearner
-from testalgorithms.language.agem.basemodel import AGEM
-from testalgorithms.language.averaging import DynamicAverage, dynamic_ratios
-from testalgorithms.language.cia.basemodel import CIA
-from testalgorithms.language.conversation import conversations_of
-from testalgorithms.language.ewc.basemodel import EWC
-from testalgorithms.language.gem.basemodel import GEM
-from testalgorithms.language.gradients import flat_gradient, memory_gradient
-from testalgorithms.language.grouping import Codebook, instruction_of, tfidf_cosines
-from testalgorithms.language.lwf.basemodel import LwF
-from testalgorithms.language.memory import ConversationMemory
-from testalgorithms.language.moelora.basemodel import MoELoRA
-from testalgorithms.language.multi_task.basemodel import MultiTask
-from testalgorithms.language.replay.basemodel import Replay
-from testalgorithms.language.sequential.basemodel import Sequential
+from ianvs.authoring import Anchor, flat_parameters
+from ianvs.errors import PluginError
+from ianvs.plugins.signature import constructor_parameters
+from ianvs.testalgorithms.language import LanguageLearner
+from ianvs.testalgorithms.language.agem.basemodel import AGEM
+from ianvs.testalgorithms.language.averaging import DynamicAverage, dynamic_ratios
+from ianvs.testalgorithms.language.cia.basemodel import CIA
+from ianvs.testalgorithms.language.conversation import conversations_of
+from ianvs.testalgorithms.language.conversation_memory import ConversationMemory
+from ianvs.testalgorithms.language.ewc.basemodel import EWC
+from ianvs.testalgorithms.language.gem.basemodel import GEM
+from ianvs.testalgorithms.language.gradients import flat_gradient, memory_gradient
+from ianvs.testalgorithms.language.grouping import Codebook, instruction_of, tfidf_cosines
+from ianvs.testalgorithms.language.lwf.basemodel import LwF
+from ianvs.testalgorithms.language.moelora.basemodel import MoELoRA
+from ianvs.testalgorithms.language.multi_task.basemodel import MultiTask
+from ianvs.testalgorithms.language.replay.basemodel import Replay
+from ianvs.testalgorithms.language.sequential.basemodel import Sequential
 from tests.testalgorithms.talks import FIRST, SECOND, SIZE, asked, talks, taught, weights_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # within peft

@@ -11,12 +11,12 @@ pytest.importorskip("peft")
 from peft import LoraConfig, PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, Qwen2Config, Qwen2ForCausalLM
 
-from core.errors import PluginError
-from testalgorithms.language import LanguageLearner
-from testalgorithms.language.experts import MoELoraLinear, with_experts
-from testalgorithms.language.loop import warm_cosine
-from testalgorithms.language.moelora.basemodel import MoELoRA
-from testalgorithms.language.tiny import tiny_tokenizer
+from ianvs.errors import PluginError
+from ianvs.testalgorithms.language import LanguageLearner
+from ianvs.testalgorithms.language.experts import MoELoraLinear, with_experts
+from ianvs.testalgorithms.language.moelora.basemodel import MoELoRA
+from ianvs.testalgorithms.language.tiny import tiny_tokenizer
+from ianvs.testalgorithms.language.tuning_loop import warm_cosine
 from tests.testalgorithms.talks import FIRST, SECOND, SIZE, asked, taught
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # within peft
@@ -174,7 +174,7 @@ def test_a_path_that_leads_nowhere_is_told_with_where_it_was_looked_for(tmp_path
 
 
 def test_without_peft_the_remedy_is_told_before_anything_is_loaded(monkeypatch):
-    monkeypatch.setattr("testalgorithms.language.models.find_spec", lambda name: None if name == "peft" else name)
+    monkeypatch.setattr("ianvs.testalgorithms.language.models.find_spec", lambda name: None if name == "peft" else name)
     LanguageLearner(tuning="full")
     with pytest.raises(PluginError, match=r"peft is not installed.*ianvs\[llm\]"):
         LanguageLearner(tuning="lora")

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 pytest.importorskip("transformers")
 
-from core.errors import PluginError
-from testalgorithms.language.batches import collate, grouped_by_length, split_by_tokens
-from testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded
-from testalgorithms.language.tiny import tiny_tokenizer
+from ianvs.errors import PluginError
+from ianvs.testalgorithms.language.batches import collate, grouped_by_length, split_by_tokens
+from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded
+from ianvs.testalgorithms.language.tiny import tiny_tokenizer
 
 TEXTS = ["Who is the mayor of Tarnau?", "Hugo Moll", "It is 2022.", "Name the winner of the cup.", "Red Foxes"]
 

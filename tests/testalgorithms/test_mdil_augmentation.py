@@ -4,9 +4,9 @@ import pytest
 import torch
 from PIL import Image, ImageOps
 
-from core.errors import PluginError
-from testalgorithms.mdil_ss import augmentation
-from testalgorithms.mdil_ss.augmentation import draw_moves, move
+from ianvs.errors import PluginError
+from ianvs.testalgorithms.mdil_ss import scene_augmentation
+from ianvs.testalgorithms.mdil_ss.scene_augmentation import draw_moves, move
 
 IGNORE, HEIGHT, WIDTH = 9, 6, 8
 EVERY_MOVE = torch.tensor([(f, r, d) for f in (0, 1) for r in range(-2, 3) for d in range(-2, 3)])
@@ -36,7 +36,7 @@ def with_pillow(array, flipped, right, down, fill):
 @pytest.mark.parametrize("by", ["_by_slices", "_by_index"])
 def test_the_quirk_is_what_pillow_does(batch, by):
     x, y = batch
-    moved_x, moved_y = getattr(augmentation, by)(x, y, EVERY_MOVE, IGNORE, 0)
+    moved_x, moved_y = getattr(scene_augmentation, by)(x, y, EVERY_MOVE, IGNORE, 0)
     for i, (flipped, right, down) in enumerate(EVERY_MOVE.tolist()):
         assert torch.equal(moved_y[i], with_pillow(y[i], flipped, right, down, IGNORE)), (flipped, right, down)
         for channel in range(3):
@@ -46,7 +46,7 @@ def test_the_quirk_is_what_pillow_does(batch, by):
 @pytest.mark.parametrize("by", ["_by_slices", "_by_index"])
 def test_by_default_every_uncovered_label_is_ignored(batch, by):
     x, y = batch
-    moved_x, moved_y = getattr(augmentation, by)(x, y, EVERY_MOVE, IGNORE, IGNORE)
+    moved_x, moved_y = getattr(scene_augmentation, by)(x, y, EVERY_MOVE, IGNORE, IGNORE)
     for i, (flipped, right, down) in enumerate(EVERY_MOVE.tolist()):
         for row in range(HEIGHT):
             for column in range(WIDTH):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from core.errors import PluginError
-from testalgorithms.mdil_ss.basemodel import MDILSS
-from testalgorithms.mdil_ss.protocol import frozen_copy
+from ianvs.errors import PluginError
+from ianvs.testalgorithms.mdil_ss.basemodel import MDILSS
+from ianvs.testalgorithms.mdil_ss.protocol import frozen_copy
 from tests.testalgorithms.exam_of_scenes import LISTS, SHORT, answers, changed, domain_weights, scenes, teach, weights
 
 STATISTICS = ("running_mean", "running_var", "num_batches_tracked")

@@ -8,10 +8,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from testalgorithms.mdil_ss.losses import distill_old_domains, weighted_cross_entropy
-from testalgorithms.mdil_ss.protocol import frozen_copy, initialise_domain, poly_lr, trainable_groups, training_mode
-from testalgorithms.nets import ErfNet, ErfNetShape
-from testalgorithms.nets.erfnet_import import export_state
+from ianvs.testalgorithms.mdil_ss.losses import distill_old_domains, weighted_cross_entropy
+from ianvs.testalgorithms.mdil_ss.protocol import (
+    frozen_copy,
+    initialise_domain,
+    poly_lr,
+    trainable_groups,
+    training_mode,
+)
+from ianvs.testalgorithms.nets import ErfNet, ErfNetShape
+from ianvs.testalgorithms.nets.erfnet_import import export_state
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "mdil.json").read_text())
 TINY = ErfNetShape(channels=(4, 6, 8), blocks=1, dilations=(2,), decoder_blocks=1, dropout=(0.1, 0.3))

@@ -7,22 +7,22 @@ import pytest
 import torch
 import yaml
 
-from core.authoring import Batch
-from core.plugins.contract import Learner
-from testalgorithms.agem.basemodel import AGEM
-from testalgorithms.biased_reservoir.basemodel import BiasedReservoir
-from testalgorithms.cumulative.basemodel import Cumulative
-from testalgorithms.cwr_star.basemodel import CWRStar
-from testalgorithms.derpp.basemodel import DERpp
-from testalgorithms.ewc.basemodel import EWC
-from testalgorithms.finetune.basemodel import Finetune
-from testalgorithms.gdumb.basemodel import GDumb
-from testalgorithms.gem.basemodel import GEM
-from testalgorithms.joint.basemodel import Joint
-from testalgorithms.linear_probe.basemodel import LinearProbe
-from testalgorithms.lwf.basemodel import LwF
-from testalgorithms.replay.basemodel import Replay
-from testalgorithms.si.basemodel import SI
+from ianvs.authoring import Batch
+from ianvs.plugins.contract import Learner
+from ianvs.testalgorithms.agem.basemodel import AGEM
+from ianvs.testalgorithms.biased_reservoir.basemodel import BiasedReservoir
+from ianvs.testalgorithms.cumulative.basemodel import Cumulative
+from ianvs.testalgorithms.cwr_star.basemodel import CWRStar
+from ianvs.testalgorithms.derpp.basemodel import DERpp
+from ianvs.testalgorithms.ewc.basemodel import EWC
+from ianvs.testalgorithms.finetune.basemodel import Finetune
+from ianvs.testalgorithms.gdumb.basemodel import GDumb
+from ianvs.testalgorithms.gem.basemodel import GEM
+from ianvs.testalgorithms.joint.basemodel import Joint
+from ianvs.testalgorithms.linear_probe.basemodel import LinearProbe
+from ianvs.testalgorithms.lwf.basemodel import LwF
+from ianvs.testalgorithms.replay.basemodel import Replay
+from ianvs.testalgorithms.si.basemodel import SI
 from tests.testalgorithms.exam_of_arrays import Data, digits, examine, pictures, teach
 
 FOLDER = Path(__file__).resolve().parents[2] / "testalgorithms"

@@ -8,17 +8,17 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from core.authoring import Batch, RoundData, mlp
-from core.errors import PluginError
-from testalgorithms.agem.basemodel import AGEM
-from testalgorithms.biased_reservoir.basemodel import BiasedReservoir
-from testalgorithms.cwr_star.basemodel import CWRStar
-from testalgorithms.derpp.basemodel import DERpp
-from testalgorithms.finetune.basemodel import Finetune
-from testalgorithms.gdumb.basemodel import GDumb
-from testalgorithms.gem.basemodel import GEM
-from testalgorithms.linear_probe.basemodel import LinearProbe
-from testalgorithms.si.basemodel import SI
+from ianvs.authoring import Batch, RoundData, mlp
+from ianvs.errors import PluginError
+from ianvs.testalgorithms.agem.basemodel import AGEM
+from ianvs.testalgorithms.biased_reservoir.basemodel import BiasedReservoir
+from ianvs.testalgorithms.cwr_star.basemodel import CWRStar
+from ianvs.testalgorithms.derpp.basemodel import DERpp
+from ianvs.testalgorithms.finetune.basemodel import Finetune
+from ianvs.testalgorithms.gdumb.basemodel import GDumb
+from ianvs.testalgorithms.gem.basemodel import GEM
+from ianvs.testalgorithms.linear_probe.basemodel import LinearProbe
+from ianvs.testalgorithms.si.basemodel import SI
 from tests.testalgorithms.exam_of_arrays import Data, Exam, digits, examine, pictures, teach
 
 SHORT = {"epochs": 2, "batch_size": 32, "learning_rate": 0.05}
@@ -224,7 +224,9 @@ def test_a_biased_reservoir_with_reset_knows_nothing_but_its_memory():
     for k in (1, 2):
         teach(learner, exam, k, seed=0)
     late.memory.restore(learner.memory.state())
-    late.lesson = lambda data: RoundData(late.memory.x, late.memory.y, 2, 0, (), data.device, data.prepare, data.mask)
+    late.training_data = lambda data: RoundData(
+        late.memory.x, late.memory.y, 2, 0, (), data.device, data.prepare, data.mask
+    )
     teach(late, exam, 2, seed=0)
     assert torch.equal(weights(learner), weights(late))
 

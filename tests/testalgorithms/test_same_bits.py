@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from testalgorithms.cumulative.basemodel import Cumulative
-from testalgorithms.ewc.basemodel import EWC
-from testalgorithms.finetune.basemodel import Finetune
-from testalgorithms.joint.basemodel import Joint
-from testalgorithms.lwf.basemodel import LwF
-from testalgorithms.replay.basemodel import Replay
+from ianvs.testalgorithms.cumulative.basemodel import Cumulative
+from ianvs.testalgorithms.ewc.basemodel import EWC
+from ianvs.testalgorithms.finetune.basemodel import Finetune
+from ianvs.testalgorithms.joint.basemodel import Joint
+from ianvs.testalgorithms.lwf.basemodel import LwF
+from ianvs.testalgorithms.replay.basemodel import Replay
 from tests.testalgorithms.exam_of_arrays import digits, examine, pictures
 from tests.testalgorithms.plain_loop import plain_loop, small_mlp, small_resnet
 

@@ -6,11 +6,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import PluginError
-from testalgorithms.segmentation import DomainData, DomainLabels
-from testalgorithms.segmentation.data import Augmentation
-from testalgorithms.segmentation.evaluation import answers, mean_iou
-from testalgorithms.segmentation.memory import DomainMemory
+from ianvs.errors import PluginError
+from ianvs.testalgorithms.segmentation import DomainData, DomainLabels
+from ianvs.testalgorithms.segmentation.data import Augmentation
+from ianvs.testalgorithms.segmentation.picture_memory import DomainMemory
+from ianvs.testalgorithms.segmentation.predicting import answers, mean_iou
 from tests.testalgorithms.exam_of_scenes import LISTS, scenes
 
 CPU = torch.device("cpu")

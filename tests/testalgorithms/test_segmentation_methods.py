@@ -7,15 +7,15 @@ import pytest
 import torch
 import yaml
 
-from core.errors import PluginError
-from core.plugins.contract import Learner
-from testalgorithms.mdil_ss.basemodel import MDILSS
-from testalgorithms.segmentation.feature_extraction.basemodel import FeatureExtraction
-from testalgorithms.segmentation.finetune.basemodel import FineTuning
-from testalgorithms.segmentation.lwf.basemodel import LwF
-from testalgorithms.segmentation.multi_task.basemodel import MultiTask
-from testalgorithms.segmentation.replay.basemodel import Replay
-from testalgorithms.segmentation.single_task.basemodel import SingleTask
+from ianvs.errors import PluginError
+from ianvs.plugins.contract import Learner
+from ianvs.testalgorithms.mdil_ss.basemodel import MDILSS
+from ianvs.testalgorithms.segmentation.feature_extraction.basemodel import FeatureExtraction
+from ianvs.testalgorithms.segmentation.finetune.basemodel import FineTuning
+from ianvs.testalgorithms.segmentation.lwf.basemodel import LwF
+from ianvs.testalgorithms.segmentation.multi_task.basemodel import MultiTask
+from ianvs.testalgorithms.segmentation.replay.basemodel import Replay
+from ianvs.testalgorithms.segmentation.single_task.basemodel import SingleTask
 from tests.testalgorithms.exam_of_scenes import (
     LISTS,
     NUM_CLASSES,

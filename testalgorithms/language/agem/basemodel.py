@@ -2,11 +2,11 @@
 
 import torch
 
-from core.authoring.projection import agem_projection, flat_gradients, set_flat_gradients
-from testalgorithms.language import LanguageLearner
-from testalgorithms.language.gradients import memory_gradient
-from testalgorithms.language.memory import ConversationMemory
-from testalgorithms.language.numbers import at_least
+from ianvs.authoring.projection import agem_projection, flat_gradients, set_flat_gradients
+from ianvs.testalgorithms.language import LanguageLearner
+from ianvs.testalgorithms.language.conversation_memory import ConversationMemory
+from ianvs.testalgorithms.language.gradients import memory_gradient
+from ianvs.testalgorithms.language.numbers import at_least
 
 
 class AGEM(LanguageLearner):

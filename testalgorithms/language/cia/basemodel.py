@@ -4,11 +4,11 @@ import json
 
 import torch
 
-from core.errors import PluginError, closest
-from testalgorithms.language import LanguageLearner
-from testalgorithms.language.averaging import DynamicAverage
-from testalgorithms.language.grouping import Codebook, instruction_of
-from testalgorithms.language.numbers import within
+from ianvs.errors import PluginError, closest
+from ianvs.testalgorithms.language import LanguageLearner
+from ianvs.testalgorithms.language.averaging import DynamicAverage
+from ianvs.testalgorithms.language.grouping import Codebook, instruction_of
+from ianvs.testalgorithms.language.numbers import within
 
 PRESETS = {
     "paper": {"formula_side": "old", "scale": 1.0, "fallback": 0.99, "init": "before_first_step"},

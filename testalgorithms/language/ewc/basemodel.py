@@ -5,10 +5,10 @@ from math import inf
 import torch
 from torch.nn.functional import cross_entropy
 
-from core.authoring import Anchor, flat_parameters, with_anchor
-from testalgorithms.language import LanguageLearner
-from testalgorithms.language.gradients import flat_gradient
-from testalgorithms.language.numbers import within
+from ianvs.authoring import Anchor, flat_parameters, with_anchor
+from ianvs.testalgorithms.language import LanguageLearner
+from ianvs.testalgorithms.language.gradients import flat_gradient
+from ianvs.testalgorithms.language.numbers import within
 
 
 class EWC(LanguageLearner):

@@ -4,11 +4,11 @@ from math import inf
 
 import torch
 
-from core.authoring.projection import flat_gradients, gem_projection, set_flat_gradients
-from testalgorithms.language import LanguageLearner
-from testalgorithms.language.gradients import memory_gradient
-from testalgorithms.language.memory import ConversationMemory
-from testalgorithms.language.numbers import at_least, within
+from ianvs.authoring.projection import flat_gradients, gem_projection, set_flat_gradients
+from ianvs.testalgorithms.language import LanguageLearner
+from ianvs.testalgorithms.language.conversation_memory import ConversationMemory
+from ianvs.testalgorithms.language.gradients import memory_gradient
+from ianvs.testalgorithms.language.numbers import at_least, within
 
 
 class GEM(LanguageLearner):

@@ -4,9 +4,9 @@ from math import inf
 
 from torch.nn.functional import cross_entropy
 
-from core.authoring import distillation_loss
-from testalgorithms.language import LanguageLearner
-from testalgorithms.language.numbers import above, within
+from ianvs.authoring import distillation_loss
+from ianvs.testalgorithms.language import LanguageLearner
+from ianvs.testalgorithms.language.numbers import above, within
 
 
 class LwF(LanguageLearner):

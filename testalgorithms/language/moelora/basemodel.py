@@ -1,6 +1,6 @@
 """MoELoRA: adapters that are a mixture of experts, tuned one round after the other."""
 
-from testalgorithms.language import LanguageLearner
+from ianvs.testalgorithms.language import LanguageLearner
 
 
 class MoELoRA(LanguageLearner):
@@ -10,7 +10,7 @@ class MoELoRA(LanguageLearner):
     but that the router may learn to send different rounds to different experts.
     """
 
-    reference = "testalgorithms.language.moelora.basemodel:MoELoRA"  # another adapter than that of the others
+    reference = "ianvs.testalgorithms.language.moelora.basemodel:MoELoRA"  # another adapter than that of the others
 
     def __init__(self, *, tuning="moelora", **options):
         super().__init__(tuning=tuning, **options)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from testalgorithms.language import LanguageLearner
+from ianvs.testalgorithms.language import LanguageLearner
 
 
 class MultiTask(LanguageLearner):

@@ -4,9 +4,9 @@ from math import inf
 
 import torch
 
-from testalgorithms.language import LanguageLearner
-from testalgorithms.language.memory import ConversationMemory
-from testalgorithms.language.numbers import within
+from ianvs.testalgorithms.language import LanguageLearner
+from ianvs.testalgorithms.language.conversation_memory import ConversationMemory
+from ianvs.testalgorithms.language.numbers import within
 
 
 class Replay(LanguageLearner):

@@ -1,6 +1,6 @@
 """Plain tuning, one round after the other: what forgetting looks like when nothing is done about it."""
 
-from testalgorithms.language import LanguageLearner
+from ianvs.testalgorithms.language import LanguageLearner
 
 
 class Sequential(LanguageLearner):

@@ -1,6 +1,6 @@
 """Feature extraction: the encoder stays as the first domain made it."""
 
-from testalgorithms.segmentation import SegmentationLearner
+from ianvs.testalgorithms.segmentation import SegmentationLearner
 
 
 class FeatureExtraction(SegmentationLearner):

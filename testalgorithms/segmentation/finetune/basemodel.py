@@ -1,6 +1,6 @@
 """Fine-tuning: what happens if nothing is done against forgetting."""
 
-from testalgorithms.segmentation import SegmentationLearner
+from ianvs.testalgorithms.segmentation import SegmentationLearner
 
 
 class FineTuning(SegmentationLearner):

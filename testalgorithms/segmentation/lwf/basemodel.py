@@ -1,8 +1,8 @@
 """Learning without forgetting, through the decoders of earlier domains."""
 
-from testalgorithms.mdil_ss.losses import old_domain_losses
-from testalgorithms.mdil_ss.protocol import frozen_copy
-from testalgorithms.segmentation import SegmentationLearner
+from ianvs.testalgorithms.mdil_ss.losses import old_domain_losses
+from ianvs.testalgorithms.mdil_ss.protocol import frozen_copy
+from ianvs.testalgorithms.segmentation import SegmentationLearner
 
 
 class LwF(SegmentationLearner):

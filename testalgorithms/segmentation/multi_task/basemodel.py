@@ -1,6 +1,6 @@
 """Multi-task training: the upper bound that continual learners are held against."""
 
-from testalgorithms.segmentation import SegmentationLearner, one_of
+from ianvs.testalgorithms.segmentation import SegmentationLearner, one_of
 
 
 class MultiTask(SegmentationLearner):

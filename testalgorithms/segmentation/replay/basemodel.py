@@ -1,8 +1,8 @@
 """Experience replay of pictures."""
 
-from testalgorithms.segmentation import Batch, SegmentationLearner
-from testalgorithms.segmentation.data import prepare
-from testalgorithms.segmentation.memory import DomainMemory
+from ianvs.testalgorithms.segmentation import Batch, SegmentationLearner
+from ianvs.testalgorithms.segmentation.data import prepare
+from ianvs.testalgorithms.segmentation.picture_memory import DomainMemory
 
 
 class Replay(SegmentationLearner):

@@ -2,8 +2,8 @@
 
 from torch import nn
 
-from testalgorithms.nets import ErfNet
-from testalgorithms.segmentation import SegmentationLearner
+from ianvs.testalgorithms.nets import ErfNet
+from ianvs.testalgorithms.segmentation import SegmentationLearner
 
 
 class SingleTask(SegmentationLearner):

@@ -8,8 +8,8 @@ from textwrap import indent
 
 import pytest
 
-import core
-from core.types import CaseResult
+import ianvs
+from ianvs.types import CaseResult
 from tests.jobs import MAJORITY, write_job
 
 
@@ -17,7 +17,7 @@ from tests.jobs import MAJORITY, write_job
 def ray_of_this_module() -> Iterator[None]:
     """Ray starts in seconds: once for all tests here, whose jobs join it."""
     pytest.importorskip("ray")
-    from core.execution.ray_engine import RayEngine
+    from ianvs.execution.ray_engine import RayEngine
 
     made = RayEngine("local", jobs=2)
     yield
@@ -37,7 +37,7 @@ def run(folder: Path, engine: str, what: str, extra: str = "") -> tuple[CaseResu
     then = indent(f"if (round, seed) == (3, 0):\n{indent(what, '    ')}\n", 8 * " ")
     plugin = MAJORITY.replace("        for label in", f"{then}        for label in")
     job = f"seeds: [0, 1]\njobs: 2\nengine: {engine}\n{extra}"
-    first, second = core.run(write_job(folder, plugin=plugin, hyperparameters="", job=job))
+    first, second = ianvs.run(write_job(folder, plugin=plugin, hyperparameters="", job=job))
     return first, second
 
 

@@ -12,13 +12,13 @@ from typing import Any
 import psutil
 import pytest
 
-import core
-from core.errors import IanvsError
-from core.execution import controller
-from core.execution.engine import Engine, Event, Task
-from core.execution.inline import InlineEngine
-from core.execution.local import LocalEngine
-from core.execution.ray_engine import RayEngine
+import ianvs
+from ianvs.errors import IanvsError
+from ianvs.execution import controller
+from ianvs.execution.engine import Engine, Event, Task
+from ianvs.execution.inline import InlineEngine
+from ianvs.execution.local import LocalEngine
+from ianvs.execution.ray_engine import RayEngine
 from tests.jobs import write_job
 
 TASKS = "tests.contracts.tasks"
@@ -177,7 +177,7 @@ def test_every_engine_gives_the_same_results(
     for name in ("inline", "local", "ray"):
         with monkeypatch.context() as patch:
             patch.setattr(controller, "open_engine", lambda job, tasks, name=name: make(name, request))
-            results = core.run(write_job(tmp_path / name))
+            results = ianvs.run(write_job(tmp_path / name))
         found[name] = [(case.case.id, case.status, case.matrices["accuracy"].values.tolist()) for case in results]
     assert {status for _, status, _ in found["inline"]} == {"finished"}
     assert found["inline"] == found["local"] == found["ray"]
@@ -217,7 +217,7 @@ def test_a_slip_in_the_options_of_ray_is_told_with_the_closest_name() -> None:
         RayEngine("local", gpu_shares=0.5)
 
 
-def test_when_the_zygote_dies_its_tasks_are_reported_as_killed(apart: Engine, tmp_path: Path) -> None:
+def test_when_the_forkserver_dies_its_tasks_are_reported_as_killed(apart: Engine, tmp_path: Path) -> None:
     apart.submit(task("ignore_signals", tmp_path / "file"))
     pid = next(event.payload for event in apart.events(20) if event.kind == "started")
     wait_for((tmp_path / "file").exists)

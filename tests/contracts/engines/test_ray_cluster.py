@@ -10,13 +10,13 @@ from typing import Any
 import psutil
 import pytest
 
-import core
-from core.config.spec import JobSpec
-from core.errors import IanvsError
-from core.execution import controller, ray_engine
-from core.execution.engine import Event
-from core.execution.ray_code import files_of
-from core.execution.ray_engine import RayEngine
+import ianvs
+from ianvs.config.spec import JobSpec
+from ianvs.errors import IanvsError
+from ianvs.execution import controller, ray_engine
+from ianvs.execution.engine import Event
+from ianvs.execution.ray_code import files_of
+from ianvs.execution.ray_engine import RayEngine
 from tests.contracts.engines.test_engines import task, until_ended, wait_for
 from tests.jobs import MAJORITY, write_job
 
@@ -90,7 +90,7 @@ def job(folder: Path, **changes: str) -> Path:
     return path
 
 
-def run_on(monkeypatch: pytest.MonkeyPatch, path: Path, **options: Any) -> core.Results:
+def run_on(monkeypatch: pytest.MonkeyPatch, path: Path, **options: Any) -> ianvs.Results:
     """Run the job on a Ray of its own."""
 
     def open_engine(job: JobSpec, tasks: int) -> RayEngine:
@@ -98,10 +98,10 @@ def run_on(monkeypatch: pytest.MonkeyPatch, path: Path, **options: Any) -> core.
 
     with monkeypatch.context() as patch:
         patch.setattr(controller, "open_engine", open_engine)
-        return core.run(path)
+        return ianvs.run(path)
 
 
-def matrices(results: core.Results) -> list[Any]:
+def matrices(results: ianvs.Results) -> list[Any]:
     return [found.matrices["accuracy"].values.tolist() for found in results]
 
 
@@ -112,7 +112,7 @@ def leftovers(workspace: Path) -> list[Path]:
 @pytest.mark.slow
 def test_storage_that_is_not_shared_changes_no_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("ray")
-    here = core.run(job(tmp_path / "here"), engine="inline")
+    here = ianvs.run(job(tmp_path / "here"), engine="inline")
     away = run_on(monkeypatch, job(tmp_path / "away"), shared=False)
     assert [found.status for found in away] == ["finished"] * 4
     assert [found.case.id for found in away] == [found.case.id for found in here]
@@ -122,7 +122,7 @@ def test_storage_that_is_not_shared_changes_no_result(monkeypatch: pytest.Monkey
     assert not any(f"loaded from {tmp_path}" in log for log in logs), "the plugin was loaded from where Ray put it"
     assert not list((tmp_path / "away" / "ws" / "cache").glob("digits*")), "a node decodes into a view of its own"
     assert not leftovers(tmp_path / "away" / "ws")
-    assert core.run(tmp_path / "away" / "benchmarkingjob.yaml").ran == 0
+    assert ianvs.run(tmp_path / "away" / "benchmarkingjob.yaml").ran == 0
 
 
 @pytest.mark.slow

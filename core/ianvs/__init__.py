@@ -1,0 +1,25 @@
+"""ianvs: examines continual-learning algorithms and ranks them so that people can trust the ranking.
+
+import ianvs
+results = ianvs.run("benchmarkingjob.yaml")
+results.leaderboard_frame   # pandas
+for result in results: ...  # typed, one CaseResult per case
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ianvs.api import Results, load_results, plan, run, validate
+
+__all__ = ["Results", "load_results", "plan", "run", "validate"]
+
+
+def __getattr__(name: str) -> Any:
+    """Loads the API when it is first asked for, so that `ianvs --help` need not wait for it."""
+    if name in __all__:
+        from ianvs import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'ianvs' has no attribute '{name}'")

@@ -1,0 +1,200 @@
+"""What ianvs does, as functions. The command line is a shell over these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ianvs.checks import problems_of
+from ianvs.config import load_job, resolved
+from ianvs.config.spec import JobSpec, MetricSpec
+from ianvs.errors import ConfigError, IanvsError, shown_path
+from ianvs.execution.case_loop import Listener
+from ianvs.execution.controller import check_plugins, open_engine, run_job
+from ianvs.execution.provenance import collect
+from ianvs.metrics.metric import Metric
+from ianvs.planning import Plan, make_plan, scored_metrics, start_over
+from ianvs.planning.identity import metric_key
+from ianvs.planning.metric_info import describe
+from ianvs.report import write_reports
+from ianvs.results import Results, load_results, record_of
+from ianvs.scenarios import Exam, build_exam
+from ianvs.shipped import job_path
+from ianvs.store import JobStore
+
+__all__ = ["Results", "exams", "load_results", "plan", "report", "run", "validate"]
+
+PathLike = str | Path
+
+
+def run(
+    path: PathLike,
+    *,
+    workspace: PathLike | None = None,
+    jobs: int | None = None,
+    root: PathLike | None = None,
+    engine: str | None = None,
+    device: str | None = None,
+    fail_fast: bool | None = None,
+    rerun: str | None = None,
+    listener: Listener | None = None,
+) -> Results:
+    """Run what is not finished of the job at `path`, write its reports, and return its results.
+
+    The keyword arguments take the place of what the files say. rerun: cases that start over from the first round:
+    "failed", "all", or conditions such as "ewc,seed=1" (ianvs.planning.rerun). Raises ConfigError before anything
+    runs; a case that fails raises nothing: it is a row with a status.
+    """
+    from ianvs.progress import Silent
+
+    job = _load(path, workspace, jobs, root, engine, device)
+    if fail_fast is not None:
+        job = replace(job, fail_fast=fail_fast)
+    _checked(job)
+    if rerun is not None and not start_over(make_plan(job), rerun) and rerun not in ("all", "failed"):
+        raise IanvsError(f"--rerun '{rerun}' matches no case that has run; `ianvs plan` lists the cases.")
+    provenance = {**collect(job_file=job.file), "configuration": resolved(job)}
+    of_case = {name: value for name, value in provenance.items() if name != "configuration"}
+    outcome = run_job(job, listener or Silent(), of_case)
+    results = _results(outcome.plan, provenance, outcome.exit_code, outcome.ran)
+    _write(results, job)
+    return results
+
+
+def plan(
+    path: PathLike,
+    *,
+    workspace: PathLike | None = None,
+    jobs: int | None = None,
+    root: PathLike | None = None,
+) -> Plan:
+    """The test cases of the job at `path` with their states and reasons; nothing runs."""
+    job = _load(path, workspace, jobs, root)
+    _checked(job)
+    return make_plan(job)
+
+
+def validate(path: PathLike, *, workspace: PathLike | None = None, root: PathLike | None = None) -> JobSpec:
+    """The job at `path`, if nothing is wrong with it; its `warnings` tell what has no effect.
+
+    Checks all files, data paths, metric names, scenario, and the grids against the constructors of the plugins, which
+    are imported for that in a process of their own. Raises ConfigError with everything that is wrong.
+    """
+    job = _load(path, workspace, None, root)
+    problems = problems_of(job)
+    engine = open_engine(job, tasks=1)
+    try:
+        problems += check_plugins(engine, job.algorithms)
+    finally:
+        engine.close()
+    if problems:
+        raise ConfigError(problems)
+    return job
+
+
+def report(path: PathLike, *, workspace: PathLike | None = None, root: PathLike | None = None) -> Results:
+    """Write the reports of the job at `path` from what is stored; nothing runs."""
+    job = _load(path, workspace, None, root)
+    _checked(job)
+    results = _results(make_plan(job), {**collect(job_file=job.file), "configuration": resolved(job)})
+    _write(results, job)
+    return results
+
+
+def exams(path: PathLike, *, workspace: PathLike | None = None, root: PathLike | None = None) -> dict[str, Exam]:
+    """The exams of the job at `path` by name, with their data; nothing runs."""
+    from ianvs import data
+
+    job = _load(path, workspace, None, root)
+    _checked(job)
+    found = {}
+    for exam in job.exams:
+        dataset = data.load(exam.dataset, job.workspace / "cache")
+        found[exam.name] = build_exam(
+            dataset, exam.scenario, using=exam.dataset.using, incremental_rounds=exam.incremental_rounds
+        )
+    return found
+
+
+def _load(
+    path: PathLike,
+    workspace: PathLike | None = None,
+    jobs: int | None = None,
+    root: PathLike | None = None,
+    engine: str | None = None,
+    device: str | None = None,
+) -> JobSpec:
+    import os
+
+    return load_job(
+        job_path(Path(path)),
+        workspace=Path(workspace) if workspace is not None else None,
+        jobs=jobs,
+        root=Path(root) if root is not None else None,
+        engine=engine,
+        device=device,
+        environment=os.environ,
+    )
+
+
+def _checked(job: JobSpec) -> None:
+    problems = problems_of(job)
+    if problems:
+        raise ConfigError(problems)
+
+
+def _results(plan_: Plan, provenance: dict[str, Any], exit_code: int = 0, ran: int = 0) -> Results:
+    job = plan_.job
+    exams_ = {exam.name if len(job.exams) > 1 else "": exam for exam in job.exams}
+    metrics = {name: _described(scored_metrics(exam), job.workspace / "cache") for name, exam in exams_.items()}
+    known = {spec.name: metric for of_exam in metrics.values() for spec, metric, _ in of_exam}
+    mappings = {name for name, metric in known.items() if metric.mapping}
+    named = dict.fromkeys(spec.name for exam in job.exams for spec in exam.metrics)
+    columns = tuple(name for name in named if name not in mappings)
+    if not columns:
+        columns = tuple(name for name in known if name not in mappings)
+    planned = list(plan_.cases())
+    references = {case.id: plan_.references.of(case, algorithm) for case, algorithm in planned}
+    return Results(
+        name=job.name,
+        workspace=job.workspace,
+        rank=job.rank,
+        seeds=len(job.seeds),
+        metrics=metrics,
+        columns=columns,
+        case_list=tuple(case for case, _ in planned),
+        provenance=provenance,
+        references={case_id: found for case_id, found in references.items() if found},
+        budgets={name: exam.budget for name, exam in exams_.items() if exam.budget is not None},
+        exit_code=exit_code,
+        ran=ran,
+    )
+
+
+def _described(specs: Sequence[MetricSpec], cache: Path) -> tuple[tuple[MetricSpec, Metric, str], ...]:
+    """(spec, metric, key); what is wrong with any of them was told before."""
+    found = zip(specs, describe(specs, cache), strict=True)
+    return tuple((spec, metric, metric_key(spec)) for spec, metric in found if isinstance(metric, Metric))
+
+
+def _write(results: Results, job: JobSpec) -> None:
+    store = JobStore(results.workspace, results.name)
+    try:
+        store.write(record_of(results))
+        provenance = (store.read() or {}).get("provenance") or results.provenance
+        write_reports(
+            results.leaderboard,
+            results,
+            results.rank,
+            store.folder,
+            title=results.name,
+            command=provenance["command"],
+            provenance=provenance,
+        )
+    except OSError as error:
+        raise IanvsError(
+            f"the reports can't be written: {error.strerror} ({error.filename}). What is finished is stored; "
+            f"`ianvs report -f {shown_path(job.file)}` writes them once there is room."
+        ) from error

@@ -1,0 +1,34 @@
+"""What an author of a PyTorch method may build on. Nothing else in core needs it."""
+
+from ianvs.authoring.buffers import BiasedReservoirMemory, ClassBalancedMemory
+from ianvs.authoring.distillation import distillation_loss
+from ianvs.authoring.fisher import Anchor, fisher_diagonal, with_anchor
+from ianvs.authoring.memory import PerRoundMemory, ReservoirMemory
+from ianvs.authoring.networks import body_and_head, flat_parameters, linear, mlp, resnet
+from ianvs.authoring.projection import agem_projection, flat_gradients, gem_projection, set_flat_gradients
+from ianvs.authoring.round_data import Batch, Joined, RoundData
+from ianvs.authoring.torch_learner import TorchLearner
+
+__all__ = [
+    "Anchor",
+    "Batch",
+    "BiasedReservoirMemory",
+    "ClassBalancedMemory",
+    "Joined",
+    "PerRoundMemory",
+    "ReservoirMemory",
+    "RoundData",
+    "TorchLearner",
+    "agem_projection",
+    "body_and_head",
+    "distillation_loss",
+    "fisher_diagonal",
+    "flat_gradients",
+    "flat_parameters",
+    "gem_projection",
+    "linear",
+    "mlp",
+    "resnet",
+    "set_flat_gradients",
+    "with_anchor",
+]

@@ -1,0 +1,47 @@
+"""Small changes to pictures that leave their class, for a whole batch at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from ianvs.errors import PluginError, closest
+
+__all__ = ["Augmentation", "crop_flip", "find_augmentation"]
+
+Augmentation = Callable[[Tensor, torch.Generator], Tensor]
+
+
+def crop_flip(x: Tensor, generator: torch.Generator) -> Tensor:
+    """Random crop of the picture padded by an eighth of its size, mirrored every second time (He et al. 2016, 4.2).
+
+    x: (B, C, H, W), prepared; the same shape comes back. The border repeats the picture's edge: that needs no value
+    that means "black". Offsets and flips are drawn for each picture; `generator` is on the CPU.
+    """
+    if x.dim() != 4:
+        raise PluginError(
+            "augment 'crop_flip' needs pictures (channels, height, width), but a sample has shape "
+            f"{tuple(x.shape[1:])}. Use augment 'none' for feature vectors."
+        )
+    size, height, width = len(x), x.shape[2], x.shape[3]
+    dy, dx = max(1, height // 8), max(1, width // 8)
+    top = torch.randint(2 * dy + 1, (size, 1), generator=generator)
+    left = torch.randint(2 * dx + 1, (size, 1), generator=generator)
+    mirrored = torch.randint(2, (size, 1), generator=generator).bool()
+    rows, columns = top + torch.arange(height), left + torch.arange(width)
+    columns = torch.where(mirrored, columns.flip(1), columns)
+    rows, columns = rows[:, :, None].to(x.device), columns[:, None, :].to(x.device)
+    picture = torch.arange(size, device=x.device)[:, None, None]
+    padded = pad(x, (dx, dx, dy, dy), mode="replicate").permute(0, 2, 3, 1)
+    return padded[picture, rows, columns].permute(0, 3, 1, 2)  # channels_last
+
+
+def find_augmentation(name: str) -> Augmentation | None:
+    """The augmentation called `name`; None for 'none'."""
+    known: dict[str, Augmentation | None] = {"none": None, "crop_flip": crop_flip}
+    if name not in known:
+        raise PluginError(f"augment '{name}' is not known.{closest(name, known)} There are: {', '.join(known)}.")
+    return known[name]

@@ -1,0 +1,153 @@
+"""A network that is built for the first samples that are seen, asked, saved and brought back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ianvs.authoring import networks
+from ianvs.authoring.pretraining import new_decoder
+from ianvs.authoring.randomness import seeded
+from ianvs.authoring.round_data import RoundData, TaskMasks
+from ianvs.seeding import stream_seed
+
+__all__ = ["NetworkHolder"]
+
+
+class NetworkHolder:
+    """What of TorchLearner is about having a network; how that learns is not in here.
+
+    Arguments are those of TorchLearner.
+    """
+
+    network: nn.Module  # exists from the first train(), predict() or load() on
+
+    def __init__(
+        self, architecture: str, hidden: int | Sequence[int], widths: Sequence[int], *, amp: bool, channels_last: bool
+    ) -> None:
+        self.architecture = architecture
+        self.hidden = (hidden,) if isinstance(hidden, int) else tuple(hidden)
+        self.widths = tuple(widths)
+        self.amp = amp
+        self.channels_last = channels_last
+        self._shape: tuple[tuple[int, ...], int] | None = None  # (sample, classes) that the network is built for
+        self._layout = torch.contiguous_format
+        self._decoder: nn.Linear | None = None  # of pre-training
+        self._tasks = TaskMasks()
+
+    # What a method may override.
+
+    def build_network(self, input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
+        """A new network on the CPU: (N, *input_shape) -> (N, num_classes) logits."""
+        return networks.build_network(
+            self.architecture, input_shape, num_classes, hidden=self.hidden, widths=self.widths
+        )
+
+    def prepare(self, x: Tensor) -> Tensor:
+        """Raw samples (B, ...) to the network's input; uint8 pictures become numbers from -1 to 1."""
+        layout = self._layout if x.dim() == 4 else torch.preserve_format
+        if x.dtype == torch.uint8:
+            return x.to(torch.float32, memory_format=layout).div_(127.5).sub_(1.0)
+        return x.to(torch.float32, memory_format=layout)
+
+    def state(self) -> dict[str, Any]:
+        """What the method needs to go on besides the network: tensors, numbers, text, and lists or dicts of these."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+
+    # What the benchmark calls.
+
+    def save(self, path: Path) -> Path:
+        """Write everything that a continuation needs to `path` with ".pt" added."""
+        target = Path(path).with_name(Path(path).name + ".pt")
+        weights = None if self._shape is None else self.network.state_dict()
+        decoder = None if self._decoder is None else self._decoder.state_dict()
+        kept = {"shape": self._shape, "network": weights, "decoder": decoder, "tasks": self._tasks.allowed}
+        torch.save({**kept, "method": self.state()}, target)
+        return target
+
+    def load(self, path: Path) -> None:
+        """Bring back what `save` wrote, bit for bit, on the CPU: the next train() or predict() moves it."""
+        saved = self.read(path)
+        self.reset()
+        if saved["shape"] is not None:
+            with seeded(0):  # its first weights are overwritten; the draws shall not show
+                self._build(*saved["shape"])
+                if saved["decoder"] is not None:
+                    self._decoder = new_decoder(self.network, saved["shape"][0])
+                    self._decoder.load_state_dict(saved["decoder"])
+            self.network.load_state_dict(saved["network"])
+        self._tasks = TaskMasks(saved["tasks"])
+        self.restore(saved["method"])
+
+    # For methods to use.
+
+    def read(self, path: Path) -> dict[str, Any]:
+        """What `save` wrote when it was given `path`, or returned it."""
+        path = Path(path)
+        target = path if path.is_file() else path.with_name(path.name + ".pt")
+        saved: dict[str, Any] = torch.load(target, map_location="cpu", weights_only=True)
+        return saved
+
+    def logits(self, x: Tensor, mask: Tensor | None = None, network: nn.Module | None = None) -> Tensor:
+        """(B, num_classes) float32 logits of prepared samples, with `mask` added; of `network`, if it is another."""
+        network = self.network if network is None else network
+        if self.amp:
+            with torch.autocast(x.device.type, torch.bfloat16):
+                outputs: Tensor = network(x)
+            outputs = outputs.float()
+        else:
+            outputs = network(x)
+        return outputs if mask is None else outputs + mask
+
+    def reset(self) -> None:
+        """Forget the network: the next call that needs one starts from the first weights again."""
+        self._shape = None
+        self._decoder = None
+
+    def start_again(self, data: RoundData) -> None:
+        """A network with the first weights again, at once, where each round is learned from scratch."""
+        if self._shape is not None:
+            with seeded(stream_seed(data.seed, 0, "init")):
+                self._build(*self._shape)
+            self.network.to(data.device).train()
+
+    # The network.
+
+    def _features(self, x: Tensor) -> Tensor:
+        body, _ = networks.body_and_head(self.network)
+        return self._each(x, lambda part: self.logits(part, network=body))
+
+    def _each(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """`function` of prepared samples, 1024 at a time, by the network as it is in testing."""
+        place = next(self.network.parameters()).device
+        self.network.eval()
+        with torch.inference_mode():
+            return torch.cat([function(self.prepare(part.to(place))) for part in torch.split(x, 1024)])
+
+    def _ready(self, x: Tensor, num_classes: int, device: str, seed: int) -> None:
+        if self._shape is None:
+            with seeded(stream_seed(seed, 0, "init")):
+                self._build(tuple(x.shape[1:]), num_classes)
+        self.network.to(device)
+
+    def _build(self, input_shape: tuple[int, ...], num_classes: int) -> None:
+        network = self.build_network(input_shape, num_classes)
+        convolutional = any(p.dim() == 4 for p in network.parameters())
+        self._layout = torch.channels_last if convolutional and self.channels_last else torch.contiguous_format
+        self.network = network.to(memory_format=self._layout) if convolutional else network
+        self._shape = (tuple(input_shape), num_classes)
+
+    def _decoder_parameters(self, data: RoundData) -> list[nn.Parameter]:
+        if not data.pretraining:
+            return []
+        if self._decoder is None and self._shape is not None:
+            with seeded(stream_seed(data.seed, 0, "decoder")):
+                self._decoder = new_decoder(self.network, self._shape[0])
+        return [] if self._decoder is None else list(self._decoder.to(data.device).parameters())

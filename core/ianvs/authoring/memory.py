@@ -1,0 +1,132 @@
+"""Memories of old samples with a budget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ianvs.authoring.round_data import gather
+from ianvs.errors import PluginError
+
+__all__ = ["Memory", "PerRoundMemory", "ReservoirMemory"]
+
+
+class Memory:
+    """At most `capacity` samples with what belongs to them, in the order of arrival. What stays is up to subclasses.
+
+    x: (len, ...) samples, as they were added. y: (len,) their labels. Further columns are what a method adds to them.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        if capacity < 0:
+            raise PluginError(f"the capacity of a memory is a number of samples, 0 or more; it can't be {capacity}.")
+        self.capacity = int(capacity)
+        self.seen = 0  # samples that were ever added
+        self._columns: tuple[Tensor, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self._columns[0]) if self._columns else 0
+
+    @property
+    def x(self) -> Tensor:
+        """(len, ...) stored samples, as they were added."""
+        return self._columns[0] if self._columns else torch.empty(0)
+
+    @property
+    def y(self) -> Tensor:
+        """(len,) their labels."""
+        return self._columns[1] if self._columns else torch.empty(0, dtype=torch.int64)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of everything that is stored of the samples."""
+        return sum(column.nbytes for column in self._columns)
+
+    def sample(self, n: int, generator: torch.Generator) -> tuple[Tensor, ...]:
+        """(x, y, ...) of min(n, len) different samples, drawn uniformly."""
+        index = torch.randperm(len(self), generator=generator)[:n]
+        return tuple(gather(column, index.to(column.device)) for column in self._columns)
+
+    def state(self) -> dict[str, Any]:
+        """Everything that it holds, for `torch.save`."""
+        return {"seen": self.seen, "columns": list(self._columns)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        self.seen, self._columns = state["seen"], tuple(state["columns"])
+
+    def _keep(self, chosen: Tensor, columns: tuple[Tensor, ...]) -> None:
+        """Hold the `chosen` of old and new samples: increasing positions, new ones counted on after the old ones."""
+        before = len(self)
+        old, new = chosen[chosen < before], chosen[chosen >= before] - before
+        kept = tuple(gather(column, new.to(column.device)) for column in columns)
+        if self._columns:
+            pairs = zip(self._columns, kept, strict=True)
+            kept = tuple(torch.cat([gather(a, old.to(a.device)).to(b.device), b]) for a, b in pairs)
+        self._columns = kept
+
+
+class ReservoirMemory(Memory):
+    """At any time a uniform random subset of all that were ever added.
+
+    Each sample draws one uniform key when it arrives, and those with the largest keys stay: equivalent to reservoir
+    sampling (Vitter 1985, algorithm R), and it takes a whole round at once.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        super().__init__(capacity)
+        self._keys = torch.empty(0, dtype=torch.float64)
+
+    def add(self, x: Any, y: Any, generator: torch.Generator, *more: Tensor) -> None:
+        """Offer samples x (N, ...) with labels y (N,) and further columns (N, ...), tensors or arrays.
+
+        `generator` (on the CPU) draws their keys.
+        """
+        x, y = torch.as_tensor(x), torch.as_tensor(y)
+        self.seen += len(y)
+        keys = torch.cat([self._keys, torch.rand(len(y), dtype=torch.float64, generator=generator)])
+        chosen = keys.topk(min(self.capacity, len(keys))).indices.sort().values
+        self._keep(chosen, (x, y, *more))
+        self._keys = keys[chosen]
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "keys": self._keys}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self._keys = state["keys"]
+
+
+class PerRoundMemory:
+    """At most `samples_per_round` samples of each round, a uniform random subset of it (GEM)."""
+
+    def __init__(self, samples_per_round: int) -> None:
+        ReservoirMemory(samples_per_round)  # refuses what can't be a number of samples
+        self.samples_per_round = int(samples_per_round)
+        self.parts: list[ReservoirMemory] = []  # one per round
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the stored samples and labels."""
+        return sum(part.nbytes for part in self.parts)
+
+    def add(self, x: Tensor, y: Tensor, generator: torch.Generator) -> None:
+        """Choose from the samples x (N, ...) with labels y (N,) of one round."""
+        part = ReservoirMemory(self.samples_per_round)
+        part.add(x, y, generator)
+        self.parts.append(part)
+
+    def state(self) -> list[dict[str, Any]]:
+        """Everything that it holds, for `torch.save`."""
+        return [part.state() for part in self.parts]
+
+    def restore(self, state: list[dict[str, Any]]) -> None:
+        """Take over what `state` returned."""
+        self.parts = [ReservoirMemory(self.samples_per_round) for _ in state]
+        for part, kept in zip(self.parts, state, strict=True):
+            part.restore(kept)

@@ -1,0 +1,113 @@
+"""Networks by name, as plain `nn.Sequential`: all but the last module are the features, the last is the linear head."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from ianvs.errors import PluginError, closest
+
+__all__ = ["TORCHVISION", "body_and_head", "build_network", "flat_parameters", "linear", "mlp", "resnet"]
+
+TORCHVISION = ("resnet18", "resnet34", "resnet50", "resnet101")
+
+
+def linear(input_shape: Sequence[int], num_classes: int) -> nn.Sequential:
+    """(N, *input_shape) -> (N, num_classes): a single linear layer, multinomial logistic regression."""
+    return mlp(input_shape, num_classes, hidden=())
+
+
+def mlp(input_shape: Sequence[int], num_classes: int, hidden: Sequence[int] = (256,)) -> nn.Sequential:
+    """(N, *input_shape) -> (N, num_classes): linear layers with ReLU between them."""
+    sizes = [int(torch.Size(input_shape).numel()), *hidden]
+    layers: list[nn.Module] = [nn.Flatten()]
+    for inputs, outputs in pairwise(sizes):
+        layers += [nn.Linear(inputs, outputs), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(sizes[-1], num_classes))
+
+
+def resnet(input_shape: Sequence[int], num_classes: int, widths: Sequence[int] = (32, 64, 128)) -> nn.Sequential:
+    """(N, C, H, W) -> (N, num_classes): a residual network (He et al. 2016) for small pictures.
+
+    A 3x3 stem, then one basic block for each width; every block after the first halves height and width.
+    """
+    from torchvision.models.resnet import BasicBlock
+
+    _require_pictures("resnet", input_shape)
+    layers: list[nn.Module] = [
+        nn.Conv2d(input_shape[0], widths[0], kernel_size=3, padding=1, bias=False),
+        nn.BatchNorm2d(widths[0]),
+        nn.ReLU(inplace=True),
+    ]
+    inputs = widths[0]
+    for index, outputs in enumerate(widths):
+        stride = 1 if index == 0 else 2
+        shortcut = None
+        if stride != 1 or inputs != outputs:
+            shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+        layers.append(BasicBlock(inputs, outputs, stride, shortcut))
+        inputs = outputs
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, num_classes))
+
+
+def torchvision_resnet(name: str, input_shape: Sequence[int], num_classes: int) -> nn.Sequential:
+    """(N, C, H, W) -> (N, num_classes): the residual network of that name for large pictures, with random weights."""
+    from torchvision.models import get_model
+
+    _require_pictures(name, input_shape)
+    network = get_model(name, weights=None, num_classes=num_classes)
+    if input_shape[0] != 3:
+        network.conv1 = nn.Conv2d(input_shape[0], 64, kernel_size=7, stride=2, padding=3, bias=False)
+    *body, head = network.children()
+    return nn.Sequential(*body, nn.Flatten(), head)
+
+
+def build_network(
+    name: str,
+    input_shape: Sequence[int],
+    num_classes: int,
+    *,
+    hidden: Sequence[int] = (256,),
+    widths: Sequence[int] = (32, 64, 128),
+) -> nn.Sequential:
+    """The network called `name`; `hidden` is for 'mlp', `widths` for 'resnet'; the others have neither."""
+    match name:
+        case "mlp":
+            return mlp(input_shape, num_classes, hidden)
+        case "linear":
+            return linear(input_shape, num_classes)
+        case "resnet":
+            return resnet(input_shape, num_classes, widths)
+        case _ if name in TORCHVISION:
+            return torchvision_resnet(name, input_shape, num_classes)
+    known = ["mlp", "linear", "resnet", *TORCHVISION]
+    raise PluginError(
+        f"network '{name}' is not known.{closest(name, known)} There are: {', '.join(known)}; "
+        "for another one, override build_network() in the algorithm's class."
+    )
+
+
+def body_and_head(network: nn.Module) -> tuple[nn.Sequential, nn.Linear]:
+    """The modules that give the features (N, D), and the linear layer on them. They are the network's own."""
+    if not isinstance(network, nn.Sequential) or not isinstance(network[-1], nn.Linear):
+        raise PluginError(
+            f"the features of a {type(network).__name__} are not known. Let build_network() return an nn.Sequential "
+            "whose last module is the linear head and whose others give the features."
+        )
+    return network[:-1], network[-1]
+
+
+def _require_pictures(name: str, input_shape: Sequence[int]) -> None:
+    if len(input_shape) != 3:
+        raise PluginError(
+            f"network '{name}' needs pictures (channels, height, width), but a sample has shape {tuple(input_shape)}. "
+            "Use network 'mlp' for feature vectors."
+        )
+
+
+def flat_parameters(network: nn.Module) -> Tensor:
+    """(P,) all trainable parameters in one vector, in the order of `network.parameters()`; differentiable."""
+    return torch.cat([p.reshape(-1) for p in network.parameters() if p.requires_grad])

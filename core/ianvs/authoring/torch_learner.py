@@ -1,0 +1,247 @@
+"""A base class that owns the training loop, so that a method is only what makes it different."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from ianvs.authoring import networks
+from ianvs.authoring.augmentation import find_augmentation
+from ianvs.authoring.holder import NetworkHolder
+from ianvs.authoring.pretraining import denoising_loss, fit_probe
+from ianvs.authoring.randomness import seeded
+from ianvs.authoring.round_data import Batch, RoundData, output_mask, resident
+from ianvs.authoring.training_loop import Schedule, fit
+from ianvs.errors import PluginError, closest
+from ianvs.plugins.contract import TestData, TrainData
+from ianvs.seeding import stream_seed
+
+__all__ = ["TorchLearner"]
+
+ADAPTATIONS = ("probe", "finetune")
+
+
+class TorchLearner(NetworkHolder):
+    """Trains a classifier on what each round brings; by itself, plain fine-tuning.
+
+    The head has an output for every class of the exam from the start. Outputs of classes that were not yet taught are
+    masked (-inf), in training and in testing; when all classes are seen, or none, nothing is masked. Where an exam has
+    answers chosen among the classes of a task, all others are masked. A label of -1 is withheld: `loss` skips it.
+
+    A method overrides some of: `loss`, `extend`, `training_data`, `before_round`, `adjust_gradients`, `after_round`;
+    `state` and `restore` if it keeps something between rounds; `prepare`, `build_network` for other inputs or networks.
+
+    network: "mlp" with `hidden` units per hidden layer, "linear", "resnet" with `widths` channels per block, or one of
+    torchvision's: "resnet18", "resnet34", "resnet50", "resnet101". optimizer: "sgd" or "adam", a new one in each round.
+    epochs: passes over a round's data, fewer where the exam allows fewer. batch_size: samples. step_every: epochs after
+    which the learning rate is multiplied by `step_gamma`, from `learning_rate` again in each round. augment: "none" or
+    "crop_flip". adaptation: what a copy does with a downstream task after pre-training: "probe" fits a new head on
+    frozen features, "finetune" trains everything under a new head.
+    amp: bfloat16 autocast. channels_last: memory layout of convolutional networks, faster and with other last bits.
+    """
+
+    reference = "ianvs.authoring:TorchLearner"  # trains the same network plainly, for reference runs
+
+    def __init__(
+        self,
+        *,
+        network: str = "mlp",
+        hidden: int | Sequence[int] = 256,
+        widths: Sequence[int] = (32, 64, 128),
+        learning_rate: float = 0.05,
+        epochs: int = 20,
+        batch_size: int = 32,
+        optimizer: str = "sgd",
+        momentum: float = 0.9,
+        weight_decay: float = 0.0,
+        step_every: int | None = None,
+        step_gamma: float = 0.1,
+        augment: str = "none",
+        adaptation: str = "probe",
+        amp: bool = False,
+        channels_last: bool = True,
+    ) -> None:
+        if adaptation not in ADAPTATIONS:
+            hint = closest(adaptation, ADAPTATIONS)
+            raise PluginError(f"adaptation '{adaptation}' is not known.{hint} There are: {', '.join(ADAPTATIONS)}.")
+        super().__init__(network, hidden, widths, amp=amp, channels_last=channels_last)
+        self.batch_size = batch_size
+        self.schedule = Schedule(
+            learning_rate, epochs, batch_size, optimizer, momentum, weight_decay, step_every, step_gamma
+        )
+        self.augment = find_augmentation(augment)
+        self.adaptation = adaptation
+
+    # What a method may override.
+
+    def before_round(self, data: RoundData) -> None:
+        """Called before the first step of a round."""
+
+    def training_data(self, data: RoundData) -> RoundData:
+        """What the loop goes over in a round; by itself, the data that the round brings."""
+        return data
+
+    def extend(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """The samples of a step, from those (B, ...), (B,) that the round's order brings; ready for the network."""
+        return x, y
+
+    def loss(self, batch: Batch) -> Tensor:
+        """The scalar that a step goes down; by itself, the mean cross-entropy of the samples that have a label.
+
+        A loss without a gradient, as that of a batch without any label, takes no step. In pre-training it is the error
+        of a denoising autoencoder.
+        """
+        if batch.pretraining and self._decoder is not None:
+            return denoising_loss(self.network, self._decoder, batch.x)
+        if batch.complete:
+            return cross_entropy(batch.logits, batch.y)
+        if not bool((batch.y >= 0).any()):
+            return batch.logits.new_zeros(())
+        return cross_entropy(batch.logits, batch.y, ignore_index=-1)
+
+    def adjust_gradients(self, data: RoundData) -> None:
+        """Called, if a method overrides it, between the backward pass and the step, to change `p.grad`."""
+
+    def after_round(self, data: RoundData) -> None:
+        """Called after the last step of a round, before anything is scored."""
+
+    # What the benchmark calls.
+
+    def train(
+        self,
+        train_data: TrainData,
+        valid_data: TrainData | None = None,
+        *,
+        num_classes: int,
+        round: int = 1,
+        classes_seen: Sequence[int] = (),
+        task_classes: Sequence[int] | None = None,
+        passes: int | None = None,
+        pretraining: bool | None = None,
+        device: str = "cpu",
+        seed: int = 0,
+        progress: Callable[[float], Any] | None = None,
+        **context: Any,
+    ) -> None:
+        """Learn from one round. `valid_data` is not used; `progress` is told the share of epochs done.
+
+        A reference that is given past rounds again and again is not held to a number of passes.
+        """
+        x, y = train_data.tensors("cpu")
+        self._ready(x, num_classes, device, seed)
+        place = torch.device(device)
+        if resident(x, place):
+            x, y = x.to(place), y.to(place)
+        seen = tuple(int(c) for c in classes_seen)
+        data = RoundData(
+            x,
+            y,
+            round,
+            seed,
+            seen,
+            place,
+            self.prepare,
+            output_mask(seen if task_classes is None else tuple(task_classes), num_classes, place),
+            None if task_classes is None else self._tasks.teach(tuple(task_classes), num_classes, place),
+            None if getattr(self, "sees_past_rounds", False) else passes,
+            not bool((y < 0).any()),
+            bool(pretraining),
+        )
+        with self._noise(data):
+            self.network.train()
+            if pretraining is False:
+                self._adapt(data, progress)
+                return
+            self.before_round(data)
+            self._fit(self.training_data(data), progress)
+            self.after_round(data)
+
+    def predict(
+        self,
+        data: TestData,
+        *,
+        num_classes: int,
+        classes_seen: Sequence[int] = (),
+        task_classes: Sequence[int] | None = None,
+        device: str = "cpu",
+        seed: int = 0,
+        **context: Any,
+    ) -> NDArray[np.int64]:
+        """(N,) the most probable of the task's classes, where the exam gives them, or else of the classes seen so far;
+        of all classes if the model is untrained."""
+        allowed = tuple(classes_seen) if task_classes is None else tuple(task_classes)
+        mask = output_mask(allowed, num_classes, torch.device(device))
+        x = data.tensors("cpu")
+        self._ready(x, num_classes, device, seed)
+        labels: NDArray[np.int64] = self._each(x, lambda part: self.logits(part, mask).argmax(1)).cpu().numpy()
+        return labels
+
+    def features(
+        self, data: TestData, *, num_classes: int, device: str = "cpu", seed: int = 0, **context: Any
+    ) -> NDArray[np.float32]:
+        """(N, D) what the head is given: the representation of each sample."""
+        x = data.tensors("cpu")
+        self._ready(x, num_classes, device, seed)
+        return self._features(x).cpu().numpy()
+
+    # For methods to use.
+
+    def batch(self, data: RoundData, x: Tensor, y: Tensor) -> Batch:
+        """Prepared samples x (B, ...) with labels y (B,), and what the network says about them."""
+        outputs = self.logits(x)
+        return Batch(x, y, data.masked(outputs, y), outputs, data.complete, data.pretraining)
+
+    def gradient(self, data: RoundData, x: Tensor, y: Tensor) -> Tensor:
+        """(P,) gradient of `loss` on raw samples x (B, ...) with labels y (B,), in the order of `flat_parameters`."""
+        batch = self.batch(data, self.prepare(x.to(data.device)), y.to(data.device))
+        trainable = [p for p in self.network.parameters() if p.requires_grad]
+        parts = torch.autograd.grad(self.loss(batch), trainable, materialize_grads=True)  # some may have no part in it
+        return torch.cat([part.reshape(-1) for part in parts])
+
+    def study(self, data: RoundData, progress: Callable[[float], Any] | None = None) -> None:
+        """Go over `data` outside of train(), where a method learns at another time."""
+        with self._noise(data):
+            self.network.train()
+            self._fit(data, progress)
+
+    # The parts of a round.
+
+    def _fit(self, data: RoundData, progress: Callable[[float], Any] | None, *, plainly: bool = False) -> None:
+        """plainly: without what the method adds."""
+        loss = partial(TorchLearner.loss, self) if plainly else self.loss
+        adjusts = not plainly and type(self).adjust_gradients is not TorchLearner.adjust_gradients
+        changes = data.generator("augmentation") if self.augment else None
+
+        def loss_of(x: Tensor, y: Tensor) -> Tensor:
+            if not plainly:
+                x, y = self.extend(x, y)
+            if self.augment is not None and changes is not None:
+                x = self.augment(x, changes)
+            return loss(self.batch(data, x, y))
+
+        parameters = [*self.network.parameters(), *self._decoder_parameters(data)]
+        fit(parameters, data, self.schedule, loss_of, self.adjust_gradients if adjusts else None, progress)
+
+    def _noise(self, data: RoundData) -> AbstractContextManager[None]:
+        """The random stream for dropout, and whatever else a network draws."""
+        return seeded(stream_seed(data.seed, data.round, "noise"), data.device)
+
+    def _adapt(self, data: RoundData, progress: Callable[[float], Any] | None) -> None:
+        """Learn a downstream task, with a new head, as any other learner would."""
+        data = data.labelled()
+        _, head = networks.body_and_head(self.network)
+        if self.adaptation == "probe":
+            fit_probe(head, self._features(data.x).clone(), data.y.to(data.device), data.mask)
+            return
+        with seeded(stream_seed(data.seed, 0, "adaptation")):
+            head.to("cpu").reset_parameters()
+        head.to(data.device)
+        self._fit(data, progress, plainly=True)

@@ -1,0 +1,114 @@
+"""What is wrong with a job beyond the form of its files, as far as it shows without running anybody's code."""
+
+from __future__ import annotations
+
+from ianvs import data
+from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec
+from ianvs.errors import IanvsError, Place, Problem, closest
+from ianvs.metrics.registry import outline
+from ianvs.paradigms import find_paradigm
+from ianvs.planning import cells
+from ianvs.planning.metric_info import describe
+from ianvs.scenarios import check_scenario
+
+__all__ = ["problems_of"]
+
+PROBED = "linear_probe_accuracy"
+
+
+def problems_of(job: JobSpec) -> list[Problem]:
+    """Problems of the data, the scenarios, the metrics, and of names that point at each other."""
+    problems: list[Problem] = []
+    levels: dict[str, str] = {}
+    for exam in job.exams:
+        problems += data.check(exam.dataset)
+        problems += check_scenario(exam.scenario, exam.incremental_rounds, exam.dataset.using)
+        specs = [*exam.metrics, *([exam.gate.metric] if exam.gate else [])]
+        for spec, metric in zip(specs, describe(specs, job.workspace / "cache"), strict=True):
+            if isinstance(metric, list):
+                problems += metric
+                continue
+            levels[spec.name] = "mapping" if metric.mapping else metric.level
+            if metric.missing is not None and (why := metric.missing()) is not None:
+                problems.append(Problem(why, spec.place))
+    if not problems:
+        problems += _problems_of_columns(job, levels)
+        problems += _problems_of_references(job)
+        problems += [problem for exam in job.exams for problem in _problems_between(exam, levels)]
+        problems += [problem for exam in job.exams for problem in _problems_of_protocol(exam)]
+    return list(dict.fromkeys(problems))
+
+
+def _problems_of_columns(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
+    problems = []
+    shown = list(dict.fromkeys(s.name for exam in job.exams for s in exam.metrics if levels[s.name] != "mapping"))
+    for name, _ in job.rank.sort_by:
+        if name not in shown:
+            listed = f"The testenv's metrics are: {', '.join(shown)}." if shown else "The testenv has no metrics."
+            place = job.rank.places.get(name) or Place(job.file)
+            problems.append(
+                Problem(f"sort_by names '{name}', which is not a column.{closest(name, shown)} {listed}", place)
+            )
+    keys = {name for name, _ in job.rank.sort_by}
+    for exam in job.exams:
+        if not problems and keys.isdisjoint(spec.name for spec in exam.metrics):
+            message = f"nothing ranks this exam: sort_by names {', '.join(sorted(keys))}. Add one to its metrics."
+            problems.append(Problem(message, exam.places.get("metrics", exam.place)))
+    return problems
+
+
+def _problems_between(exam: TestEnvSpec, levels: dict[str, str]) -> list[Problem]:
+    """What is wrong with names that point at each other, within one exam."""
+    problems = []
+    for spec in exam.metrics:
+        if spec.of is not None and _level(spec.of, levels) != "score":
+            problems.append(Problem(f"'{spec.of}' is not a score that {spec.name} can be computed from.", spec.place))
+        if PROBED in (spec.name, spec.of) and not exam.linear_probe:
+            message = f"{PROBED} needs `linear_probe: true` in the testenv: features are examined while a case runs."
+            problems.append(Problem(message, spec.place))
+    if exam.gate is not None and levels[exam.gate.metric.name] != "score":
+        gate = exam.gate.metric
+        problems.append(Problem(f"model_eval needs a score of predictions; '{gate.name}' is none.", gate.place))
+    return problems
+
+
+def _level(name: str, levels: dict[str, str]) -> str:
+    """Of a metric that a testenv lists, or of a built-in one that is computed for another's sake."""
+    if name in levels:
+        return levels[name]
+    try:
+        metric = outline(MetricSpec(name))
+    except IanvsError:
+        return "score"  # an unknown name is told of where it is resolved
+    return "mapping" if metric.mapping else metric.level
+
+
+def _problems_of_protocol(exam: TestEnvSpec) -> list[Problem]:
+    """A streaming protocol tests on what will be taught; asked afterwards, it would test on training samples."""
+    streams = exam.dataset.options.get("protocol") == "streaming"
+    asks_ahead = exam.scenario is not None and exam.scenario.options.get("streaming") is True
+    if not streams or asks_ahead:
+        return []
+    message = (
+        "`protocol: streaming` tests on the very samples that later rounds teach. "
+        "Ask ahead only: scenario: {name: domain-incremental, streaming: true}."
+    )
+    return [Problem(message, exam.dataset.places.get("protocol", exam.dataset.place))]
+
+
+def _problems_of_references(job: JobSpec) -> list[Problem]:
+    problems = []
+    algorithms = {algorithm.name: algorithm for algorithm in job.algorithms}
+    for role, name in job.references.items():
+        place = job.places.get(f"references.{role}")
+        if name not in algorithms:
+            listed = ", ".join(algorithms)
+            hint = closest(name, algorithms)
+            problems.append(Problem(f"'{name}' is not an algorithm of this job.{hint} There are: {listed}.", place))
+        elif cells(algorithms[name].modules) > 1:
+            said = f"'{name}' has several choices of hyperparameters; a reference needs one value of each."
+            problems.append(Problem(said, place))
+        elif find_paradigm(algorithms[name].paradigm).single_task:
+            said = f"'{name}' learns everything in one round; a reference is asked after each round, like the others."
+            problems.append(Problem(said, place))
+    return problems

@@ -1,0 +1,267 @@
+"""The command `ianvs`: a thin shell over the Python API.
+
+Nothing heavy is imported here: each command imports what it needs when it is called.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ianvs.api import Results
+    from ianvs.errors import Problem
+
+__all__ = ["main"]
+
+_DESCRIPTION = """\
+Examines continual-learning algorithms and ranks them.
+
+  ianvs -f benchmarkingjob.yaml            run what is not finished, write and show the leaderboard
+  ianvs -f digits_class_incremental        the same with a job that comes with ianvs
+  ianvs jobs [NAME]                        list the jobs that come with ianvs, or print the files of one
+  ianvs validate -f benchmarkingjob.yaml   check all files and plugins, run nothing
+  ianvs plan -f benchmarkingjob.yaml       list the test cases: new, finished, failed, and why
+  ianvs exam -f benchmarkingjob.yaml       show the rounds, test sets and rules; --save FILE to share them
+  ianvs status -f benchmarkingjob.yaml     how a job stands that runs in another terminal
+  ianvs logs CASE -f benchmarkingjob.yaml  what a case printed; CASE is the beginning of its id
+  ianvs report -f benchmarkingjob.yaml     write and show the leaderboard of what is stored
+  ianvs metrics                            list the metrics and their definitions
+  ianvs dataset prepare NAME --root --out  index files for a dataset as it was downloaded
+  ianvs metrics compute FILE               every metric of a score matrix (json or csv), as json
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status: 0 good, 1 some case failed, 2 a configuration error, 130 interrupted."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    parser = _parser()
+    if not given:
+        parser.print_help()
+        return 2
+    if given[0].startswith("-") and given[0] not in ("-h", "--help", "--version"):
+        given.insert(0, "run")  # `ianvs -f JOB`, as Ianvs's users type it
+    options = parser.parse_args(given)
+    from ianvs.errors import IanvsError
+
+    try:
+        status: int = options.command(options)
+        sys.stdout.flush()
+        return status
+    except IanvsError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # `ianvs plan ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    from ianvs import cli_jobs, cli_metrics
+    from ianvs.datasets.command import add_commands
+
+    parser = argparse.ArgumentParser(
+        prog="ianvs", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action=_Version)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    run = _job_command(commands, "run", "run what is not finished, then write and show the leaderboard", _run)
+    run.add_argument("--jobs", "-j", type=_positive, metavar="N", help="test cases at a time (default: by cores)")
+    run.add_argument("--engine", choices=("local", "inline", "ray"), help="over what the file says")
+    run.add_argument("--rerun", metavar="WHICH", help="start over: failed, all, or conditions such as ewc,seed=1")
+    going = run.add_mutually_exclusive_group()
+    going.add_argument("--fail-fast", dest="fail_fast", action="store_true", default=None, help="stop at a failure")
+    going.add_argument("--keep-going", dest="fail_fast", action="store_false", help="run all other cases (default)")
+    run.add_argument("--device", choices=("auto", "cpu", "cuda"), help="where the plugins compute")
+
+    _job_command(commands, "validate", "check all files, data paths, metrics and plugins; run nothing", _validate)
+    plan = _job_command(commands, "plan", "list the test cases and what would be done with them", _plan)
+    plan.add_argument("--jobs", "-j", type=_positive, metavar="N", help=argparse.SUPPRESS)
+    _job_command(commands, "status", "how the job stands: what runs, what is finished, what failed", _status)
+    exam = _job_command(
+        commands, "exam", "show how the data arrive: rounds, test sets, rules; save them to share", _exam
+    )
+    exam.add_argument("--save", type=Path, metavar="FILE", help="write the exam's manifest, which a testenv can name")
+    logs = _job_command(commands, "logs", "what a case printed, and its traceback if it failed", _logs)
+    logs.add_argument("case", metavar="CASE", help="the beginning of a case's id, as in `ianvs plan`")
+    report = _job_command(commands, "report", "write and show the leaderboard from what is stored", _report)
+    report.add_argument("--jobs", "-j", type=_positive, metavar="N", help=argparse.SUPPRESS)
+
+    cli_jobs.add_commands(commands)
+    cli_metrics.add_commands(commands)
+    add_commands(commands)
+    return parser
+
+
+_JOB = "benchmarkingjob.yaml, its folder, or the name of a job that comes with ianvs (`ianvs jobs`)"
+
+
+def _job_command(commands: Any, name: str, help_: str, command: object) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=help_)
+    spellings = ("-f", "--file", "--benchmarking_config_file")  # the last is Ianvs's
+    parser.add_argument(
+        *spellings, dest="file", required=True, type=Path, metavar="JOB", help="benchmarkingjob.yaml, or `ianvs jobs`"
+    )
+    parser.add_argument("--workspace", type=Path, metavar="DIR", help="where results go, over what the file says")
+    parser.add_argument("--root", type=Path, metavar="DIR", help="folder of the data, over dataset.root of the testenv")
+    parser.set_defaults(command=command)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="print the version")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"ianvs {version('ianvs')}")
+        parser.exit()
+
+
+def _positive(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of 1 or more")
+    return number
+
+
+def _run(options: argparse.Namespace) -> int:
+    from ianvs import api
+    from ianvs.progress import listener_for
+
+    with listener_for(sys.stderr) as listener:
+        results = api.run(
+            options.file,
+            workspace=options.workspace,
+            jobs=options.jobs,
+            root=options.root,
+            engine=options.engine,
+            device=options.device,
+            fail_fast=options.fail_fast,
+            rerun=options.rerun,
+            listener=listener,
+        )
+    _show(results)
+    return results.exit_code
+
+
+def _validate(options: argparse.Namespace) -> int:
+    from ianvs import api
+
+    job = api.validate(options.file, workspace=options.workspace, root=options.root)
+    _warn(job.warnings)
+    print(f"{options.file}: no errors, {len(job.warnings)} warning{'s' * (len(job.warnings) != 1)}.")
+    return 0
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from ianvs import api
+    from ianvs.progress import describe
+
+    plan = api.plan(options.file, workspace=options.workspace, root=options.root)
+    _warn(plan.job.warnings)
+    counts: dict[str, int] = {}
+    for planned in plan:
+        counts[planned.state] = counts.get(planned.state, 0) + 1
+        print(f"{planned.case.id[:8]}  {planned.state:<10}  {describe(planned)}: {planned.reason}")
+    listed = ", ".join(f"{count} {state}" for state, count in counts.items())
+    print(f"{sum(counts.values())} cases: {listed}")
+    return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    import time
+
+    from ianvs import api
+    from ianvs.progress import describe
+
+    plan = api.plan(options.file, workspace=options.workspace, root=options.root)
+    counts: dict[str, int] = {}
+    for planned in plan:
+        running = plan.store.running(planned.case.id)
+        state = "running" if running else planned.state
+        counts[state] = counts.get(state, 0) + 1
+        if running:
+            seconds = time.time() - running["since"]
+            where = f"round {running['round']} of {running['rounds']}, {running['doing']} for {seconds:.0f} s"
+            print(f"{planned.case.id[:8]}  running   {describe(planned)}: {where} (process {running['pid']})")
+        elif state in ("failed", "unfinished"):
+            print(f"{planned.case.id[:8]}  {state:<10}{describe(planned)}: {planned.reason}")
+    listed = ", ".join(f"{count} {state}" for state, count in counts.items())
+    print(f"{plan.job.name}: {sum(counts.values())} cases: {listed}")
+    return 0
+
+
+def _exam(options: argparse.Namespace) -> int:
+    from ianvs import api
+    from ianvs.report.exam_text import exam_text
+    from ianvs.scenarios.manifest import save_manifest
+
+    exams = api.exams(options.file, workspace=options.workspace, root=options.root)
+    if options.save and len(exams) > 1:
+        from ianvs.errors import IanvsError
+
+        raise IanvsError(f"the job has several exams ({', '.join(exams)}); a manifest is of one. Name one testenv.")
+    for name, exam in exams.items():
+        print(exam_text(name, exam))
+        if options.save:
+            save_manifest(exam, options.save)
+            print(f"saved: {options.save}")
+    return 0
+
+
+def _logs(options: argparse.Namespace) -> int:
+    from ianvs import api
+    from ianvs.errors import IanvsError
+    from ianvs.progress import describe
+
+    plan = api.plan(options.file, workspace=options.workspace, root=options.root)
+    found = [planned for planned in plan if planned.case.id.startswith(options.case)]
+    if len(found) != 1:
+        listed = "".join(f"\n  {planned.case.id[:8]}  {describe(planned)}" for planned in found)
+        if listed:
+            raise IanvsError(f"'{options.case}' begins the ids of {len(found)} cases:{listed}")
+        raise IanvsError(f"no case '{options.case}'. `ianvs plan -f {options.file}` lists the cases.")
+    log = plan.store.log(found[0].case.id)
+    if not log.is_file():
+        raise IanvsError(f"{describe(found[0])} has no log: it has not run, or ran with `engine: inline`.")
+    sys.stdout.write(log.read_text(errors="replace"))
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    from ianvs import api
+
+    _show(api.report(options.file, workspace=options.workspace, root=options.root))
+    return 0
+
+
+def _show(results: Results) -> None:
+    from ianvs.report import render
+
+    render(results.leaderboard)
+    folder = results.workspace / results.name / "rank"
+    print(f"\nfiles: {os.path.relpath(folder)}")
+
+
+def _warn(warnings: Sequence[Problem]) -> None:
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,158 @@
+"""What pydantic found wrong, said to the person who wrote the file, with the place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import ValidationError
+
+from ianvs.config.models.base import OpenSection, Section, Slip, at, described
+from ianvs.config.secrets import is_secret
+from ianvs.config.shape import home_of, label, sections_at
+from ianvs.config.strict_yaml import Document, Steps
+from ianvs.errors import Problem, closest, one_line
+
+__all__ = ["problems_of", "slip_problem"]
+
+_EXPECTED = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+}
+_BOUNDS = {
+    "greater_than": ("gt", "more than"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "less than"),
+    "less_than_equal": ("le", "at most"),
+}
+_FORMS = {"<text>": "text", "<list>": "a list", "<mapping>": "a mapping"}
+_EXAMPLES = {
+    "an entry of hyperparameters": "Write '- learning_rate: {values: [0.1, 0.01]}'.",
+    "an entry of sort_by": "Write '- accuracy: descend'.",
+    "sort_by": "Write '- accuracy: descend', one line for each metric.",
+    "dataset": "Write 'name: ...' below it for a built-in source, or 'train_index: ...' and 'test_index: ...'.",
+    "an entry of algorithms": "Write '- name: ...' with 'url: ...' below it.",
+    "an entry of modules": "Write '- type: basemodel' with 'name: ...' and 'url: ...' below it.",
+}
+
+
+def problems_of(error: ValidationError, model: type[Section], document: Document, kind: str) -> Iterator[Problem]:
+    """The problems in what stands below the key `kind` of `document`, which did not fit `model`."""
+    for found in error.errors(include_url=False):
+        path = _existing(found["loc"], document.data[kind])
+        beside = found["type"] == "missing" and not path and found["loc"][-1] in document.data
+        # a key that stands beside `kind` instead of below it is a problem already
+        for slip in () if beside else _slips(found, path, model, document.data[kind], kind):
+            yield slip_problem(slip, document, kind)
+
+
+def slip_problem(slip: Slip, document: Document, kind: str) -> Problem:
+    path = (kind, *slip.path)
+    return Problem(slip.message, document.key_place(path) if slip.key else document.value_place(path))
+
+
+def _existing(loc: tuple[int | str, ...], data: Any) -> Steps:
+    """pydantic's `loc` without what is not in the file: names of forms, and keys that are missing."""
+    path: Steps = ()
+    for step in loc:
+        there = step in data if isinstance(data, dict) else isinstance(data, list) and isinstance(step, int)
+        if there:
+            path, data = (*path, step), data[step]
+    return path
+
+
+def _slips(found: Any, path: Steps, model: type[Section], data: Any, kind: str) -> Iterator[Slip]:
+    if found["type"] == "extra_forbidden":
+        yield _unknown_key(path, model, kind)
+    elif found["type"] == "missing":
+        yield from _missing(str(found["loc"][-1]), path, model, data, kind)
+    elif found["type"] == "value_error":
+        yield Slip(str(found["ctx"]["error"]), path, key=False)
+    else:
+        yield Slip(f"{label((kind, *path))} {_mismatch(found, path)}", path, key=False)
+
+
+def _unknown_key(path: Steps, model: type[Section], kind: str) -> Slip:
+    key = str(path[-1])
+    known = [name for section in sections_at(model, path[:-1]) for name in section.model_fields]
+    hint = home_of(key, kind) or closest(key, known) or f" Known keys: {one_line(list(dict.fromkeys(known)))}."
+    where = label(tuple(step for step in (kind, *path[:-1]) if isinstance(step, str) or "hyperparameters" in path))
+    return Slip(f"unknown key '{key}' in {where}.{hint}", path)
+
+
+def _missing(key: str, path: Steps, model: type[Section], data: Any, kind: str) -> Iterator[Slip]:
+    sections = [section for section in sections_at(model, path) if key in section.model_fields]
+    known = {name for section in sections for name in section.model_fields}
+    misspelt = [name for name in at(data, *path) or {} if name not in known and closest(name, [key])]
+    if not misspelt:
+        field = sections[0].model_fields[key] if sections else None
+        what = f" It is {field.description}." if field and field.description else ""
+        where = f" of {label((kind, *path))}" if "hyperparameters" in path else f" in {_section_name(kind, path)}"
+        yield Slip(f"key '{key}' is missing{where}.{what}", path)
+    elif any(issubclass(section, OpenSection) for section in sections):  # else it is reported as an unknown key
+        for name in misspelt:
+            message = f"unknown key '{name}' in {_section_name(kind, path)}.{closest(name, [key])}"
+            yield Slip(message, (*path, name))
+
+
+def _section_name(kind: str, path: Steps) -> str:
+    return [kind, *(step for step in path if isinstance(step, str))][-1]
+
+
+def _mismatch(found: Any, path: Steps) -> str:
+    """What should stand at `path`, what does, and the remedy."""
+    kind, context, value = found["type"], found.get("ctx", {}), found["input"]
+    shown = described(value)
+    if any(is_secret(step) for step in path if isinstance(step, str)) and isinstance(value, str | int | float):
+        shown = "a value that is not shown"
+    if kind in ("too_short", "string_too_short"):
+        wanted = context.get("min_length", 1)
+        return "is empty. Write a value." if wanted == 1 else f"should have {wanted} entries, found {len(value)}."
+    if kind == "too_long":
+        return f"should have {context['max_length']} entries, found {len(value)}."
+    if kind == "literal_error":
+        return _choice(re.findall(r"'([^']*)'", str(context["expected"])), value, shown)
+    if kind in _BOUNDS:
+        name, words = _BOUNDS[kind]
+        return f"should be {words} {context[name]:g}, found {shown}."
+    if kind == "union_tag_invalid":
+        forms = [_FORMS[tag] for tag in re.findall(r"'(<\w+>)'", str(context["expected_tags"]))]
+        return f"should be {' or '.join(filter(None, [', '.join(forms[:-1]), forms[-1]]))}, found {shown}."
+    expected = _EXPECTED.get(kind, "something else")
+    return f"should be {expected}, found {shown}.{_remedy(expected, value, path, shown)}"
+
+
+def _choice(choices: list[str], value: Any, shown: str) -> str:
+    hint = closest(value, choices) if isinstance(value, str) else ""
+    if value == "" and ">" in choices:
+        hint = " Put an operator in quotes: '>'."
+    one_of = choices[0] if len(choices) == 1 else f"one of {', '.join(choices)}"
+    return f"should be {one_of}, found {shown}.{hint}"
+
+
+def _remedy(expected: str, value: Any, path: Steps, shown: str) -> str:
+    hidden = shown != described(value)
+    scalar = isinstance(value, str | int | float)
+    if example := _EXAMPLES.get(label(path) if path else ""):
+        return f" {example}"
+    if expected == "a mapping" and "hyperparameters" in path and isinstance(path[-1], str):
+        return " Write its values as {values: [...]}."
+    if expected == "a list" and scalar and not hidden:
+        return f" Write [{_as_yaml(value)}]."
+    if expected == "text" and scalar and not hidden:
+        return f" Put it in quotes: '{_as_yaml(value)}'."
+    if expected == "true or false" and value in ("yes", "on", "no", "off"):
+        return f" Write {'true' if value in ('yes', 'on') else 'false'}."
+    return ""
+
+
+def _as_yaml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,149 @@
+"""What the models of the three files share: sections, checks that know where they failed, and paths."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationInfo
+
+from ianvs.config.paths import Lookup, Want
+from ianvs.config.strict_yaml import Step, Steps
+
+__all__ = [
+    "ByForm",
+    "FilePath",
+    "Link",
+    "ListForm",
+    "MappingForm",
+    "Name",
+    "NoEffect",
+    "OpenSection",
+    "Section",
+    "Slip",
+    "TextForm",
+    "at",
+    "described",
+    "entries",
+    "found_path",
+    "path_text",
+    "repeated",
+]
+
+
+class Section(BaseModel):
+    """A mapping with a fixed set of keys."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class OpenSection(Section):
+    """A mapping whose further keys are options, checked by what they are options of."""
+
+    model_config = ConfigDict(extra="allow")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A problem at a path: within the section that was checked; `key`: at the key rather than its value."""
+
+    message: str
+    path: Steps
+    key: bool = True
+
+
+@dataclass(frozen=True)
+class NoEffect:
+    """Marks a key of Ianvs that is accepted and not acted on yet."""
+
+    remark: str = ""
+
+
+Name = Annotated[str, Field(min_length=1)]
+Link = Annotated[str, Field(min_length=1)]
+"""The path of another configuration file; the loader follows it and says so when it can't."""
+
+# For values that may be written in several ways. The yaml type tells the way; slips are judged by the way chosen.
+TextForm, ListForm, MappingForm = Tag("<text>"), Tag("<list>"), Tag("<mapping>")
+
+
+def _form(value: Any) -> str:
+    if isinstance(value, dict):
+        return "<mapping>"
+    return "<list>" if isinstance(value, list) else "<text>" if isinstance(value, str) else "<other>"
+
+
+ByForm = Discriminator(_form)
+
+
+def described(value: Any) -> str:
+    """What was found, as a reader of yaml calls it."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return f"the number {value}"
+    if isinstance(value, str):
+        return f"the text '{value if len(value) <= 40 else value[:37] + '...'}'"
+    return "a mapping" if isinstance(value, dict) else "a list"
+
+
+def path_text(value: Any) -> str:
+    """`value` if it is text. Raises ValueError otherwise."""
+    if not isinstance(value, str):
+        raise ValueError(f"expected a path, found {described(value)}.")
+    return value
+
+
+def found_path(value: Any, info: ValidationInfo, want: Want = "file", below: Path | None = None) -> Path:
+    """The existing file or folder that `value` names; without a Lookup in the context, nothing is looked up."""
+    text = path_text(value)
+    lookup: Lookup | None = info.context
+    return lookup.find(text, want, below) if lookup else Path(text)
+
+
+def _optional_file(value: Any, info: ValidationInfo) -> Path | None:
+    return None if value in (None, "") else found_path(value, info)
+
+
+FilePath = Annotated[Path | None, BeforeValidator(_optional_file)]
+"""An existing file. Nothing, or empty text as some files of Ianvs have it, is None."""
+
+
+def at(data: Any, *path: Step) -> Any:
+    """What stands at `path` in yaml data of any shape, None if nothing does."""
+    for step in path:
+        if isinstance(data, Mapping):
+            data = data.get(step) if isinstance(step, str) else None
+        elif isinstance(data, list) and isinstance(step, int):
+            data = data[step] if step < len(data) else None
+        else:
+            return None
+    return data
+
+
+def entries(data: Any, *path: Step) -> Iterator[tuple[Steps, Any]]:
+    """(path, value) of each entry of the list or mapping at `path` in yaml data of any shape."""
+    found = at(data, *path)
+    if isinstance(found, list):
+        yield from (((*path, index), value) for index, value in enumerate(found))
+    elif isinstance(found, Mapping):
+        yield from (((*path, key), value) for key, value in found.items())
+
+
+def repeated(what: str, named: Iterable[tuple[Steps, Any]], remedy: str, key: bool = False) -> Iterator[Slip]:
+    """A slip for each (path, name) whose name came before."""
+    seen: Counter[str] = Counter()
+    for path, name in named:
+        if isinstance(name, str):
+            if seen[name]:
+                yield Slip(f"{what} '{name}' is given twice. {remedy}", path, key)
+            seen[name] += 1

@@ -1,0 +1,112 @@
+"""Paths in configuration files: variables in them, and where they are looked for."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+from ianvs.errors import shown_path
+
+__all__ = ["Lookup", "Want", "expand", "neighbour"]
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+Want = Literal["file", "folder", "any"]
+
+
+def expand(text: str, environment: Mapping[str, str]) -> str:
+    """`text` with `${VAR}` and `${VAR:-default}` replaced; as in a shell, the default also stands in for an empty VAR.
+
+    Raises ValueError for a variable that is not set and has no default, and for a `${` that is not closed.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        name, default = match[1], match[2]
+        found = environment.get(name)
+        if default is not None:
+            return found or default
+        if found is None:
+            raise ValueError(f"the variable {name} is not set. Set it, or write a default: ${{{name}:-./folder}}.")
+        return found
+
+    if "${" in _VARIABLE.sub("", text):
+        raise ValueError(f"'{text}' has a '${{' that is no variable. Write ${{NAME}} or ${{NAME:-default}}.")
+    return _VARIABLE.sub(value, text)
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """How the paths of one file are resolved: beside that file first, then in the working directory."""
+
+    folder: Path
+    working_directory: Path
+    environment: Mapping[str, str]
+    root: Path | None = None  # from the command line; replaces the dataset's root
+
+    def plain(self, text: str) -> Path:
+        """`text` as an absolute path; relative to the working directory, whether it exists or not."""
+        return _absolute(self.working_directory / self._written(text))
+
+    def find(self, text: str, want: Want = "file", below: Path | None = None) -> Path:
+        """The absolute path of an existing file or folder, looked for under `below` first if that is given.
+
+        Raises ValueError that names every place looked at.
+        """
+        written = self._written(text)
+        tried = list(dict.fromkeys(self._candidates(written, below)))
+        present = [path for path in tried if _exists(path)]
+        for path in present:
+            if want == "any" or (path.is_file() if want == "file" else path.is_dir()):
+                return path
+        if present:
+            found, wanted = ("a folder", "a file") if want == "file" else ("a file", "a folder")
+            raise ValueError(f"'{text}' is {found}, {shown_path(present[0])}; {wanted} belongs here.")
+        noun = "file" if want == "file" else "folder" if want == "folder" else "file or folder"
+        looked = " and ".join(map(shown_path, tried))
+        raise ValueError(f"there is no {noun} '{text}'. Looked for {looked}.{neighbour(tried)}")
+
+    def _written(self, text: str) -> Path:
+        if not text.strip():
+            raise ValueError("the path is empty. Write the path of a file or folder.")
+        path = Path(expand(text, self.environment))
+        if "\0" in str(path):
+            raise ValueError("the path has a NUL character in it. Remove it.")
+        return path.expanduser() if path.parts[:1] == ("~",) else path
+
+    def _candidates(self, written: Path, below: Path | None) -> Iterator[Path]:
+        # joining an absolute path gives that path alone
+        for start in (below, self.folder, self.working_directory):
+            if start is not None:
+                yield _absolute(start / written)
+
+
+def _absolute(path: Path) -> Path:
+    path = path.absolute()
+    return path.resolve() if os.pardir in path.parts else path
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name too long for the file system, or a folder that we may not enter
+        return False
+
+
+def neighbour(tried: list[Path]) -> str:
+    """ " Did you mean 'x'?" for the name of a missing path, x being a near name of the same kind beside it; or ""."""
+    for path in tried:
+        try:
+            with os.scandir(path.parent) as listing:
+                names = [Path(entry.name) for entry in islice(listing, 1000)]
+        except OSError:
+            continue
+        stems = {name.stem: name.name for name in names if name.suffix == path.suffix}
+        if near := difflib.get_close_matches(path.stem, stems, n=1):
+            return f" Did you mean '{stems[near[0]]}'?"
+    return ""

@@ -1,0 +1,157 @@
+"""Reads the files of one job, follows their links, and gathers every problem on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from ianvs.config.messages import problems_of, slip_problem
+from ianvs.config.models import FILE_KINDS, Algorithm, Job, TestEnv
+from ianvs.config.models.base import at, described, entries
+from ianvs.config.paths import Lookup, neighbour
+from ianvs.config.shape import home_of
+from ianvs.config.strict_yaml import Document, Steps, read
+from ianvs.errors import ConfigError, Place, Problem, closest
+
+__all__ = ["Reading"]
+
+Model = TypeVar("Model", Job, TestEnv, Algorithm)
+_ARTICLES = {"benchmarkingjob": "a benchmarkingjob", "testenv": "a testenv", "algorithm": "an algorithm"}
+
+
+@dataclass
+class Reading:
+    """What has been read so far. Each file is read once, however many links lead to it."""
+
+    lookup: Lookup  # of the job file
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
+    _documents: dict[Path, Document | None] = field(default_factory=dict)
+
+    @property
+    def files(self) -> list[Path]:
+        """The files in the order in which they were read."""
+        return list(self._documents)
+
+    def lookup_of(self, document: Document) -> Lookup:
+        """How paths written in `document` are resolved."""
+        return Lookup(
+            document.file.parent, self.lookup.working_directory, self.lookup.environment, root=self.lookup.root
+        )
+
+    def open(self, file: Path, link: Place | None = None) -> Document | None:
+        """The document in `file`. A file that can't be read at all is a problem of the `link` that led to it."""
+        if file not in self._documents:
+            self._documents[file] = None
+            try:
+                document = self._documents[file] = read(file)
+                self.problems += document.problems
+            except ConfigError as error:
+                for problem in error.problems:
+                    whole_file = problem.place is None or problem.place.line == 0
+                    if link and whole_file:
+                        problem = Problem(f"'{file.name}': {problem.message}", link)
+                    elif whole_file and not file.exists():
+                        problem = Problem(problem.message + neighbour([file]), problem.place)
+                    self.problems.append(problem)
+        return self._documents[file]
+
+    def follow(self, document: Document, path: Steps) -> Document | None:
+        """The document that the text at `path` leads to; what is no text there is a problem of its model."""
+        text = at(document.data, *path)
+        if not isinstance(text, str) or not text:
+            return None
+        place = document.value_place(path)
+        try:
+            file = self.lookup_of(document).find(text)
+        except ValueError as error:
+            self.problems.append(Problem(str(error), place))
+            return None
+        return self.open(file, place)
+
+    def validated(
+        self, document: Document | None, kind: str, model: type[Model], link: Place | None = None
+    ) -> Model | None:
+        """What stands below the key `kind` of `document`, if nothing is wrong with it."""
+        if document is None or not self._has(document, kind, link):
+            return None
+        section = document.data[kind]
+        before = len(self.problems)
+        self.problems += [slip_problem(slip, document, kind) for slip in model.conflicts(section)]
+        try:
+            validated = model.model_validate(section, context=self.lookup_of(document))
+        except ValidationError as error:
+            self.problems += problems_of(error, model, document, kind)
+            return None
+        return validated if len(self.problems) == before else None
+
+    def constants(self, document: Document, path: Steps) -> Document | None:
+        """The file of constants that the text at `path` leads to."""
+        if at(document.data, *path) is None or not isinstance(at(document.data, *path), str):
+            message = (
+                f"expected the path of a yaml file of hyperparameters, found {described(at(document.data, *path))}."
+            )
+            self.problems.append(Problem(message, document.value_place(path)))
+            return None
+        linked = self.follow(document, path)
+        if linked is None:
+            return None
+        if not isinstance(linked.data, dict):
+            message = f"expected 'name: value' lines, found {described(linked.data)}."
+            self.problems.append(Problem(message, linked.value_place(())))
+            return None
+        for where, value in entries(linked.data):
+            if isinstance(value, dict) and value.keys() == {"values"}:
+                message = f"'{where[-1]}' lists values to try; a file of other_hyperparameters holds one value of each."
+                remedy = "Write 'name: value' here, or move it to hyperparameters."
+                self.problems.append(Problem(f"{message} {remedy}", linked.key_place(where)))
+        return linked
+
+    def _has(self, document: Document, kind: str, link: Place | None) -> bool:
+        """Whether the file is of this kind; notes what stands beside the key that says so."""
+        data = document.data
+        if not isinstance(data, dict):
+            message = f"expected '{kind}:' at the top of the file, found {described(data)}."
+            self.problems.append(Problem(message, document.value_place(())))
+            return False
+        if kind not in data:
+            self.problems.append(_not_of(document, kind, link))
+            return False
+        for key in data:
+            if key != kind:
+                self._beside(document, kind, key)
+        return True
+
+    def _beside(self, document: Document, kind: str, key: str) -> None:
+        place = document.key_place((key,))
+        if key in FILE_KINDS:
+            message = f"'{key}' stands beside '{kind}'. Give it a file of its own."
+            self.problems.append(Problem(message, place))
+        elif key in FILE_KINDS[kind].model_fields:
+            self.problems.append(Problem(f"key '{key}' stands beside '{kind}'. Indent it below.", place))
+        elif home := home_of(key, kind):
+            self.problems.append(Problem(f"unknown key '{key}' at the top of the file.{home}", place))
+        else:
+            self.warnings.append(Problem(f"'{key}' stands beside '{kind}' and is not read.", place))
+
+
+def _not_of(document: Document, kind: str, link: Place | None) -> Problem:
+    """Why a file is not of the kind that is needed, judged by the keys at its top."""
+    data: dict[str, Any] = document.data
+    if other := next((key for key in data if key in FILE_KINDS), None):
+        if link:
+            return Problem(
+                f"'{document.file.name}' is {_ARTICLES[other]} file; {_ARTICLES[kind]} file belongs here.", link
+            )
+        message = f"this is {_ARTICLES[other]} file; {_ARTICLES[kind]} file is needed, which has '{kind}:' at its top."
+        return Problem(message, document.key_place((other,)))
+    for key in data:
+        if hint := closest(key, [kind]):
+            return Problem(f"unknown key '{key}' at the top of the file.{hint}", document.key_place((key,)))
+    place = document.value_place(())
+    if any(key in FILE_KINDS[kind].model_fields for key in data):
+        return Problem(f"'{kind}:' is missing at the top of the file. Write it there and indent the rest below.", place)
+    return Problem(f"'{kind}:' is missing at the top of the file. Is this {_ARTICLES[kind]} file?", place)

@@ -1,0 +1,41 @@
+"""A job as plain data, for the record of a run."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ianvs.config.secrets import HIDDEN, is_secret
+from ianvs.config.spec import JobSpec
+
+__all__ = ["resolved"]
+
+_NOT_CONTENT = ("place", "places", "warnings")
+
+
+def resolved(job: JobSpec) -> dict[str, Any]:
+    """What the files of `job` say, defaults filled in, in dicts and lists that json can hold. Secrets are hidden.
+
+    A grid is a mapping from hyperparameters to lists of values. Infinite numbers and nan are text.
+    """
+    plain: dict[str, Any] = _plain(job)
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        kept = {name: item for name, item in fields.items() if name not in _NOT_CONTENT}
+        if "grid" in kept:
+            kept["grid"] = dict(kept["grid"])
+        return {name: _plain(item) for name, item in kept.items()}
+    if isinstance(value, Mapping):
+        return {str(name): HIDDEN if is_secret(str(name)) else _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return str(value) if isinstance(value, Path) else value

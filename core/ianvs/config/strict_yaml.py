@@ -1,0 +1,248 @@
+"""YAML read strictly, and where everything in it stands.
+
+PyYAML scans, parses and composes; what a scalar means is YAML 1.2 (scalars.py), and what PyYAML lets pass in silence
+(equal keys, merge keys, foreign tags, further documents) is a problem with a place.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from yaml.composer import Composer
+from yaml.parser import Parser
+from yaml.reader import Reader, ReaderError
+from yaml.resolver import BaseResolver
+from yaml.scanner import Scanner
+
+from ianvs.config.scalars import Scalar, resolve_scalar
+from ianvs.config.yaml_errors import Refused, place_of, syntax_problem
+from ianvs.errors import ConfigError, Place, Problem
+
+__all__ = ["Document", "Step", "Steps", "parse", "read"]
+
+Step = str | int
+"""A key of a mapping or a position in a list."""
+
+Steps = tuple[Step, ...]
+"""What leads to a value in a document, as in ("rank", "sort_by", 0, "accuracy")."""
+
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 64
+MAX_NODES = 100_000  # after aliases are expanded
+
+_PLAIN = "plain"
+_TAG = "tag:yaml.org,2002:"
+_TAG_TYPES: dict[str, tuple[type, ...]] = {
+    "null": (type(None),),
+    "bool": (bool,),
+    "int": (int,),
+    "float": (float, int),
+}
+
+
+_UNUSABLE = object()
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file's plain data (dict, list, str, int, float, bool, None) and the places of its keys and values.
+
+    `problems` are slips after which the rest could still be read: an equal key is dropped, the first one stays.
+    """
+
+    file: Path
+    data: Any
+    keys: Mapping[Steps, Place]
+    values: Mapping[Steps, Place]
+    problems: tuple[Problem, ...] = ()
+
+    def value_place(self, path: Steps) -> Place:
+        """Where the value at `path` stands; for what is not in the file, the nearest thing around it."""
+        while path and path not in self.values:
+            path = path[:-1]
+        return self.values.get(path, Place(self.file))
+
+    def key_place(self, path: Steps) -> Place:
+        """Where the key of `path` stands; an entry of a list has no key, its value counts."""
+        while path and path not in self.values:
+            path = path[:-1]
+        return self.keys.get(path) or self.value_place(path)
+
+
+def read(file: Path) -> Document:
+    """The document in `file`. ConfigError when it can't be read at all or is not valid YAML."""
+    if file.is_dir():
+        raise _refusal(file, "this is a folder. Name a yaml file in it.")
+    if not file.exists():
+        raise _refusal(file, "there is no such file.")
+    if not file.is_file():
+        raise _refusal(file, "this is not a regular file.")
+    try:
+        size = file.stat().st_size
+        if size > MAX_BYTES:
+            raise _refusal(file, f"{size / 1e6:.0f} MB is too much for a configuration file. Is it the right file?")
+        raw = file.read_bytes()
+    except OSError as error:
+        raise _refusal(file, f"the file can't be read: {error.strerror}.") from None
+    try:
+        return parse(raw.decode("utf-8-sig"), file)
+    except UnicodeDecodeError as error:
+        before = raw[: error.start].decode("utf-8", errors="replace")
+        raise ConfigError(
+            [Problem("the file is not UTF-8 text. Save it as UTF-8.", _place_at(file, before, len(before)))]
+        ) from None
+
+
+def parse(text: str, file: Path) -> Document:
+    """The document in `text`, which came from `file`. ConfigError when it is not valid YAML."""
+    try:
+        loader = _Loader(text)
+        node = loader.get_single_node()
+    except yaml.MarkedYAMLError as error:
+        raise ConfigError([syntax_problem(error, file)]) from None
+    except ReaderError as error:
+        message = f"the character U+{int(error.character):04X} is not allowed in YAML. Remove it."
+        raise ConfigError([Problem(message, _place_at(file, text, int(error.position)))]) from None
+    if node is None:
+        raise _refusal(file, "the file is empty.")
+    builder = _Builder(file)
+    data = builder.build(node, ())
+    return Document(file, data, builder.keys, builder.values, tuple(builder.problems))
+
+
+def _refusal(file: Path, message: str) -> ConfigError:
+    return ConfigError([Problem(message, Place(file))])
+
+
+def _place_at(file: Path, text: str, position: int) -> Place:
+    before = text[:position]
+    return Place(file, before.count("\n") + 1, position - before.rfind("\n"))
+
+
+class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
+    def __init__(self, text: str) -> None:
+        Reader.__init__(self, text)
+        Scanner.__init__(self)
+        Parser.__init__(self)
+        Composer.__init__(self)
+        BaseResolver.__init__(self)
+        self._depth = 0
+
+    def get_single_node(self) -> Any:
+        self.get_event()  # type: ignore[no-untyped-call]  # the start of the stream
+        node = None if self.check_event(yaml.StreamEndEvent) else self.compose_document()
+        if not self.check_event(yaml.StreamEndEvent):
+            raise self._refused("a second document begins here. Keep one in each file.")
+        return node
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            mark = self._event().start_mark
+            node: Any = copy.copy(super().compose_node(parent, index))
+            node.start_mark = mark  # a slip in an alias is looked for where the alias stands
+            return node
+        if self._depth >= MAX_DEPTH:
+            raise self._refused(f"nested more than {MAX_DEPTH} levels deep. Configurations are flat.")
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+    def _event(self) -> Any:
+        return self.peek_event()  # type: ignore[no-untyped-call]
+
+    def _refused(self, message: str) -> Refused:
+        return Refused(problem=message, problem_mark=self._event().start_mark)
+
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+        if kind is yaml.ScalarNode:
+            return _PLAIN if implicit[0] else f"{_TAG}str"
+        return f"{_TAG}map" if kind is yaml.MappingNode else f"{_TAG}seq"
+
+
+class _Builder:
+    """Turns nodes into plain data and notes places and problems on the way."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.keys: dict[Steps, Place] = {}
+        self.values: dict[Steps, Place] = {}
+        self.problems: list[Problem] = []
+        self._nodes = 0
+
+    def build(self, node: Any, path: Steps) -> Any:
+        place = place_of(self.file, node.start_mark)
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            raise ConfigError([Problem(f"more than {MAX_NODES} values once aliases are expanded. Use fewer.", place)])
+        if len(path) > MAX_DEPTH:
+            raise ConfigError([Problem("an alias that contains itself. Write the value out.", place)])
+        self.values[path] = place
+        if isinstance(node, yaml.MappingNode):
+            self._expect_tag(node, "map", place)
+            return self._mapping(node, path)
+        if isinstance(node, yaml.SequenceNode):
+            self._expect_tag(node, "seq", place)
+            return [self.build(item, (*path, index)) for index, item in enumerate(node.value)]
+        return self._scalar(node, place)
+
+    def _mapping(self, node: yaml.MappingNode, path: Steps) -> dict[str, Any]:
+        data: dict[str, Any] = {}
+        first: dict[tuple[type, Any], Place] = {}
+        for key_node, value_node in node.value:
+            place = place_of(self.file, key_node.start_mark)
+            key = self._key(key_node, place)
+            if key is _UNUSABLE:
+                continue
+            if earlier := first.get((type(key), key)):
+                self._problem(f"key '{key}' is given twice, first on line {earlier.line}. Keep one.", place)
+                continue
+            first[type(key), key] = place
+            if not isinstance(key, str):
+                remedy = f"Put it in quotes: '{key_node.value}'." if key_node.value else "Write 'key: value'."
+                self._problem(f"key {key_node.value or '(nothing)'} is not text. {remedy}", place)
+                continue
+            self.keys[*path, key] = place
+            data[key] = self.build(value_node, (*path, key))
+        return data
+
+    def _key(self, node: Any, place: Place) -> Scalar | object:
+        if not isinstance(node, yaml.ScalarNode):
+            self._problem("a list or mapping is used as a key. Keys are text.", place)
+            return _UNUSABLE
+        if node.value == "<<" and node.tag == _PLAIN:
+            self._problem("merge keys ('<<') are not understood. Write the keys out.", place)
+            return _UNUSABLE
+        return self._scalar(node, place)
+
+    def _scalar(self, node: yaml.ScalarNode, place: Place) -> Scalar:
+        name = node.tag.removeprefix(_TAG)
+        if name == "str":
+            return str(node.value)
+        try:
+            value = resolve_scalar(node.value)
+        except ValueError:
+            self._problem("a number of too many digits. Put it in quotes if it is text.", place)
+            return None
+        if node.tag == _PLAIN:
+            return value
+        if name not in _TAG_TYPES:
+            self._unknown_tag(node, place)
+        elif not isinstance(value, _TAG_TYPES[name]) or (name != "bool" and isinstance(value, bool)):
+            self._problem(f"this value does not fit its tag !!{name}. Remove the tag.", place)
+        return float(value) if name == "float" and isinstance(value, int) else value
+
+    def _expect_tag(self, node: Any, name: str, place: Place) -> None:
+        if node.tag != _TAG + name:
+            self._unknown_tag(node, place)
+
+    def _unknown_tag(self, node: Any, place: Place) -> None:
+        self._problem(f"the tag '{node.tag.replace(_TAG, '!!')}' is not understood. Write a plain value.", place)
+
+    def _problem(self, message: str, place: Place) -> None:
+        self.problems.append(Problem(message, place))

@@ -1,0 +1,164 @@
+"""A DatasetSpec -> a Dataset: check it, fingerprint it without decoding, load it through the decode-once cache."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.config.spec import DatasetSpec
+from ianvs.data.builtin import check_builtin, fingerprint_builtin, load_builtin
+from ianvs.data.cache import Progress, cached_labels, cached_pictures, slice_of
+from ianvs.data.conversations import handed, notes_of, topics_of
+from ianvs.data.dataset import Dataset, Samples
+from ianvs.data.fingerprint import file_digests, files_fingerprint
+from ianvs.data.labels import IGNORED, ClassLists, class_indices, class_lists, renumbered
+from ianvs.data.listing import Listing, SourceError
+from ianvs.data.sources import PARTS, read_part
+from ianvs.errors import Place, Problem
+
+__all__ = ["Dataset", "Progress", "Samples", "check", "fingerprint", "load"]
+
+# What a dataset is, by what its labels are.
+_KINDS = MappingProxyType(
+    {
+        "class": "classification",
+        "files": "segmentation",
+        "maps": "segmentation",
+        "text": "text",
+        "replies": "conversation",
+    }
+)
+
+
+def check(spec: DatasetSpec) -> list[Problem]:
+    """Everything that is wrong with the data and can be found without decoding: names, options, files, labels."""
+    if spec.name is not None:
+        return check_builtin(spec)
+    listings: list[Listing] = []
+    problems: list[Problem] = []
+    for part in PARTS:
+        try:
+            listings.append(read_part(spec, part))
+        except SourceError as broken:
+            problems += [problem for problem in broken.problems if problem not in problems]
+    if not problems:
+        try:
+            lists = _agreed_classes(listings, spec)
+            for listing in listings:
+                if listing.label_form == "class":
+                    class_indices(listing, lists)
+        except SourceError as broken:
+            problems += broken.problems
+    return problems
+
+
+def fingerprint(spec: DatasetSpec, cache_dir: Path) -> str:
+    """A hash that changes when, and only when, the samples do. Reads each file once, ever, while it stays the same."""
+    return files_fingerprint(spec, cache_dir) if spec.name is None else fingerprint_builtin(spec, cache_dir)
+
+
+def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
+    """The samples. Pictures are decoded into `cache_dir` at the first call only. Raises DataError or ConfigError.
+
+    progress is told how much of the decoding is done, 0 to 1.
+    """
+    if spec.name is not None:
+        return load_builtin(spec, cache_dir, progress)
+    train, test = (read_part(spec, part) for part in PARTS)
+    lists = _agreed_classes([train, test], spec)
+    train_x = _samples(train, spec, cache_dir, slice_of(progress, 0.0, 0.5))
+    test_x = _samples(test, spec, cache_dir, slice_of(progress, 0.5, 0.8))
+    if train_x.shape[1:] != test_x.shape[1:]:
+        message = f"its samples are {test_x.shape[1:]}, those of the training part are {train_x.shape[1:]}."
+        remedy = " Set `image_size: [height, width]` in the dataset." if train.form == "files" else ""
+        raise SourceError([Problem(message + remedy, Place(test.sources[0]))])
+    train_y = _targets(train, lists, spec, cache_dir, slice_of(progress, 0.8, 0.9))
+    test_y = _targets(test, lists, spec, cache_dir, slice_of(progress, 0.9, 1.0))
+    for listing, x, y in ((train, train_x, train_y), (test, test_x, test_y)):
+        if y.ndim == 3 and x.shape[1:3] != y.shape[1:3]:
+            message = f"pictures are {x.shape[1:3]}, label pictures {y.shape[1:3]}. Set `image_size: [height, width]`."
+            raise SourceError([Problem(message, Place(listing.sources[0]))])
+    kind = _KINDS[train.label_form]
+    return Dataset(
+        name=_name(spec),
+        kind=kind,
+        train=Samples(train_x, train_y, train.ids, _domains(train), _topics(train)),
+        test=Samples(test_x, test_y, test.ids, _domains(test), _topics(test)),
+        classes=lists.names,
+        fingerprint=files_fingerprint(spec, cache_dir, {"train": train, "test": test}),
+        ignore_index=IGNORED if kind == "segmentation" else None,
+        domain_classes=lists.domains,
+        notes=tuple(note for part, one in zip(PARTS, (train, test), strict=True) for note in _notes(one, part)),
+    )
+
+
+def _agreed_classes(listings: list[Listing], spec: DatasetSpec) -> ClassLists:
+    train, test = listings
+    if (train.form, train.label_form) != (test.form, test.label_form):
+        message = (
+            f"the test part has {test.form} with labels as {test.label_form}, the training part has {train.form} with "
+            f"labels as {train.label_form}. Both parts hold the same kind of samples."
+        )
+        raise SourceError([Problem(message, Place(test.sources[0]))])
+    if spec.image_size is not None and train.form != "files":
+        message = "`image_size` is for picture files; these samples are not. Take it out."
+        raise SourceError([Problem(message, spec.places.get("image_size", spec.place))])
+    if train.form == "conversation":
+        for key, given in (("label", spec.label), ("classes", spec.classes)):
+            if given is not None:
+                message = (
+                    f"`{key}` has no meaning for conversations, whose labels are the assistant's replies. Take it out."
+                )
+                raise SourceError([Problem(message, spec.places.get(key, spec.place))])
+    return class_lists(listings, spec)
+
+
+def _samples(listing: Listing, spec: DatasetSpec, cache_dir: Path, progress: Progress | None) -> NDArray[Any]:
+    if listing.form != "files":
+        if progress is not None:
+            progress(1.0)
+        return handed(listing.x) if listing.form == "conversation" else listing.x
+    paths = listing.x.tolist()
+    return cached_pictures(paths, file_digests(paths, cache_dir), spec.image_size, cache_dir, progress)
+
+
+def _targets(
+    listing: Listing, lists: ClassLists, spec: DatasetSpec, cache_dir: Path, progress: Progress | None
+) -> NDArray[Any]:
+    """Labels as the Dataset holds them."""
+    numberings = [lists.of(domain) for domain in listing.domains.tolist()]
+    if listing.label_form == "files":
+        paths, pictures = listing.labels.tolist(), listing.x.tolist()
+        digests, of = file_digests(paths, cache_dir), file_digests(pictures, cache_dir)
+        pairs = list(zip(pictures, of, strict=True))
+        return cached_labels(paths, digests, numberings, pairs, spec.image_size, cache_dir, progress)
+    if progress is not None:
+        progress(1.0)
+    if listing.label_form == "class":
+        return class_indices(listing, lists)
+    if listing.label_form in ("text", "replies"):
+        return listing.labels
+    maps = [renumbered(picture, numberings[i], listing.place(i)) for i, picture in enumerate(listing.labels)]
+    return np.stack(maps)
+
+
+def _domains(listing: Listing) -> NDArray[np.str_] | None:
+    return listing.domains.astype(str) if any(listing.domains) else None
+
+
+def _topics(listing: Listing) -> NDArray[np.str_] | None:
+    return topics_of(listing.x) if listing.form == "conversation" else None
+
+
+def _notes(listing: Listing, part: str) -> tuple[str, ...]:
+    return notes_of(listing.x.tolist(), part) if listing.form == "conversation" else ()
+
+
+def _name(spec: DatasetSpec) -> str:
+    """What a leaderboard calls data in files: the folder of an index, or the file's or folder's own name."""
+    first = spec.train[0]
+    return first.path.parent.name if first.form == "index" else first.path.stem

@@ -1,0 +1,159 @@
+"""The decode-once cache: what is slow to read becomes memory-mapped arrays that all test cases share.
+
+An entry is a folder named by what determines its content. It is written under a lock to a temporary name and renamed
+when it is complete, so neither a second process nor a kill leaves half an entry.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.data.decode import decode_labels, decode_picture, require_one_shape
+from ianvs.data.labels import Numbering
+from ianvs.data.listing import SourceError
+from ianvs.errors import Place, Problem
+
+__all__ = ["Progress", "cached_arrays", "cached_labels", "cached_pictures", "entry", "slice_of"]
+
+Progress = Callable[[float], None]  # told how much is done, 0 to 1
+
+FORMAT = 1  # part of every key: raise it when decoding gives other values
+CHUNK = 256  # pictures between two progress reports
+
+
+def entry(cache_dir: Path, key: str, fill: Callable[[Path], None]) -> Path:
+    """The complete folder of `key`. `fill(folder)` writes its files if no process has done so before."""
+    done = cache_dir / key
+    if done.is_dir():
+        return done
+    from filelock import FileLock
+
+    cache_dir.mkdir(parents=True, exist_ok=True)
+    with FileLock(cache_dir / f"{key}.lock"):
+        if not done.is_dir():
+            for stale in cache_dir.glob(f"{key}.*.part"):  # of a process that was killed: we hold its lock now
+                shutil.rmtree(stale, ignore_errors=True)
+            part = cache_dir / f"{key}.{os.getpid()}.part"
+            try:
+                part.mkdir()
+                fill(part)
+                part.replace(done)
+            finally:
+                shutil.rmtree(part, ignore_errors=True)
+    return done
+
+
+def cached_arrays(cache_dir: Path, key: str, make: Callable[[], Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """The arrays that `make()` gives, memory-mapped read-only; made once per key."""
+
+    def fill(folder: Path) -> None:
+        for name, array in make().items():
+            np.save(folder / f"{name}.npy", array, allow_pickle=False)
+
+    folder = entry(cache_dir, key, fill)
+    return {file.stem: np.load(file, mmap_mode="r", allow_pickle=False) for file in sorted(folder.glob("*.npy"))}
+
+
+def cached_pictures(
+    paths: Sequence[str],
+    digests: Sequence[str],
+    size: tuple[int, int] | None,
+    cache_dir: Path,
+    progress: Progress | None = None,
+) -> NDArray[np.uint8]:
+    """Picture files as one read-only memory map (N, height, width, 3), decoded and resized at the first call only.
+
+    digests: content hashes of the files. size: (height, width), or None if all pictures have one size.
+    """
+    return _cached(
+        "rgb", [size, list(digests)], paths, lambda index: decode_picture(paths[index], size), cache_dir, progress
+    )
+
+
+def cached_labels(
+    paths: Sequence[str],
+    digests: Sequence[str],
+    numberings: Sequence[Numbering],
+    pictures: Sequence[tuple[str, str]],
+    size: tuple[int, int] | None,
+    cache_dir: Path,
+    progress: Progress | None = None,
+) -> NDArray[np.uint8]:
+    """Label pictures as one read-only memory map (N, height, width) of class indices, 255 where ignored.
+
+    numberings: how each file numbers classes. pictures: (path, content hash) of what each file is the label of; the
+    two have to fit.
+    """
+    distinct = list(dict.fromkeys(numbering.classes for numbering in numberings))
+    used = [distinct.index(numbering.classes) for numbering in numberings]
+
+    def decode(index: int) -> NDArray[np.uint8]:
+        require_one_shape(paths[index], pictures[index][0], size)
+        return decode_labels(paths[index], size, numberings[index])
+
+    content = [size, list(digests), [digest for _, digest in pictures], distinct, used]
+    return _cached("labels", content, paths, decode, cache_dir, progress)
+
+
+def slice_of(progress: Progress | None, start: float, end: float) -> Progress | None:
+    """Reports a step's 0 to 1 as start to end of the whole."""
+    return None if progress is None else lambda fraction: progress(start + (end - start) * fraction)
+
+
+def _cached(
+    kind: str,
+    content: list[Any],
+    paths: Sequence[str],
+    decode: Callable[[int], NDArray[np.uint8]],
+    cache_dir: Path,
+    progress: Progress | None,
+) -> NDArray[np.uint8]:
+    text = json.dumps([FORMAT, kind, *content])
+    key = f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+    folder = entry(cache_dir, key, lambda part: _decode_all(paths, decode, part, progress))
+    if progress is not None:
+        progress(1.0)
+    pixels: NDArray[np.uint8] = np.load(folder / "pixels.npy", mmap_mode="r", allow_pickle=False)
+    return pixels
+
+
+def _decode_all(
+    paths: Sequence[str], decode: Callable[[int], NDArray[np.uint8]], folder: Path, progress: Progress | None
+) -> None:
+    first = decode(0)
+    pixels = np.lib.format.open_memmap(
+        folder / "pixels.npy", mode="w+", dtype=np.uint8, shape=(len(paths), *first.shape)
+    )
+
+    def store(index: int) -> None:
+        picture = decode(index) if index else first
+        if picture.shape != first.shape:
+            raise _different_sizes(paths[0], first.shape, paths[index], picture.shape)
+        pixels[index] = picture
+
+    # Threads, since decoding holds no interpreter lock; in chunks, since each pending call takes memory.
+    with ThreadPoolExecutor() as pool:
+        for start in range(0, len(paths), CHUNK):
+            for _ in pool.map(store, range(start, min(start + CHUNK, len(paths)))):
+                pass
+            if progress is not None:
+                progress(min(start + CHUNK, len(paths)) / len(paths))
+    pixels.flush()
+
+
+def _different_sizes(one: str, shape: tuple[int, ...], other: str, other_shape: tuple[int, ...]) -> SourceError:
+    message = (
+        f"is {shape[0]}x{shape[1]} pixels (height x width), {other} is {other_shape[0]}x{other_shape[1]}. "
+        "Set `image_size: [height, width]` in the dataset to bring all pictures to one size."
+    )
+    return SourceError([Problem(message, Place(Path(one)))])

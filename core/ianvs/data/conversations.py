@@ -1,0 +1,150 @@
+"""Conversations: what users and an assistant said in turn, read from the json forms that instruction data come in.
+
+A sample is a conversation. A learner is handed what the user said, `{"id", "system", "user": [...]}`, and as its label
+the assistant's replies, one for each turn of the user.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.config.spec import DatasetSpec
+from ianvs.data.conversation_forms import FORMS, Conversation, Slip, forms_of, text_at
+from ianvs.data.dataset import Samples
+from ianvs.data.listing import Listing, SourceError, column, summary
+from ianvs.data.records import Records
+from ianvs.errors import Place, Problem, closest, one_line
+
+__all__ = [
+    "conversation_of",
+    "handed",
+    "holds_conversations",
+    "notes_of",
+    "read_conversations",
+    "samples_of",
+    "topics_of",
+]
+
+DOMAIN_FIELD = "domain"
+
+
+def holds_conversations(records: Records) -> bool:
+    """Whether any record has the form of a conversation, or seems to be meant as one: objects in a list are turns."""
+    return any(isinstance(record, dict) and (forms_of(record) or _has_turns(record)) for record in records.values)
+
+
+def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
+    """x: (N,) Conversation, see `handed`; labels: (N,) lists of replies.
+
+    A domain is what the field holds that `spec.domain` names; without that key the field `domain`, if there is one.
+    Raises SourceError with the line of each problem.
+    """
+    _require_domain_field(records, spec)
+    said: list[Conversation] = []
+    domains: list[str] = []
+    problems: list[Problem] = []
+    for index, record in enumerate(records.values):
+        try:
+            said.append(conversation_of(record))
+            domains.append(_domain(record, spec.domain))
+        except Slip as slip:
+            problems.append(Problem(slip.message, records.place(index, *slip.steps)))
+    if problems:
+        raise SourceError(summary(problems))
+    return Listing(
+        form="conversation",
+        x=column(said),
+        label_form="replies",
+        labels=column([list(one.assistant) for one in said]),
+        ids=np.array([f"{records.path.stem}/{index:06d}" for index in range(len(records))], dtype=str),
+        domains=column(domains),
+        sources=(records.path,),
+        origins=np.zeros(len(records), dtype=np.int64),
+        lines=np.array(records.lines, dtype=np.int64),
+    )
+
+
+def samples_of(said: Sequence[Conversation], ids: Sequence[str], domains: Sequence[str] | None = None) -> Samples:
+    """Conversations as samples. ids, domains: the name, and the domain, of each."""
+    return Samples(
+        x=handed(said),
+        y=column([list(one.assistant) for one in said]),
+        ids=np.array(ids, dtype=str),
+        domains=None if domains is None else np.array(domains, dtype=str),
+        topics=topics_of(said),
+    )
+
+
+def handed(said: Iterable[Conversation]) -> NDArray[Any]:
+    """(N,) dicts {"id": str, "system": str | None, "user": [str, ...]}: what a learner is handed.
+
+    An id is a digest of what stands beside it, so that it tells nothing else: numbers would betray, of a question that
+    is asked in every round, which round it is from. Equal conversations have equal ids.
+    """
+    samples = []
+    for one in said:
+        content = json.dumps([one.system, one.user])
+        name = hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
+        samples.append({"id": name, "system": one.system, "user": list(one.user)})
+    return column(samples)
+
+
+def topics_of(said: Iterable[Conversation]) -> NDArray[np.str_] | None:
+    """(N,) the topic of each conversation, "" where none is written; None where none has one."""
+    topics = [one.topic for one in said]
+    return np.array(topics, dtype=str) if any(topics) else None
+
+
+def notes_of(said: Sequence[Conversation], part: str) -> tuple[str, ...]:
+    """What was left out of the samples, in full sentences."""
+    count = sum(1 for one in said if one.pictures)
+    if not count:
+        return ()
+    return (f"{count} of the {len(said)} conversations of the {part} part come with pictures, which are left out.",)
+
+
+def conversation_of(record: Any) -> Conversation:
+    """A record in any of the forms. Raises Slip with the steps to what is wrong."""
+    if not isinstance(record, dict):
+        raise Slip(f"expected a record like {{...}}, found {type(record).__name__}.")
+    forms = forms_of(record)
+    if len(forms) > 1:
+        names = " and ".join(f"'{form.fields[0]}'" for form in forms)
+        raise Slip(f"has {names}, which are two forms of a conversation. Keep one of them.", forms[1].fields[0])
+    if not forms:
+        known = [form.fields[0] for form in FORMS]
+        hint = next(filter(None, (closest(name, known) for name in record)), "")
+        has = one_line(list(record)) or "nothing"
+        raise Slip(f"is no conversation.{hint} It has: {has}. A conversation has one of: {one_line(known)}.")
+    return forms[0].read(record)
+
+
+def _has_turns(record: dict[str, Any]) -> bool:
+    return any(isinstance(value, list) and value and isinstance(value[0], dict) for value in record.values())
+
+
+def _domain(record: dict[str, Any], field: str | None) -> str:
+    if field is None and DOMAIN_FIELD not in record:
+        return ""
+    name = field or DOMAIN_FIELD
+    value = record.get(name)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)  # a year
+    return text_at(record, name, ()).strip()
+
+
+def _require_domain_field(records: Records, spec: DatasetSpec) -> None:
+    """A field that no record has is a slip in the testenv, not in the data."""
+    if spec.domain is None or any(isinstance(record, dict) and spec.domain in record for record in records.values):
+        return
+    known = list(records.values[0]) if isinstance(records.values[0], dict) else []
+    message = (
+        f"{records.path.name} has no field '{spec.domain}'.{closest(spec.domain, known)} It has: {one_line(known)}."
+    )
+    raise SourceError([Problem(message, spec.places.get("domain", Place(records.path)))])

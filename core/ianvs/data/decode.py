@@ -1,0 +1,109 @@
+"""One picture file -> one array."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.data.labels import Numbering, renumbered
+from ianvs.data.listing import SourceError
+from ianvs.datasets.label_pictures import deep_colour, deep_first_channel
+from ianvs.errors import Place, Problem
+
+__all__ = ["decode_labels", "decode_picture", "require_one_shape"]
+
+
+def decode_picture(path: str, size: tuple[int, int] | None) -> NDArray[np.uint8]:
+    """(height, width, 3) RGB, grey and transparent ones converted; resized bilinearly with antialiasing."""
+    from PIL import Image
+
+    try:
+        with Image.open(path) as image:
+            rgb = image.convert("RGB")
+            if size is not None and rgb.size != (size[1], size[0]):
+                rgb = rgb.resize((size[1], size[0]), Image.Resampling.BILINEAR)
+            return np.asarray(rgb, dtype=np.uint8)
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise _broken(path, error) from None
+
+
+def decode_labels(path: str, size: tuple[int, int] | None, numbering: Numbering | None = None) -> NDArray[np.uint8]:
+    """(height, width) class indices of a label picture; resized to the nearest pixel, so no new index appears.
+
+    Of a picture with 16 bits and several channels the first is read (SYNTHIA writes the class there, the instance into
+    the second). One with 8 bits and three channels has to be grey or red only, or it is a picture of colours.
+    numbering: how the file numbers classes; None takes its numbers, which are below 256 then, as they are.
+    """
+    from PIL import Image
+
+    place = Place(Path(path))
+    try:
+        if deep_colour(Path(path)):
+            values = deep_first_channel(Path(path))
+        else:
+            with Image.open(path) as image:
+                values = np.asarray(image)  # of a palette picture: its indices, not its colours
+                values = values if values.ndim == 2 else _single_channel(values, image.mode, place)
+    except (OSError, SyntaxError, ValueError, RuntimeError, Image.DecompressionBombError) as error:
+        raise _broken(path, error) from None
+    if values.dtype == bool:
+        values = values.astype(np.uint8)
+    if values.dtype.kind not in "iu":
+        message = f"holds {values.dtype} numbers; a label picture holds whole numbers, class indices."
+        raise SourceError([Problem(message, place)])
+    if numbering is not None:
+        labels = renumbered(values, numbering, place)
+    elif values.max() > 255 or values.min() < 0:
+        message = f"holds the label {int(values.max())}; label pictures hold 0 to 255."
+        raise SourceError([Problem(message, place)])
+    else:
+        labels = values.astype(np.uint8)
+    if size is None or labels.shape == size:
+        return labels
+    resized = Image.fromarray(labels).resize((size[1], size[0]), Image.Resampling.NEAREST)
+    return np.asarray(resized, dtype=np.uint8)
+
+
+def require_one_shape(label: str, picture: str, size: tuple[int, int] | None) -> None:
+    """Raise SourceError unless a label picture fits its picture: equal in size, or in shape where both are resized."""
+    (height, width), (h, w) = _shape(picture), _shape(label)
+    if (height, width) == (h, w):
+        return
+    sizes = f"is {h}x{w} pixels (height x width), its picture {picture} is {height}x{width}."
+    if size is None:
+        remedy = " Set `image_size: [height, width]` in the dataset to bring both to one size."
+        raise SourceError([Problem(sizes + remedy, Place(Path(label)))])
+    # One of the sides may have been rounded when one of the two was made from the other.
+    if min(abs(w * height / h - width), abs(h * width / w - height)) > 1 and (
+        min(abs(width * h / height - w), abs(height * w / width - h)) > 1
+    ):
+        remedy = " They show different parts of a scene, so resizing can't make them fit. Check that they are a pair."
+        raise SourceError([Problem(sizes + remedy, Place(Path(label)))])
+
+
+def _shape(path: str) -> tuple[int, int]:
+    """(height, width), read from the head of the file."""
+    from PIL import Image
+
+    try:
+        with Image.open(path) as image:
+            return image.height, image.width
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise _broken(path, error) from None
+
+
+def _single_channel(values: NDArray[Any], mode: str, place: Place) -> NDArray[Any]:
+    first = values[..., 0]
+    colours = values[..., 1:3] if mode in ("RGB", "RGBA") else values[..., 1:] if mode != "LA" else values[..., :0]
+    if not colours.any() or (colours == first[..., None]).all():
+        return first
+    message = f"is a colour picture ({mode}); a label picture has one channel of class indices."
+    raise SourceError([Problem(message, place)])
+
+
+def _broken(path: str, error: BaseException) -> SourceError:
+    message = f"can't be decoded as a picture ({error}). Replace it, or take it out of the dataset."
+    return SourceError([Problem(message, Place(Path(path)))])

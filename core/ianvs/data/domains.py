@@ -1,0 +1,62 @@
+"""Which domain a sample belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from ianvs.config.spec import DatasetSpec
+from ianvs.data.listing import Listing, SourceError, column, summary
+from ianvs.errors import Place, Problem, closest, one_line
+
+__all__ = ["assign_domains", "select_domains"]
+
+
+def assign_domains(listing: Listing, domain: str | None, names: tuple[str, ...]) -> Listing:
+    """The domain of each sample: its source's, else that in its `domain` column, else the one that its path names.
+
+    names: of domains, to look for among the folders of a path.
+    """
+    if domain is not None:
+        return replace(listing, domains=column([domain] * len(listing)))
+    if not names or any(listing.domains):
+        return listing
+    found, problems = [], []
+    for index, name in enumerate(listing.ids):
+        matches = set(_folders(name)) & set(names)
+        if len(matches) > 1:
+            message = f"'{name}' lies in the folders of two domains: {one_line(sorted(matches))}. Name it in a column."
+            problems.append(Problem(message, listing.place(index)))
+        found.append(next(iter(matches), ""))
+    if problems:
+        raise SourceError(summary(problems))
+    return replace(listing, domains=column(found))
+
+
+def select_domains(listing: Listing, spec: DatasetSpec, part: str) -> Listing:
+    """Only the samples of the domains in `spec.using`. Raises SourceError when one of these has none."""
+    if not spec.using:
+        unknown = [index for index, domain in enumerate(listing.domains) if not domain]
+        if 0 < len(unknown) < len(listing):
+            message = f"'{listing.ids[unknown[0]]}' has no domain, other samples of the {part} part have one. Name it."
+            raise SourceError([Problem(message, listing.place(unknown[0]))])
+        return listing
+    seen = sorted({domain for domain in listing.domains if domain})
+    components = sorted({folder for name in listing.ids for folder in _folders(name)})
+    problems = []
+    for name in spec.using:
+        if name not in seen:
+            message = (
+                f"no sample of the {part} part belongs to the domain '{name}'.{closest(name, {*seen, *components})} "
+                f"Domains found: {one_line(seen) or 'none'}; folders in its paths: {one_line(components) or 'none'}."
+            )
+            problems.append(Problem(message, spec.places.get("using") or Place(Path(listing.sources[0]))))
+    if problems:
+        raise SourceError(problems)
+    return listing.take(np.isin(listing.domains.astype(str), spec.using))
+
+
+def _folders(name: str) -> tuple[str, ...]:
+    return PurePosixPath(name).parts[:-1]

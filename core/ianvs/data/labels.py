@@ -1,0 +1,165 @@
+"""From labels as they were written to class indices.
+
+All classes of a dataset have one numbering, 0 to C-1. Where every domain has a class list of its own, a label is a
+position in the list of its sample's domain, and the numbering is of the union of the lists, by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.config.spec import DatasetSpec
+from ianvs.data.listing import Listing, SourceError, summary
+from ianvs.errors import Place, Problem, closest, one_line
+
+__all__ = ["IGNORED", "ClassLists", "Numbering", "class_indices", "class_lists", "renumbered"]
+
+IGNORED = 255  # "no class" in label pictures, whatever number their files use
+
+
+@dataclass(frozen=True)
+class ClassLists:
+    """names: of all classes, in the order of their index.
+
+    domains: for each domain the class indices of its own list, in that list's order; empty where all share `names`.
+    """
+
+    names: tuple[str, ...]
+    domains: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def of(self, domain: str) -> Numbering:
+        """The numbering in which labels of `domain` are written."""
+        if self.domains:
+            return Numbering(self.domains[domain], f" of the domain '{domain}'")
+        return Numbering(tuple(range(len(self.names))))
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """classes[i]: index of the class that is written as i. owner: whose numbering it is, for messages."""
+
+    classes: tuple[int, ...]
+    owner: str = ""
+
+
+def class_lists(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:
+    """The classes: those of `spec.classes`, else the source's own, else found in the labels.
+
+    Lists by domain are merged by name, in the order of `using`, else of the lists. Found names are sorted, integers by
+    their value. Raises SourceError where integers and names are mixed, or a domain has no list.
+    """
+    lists = _by_domain(listings, spec) if isinstance(spec.classes, Mapping) else ClassLists(_shared(listings, spec))
+    if len(lists.names) > IGNORED and any(listing.label_form in ("files", "maps") for listing in listings):
+        message = f"there are {len(lists.names)} classes; label pictures can tell {IGNORED} apart."
+        raise SourceError([Problem(message, spec.places.get("classes", spec.place))])
+    return lists
+
+
+def class_indices(listing: Listing, lists: ClassLists) -> NDArray[np.int64]:
+    """(N,) class indices. A label is a name of its class list, or a position in it where no name says the same."""
+    domains = listing.domains.tolist() if lists.domains else [""] * len(listing)
+    numberings = {domain: lists.of(domain) for domain in dict.fromkeys(domains)}
+    names = {domain: [lists.names[i] for i in numbering.classes] for domain, numbering in numberings.items()}
+    written = list(zip(domains, listing.labels, strict=True))
+    known: dict[tuple[str, str], int | None] = {}
+    for domain, token in set(written):
+        position = names[domain].index(token) if token in names[domain] else _as_index(token, len(names[domain]))
+        known[domain, token] = None if position is None else numberings[domain].classes[position]
+    wrong = [i for i, label in enumerate(written) if known[label] is None]
+    if wrong:
+        problems = []
+        for i in wrong:
+            domain, token = written[i]
+            message = (
+                f"the label '{token}' is none of the classes{numberings[domain].owner}: {one_line(names[domain])}."
+            )
+            problems.append(Problem(message + closest(token, names[domain]), listing.place(i)))
+        raise SourceError(summary(problems))
+    return np.array([known[label] for label in written], dtype=np.int64)
+
+
+def renumbered(values: NDArray[np.integer], numbering: Numbering, place: Place) -> NDArray[np.uint8]:
+    """A label picture as class indices of the dataset, of the same shape; ignored pixels become 255.
+
+    values: positions in the numbering, or 255 or the number of its classes for ignored pixels (as CamVid's void, 11 of
+    11). Raises SourceError at `place` for any other number.
+    """
+    count = len(numbering.classes)
+    lowest, highest = int(values.min()), int(values.max())
+    occurring = np.array([lowest, highest])
+    if lowest >= 0 and highest < 1 << 16:
+        occurring = np.flatnonzero(np.bincount(values.ravel()))
+    wrong = occurring[(occurring < 0) | ((occurring > count) & (occurring != IGNORED))]
+    if len(wrong):
+        message = (
+            f"holds the label {wrong[0]}, but the class list{numbering.owner} has {count} names (0 to {count - 1}); "
+            f"{count} and {IGNORED} are for ignored pixels. List all classes by `classes`, or map the labels."
+        )
+        raise SourceError([Problem(message, place)])
+    table = np.full(256, IGNORED, dtype=np.uint8)
+    table[:count] = numbering.classes
+    renumbered_: NDArray[np.uint8] = table[values]
+    return renumbered_
+
+
+def _shared(listings: Sequence[Listing], spec: DatasetSpec) -> tuple[str, ...]:
+    if spec.classes is not None:
+        return tuple(spec.classes)
+    given = {listing.classes for listing in listings if listing.classes is not None}
+    if len(given) > 1:
+        message = "the parts of the data bring different class names. List the names by `classes`."
+        raise SourceError([Problem(message, spec.place)])
+    if given:
+        return next(iter(given))
+    if any(listing.label_form in ("files", "maps") for listing in listings):
+        message = "label pictures hold numbers only: list the class names by `classes`, in the order of these numbers."
+        raise SourceError([Problem(message, spec.place)])
+    if all(listing.label_form in ("text", "replies") for listing in listings):
+        return ()
+    names = {token for listing in listings for token in listing.labels}
+    integers = {name for name in names if _is_integer(name)}
+    if integers and integers != names:
+        raise SourceError([_mixed(listings, integers)])
+    return tuple(sorted(names, key=int) if integers else sorted(names))
+
+
+def _by_domain(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:
+    assert isinstance(spec.classes, Mapping)
+    given = spec.classes
+    place = spec.places.get("classes", spec.place)
+    for listing in listings:
+        for i in np.flatnonzero(~np.isin(listing.domains.astype(str), list(given)))[:1]:
+            if name := str(listing.domains[i]):
+                hint = closest(name, given) or f" There are lists for: {one_line(list(given))}."
+                raise SourceError([Problem(f"the domain '{name}' has no class list in `classes`.{hint}", place)])
+            message = f"'{listing.ids[i]}' has no domain, but `classes` has a list for each domain. Name its domain."
+            raise SourceError([Problem(message, listing.place(int(i)))])
+    used = spec.using or tuple(given)
+    names = tuple(dict.fromkeys(name for domain in used for name in given[domain]))
+    index = {name: position for position, name in enumerate(names)}
+    return ClassLists(names, {domain: tuple(index[name] for name in given[domain]) for domain in used})
+
+
+def _is_integer(token: str) -> bool:
+    return token.removeprefix("-").isdecimal()
+
+
+def _as_index(token: str, count: int) -> int | None:
+    return int(token) if _is_integer(token) and 0 <= int(token) < count else None
+
+
+def _mixed(listings: Sequence[Listing], integers: set[str]) -> Problem:
+    first = listings[0].labels[0] in integers
+    for listing in listings:
+        for i, token in enumerate(listing.labels):
+            if (token in integers) != first:
+                other, kind = listings[0].labels[0], "an integer" if token in integers else "a name"
+                message = (
+                    f"the label '{token}' is {kind}, the first label, '{other}', is not. Or list all by `classes`."
+                )
+                return Problem(message, listing.place(i))
+    raise AssertionError("labels of two kinds, and no first one of the second kind")

@@ -1,0 +1,120 @@
+"""What sources list, before anything is decoded: aligned columns of samples, and where each one was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.errors import DataError, Place, Problem
+
+__all__ = ["SourceError", "Listing", "column", "join", "summary"]
+
+
+class SourceError(DataError):
+    """A source that can't be read, with every problem found in it."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+    def __reduce__(self) -> tuple[type[SourceError], tuple[tuple[Problem, ...]]]:
+        return type(self), (self.problems,)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """N samples as they were written down.
+
+    x: (N,) absolute file names ("files"), (N, ...) arrays ("arrays"), or (N,) texts ("text").
+    labels: (N,) class tokens ("class"), (N,) absolute names of label pictures ("files"), (N, height, width) uint8
+    ("maps"), or (N,) texts ("text").
+    ids: (N,) the samples' names as written, relative where they could be made so.
+    domains: (N,) names, "" where none is written.
+    origins, lines: (N,) the position in `sources` and the line there (0: has no lines) where a sample was written.
+    """
+
+    form: str
+    x: NDArray[Any]
+    label_form: str
+    labels: NDArray[Any]
+    ids: NDArray[Any]
+    domains: NDArray[Any]
+    sources: tuple[Path, ...]
+    origins: NDArray[np.int64]
+    lines: NDArray[np.int64]
+    classes: tuple[str, ...] | None = None  # names that the source itself brings for integer labels
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def place(self, index: int) -> Place:
+        """Where sample `index` was written."""
+        return Place(self.sources[self.origins[index]], int(self.lines[index]), 1 if self.lines[index] else 0)
+
+    def take(self, keep: NDArray[Any]) -> Listing:
+        """The samples at `keep` (positions or a mask), in that order."""
+        return Listing(
+            self.form,
+            self.x[keep],
+            self.label_form,
+            self.labels[keep],
+            self.ids[keep],
+            self.domains[keep],
+            self.sources,
+            self.origins[keep],
+            self.lines[keep],
+            self.classes,
+        )
+
+
+def column(values: Sequence[Any]) -> NDArray[Any]:
+    """(N,) object array. numpy alone would make a matrix of equally long lists."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def join(listings: Sequence[Listing]) -> Listing:
+    """One listing after the other. Raises SourceError when they list different kinds of things."""
+    first = listings[0]
+    if len(listings) == 1:
+        return first
+    for other in listings[1:]:
+        for what, here, there in (
+            ("samples", _described(first.form, first.x), _described(other.form, other.x)),
+            ("labels", _described(first.label_form, first.labels), _described(other.label_form, other.labels)),
+            ("class names", str(first.classes), str(other.classes)),
+        ):
+            if here != there:
+                message = f"its {what} are {there}, those of {first.sources[0].name} are {here}. Make them the same."
+                raise SourceError([Problem(message, Place(other.sources[0]))])
+    return Listing(
+        first.form,
+        np.concatenate([one.x for one in listings]),
+        first.label_form,
+        np.concatenate([one.labels for one in listings]),
+        np.concatenate([one.ids for one in listings]),
+        np.concatenate([one.domains for one in listings]),
+        tuple(one.sources[0] for one in listings),
+        np.repeat(np.arange(len(listings), dtype=np.int64), [len(one) for one in listings]),
+        np.concatenate([one.lines for one in listings]),
+        first.classes,
+    )
+
+
+def _described(form: str, values: NDArray[Any]) -> str:
+    return f"{values.dtype} {values.shape[1:]}" if form in ("arrays", "maps") else form
+
+
+def summary(problems: Sequence[Problem], limit: int = 5) -> list[Problem]:
+    """The first of many problems of one file; the last of them says how many more there are."""
+    if len(problems) <= limit:
+        return list(problems)
+    last = problems[limit - 1]
+    more = f"{last.message} ({len(problems) - limit} more lines have problems.)"
+    return [*problems[: limit - 1], Problem(more, last.place)]

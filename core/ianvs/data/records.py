@@ -1,0 +1,146 @@
+"""The records of a .json (a list) or .jsonl (one a line) file, and where in it each of them and of their parts is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ianvs.data.index import read_text
+from ianvs.data.listing import SourceError
+from ianvs.errors import Place, Problem
+
+__all__ = ["Records", "Step", "json_kind", "read_records"]
+
+Step = str | int  # a key of an object, or a position in an array
+
+_DECODER = json.JSONDecoder()
+_BLANKS = " \t\n\r"
+_KINDS = {dict: "an object", list: "an array", str: "a text", bool: "true or false", type(None): "null"}
+
+
+@dataclass(frozen=True)
+class Records:
+    """values[i] is what record i holds, text[starts[i]:] is where it begins, on line lines[i]."""
+
+    path: Path
+    text: str
+    values: tuple[Any, ...]
+    starts: tuple[int, ...]
+    lines: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def place(self, index: int, *steps: Step) -> Place:
+        """Where record `index` begins, or what lies in it at `steps`; as far as the steps lead."""
+        position = self.starts[index]
+        for step in steps:
+            found = next((at for name, at in _children(self.text, position) if name == step), None)
+            if found is None:
+                break
+            position = found
+        return _place(self.path, self.text, position)
+
+
+def read_records(path: Path) -> Records:
+    """All records, at least one. Raises SourceError with line and column for what is no json, or no list of records."""
+    text = read_text(path)
+    found = list(_lines(path, text) if path.suffix.lower() == ".jsonl" else _array(path, text))
+    if not found:
+        raise SourceError([Problem("has no samples.", Place(path))])
+    lines, line, before = [], 1, 0
+    for _, start in found:
+        line, before = line + text.count("\n", before, start), start
+        lines.append(line)
+    values, starts = zip(*found, strict=True)
+    return Records(path, text, values, starts, tuple(lines))
+
+
+def json_kind(value: Any) -> str:
+    """What a value is, for messages."""
+    return _KINDS.get(type(value), "a number")
+
+
+def _lines(path: Path, text: str) -> Iterator[tuple[Any, int]]:
+    start = 0
+    for line in text.split("\n"):
+        if line.strip():
+            try:
+                yield json.loads(line), start + len(line) - len(line.lstrip())
+            except json.JSONDecodeError as error:
+                raise SourceError([_broken(path, text, start + error.pos, error.msg)]) from None
+        start += len(line) + 1
+
+
+def _array(path: Path, text: str) -> Iterator[tuple[Any, int]]:
+    position = _skip(text, 0)
+    if text[position] != "[":
+        raise SourceError([_no_list(path, text, position)])
+    position = _skip(text, position + 1)
+    if text[position : position + 1] == "]":
+        yield from ()
+    else:
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(text, position)
+            except json.JSONDecodeError as error:
+                raise SourceError([_broken(path, text, error.pos, error.msg)]) from None
+            yield value, position
+            position = _skip(text, end)
+            if text[position : position + 1] != ",":
+                break
+            position = _skip(text, position + 1)
+        if text[position : position + 1] != "]":
+            raise SourceError([_broken(path, text, position, "Expecting ',' delimiter")])
+    position = _skip(text, position + 1)
+    if position < len(text):
+        raise SourceError([_broken(path, text, position, "Extra data")])
+
+
+def _no_list(path: Path, text: str, position: int) -> Problem:
+    try:
+        value, end = _DECODER.raw_decode(text, position)
+    except json.JSONDecodeError as error:
+        return _broken(path, text, error.pos, error.msg)
+    after = _skip(text, end)
+    if after < len(text):
+        hint = " A file with one record on each line is called .jsonl." if text[after] == "{" else ""
+        return _broken(path, text, after, "Extra data", hint)
+    message = f"expected a list of records, found {type(value).__name__}."
+    return Problem(message, _place(path, text, position))
+
+
+def _children(text: str, position: int) -> Iterator[tuple[Step, int]]:
+    """(key or index, where its value begins) of the well-formed object or array at `position`; of others nothing."""
+    opening = text[position]
+    if opening not in "{[":
+        return
+    position, count = _skip(text, position + 1), 0
+    while text[position] not in "}]":
+        name: Step = count
+        if opening == "{":
+            name, end = _DECODER.raw_decode(text, position)
+            position = _skip(text, _skip(text, end) + 1)  # over the colon
+        yield name, position
+        _, end = _DECODER.raw_decode(text, position)
+        position, count = _skip(text, end), count + 1
+        if text[position] == ",":
+            position = _skip(text, position + 1)
+
+
+def _skip(text: str, position: int) -> int:
+    """The first position from `position` on that holds no blank."""
+    while position < len(text) and text[position] in _BLANKS:
+        position += 1
+    return position
+
+
+def _broken(path: Path, text: str, position: int, what: str, hint: str = "") -> Problem:
+    return Problem(f"is not json: {what}.{hint}", _place(path, text, position))
+
+
+def _place(path: Path, text: str, position: int) -> Place:
+    return Place(path, text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position))

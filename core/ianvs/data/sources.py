@@ -1,0 +1,101 @@
+"""From what a testenv names to one listing per part of the data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.config.spec import DatasetSpec, SourceSpec
+from ianvs.data.arrays import read_arrays
+from ianvs.data.conversations import holds_conversations, read_conversations
+from ianvs.data.domains import assign_domains, select_domains
+from ianvs.data.folders import read_folder
+from ianvs.data.index import read_lines
+from ianvs.data.listing import Listing, SourceError, join
+from ianvs.data.records import read_records
+from ianvs.data.tables import read_table
+from ianvs.errors import Place, Problem, one_line
+
+__all__ = ["PARTS", "read_part", "sources_of"]
+
+PARTS = ("train", "test")
+_WITH_FIELDS = (".csv", ".json", ".jsonl")
+
+
+def sources_of(spec: DatasetSpec, part: str) -> tuple[SourceSpec, ...]:
+    """The sources of "train" or "test"."""
+    return spec.train if part == "train" else spec.test
+
+
+def read_part(spec: DatasetSpec, part: str) -> Listing:
+    """What "train" or "test" lists, domains chosen. Raises SourceError with the problems of all its sources."""
+    listings: list[Listing] = []
+    problems: list[Problem] = []
+    names = spec.using or (tuple(spec.classes) if isinstance(spec.classes, Mapping) else ())
+    for source in sources_of(spec, part):
+        try:
+            _require_no_contradiction(source, spec)
+            listings.append(assign_domains(_read(source, spec, part), source.domain, names))
+        except SourceError as broken:
+            problems += broken.problems
+    if problems:
+        raise SourceError(problems)
+    if not listings:
+        message = (
+            f"the dataset has no {part} part. Give `{part}_index` or `{part}_data`, or a built-in source by `name`."
+        )
+        raise SourceError([Problem(message, spec.place)])
+    selected = select_domains(join(listings), spec, part)
+    return replace(selected, ids=_unique(selected.ids))
+
+
+def _require_no_contradiction(source: SourceSpec, spec: DatasetSpec) -> None:
+    """`domain` names a field of records: where there are none, or the domain is given already, it would do nothing."""
+    if spec.domain is None:
+        return
+    place = spec.places.get("domain", source.place)
+    if source.domain is not None:
+        message = f"`domain` names a field, but {source.path.name} is given for the domain '{source.domain}'. Keep one."
+        raise SourceError([Problem(message, place)])
+    if source.path.is_file() and source.path.suffix.lower() not in _WITH_FIELDS:
+        message = f"`domain` names a column of {one_line(_WITH_FIELDS)}; {source.path.name} has none. Take it out."
+        raise SourceError([Problem(message, place)])
+
+
+def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
+    path = source.path
+    if path.is_dir():
+        return read_folder(source, spec)
+    if not path.is_file():
+        raise SourceError([Problem(f"there is no file or folder '{path}'.", source.place)])
+    match path.suffix.lower():
+        case ".txt" | ".lst" | "":
+            return read_lines(source, spec)
+        case ".csv":
+            return read_table(source, spec)
+        case ".json" | ".jsonl":
+            records = read_records(path)
+            return (
+                read_conversations(records, spec) if holds_conversations(records) else read_table(source, spec, records)
+            )
+        case ".npz":
+            return read_arrays(source, part)
+        case other:
+            message = f"don't know how to read '{other}'; expected .txt, .csv, .json, .jsonl, .npz or a folder."
+            raise SourceError([Problem(message, source.place or Place(path))])
+
+
+def _unique(ids: NDArray[np.str_]) -> NDArray[np.str_]:
+    """A name for one sample only: the second of equal names gets `#2`, the third `#3`."""
+    if len(set(ids.tolist())) == len(ids):
+        return ids
+    counts: Counter[str] = Counter()
+    names = []
+    for name in ids.tolist():
+        counts[name] += 1
+        names.append(name if counts[name] == 1 else f"{name}#{counts[name]}")
+    return np.array(names, dtype=str)

@@ -1,0 +1,77 @@
+"""Pictures and their label pictures in folders."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from ianvs.errors import DataError, one_line, shown_path
+
+__all__ = ["Pair", "files_below", "folder_of", "pair_up", "unused_splits"]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A picture and its labels. `key` names both: the path below their split's folder without suffixes."""
+
+    key: str
+    picture: Path
+    label: Path
+    mapped: bool = False  # the ids in `label` are to be mapped
+
+
+class _Rules(Protocol):
+    @property
+    def skip_missing(self) -> bool: ...
+
+
+def folder_of(parent: Path, name: str) -> Path:
+    """The folder `parent/name`. Raises DataError, with what is there instead, if there is none."""
+    folder = parent / name
+    if folder.is_dir():
+        return folder
+    if not parent.is_dir():
+        raise DataError(f"{shown_path(parent)}: there is no such folder.")
+    inside = sorted(entry.name for entry in parent.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    message = f"there is no folder '{name}' in it, only {one_line(inside) or 'files'}."
+    raise DataError(f"{shown_path(parent)}: {message} `--root` is the folder into which the dataset was unpacked.")
+
+
+def files_below(folder: Path, suffix: str) -> dict[str, Path]:
+    """The files that end in `suffix`, sorted, by their path below `folder` without it."""
+    found = (path for path in folder.rglob(f"*{suffix}") if not path.name.startswith(".") and path.is_file())
+    return {path.relative_to(folder).as_posix()[: -len(suffix)]: path for path in sorted(found)}
+
+
+def pair_up(
+    pictures: Mapping[str, Path], labels: Mapping[str, Path], wanted: str, rules: _Rules, warnings: list[str]
+) -> tuple[Pair, ...]:
+    """Pictures with the labels of the same key. Raises DataError for one without the other, or warns, as `rules` say.
+
+    wanted: how the file name of a label looks, for the message.
+    """
+    if not pictures and not labels:
+        raise DataError("found neither pictures nor label pictures. Is `--root` right, and was all of it unpacked?")
+    alone = [path for key, path in pictures.items() if key not in labels]
+    if alone:
+        _lost(alone, len(pictures), f"has no label picture {wanted}", rules, warnings)
+    unseen = [path for key, path in labels.items() if key not in pictures]
+    if unseen:
+        _lost(unseen, len(labels), "has no picture", rules, warnings)
+    return tuple(Pair(key, picture, labels[key]) for key, picture in pictures.items() if key in labels)
+
+
+def unused_splits(folder: Path, used: Collection[str]) -> list[str]:
+    """A warning for each folder of pictures that goes into neither part."""
+    others = sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and entry.name not in used)
+    return [f"the pictures of '{name}' are in neither index" for name in others]
+
+
+def _lost(paths: list[Path], count: int, what: str, rules: _Rules, warnings: list[str]) -> None:
+    first = f"{shown_path(paths[0])}: {what}"
+    more = f" ({len(paths)} of {count} files have none)" if len(paths) > 1 else ""
+    if not rules.skip_missing:
+        raise DataError(f"{first}{more}. Complete the download, or leave these files out by `--skip-missing`.")
+    warnings.append(f"{first}{more}: left out")

@@ -1,0 +1,35 @@
+"""The exam's budget: what a learner may use in a round, measured."""
+
+from __future__ import annotations
+
+from ianvs.config.spec import BudgetSpec
+from ianvs.errors import ExamRuleError
+from ianvs.types import RoundResult
+
+__all__ = ["check_budget", "over_budget"]
+
+
+def over_budget(budget: BudgetSpec | None, result: RoundResult) -> tuple[str, ...]:
+    """What of `result` is over the budget, in words."""
+    if budget is None:
+        return ()
+    measured = (
+        ("memory_samples", result.memory_samples, budget.memory_samples),
+        ("memory_bytes", result.memory_bytes, budget.memory_bytes),
+        ("passes", result.passes, budget.passes),
+        ("round_seconds", round(result.train_seconds, 3), budget.round_seconds),
+    )
+    return tuple(
+        f"{name} {used:g} in round {result.index}, the budget is {limit:g}"
+        for name, used, limit in measured
+        if used is not None and limit is not None and used > limit
+    )
+
+
+def check_budget(budget: BudgetSpec | None, result: RoundResult) -> None:
+    """Raise ExamRuleError for a round that is over the budget, if the testenv says that this fails."""
+    if budget is not None and budget.over == "fail" and (over := over_budget(budget, result)):
+        raise ExamRuleError(
+            f"over the budget of the exam: {'; '.join(over)}. "
+            "With `over: mark` in the testenv's budget, the row is marked instead."
+        )

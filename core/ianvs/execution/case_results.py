@@ -1,0 +1,167 @@
+"""Case directories -> CaseResult: scores, matrices, and every column of the leaderboard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.config.spec import BudgetSpec, MetricSpec
+from ianvs.execution.budget import over_budget
+from ianvs.execution.reference_scores import ReferenceScores
+from ianvs.metrics.metric import Curve, MatrixInputs, Metric
+from ianvs.store import CaseStore, ExamRecord
+from ianvs.types import CaseResult, RoundResult, ScoreCurve, ScoreMatrix, TestCase
+
+__all__ = ["read_case"]
+
+
+def read_case(
+    store: CaseStore,
+    case: TestCase,
+    exam: ExamRecord | None,
+    metrics: Sequence[tuple[MetricSpec, Metric, str]],
+    references: ReferenceScores | None = None,
+    budget: BudgetSpec | None = None,
+) -> CaseResult:
+    """What the case's directory says, with `metrics` (spec, metric, key) computed from it.
+
+    budget: of the exam as it is now; what was measured is held against it. ReferenceScores and bounds have none.
+    """
+    status = store.status(case.id) or "unfinished"
+    stored = store.result(case.id) or {}
+    bound = bool(stored.get("bound", False))
+    rounds = store.complete_rounds(case.id)
+    judged = () if bound or case.role else rounds[1:]
+    matrices: dict[str, ScoreMatrix] = {}
+    curves: dict[str, ScoreCurve] = {}
+    details: dict[str, Any] = {}
+    if exam is not None:
+        for spec, metric, key in metrics:
+            if metric.level == "score" and (found := store.score(case.id, key)) is not None:
+                values, parts, between = found
+                if values.size:
+                    matrices[spec.name] = ScoreMatrix(spec.name, exam.rounds, exam.tests, values)
+                    curves[spec.name] = _curve(values, between, rounds)
+                if any(part for row in parts for part in row):
+                    details[spec.name] = parts
+    numbers: dict[str, float | None] = {}
+    if status == "finished":
+        primary = next((spec.name for spec, metric, _ in metrics if metric.level == "score"), None)
+        for spec, metric, _ in metrics:
+            if metric.mapping:
+                continue  # several numbers: in `details`
+            if metric.level == "system":
+                numbers[spec.name] = _system(metric.name, rounds)
+            elif metric.level == "score":
+                some = metric.partial or (exam is not None and exam.rules.get("asked") == "future")
+                numbers[spec.name] = _final_score(matrices.get(spec.name), some)
+            else:
+                score = spec.of or primary or ""
+                numbers[spec.name] = _over_matrix(metric, matrices.get(score), curves.get(score), case.id, references)
+    return CaseResult(
+        case=case,
+        status=status,
+        dataset=exam.dataset if exam else "",
+        round_names=exam.rounds if exam else (),
+        directory=store.folder(case.id),
+        failure=store.failure(case.id),
+        bound=bound,
+        rounds=rounds,
+        notes=exam.notes if exam else (),
+        remark=rounds[-1].remark if rounds else "",
+        matrices=matrices,
+        curves=curves,
+        over_budget=tuple(over for round_ in judged for over in over_budget(budget, round_)),
+        details=details,
+        metrics=numbers,
+        finished_at=stored.get("finished_at"),
+        provenance=stored.get("provenance", {}),
+    )
+
+
+def _curve(
+    values: NDArray[np.float64], between: Mapping[int, NDArray[np.float64]], rounds: Sequence[RoundResult]
+) -> ScoreCurve:
+    """Examinations within rounds and at their ends, in the order of time; without the untrained model."""
+    points: list[tuple[int, int, int, NDArray[np.float64]]] = []
+    arrived = 0
+    for round_ in rounds[1 : len(values)]:
+        points += [(n, begun, ended, between[n]) for n, begun, ended in round_.examined[:-1] if n in between]
+        arrived += round_.train_samples
+        n = round_.examined[-1][0] if round_.examined else arrived
+        points.append((n, round_.index, round_.index, values[round_.index]))
+    return ScoreCurve(
+        np.array([point[0] for point in points], dtype=np.int64),
+        np.array([point[1] for point in points], dtype=np.int64),
+        np.array([point[2] for point in points], dtype=np.int64),
+        np.array([point[3] for point in points]).reshape(len(points), values.shape[1]),
+    )
+
+
+def _final_score(matrix: ScoreMatrix | None, some: bool) -> float | None:
+    """After the last round, over the test sets: each counts the same, whatever its size.
+
+    some: whether test sets that were not asked, or that the score is not defined for, are left out.
+    """
+    if matrix is None:
+        return None
+    last = matrix.values[-1]
+    if some:
+        last = last[~np.isnan(last)]
+    return _finite(np.mean(last)) if last.size else None
+
+
+def _over_matrix(
+    metric: Metric,
+    matrix: ScoreMatrix | None,
+    curve: ScoreCurve | None,
+    case_id: str,
+    references: ReferenceScores | None,
+) -> float | None:
+    if matrix is None or metric.function is None:
+        return None
+    score = matrix.metric
+    inputs = MatrixInputs(
+        R=matrix.values[1:],
+        untrained=matrix.values[0],
+        joint=references.vector(case_id, "joint", score) if references else None,
+        single_task=references.vector(case_id, "single_task", score) if references else None,
+        curve=None if curve is None else Curve(curve.samples, curve.begun, curve.ended, curve.values),
+    )
+    value = metric.function(inputs)
+    return None if isinstance(value, dict) else _finite(value)
+
+
+def _system(name: str, rounds: Sequence[RoundResult]) -> float | None:
+    """A measured quantity of a whole case. Times are sums, memory and sizes are maxima over the rounds."""
+
+    def largest(values: list[int | None], unit: float) -> float | None:
+        known = [value for value in values if value is not None]
+        return max(known) / unit if known else None
+
+    trained = [round_ for round_ in rounds if round_.index]
+    train_seconds = sum(round_.train_seconds for round_ in trained)
+    samples = sum(round_.train_samples for round_ in trained)
+    mega = 1e6
+    measured: dict[str, float | None] = {
+        "train_seconds": train_seconds,
+        "eval_seconds": sum(round_.eval_seconds for round_ in rounds),
+        "samples_per_second": samples / train_seconds if train_seconds else None,
+        "peak_memory_mb": largest([round_.peak_memory_bytes for round_ in rounds], mega),
+        "peak_gpu_memory_mb": largest([round_.peak_gpu_bytes for round_ in rounds], mega),
+        "model_size_mb": largest([round_.model_bytes for round_ in rounds], mega),
+        "memory_samples": largest([round_.memory_samples for round_ in rounds], 1.0),
+        "memory_mb": largest([round_.memory_bytes for round_ in rounds], mega),
+        # Every sample of a round is looked at and brought over for training: Ianvs's quotient has 1 added below.
+        "samples_transfer_ratio": samples / (samples + 1),
+    }
+    return measured[name]
+
+
+def _finite(value: Any) -> float | None:
+    number = float(value)
+    return number if math.isfinite(number) else None

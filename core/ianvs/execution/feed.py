@@ -1,0 +1,182 @@
+"""What of an exam's data a learner is handed, and when: whole rounds, or the chunks of a stream."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.errors import PluginError
+from ianvs.scenarios import Part, hold_out
+from ianvs.scenarios.exam import Exam, TestSet
+from ianvs.scenarios.views import TrainView
+from ianvs.seeding import generator
+
+__all__ = ["DataFeed", "Chunk"]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """One call of train() in a stream.
+
+    number: counts from 1. samples: that have arrived when it is over. begun, ended: rounds whose samples have begun to
+    arrive by then, and rounds that are complete. seen, new: class indices told so far, and for the first time in it.
+    """
+
+    number: int
+    samples: int
+    begun: int
+    ended: int
+    seen: tuple[int, ...]
+    new: tuple[int, ...]
+    parts: tuple[Part, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(len(part.positions) for part in self.parts)
+
+
+class DataFeed:
+    """The training data of an exam as one case is handed them."""
+
+    def __init__(self, exam: Exam, train_ratio: float, seed: int, passes: int | None) -> None:
+        """train_ratio: share of a round that is trained on; of a stream, which hands over no rounds, all of it.
+
+        passes: how many over a round's data the exam allows.
+        """
+        self._exam, self._passes, self._seed = exam, passes, seed
+        train_ratio = 1.0 if self.streams else train_ratio
+        self._kept: list[Part] = []
+        self._held_out: list[NDArray[np.int64]] = []
+        for round_ in exam.rounds:
+            kept, held_out = hold_out(round_, exam.dataset, train_ratio, seed)
+            labels = None if round_.labels is None else round_.labels[_where(round_.train, kept)]
+            self._kept.append(Part(exam.dataset.train, kept, round_.transform, labels))
+            self._held_out.append(held_out)
+        self._chunks: list[list[Chunk]] = [[] for _ in exam.rounds]  # of each round
+        self._cut()
+
+    @property
+    def streams(self) -> bool:
+        return self._exam.stream is not None
+
+    def round(self, index: int) -> TrainView:
+        """What is taught in round `index`, whole."""
+        return self._view((self._kept[index - 1],), f"round {index}", self._passes)
+
+    def rounds(self, last: int, first: int = 1) -> TrainView:
+        """Rounds `first` to `last` as one, for a reference: no rule but that of hidden labels is for it.
+
+        They are mixed: one after the other, a learner that goes over them in order would still learn them in turn.
+        """
+        parts = tuple(self._kept[first - 1 : last])
+        order = None
+        if len(parts) > 1:
+            order = generator(self._seed, last, "joint").permutation(sum(len(part.positions) for part in parts))
+        return self._view(parts, f"rounds {first} to {last}", None, order)
+
+    def past_rounds(self, last: int) -> list[TrainView]:
+        """Rounds 1 to `last`, one by one, for a bound: no rule but that of hidden labels is for it."""
+        return [self._view((self._kept[k - 1],), f"round {k}", None) for k in range(1, last + 1)]
+
+    def held_out(self, index: int) -> NDArray[np.int64]:
+        """Positions in `dataset.train` of the part of round `index` that is not trained on."""
+        return self._held_out[index - 1]
+
+    def valid(self, index: int) -> TrainView | None:
+        """The held-out part of round `index`, with the dataset's own labels."""
+        positions = self._held_out[index - 1]
+        if not len(positions) or self.streams:
+            return None
+        part = Part(self._exam.dataset.train, positions, self._exam.rounds[index - 1].transform)
+        return self._view((part,), f"round {index}", None)
+
+    def chunks(self, index: int) -> tuple[Chunk, ...]:
+        """The chunks of the stream that arrive in round `index`: up to the one that brings its last sample."""
+        return tuple(self._chunks[index - 1])
+
+    def chunk(self, chunk: Chunk) -> TrainView:
+        return self._view(chunk.parts, f"chunk {chunk.number} of the stream", self._passes)
+
+    def examines_after(self, chunk: Chunk) -> bool:
+        """Whether the exam asks every n samples, and the n-th, 2n-th, ... has arrived in `chunk`."""
+        stream = self._exam.stream
+        if stream is None or stream.eval_every is None:
+            return False
+        return chunk.samples // stream.eval_every > (chunk.samples - chunk.size) // stream.eval_every
+
+    def last_chunk(self, index: int) -> Chunk | None:
+        """The last chunk that has arrived when round `index` is over."""
+        return next((chunks[-1] for chunks in reversed(self._chunks[:index]) if chunks), None)
+
+    def arrived(self, index: int) -> int:
+        """Training samples that have been handed over when round `index` is over."""
+        last = self.last_chunk(index)
+        return last.samples if last is not None else sum(len(part.positions) for part in self._kept[:index])
+
+    def adaptation(self, test: TestSet) -> TrainView:
+        """What a copy of the learner is adapted on before it answers `test`."""
+        if test.adapt is None:
+            raise PluginError(f"nothing is there to adapt a copy to {test.name}")
+        part = Part(self._exam.dataset.train, test.adapt, test.transform)
+        return TrainView((part,), name=f"the downstream task {test.name}")
+
+    def probed(self, index: int) -> Part:
+        """What a linear probe for the test set of round `index` is fitted on: its samples with their own labels."""
+        part = self._kept[index - 1]
+        return Part(part.samples, part.positions, part.transform)
+
+    def _view(
+        self, parts: tuple[Part, ...], name: str, passes: int | None, order: NDArray[np.int64] | None = None
+    ) -> TrainView:
+        return TrainView(parts, name=name, passes=passes, labelled=self._exam.rules.training_labels, order=order)
+
+    def _cut(self) -> None:
+        """Chunks of equal size, whatever round their samples are of, so that no chunk tells where a round ends.
+
+        A chunk that runs over the end of a round belongs to that round.
+        """
+        stream = self._exam.stream
+        if stream is None:
+            return
+        flow = [self._ordered(index, stream.shuffled) for index in range(len(self._kept))]
+        ends = np.cumsum([len(part.positions) for part in flow]).tolist()
+        starts = [0, *ends[:-1]]
+        seen: tuple[int, ...] = ()
+        for number, start in enumerate(range(0, ends[-1], stream.batch), start=1):
+            end = min(start + stream.batch, ends[-1])
+            first, begun = bisect_right(ends, start), bisect_left(starts, end)
+            parts = tuple(
+                _slice(flow[index], max(start, starts[index]) - starts[index], end - starts[index])
+                for index in range(first, begun)
+                if ends[index] > starts[index]
+            )
+            new = tuple(sorted({label for part in parts for label in _labels(part) if label >= 0}.difference(seen)))
+            seen = tuple(sorted((*seen, *new))) if new else seen
+            self._chunks[first].append(Chunk(number, end, begun, bisect_right(ends, end), seen, new, parts))
+
+    def _ordered(self, index: int, shuffled: bool) -> Part:
+        part = self._kept[index]
+        if not shuffled:
+            return part
+        order = generator(self._seed, index + 1, "stream").permutation(len(part.positions))
+        labels = None if part.labels is None else part.labels[order]
+        return Part(part.samples, part.positions[order], part.transform, labels)
+
+
+def _slice(part: Part, start: int, end: int) -> Part:
+    labels = None if part.labels is None else part.labels[start:end]
+    return Part(part.samples, part.positions[start:end], part.transform, labels)
+
+
+def _labels(part: Part) -> list[int]:
+    labels = part.samples.y[part.positions] if part.labels is None else part.labels
+    return [int(label) for label in labels] if labels.dtype != object else []  # texts have no classes
+
+
+def _where(positions: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The index in `positions`, which are all different, of each of `wanted`."""
+    order = np.argsort(positions)
+    return order[np.searchsorted(positions, wanted, sorter=order)]

@@ -1,0 +1,109 @@
+"""What a stranger needs to know to run it again: software, machine, commit, command."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["PACKAGES", "collect"]
+
+PACKAGES = (
+    "ianvs",
+    "torch",
+    "torchvision",
+    "numpy",
+    "pandas",
+    "scikit-learn",
+    "scipy",
+    "pillow",
+    "sentence-transformers",
+    "transformers",
+    "ray",
+)
+"""The packages whose version can change a result."""
+
+_PATIENCE = 10.0  # seconds that git or nvidia-smi may take
+
+
+def collect(packages: Sequence[str] = PACKAGES, job_file: Path | None = None) -> dict[str, Any]:
+    """PluginInfo about this process and machine, ready for json; None where a fact can't be had.
+
+    Keys: command (str), python, platform, cpu {model, count, usable}, memory_bytes, gpus (names), packages
+    {name: version or None}, git {commit, dirty} of the folder of `job_file` or None. Imports neither torch nor any of
+    `packages`, and does not start CUDA. Calls git, so ask once for a run and not once for a case.
+    """
+    return {
+        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpu": {"model": _cpu_model(), "count": os.cpu_count(), "usable": _usable_cores()},
+        "memory_bytes": _memory(),
+        "gpus": _gpus(),
+        "packages": {name: _version(name) for name in packages},
+        "git": _git(job_file.parent) if job_file is not None else None,
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _cpu_model() -> str | None:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor() or None
+    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return found.group(1).strip() if found else platform.machine() or None
+
+
+def _usable_cores() -> int | None:
+    """Cores that this process may use: fewer than there are in a container or under taskset."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+def _memory() -> int:
+    import psutil
+
+    return int(psutil.virtual_memory().total)
+
+
+def _gpus() -> list[str]:
+    """Names of the GPUs, as torch sees them if it uses them already; else the driver's word, which starts nothing."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return []
+    if torch.cuda.is_initialized():
+        return [str(torch.cuda.get_device_name(index)) for index in range(torch.cuda.device_count())]
+    if shutil.which("nvidia-smi") is None:
+        return []
+    return (_output(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]) or "").splitlines()
+
+
+def _git(folder: Path) -> dict[str, Any] | None:
+    commit = _output(["git", "-C", str(folder), "rev-parse", "HEAD"])
+    if not commit:
+        return None
+    changes = _output(["git", "-C", str(folder), "--no-optional-locks", "status", "--porcelain"])
+    return {"commit": commit, "dirty": None if changes is None else bool(changes)}
+
+
+def _output(command: list[str]) -> str | None:
+    """What `command` prints; None when it is absent, fails or takes too long."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

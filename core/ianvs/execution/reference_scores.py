@@ -1,0 +1,53 @@
+"""Scores of reference runs, for metrics that are defined against them (IM, the survey's FWT, delta_m, Omega).
+
+What counts of a reference is its score on each round's own test set just after that round: the diagonal of its score
+matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.types import CaseResult, TestCase
+
+__all__ = ["ReferenceScores"]
+
+
+class ReferenceScores:
+    """by_case: {role: id of the reference case} by id of a case.
+
+    read: the result of one of `cases`, with the matrices of an exam's scores: two exams that share a reference may mean
+    different things by a name.
+    """
+
+    def __init__(
+        self,
+        by_case: Mapping[str, Mapping[str, str]],
+        cases: Iterable[TestCase],
+        read: Callable[[TestCase, str], CaseResult],
+    ) -> None:
+        cases = tuple(cases)
+        wanted = {reference for roles in by_case.values() for reference in roles.values()}
+        self._by_case, self._read = by_case, read
+        self._exams = {case.id: case.exam for case in cases}
+        self._cases = {case.id: case for case in cases if case.id in wanted}
+        self._known: dict[tuple[str, str], dict[str, NDArray[np.float64]]] = {}  # by (id, exam), by score
+
+    def vector(self, case_id: str, role: str, score: str) -> NDArray[np.float64] | None:
+        """(T,) scores of the reference of a case in `role`; None where it has not run to its end."""
+        reference = self._by_case.get(case_id, {}).get(role)
+        if reference is None or reference not in self._cases:
+            return None
+        key = (reference, self._exams.get(case_id, ""))
+        if key not in self._known:
+            result = self._read(self._cases[reference], key[1])
+            matrices = result.matrices if result.status == "finished" else {}
+            self._known[key] = {
+                name: np.diagonal(matrix.values[1:]).copy()
+                for name, matrix in matrices.items()
+                if matrix.values.shape[0] == matrix.values.shape[1] + 1
+            }
+        return self._known[key].get(score)

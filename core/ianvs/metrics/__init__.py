@@ -1,0 +1,22 @@
+"""Pure functions: labels -> score, score matrix -> what it says of learning; and the table of their names."""
+
+from ianvs.metrics.classification import confusion_matrix
+from ianvs.metrics.matrix import compute_file, matrix_report
+from ianvs.metrics.metric import EvaluationRecord, MatrixInputs, Metric
+from ianvs.metrics.registry import find, names, resolve, suggest
+from ianvs.metrics.table import describe, legend
+
+__all__ = [
+    "EvaluationRecord",
+    "MatrixInputs",
+    "Metric",
+    "compute_file",
+    "confusion_matrix",
+    "describe",
+    "find",
+    "legend",
+    "matrix_report",
+    "names",
+    "resolve",
+    "suggest",
+]

@@ -1,0 +1,190 @@
+"""Scores of one evaluation, from its confusion matrix: accuracy, F1.
+
+For class c of a confusion matrix (rows truth, columns prediction): TP_c on the diagonal, FN_c the rest of its row,
+FP_c the rest of its column. A last column beyond the classes is of answers that are no class: an FN, and an FP of none.
+Without any sample every score is nan.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ianvs.metrics.definition import mean, score_metric
+from ianvs.metrics.metric import EvaluationRecord
+
+__all__ = [
+    "SCORES",
+    "accuracy",
+    "balanced_accuracy",
+    "confusion_matrix",
+    "exact_match",
+    "f1",
+    "linear_probe_accuracy",
+    "per_class_accuracy",
+    "ratio",
+]
+
+
+def confusion_matrix(y_true: ArrayLike, y_pred: ArrayLike, num_classes: int) -> NDArray[np.int64]:
+    """(C, C) int64 counts: [i, j] samples of class i that were predicted as class j.
+
+    y_true, y_pred: class indices 0..C-1 of equal shape, (N,) or label pictures. Floats are taken if they are whole
+    numbers. Raises ValueError that names the first sample that is not a class index.
+    """
+    truth = _class_indices(y_true, num_classes, "label")
+    predicted = _class_indices(y_pred, num_classes, "prediction")
+    if truth.shape != predicted.shape:
+        raise ValueError(
+            f"labels have shape {truth.shape}, predictions {predicted.shape}; there must be one prediction, a class "
+            "index, for each label"
+        )
+    cells = truth.ravel() * num_classes + predicted.ravel()
+    return np.bincount(cells, minlength=num_classes * num_classes).reshape(num_classes, num_classes).astype(np.int64)
+
+
+def _class_indices(values: ArrayLike, num_classes: int, what: str) -> NDArray[np.int64]:
+    try:
+        array = np.asarray(values)
+        if array.dtype == object:
+            array = np.asarray(array.tolist())
+    except ValueError as error:
+        raise ValueError(f"{what}s don't form an array: {error}. {_expected(num_classes)}") from error
+    if array.size == 0:
+        return array.astype(np.int64)
+    if array.dtype.kind not in "biuf":
+        first = array.ravel()[:1].tolist()[0]
+        raise ValueError(f"{what}s are {_kind(array)}, not class indices: {first!r}. {_expected(num_classes)}")
+    if array.dtype.kind == "f":
+        _refuse(array, ~(np.isfinite(array) & (array == np.floor(array))), what, num_classes)
+    if array.min() < 0 or array.max() >= num_classes:
+        _refuse(array, (array < 0) | (array >= num_classes), what, num_classes)
+    return array.astype(np.int64)
+
+
+def _refuse(array: NDArray[Any], wrong: NDArray[np.bool_], what: str, num_classes: int) -> None:
+    positions = np.argwhere(wrong)
+    if len(positions):
+        first = tuple(int(index) for index in positions[0])
+        where = f"sample {first[0]}" if len(first) == 1 else f"position {first}"
+        raise ValueError(
+            f"{what} of {where} is {array[first].item()}, no class index ({len(positions)} such {what}s). "
+            + _expected(num_classes)
+        )
+
+
+def _expected(num_classes: int) -> str:
+    return f"A class index is a whole number from 0 to {num_classes - 1}"
+
+
+def _kind(array: NDArray[Any]) -> str:
+    return {"U": "text", "S": "bytes", "c": "complex numbers", "O": "objects"}.get(array.dtype.kind, str(array.dtype))
+
+
+def ratio(numerator: NDArray[np.int64], denominator: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Elementwise ratio, nan where the denominator is 0."""
+    ratio = np.full(numerator.shape, np.nan)
+    np.divide(numerator, denominator, out=ratio, where=denominator > 0)
+    return ratio
+
+
+def _mean_of_present(values: NDArray[np.float64]) -> float:
+    return mean(values[~np.isnan(values)])
+
+
+def _recalls(record: EvaluationRecord) -> NDArray[np.float64]:
+    counts = record.confusion
+    return ratio(counts.diagonal(), counts.sum(axis=1))
+
+
+def _by_class(record: EvaluationRecord, values: NDArray[np.float64]) -> dict[str, float]:
+    return dict(zip(record.classes, values.tolist(), strict=True))
+
+
+@score_metric(
+    "accuracy",
+    aliases=("Accuracy", "acc", "pixel_accuracy"),
+    formula="sum_c TP_c / N",
+    source="Sokolova & Lapalme 2009",
+)
+def accuracy(record: EvaluationRecord) -> float:
+    """Share of samples (pixels of label pictures) that are predicted right."""
+    counts = record.confusion
+    total = int(counts.sum())
+    return int(counts.trace()) / total if total else float("nan")
+
+
+@score_metric(
+    "per_class_accuracy",
+    formula="TP_c / (TP_c + FN_c) for each class c",
+    source="Sokolova & Lapalme 2009 (recall)",
+    mapping=True,
+)
+def per_class_accuracy(record: EvaluationRecord) -> dict[str, float]:
+    """Share of each class's samples that are predicted right; nan for a class without samples."""
+    return _by_class(record, _recalls(record))
+
+
+@score_metric(
+    "balanced_accuracy",
+    formula="mean_c TP_c / (TP_c + FN_c) over classes with samples",
+    source="Brodersen et al. 2010",
+)
+def balanced_accuracy(record: EvaluationRecord) -> float:
+    """Mean of the per-class accuracies over classes that have samples."""
+    return _mean_of_present(_recalls(record))
+
+
+@score_metric(
+    "f1",
+    aliases=("F1", "f1_macro"),
+    formula="mean_c 2 TP_c / (2 TP_c + FP_c + FN_c) over classes in truth or prediction",
+    source="van Rijsbergen 1979; macro average as 'averaged F1' in Opitz & Burst 2019",
+)
+def f1(record: EvaluationRecord) -> float:
+    """Macro F1: mean of the classes' F1 over classes that occur in truth or prediction."""
+    counts = record.confusion
+    return _mean_of_present(ratio(2 * counts.diagonal(), counts.sum(axis=0)[: len(counts)] + counts.sum(axis=1)))
+
+
+@score_metric(
+    "exact_match",
+    formula="|{n : y_pred[n] == y_true[n]}| / N",
+    source="Rajpurkar et al. 2016, section 6.1, without its normalisation of text",
+)
+def exact_match(record: EvaluationRecord) -> float:
+    """Share of predictions equal to their label, whatever labels are (texts too); nothing is normalised."""
+    if record.y_true is None or record.y_pred is None:
+        raise ValueError("exact_match compares labels one by one, and only their confusion matrix is stored")
+    if len(record.y_true) != len(record.y_pred):
+        raise ValueError(f"there are {len(record.y_true)} labels and {len(record.y_pred)} predictions")
+    return mean(bool(np.array_equal(truth, answer)) for truth, answer in zip(record.y_true, record.y_pred, strict=True))
+
+
+@score_metric(
+    "linear_probe_accuracy",
+    formula="|{n : probe[n] == y_true[n]}| / N, probe a linear classifier trained on the learner's frozen features",
+    source="Alain & Bengio 2016 (arXiv 1610.01644); of continual learners Davari et al. 2022 (CVPR, arXiv 2203.13381)",
+)
+def linear_probe_accuracy(record: EvaluationRecord) -> float:
+    """Share of samples that a linear probe on the learner's frozen features predicts right; nan without a probe.
+
+    It falls only if the representation forgets, whereas accuracy falls also if no more than the last layer does.
+    """
+    if record.probe is None or record.y_true is None:
+        return float("nan")
+    if len(record.y_true) != len(record.probe):
+        raise ValueError(f"there are {len(record.y_true)} labels and {len(record.probe)} predictions of the probe")
+    return mean(np.equal(record.y_true, record.probe).astype(np.float64))
+
+
+SCORES = (
+    accuracy,
+    balanced_accuracy,
+    f1,
+    exact_match,
+    linear_probe_accuracy,
+    per_class_accuracy,
+)

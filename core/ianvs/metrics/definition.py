@@ -1,0 +1,157 @@
+"""Turns a formula into a `Metric`: the decorated function becomes the entry of the table."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.metrics.curves import checked, rows_as_curve
+from ianvs.metrics.metric import Curve, EvaluationRecord, MatrixInputs, Metric
+
+__all__ = ["MatrixMetric", "by_round_metric", "matrix_metric", "mean", "score_metric"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MatrixMetric(Metric):
+    """A metric over a score matrix.
+
+    series: its (T,) values after each round, the last of which is the metric; None where its source defines only the
+    value after the last round.
+    """
+
+    series: Callable[[MatrixInputs], Array] | None = field(default=None, compare=False, repr=False)
+
+
+def mean(values: Iterable[float] | Array) -> float:
+    """Arithmetic mean. nan if any value is nan, and nan of nothing: what can't be computed is never 0."""
+    values = np.asarray(values if isinstance(values, np.ndarray) else list(values), dtype=np.float64)
+    return float(values.mean()) if values.size else float("nan")
+
+
+def score_metric(
+    name: str,
+    *,
+    formula: str,
+    source: str,
+    aliases: tuple[str, ...] = (),
+    mapping: bool = False,
+    partial: bool = False,
+) -> Callable[[Callable[[EvaluationRecord], float | Mapping[str, float]]], Metric]:
+    """Decorate a function of `EvaluationRecord`. Higher is better."""
+
+    def define(function: Callable[[EvaluationRecord], float | Mapping[str, float]]) -> Metric:
+        return Metric(
+            name,
+            level="score",
+            summary=_first_line(function),
+            source=source,
+            formula=formula,
+            aliases=aliases,
+            function=function,
+            mapping=mapping,
+            partial=partial,
+        )
+
+    return define
+
+
+def matrix_metric(
+    name: str,
+    *,
+    formula: str,
+    source: str,
+    higher_is_better: bool = True,
+    aliases: tuple[str, ...] = (),
+    square: bool = True,
+) -> Callable[[Callable[..., float]], MatrixMetric]:
+    """Decorate a function of `R` and whichever of `untrained`, `joint`, `single_task`, `curve` it names as parameters.
+
+    The metric is nan without a reference that the function names. Without a curve it is handed the rows of R as one.
+    square: the formula needs one test set per round, and is nan when R has another number of columns than rows.
+    """
+
+    def define(function: Callable[..., float]) -> MatrixMetric:
+        takes, needs = _takes(function)
+
+        def evaluate(inputs: MatrixInputs) -> float:
+            arguments = _arguments(inputs, takes, square)
+            return float("nan") if arguments is None else float(function(*arguments))
+
+        evaluate.__doc__ = function.__doc__
+        return MatrixMetric(
+            name, "matrix", _first_line(function), higher_is_better, source, formula, aliases, needs, evaluate
+        )
+
+    return define
+
+
+def by_round_metric(
+    name: str,
+    *,
+    formula: str,
+    source: str,
+    higher_is_better: bool = True,
+    aliases: tuple[str, ...] = (),
+    square: bool = True,
+) -> Callable[[Callable[..., Array]], MatrixMetric]:
+    """As `matrix_metric`, of a function that returns the (T,) values after each round; the metric is the last."""
+
+    def define(function: Callable[..., Array]) -> MatrixMetric:
+        takes, needs = _takes(function)
+
+        def series(inputs: MatrixInputs) -> Array:
+            arguments = _arguments(inputs, takes, square)
+            return np.full(len(inputs.R), np.nan) if arguments is None else function(*arguments)
+
+        def evaluate(inputs: MatrixInputs) -> float:
+            values = series(inputs)
+            return float(values[-1]) if values.size else float("nan")
+
+        evaluate.__doc__ = series.__doc__ = function.__doc__
+        return MatrixMetric(
+            name, "matrix", _first_line(function), higher_is_better, source, formula, aliases, needs, evaluate,
+            series=series,
+        )  # fmt: skip
+
+    return define
+
+
+def _takes(function: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The parameters of a formula after R, and which of them are references, without which it is undefined."""
+    takes = tuple(inspect.signature(function).parameters)[1:]
+    return takes, tuple(name for name in takes if name != "curve")
+
+
+def _arguments(inputs: MatrixInputs, takes: tuple[str, ...], square: bool) -> list[Array | Curve] | None:
+    """What a formula is called with; None where it is undefined."""
+    R = np.asarray(inputs.R, dtype=np.float64)
+    if R.ndim != 2:
+        raise ValueError(f"a score matrix has rounds and test sets as its two axes; this one has {R.ndim}")
+    if square and R.shape[0] != R.shape[1]:
+        return None
+    arguments: list[Array | Curve] = [R]
+    for name in takes:
+        if name == "curve":
+            arguments.append(rows_as_curve(R) if inputs.curve is None else checked(inputs.curve, R.shape[1]))
+            continue
+        reference = getattr(inputs, name)
+        if reference is None:
+            return None
+        reference = np.asarray(reference, dtype=np.float64)
+        if reference.shape != (R.shape[1],):
+            raise ValueError(
+                f"`{name}` has shape {reference.shape}; one score for each of {R.shape[1]} test sets fits R"
+            )
+        arguments.append(reference)
+    return arguments
+
+
+def _first_line(function: Callable[..., Any]) -> str:
+    return (inspect.getdoc(function) or "").partition("\n")[0]

@@ -1,0 +1,113 @@
+"""What a metric is: a pure function with a name, a direction and a source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from ianvs.config.spec import MetricSpec
+
+__all__ = ["Curve", "EvaluationRecord", "MatrixInputs", "Metric"]
+
+
+@dataclass(frozen=True)
+class EvaluationRecord:
+    """What is stored of one evaluation: true and predicted labels, or only their confusion matrix.
+
+    y_true, y_pred: (N,) labels, None where only counts are kept (label pictures). Of conversations (N,) lists of
+    replies, one for each turn; in y_pred None where a reply is missing.
+    counts: (C, C) int64, rows truth, columns prediction; of label pictures (C, C+1), the last column being pixels for
+    which "ignore" was predicted. None: counted from y_true and y_pred when asked for.
+    labels: class indices that the test set is about, in the order of its class list; None: all.
+    earlier: class indices that were taught in rounds before the one that the test set belongs to; None: it belongs to
+    no round.
+    topics: (N,) what each sample is about, "" where that isn't known; None: of none it is.
+    probe: (N,) class indices that a linear probe on the learner's frozen features predicts; None: no probe was trained.
+    """
+
+    classes: tuple[str, ...]
+    y_true: NDArray[Any] | None = None
+    y_pred: NDArray[Any] | None = None
+    counts: NDArray[np.int64] | None = None
+    labels: tuple[int, ...] | None = None
+    earlier: tuple[int, ...] | None = None
+    probe: NDArray[Any] | None = None
+    topics: NDArray[np.str_] | None = None
+
+    @cached_property
+    def confusion(self) -> NDArray[np.int64]:
+        """(C, C) int64, or (C, C+1) of label pictures: [i, j] samples of class i that were predicted as class j."""
+        if self.counts is not None:
+            return self.counts
+        if self.y_true is None or self.y_pred is None:
+            raise ValueError("neither labels nor a confusion matrix are stored")
+        from ianvs.metrics.classification import confusion_matrix
+
+        return confusion_matrix(self.y_true, self.y_pred, len(self.classes))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Scores in the order of time: after every round, and between, where the exam asks every n samples.
+
+    samples: (E,) int64, training samples that had arrived before each examination, ascending.
+    begun: (E,) int64, rounds whose samples had begun to arrive by then, the present one included.
+    ended: (E,) int64, rounds that were complete by then.
+    scores: (E, J), on each test set. The untrained model is not in it.
+    """
+
+    samples: NDArray[np.int64]
+    begun: NDArray[np.int64]
+    ended: NDArray[np.int64]
+    scores: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MatrixInputs:
+    """What metrics over a score matrix are computed from. nan in any of them is "not evaluated".
+
+    R: (T, T), R[k, j] the score on test set j after round k + 1 (the untrained row is not in it).
+    untrained: (T,) scores of the untrained model. joint: (T,) score on test set k of a fresh model trained on rounds
+    1..k+1 together. single_task: (T,) score on test set j of a fresh model trained on round j alone.
+    curve: None where only the matrix is known; a metric over a curve then reads the rows of R, a round being one step.
+    """
+
+    R: NDArray[np.float64]
+    untrained: NDArray[np.float64] | None = None
+    joint: NDArray[np.float64] | None = None
+    single_task: NDArray[np.float64] | None = None
+    curve: Curve | None = None
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric that the leaderboard can show.
+
+    level: "score" is a function of EvaluationRecord (a number, or a mapping of parts to numbers); "matrix" is a
+    function of MatrixInputs (a number; nan when undefined); "system" is measured by the runner and has no function.
+    """
+
+    name: str
+    level: str
+    summary: str  # first line of the docstring
+    higher_is_better: bool = True
+    source: str = ""  # citation
+    formula: str = ""
+    aliases: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()  # "untrained", "joint", "single_task"
+    function: Callable[..., float | Mapping[str, float]] | None = field(default=None, compare=False, repr=False)
+    partial: bool = False  # a "score" that some test sets don't have by nature: the column is the mean over the others
+    mapping: bool = False  # a "score" that yields several numbers (per class): shown in reports, never ranked by
+    # Of a "score" that is cheaper to compute of many evaluations at once: (values in their order, what they were
+    # computed with). `function` gives the same value of one.
+    batch: Callable[[Sequence[EvaluationRecord]], tuple[list[Mapping[str, float]], Mapping[str, str]]] | None = field(
+        default=None, compare=False, repr=False
+    )
+    configure: Callable[[MetricSpec], Metric] | None = field(default=None, compare=False, repr=False)  # by its options
+    missing: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)  # here, and what to do

@@ -1,0 +1,178 @@
+"""Reads a score matrix from a json or csv file, checked entry by entry."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.errors import DataError, closest, shown_path
+from ianvs.metrics.entries import json_row, number_of, read_curve
+from ianvs.metrics.metric import Curve, MatrixInputs
+
+__all__ = ["read_scores"]
+
+Array = NDArray[np.float64]
+
+_REFERENCES = {"untrained": "untrained", "b": "untrained", "joint": "joint", "single_task": "single_task", "R0": "R0"}
+_MISSING = ("", "nan", "null", "none", "na")  # cells of a csv
+
+
+def read_scores(path: Path) -> tuple[MatrixInputs, Array | None]:
+    """The score matrix and its references, and the row `R0` if there is one (Ianvs's own model before round 1).
+
+    json: an object with `R`, a list of T rows after rounds 1..T, null where not evaluated; optional lists `untrained`
+    (or `b`), `joint`, `single_task`, `R0`, or null for "there is none". `curve`, optional, is a list of examinations
+    in the order of time, {"samples", "begun", "ended", "scores"}, as in `ianvs.metrics.metric.Curve`.
+    csv: one row for each round; an empty cell or nan is "not evaluated". A first row of nothing but text is a header, a
+    first column of nothing but text holds names; a file whose first cell is empty or "round" has both. A row named
+    untrained, b, joint, single_task or R0 is that reference; an empty one says "there is none".
+    Raises DataError.
+    """
+    readers = {".json": _read_json, ".csv": _read_csv}
+    reader = readers.get(path.suffix.lower())
+    if reader is None and path.is_file():
+        raise DataError(f"{shown_path(path)}: a score matrix is read from a .json or a .csv file.")
+    if reader is None or not path.exists():
+        raise DataError(f"{shown_path(path)}: there is no such file.")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{shown_path(path)} can't be read: {error}") from error
+    return _checked(reader(text, path), path)
+
+
+def _read_json(text: str, path: Path) -> dict[str, Any]:
+    """Numbers by key: R as a list of lists of floats, references as lists of floats or None."""
+
+    def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys = [key for key, _ in pairs]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise DataError(f"{shown_path(path)}: '{key}' stands there twice; keep one.")
+        return dict(pairs)
+
+    try:
+        content = json.loads(text, object_pairs_hook=no_duplicates)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{shown_path(path)}:{error.lineno}:{error.colno}: not json: {error.msg}.") from error
+    if not isinstance(content, dict) or "R" not in content:
+        raise DataError(
+            f'{shown_path(path)}: expected an object with the score matrix as "R", e.g. '
+            '{"R": [[0.9, 0.3], [0.8, 0.88]], "untrained": [0.1, 0.12]}.'
+        )
+    scores: dict[str, Any] = {}
+    for key, value in content.items():
+        if key == "R":
+            if not isinstance(value, list) or not value:
+                raise DataError(f"{shown_path(path)}: R must be a list of rows, one for each round.")
+            scores["R"] = [json_row(row, f"R[{k}]", path) for k, row in enumerate(value)]
+            continue
+        if key == "curve":
+            scores["curve"] = value
+            continue
+        name = _reference(key, scores, path)
+        scores[name] = None if value is None else json_row(value, key, path)
+    return scores
+
+
+def _read_csv(text: str, path: Path) -> dict[str, Any]:
+    """As `_read_json`."""
+    reader = csv.reader(text.splitlines(), skipinitialspace=True)
+    lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
+    lines = [(number, row) for number, row in lines if any(row)]
+    if not lines:
+        raise DataError(f"{shown_path(path)} is empty.")
+    # One slip of the pen must not turn a row of scores into a header, so all cells have to be text, not just one.
+    first = lines[0][1]
+    labelled = first[0].casefold() in ("", "round")
+    header = labelled or all(map(_is_text, first[1:] or first))
+    lines = lines[header:]
+    named = labelled or all(_is_text(row[0]) for _, row in lines)
+    scores: dict[str, Any] = {"R": []}
+    for number, row in lines:
+        numbers = [
+            number_of(None if cell.casefold() in _MISSING else cell, f"{shown_path(path)}:{number}: column {column}")
+            for column, cell in list(enumerate(row, start=1))[named:]
+        ]
+        if named and row[0] in _REFERENCES:
+            scores[_reference(row[0], scores, path)] = None if all(map(math.isnan, numbers)) else numbers
+        else:
+            scores["R"].append(numbers)
+    return scores
+
+
+def _is_text(cell: str) -> bool:
+    if cell.casefold() in _MISSING:
+        return False
+    try:
+        float(cell)
+    except ValueError:
+        return True
+    return False
+
+
+def _reference(key: str, scores: Mapping[str, Any], path: Path) -> str:
+    if key not in _REFERENCES:
+        known = ("R", *_REFERENCES, "curve")
+        raise DataError(
+            f"{shown_path(path)}: '{key}' is not known.{closest(key, known)} A score file holds {', '.join(known)}."
+        )
+    if _REFERENCES[key] in scores:
+        raise DataError(
+            f"{shown_path(path)}: '{_REFERENCES[key]}' is given twice ('b' is another name of 'untrained')."
+        )
+    return _REFERENCES[key]
+
+
+def _checked(scores: Mapping[str, Any], path: Path) -> tuple[MatrixInputs, Array | None]:
+    """Shapes: R (T, J) without gaps, `joint` and `single_task` (T,), `untrained` and `R0` (J,)."""
+    rows: Sequence[Sequence[float]] = scores["R"]
+    if not rows or not rows[0]:
+        raise DataError(f"{shown_path(path)}: R has no scores.")
+    rounds, tests = len(rows), len(rows[0])
+    for k, row in enumerate(rows):
+        if len(row) != tests:
+            raise DataError(
+                f"{shown_path(path)}: row {k + 1} of R has {len(row)} scores, row 1 has {tests}. Every row needs one "
+                "for each test set; leave it empty (json: null) if it was not evaluated."
+            )
+    if rounds == tests + 1 and "untrained" not in scores:
+        raise DataError(
+            f"{shown_path(path)}: R has {rounds} rows for {tests} test sets. If its first row is the untrained model, "
+            'move it to "untrained" (csv: name the row untrained), so that R starts with the row after round 1. If '
+            f'there are {rounds} rounds, say that none is the untrained model: "untrained": null (csv: an empty row of '
+            "that name)."
+        )
+    references: dict[str, Array] = {}
+    for name, length, of in (
+        ("untrained", tests, "test set"),
+        ("R0", tests, "test set"),
+        ("joint", rounds, "round"),
+        ("single_task", rounds, "round"),
+    ):
+        values = scores.get(name)
+        if values is None:
+            continue
+        if len(values) != length:
+            raise DataError(
+                f"{shown_path(path)}: '{name}' has {len(values)} scores; it needs {length}, one for each {of} of R."
+            )
+        references[name] = np.array(values, dtype=np.float64)
+    curve: Curve | None = None
+    if scores.get("curve") is not None:
+        curve = read_curve(scores["curve"], rounds, tests, path)
+    inputs = MatrixInputs(
+        np.array(rows, dtype=np.float64),
+        untrained=references.get("untrained"),
+        joint=references.get("joint"),
+        single_task=references.get("single_task"),
+        curve=curve,
+    )
+    return inputs, references.get("R0")

@@ -1,0 +1,123 @@
+"""Sentence encoders: where one is found without the network, and texts -> vectors."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.errors import IanvsError
+
+__all__ = ["Encoder", "EncoderPlace", "find_encoder"]
+
+_MARK = "modules.json"  # stands in the folder of every sentence-transformers model
+_OWNER = "sentence-transformers"  # of a model that is named without an owner
+
+
+@dataclass(frozen=True)
+class EncoderPlace:
+    """A model on this machine. revision: commit of a hub's model, version of a package, or digest of a folder."""
+
+    folder: Path
+    kind: str  # "folder", "package", "hub"
+    version: str
+
+    @cached_property
+    def revision(self) -> str:
+        """Which weights these are."""
+        if self.kind != "folder":
+            return self.version
+        digest = hashlib.sha256()
+        for file in sorted(path for path in self.folder.rglob("*") if path.is_file()):
+            digest.update(file.relative_to(self.folder).as_posix().encode())
+            with file.open("rb") as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
+        return f"sha256:{digest.hexdigest()[:16]}"
+
+
+def find_encoder(name: str, revision: str | None, beside: Path | None) -> EncoderPlace | None:
+    """The model that `name` means, without the network; None if it is not on this machine.
+
+    name: a folder (relative to `beside`, else to the working directory), an installed package that carries a model, or
+    a model of the Hugging Face hub that was downloaded before. revision: of the latter.
+    """
+    for base in filter(None, (beside, Path.cwd())):
+        if (base / name / _MARK).is_file():
+            return EncoderPlace(base / name, "folder", "")
+    return _of_package(name) or _of_hub(name, revision)
+
+
+class Encoder:
+    """A loaded sentence encoder."""
+
+    def __init__(self, name: str, place: EncoderPlace | None, revision: str | None) -> None:
+        """place: None lets the library fetch `name` from the Hugging Face hub."""
+        from sentence_transformers import SentenceTransformer
+
+        try:
+            if place is not None:
+                self._model: Any = SentenceTransformer(str(place.folder), local_files_only=True)
+            else:
+                self._model = SentenceTransformer(_repository(name), revision=revision)
+        except Exception as error:  # a dozen kinds, from a broken file to no network
+            where = f" from {place.folder}" if place is not None else ""
+            raise IanvsError(f"the encoder '{name}' can't be loaded{where}: {error}") from error
+        self.device = str(self._model.device)
+
+    def encode(self, texts: Sequence[str], batch_size: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """((N, D) vectors, (N,) whether a text is longer than the model reads, so that its end was cut off).
+
+        In order of length, so that a batch is hardly padded; the order of the result is that of `texts`.
+        """
+        lengths = self._lengths(texts)
+        order = np.argsort(lengths, kind="stable")
+        sorted_texts = [texts[index] for index in order]
+        found = self._model.encode(sorted_texts, batch_size=batch_size, convert_to_numpy=True, show_progress_bar=False)
+        vectors = np.empty_like(np.asarray(found, dtype=np.float32))
+        vectors[order] = found
+        limit = self._model.max_seq_length
+        return vectors, np.zeros(len(texts), dtype=bool) if limit is None else lengths > limit
+
+    def _lengths(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """(N,) tokens of each whole text, marks of beginning and end included; 0 for a model without a tokenizer."""
+        tokenizer = getattr(self._model, "tokenizer", None)
+        if not callable(tokenizer):
+            return np.zeros(len(texts), dtype=np.int64)
+        tokens = tokenizer(list(texts), truncation=False, verbose=False)["input_ids"]
+        return np.array([len(one) for one in tokens], dtype=np.int64)
+
+
+def _of_package(name: str) -> EncoderPlace | None:
+    try:
+        package = importlib.metadata.distribution(name)
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return None
+    for file in package.files or ():
+        if file.name == _MARK:
+            return EncoderPlace(Path(str(file.locate())).parent, "package", f"{package.name} {package.version}")
+    return None
+
+
+def _of_hub(name: str, revision: str | None) -> EncoderPlace | None:
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        found = try_to_load_from_cache(_repository(name), _MARK, revision=revision)
+    except HFValidationError:
+        return None
+    if not isinstance(found, str):
+        return None
+    folder = Path(found).parent
+    return EncoderPlace(folder, "hub", folder.name)  # a snapshot's folder is called like its commit
+
+
+def _repository(name: str) -> str:
+    return name if "/" in name else f"{_OWNER}/{name}"

@@ -1,0 +1,107 @@
+"""What determines a result, and nothing else.
+
+In: the data, the exam's rules and rounds, the algorithm's source, its hyperparameters, the seed, the number of threads
+(which changes the last bits), and the version of this recipe. Not in: names and places of files, key order, the
+spelling of numbers, comments in yaml, the number of jobs, the engine, the device's index, the list of metrics.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ianvs.config.spec import AlgorithmSpec, GateSpec, JobSpec, MetricSpec, TestEnvSpec
+from ianvs.paradigms import find_paradigm
+from ianvs.plugins.source import source_of
+from ianvs.store.keys import digest
+
+__all__ = ["IDENTITY_VERSION", "algorithm_identity", "exam_identity", "metric_key"]
+
+IDENTITY_VERSION = 1
+"""Raised when a change of core changes results, so that results of before are not taken for results of after."""
+
+
+def exam_identity(exam: TestEnvSpec, algorithm: AlgorithmSpec, dataset_fingerprint: str) -> dict[str, Any]:
+    """What determines the rounds and test sets that `algorithm` meets."""
+    scenario = exam.scenario
+    facts: dict[str, Any] = {
+        "version": IDENTITY_VERSION,
+        "dataset": dataset_fingerprint,
+        "scenario": None if scenario is None else {"name": scenario.name, **_by_content(scenario.options)},
+        "using": list(exam.dataset.using),
+        "incremental_rounds": exam.incremental_rounds,
+        "splitting_method": algorithm.split.splitting_method if algorithm.split else "default",
+        "single_task": find_paradigm(algorithm.paradigm).single_task,
+    }
+    if exam.linear_probe:
+        facts["linear_probe"] = True
+    return facts
+
+
+def algorithm_identity(job: JobSpec, exam: TestEnvSpec, algorithm: AlgorithmSpec, role: str = "") -> dict[str, Any]:
+    """What determines a result beside the exam, the hyperparameters and the seed. role: of a reference run."""
+    module = algorithm.modules[0]
+    facts: dict[str, Any] = {
+        "version": IDENTITY_VERSION,
+        "paradigm": algorithm.paradigm,
+        "class": module.name,
+        "source": source_of(module.url, module.name),
+        "train_ratio": train_ratio(exam, algorithm),
+        "model_eval": None if role else _gate_identity(exam.gate),
+        "initial_model": _content(algorithm.initial_model),
+        "threads": job.threads,
+    }
+    if role:
+        facts["role"] = role
+    elif exam.budget is not None and exam.budget.passes is not None:
+        facts["passes"] = exam.budget.passes  # a learner is told; of the rest of the budget it is not
+    return facts
+
+
+def train_ratio(exam: TestEnvSpec, algorithm: AlgorithmSpec) -> float:
+    """The share of a round that is trained on: what the file says; else all of it, or 0.8 if `model_eval` is there."""
+    if algorithm.split is not None:
+        return algorithm.split.train_ratio
+    return 0.8 if exam.gate is not None else 1.0
+
+
+def metric_key(metric: MetricSpec) -> str:
+    """Name under which a metric's values are stored; another definition under the same name has another key."""
+    facts: dict[str, Any] = {"version": IDENTITY_VERSION, "name": metric.name, "options": dict(metric.options)}
+    if metric.url is not None:
+        facts["source"] = source_of(str(metric.url), metric.name)
+    safe = "".join(letter if letter.isalnum() else "_" for letter in metric.name)
+    return f"{safe}-{digest(facts)[:10]}"
+
+
+def _by_content(options: Mapping[str, Any]) -> dict[str, Any]:
+    """A file that a scenario is read from counts by its content."""
+    file = options.get("file")
+    return {**options, "file": _content(Path(file))} if isinstance(file, str) else dict(options)
+
+
+def _gate_identity(gate: GateSpec | None) -> Mapping[str, Any] | None:
+    if gate is None:
+        return None
+    return {
+        "metric": metric_key(gate.metric),
+        "threshold": gate.threshold,
+        "operator": gate.operator,
+        "mode": gate.mode,
+    }
+
+
+def _content(model: Path | str | None) -> str | None:
+    """A model file counts by its content, a model's name by itself."""
+    if not isinstance(model, Path):
+        return model
+    digest_ = hashlib.sha256()
+    files = sorted(path for path in model.rglob("*") if path.is_file()) if model.is_dir() else [model]
+    for file in files:
+        digest_.update(file.relative_to(model.parent).as_posix().encode())
+        with file.open("rb") as stream:
+            for block in iter(lambda: stream.read(1 << 20), b""):
+                digest_.update(block)
+    return digest_.hexdigest()

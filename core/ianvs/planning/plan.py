@@ -1,0 +1,172 @@
+"""A job -> its test cases in a fixed order, and for each what is to be done and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ianvs import data
+from ianvs.config.secrets import without_secrets
+from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec
+from ianvs.errors import ConfigError, Problem, shown_path
+from ianvs.planning.cases import PlannedAlgorithm
+from ianvs.planning.identity import algorithm_identity, exam_identity, metric_key
+from ianvs.planning.references import PlannedReferences, plan_references
+from ianvs.store import CaseStore
+from ianvs.store.keys import digest
+from ianvs.types import TestCase
+
+__all__ = ["Plan", "PlannedCase", "make_plan", "scored_metrics"]
+
+Action = Literal["run", "resume", "score", "nothing"]
+
+
+@dataclass(frozen=True)
+class PlannedCase:
+    """A test case, its state on disk, and what `ianvs run` would do with it."""
+
+    case: TestCase
+    algorithm: PlannedAlgorithm
+    state: Literal["new", "finished", "failed", "unfinished"]
+    action: Action
+    reason: str
+
+    def identity(self) -> dict[str, Any]:
+        """Everything that made the id, readable; secret values are not written down."""
+        return {
+            "exam_id": self.algorithm.exam_id,
+            "exam": dict(self.algorithm.exam),
+            "algorithm": dict(self.algorithm.identity),
+            "hyperparameters": without_secrets(self.case.hyperparameters),
+            "seed": self.case.seed,
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Iterate it for the planned cases. Cases are made one by one: a plan of any size takes the same memory."""
+
+    job: JobSpec
+    algorithms: tuple[PlannedAlgorithm, ...]
+    store: CaseStore
+    scores: tuple[tuple[tuple[MetricSpec, str], ...], ...] = ()  # of each exam, every score and the key of its values
+    references: PlannedReferences = field(default_factory=PlannedReferences)
+
+    def __len__(self) -> int:
+        return sum(len(algorithm) * len(self.job.seeds) for algorithm in self.algorithms)
+
+    def __iter__(self) -> Iterator[PlannedCase]:
+        for case, algorithm in self.cases():
+            yield self._planned(case, algorithm)
+
+    def cases(self) -> Iterator[tuple[TestCase, PlannedAlgorithm]]:
+        """The cases alone, without a look at the disk."""
+        for algorithm in self.algorithms:
+            for case in algorithm.cases(self.job.seeds):
+                yield case, algorithm
+
+    def scores_of(self, algorithm: PlannedAlgorithm) -> tuple[tuple[MetricSpec, str], ...]:
+        """Every score that cases of `algorithm` are to have, and the key it is stored under.
+
+        A reference run is shared by exams that differ only in what is no concern of it, and is scored for all of them.
+        """
+        if not algorithm.role:
+            return self.scores[self.job.exams.index(algorithm.exam_spec)]
+        alike = {self.job.exams.index(a.exam_spec) for a in self.algorithms if a.exam_id == algorithm.exam_id}
+        found = {key: (metric, key) for index in sorted(alike) for metric, key in self.scores[index]}
+        return tuple(found.values())
+
+    def _planned(self, case: TestCase, algorithm: PlannedAlgorithm) -> PlannedCase:
+        status = self.store.status(case.id)
+        if status == "finished":
+            missing = [
+                metric.name for metric, key in self.scores_of(algorithm) if not self.store.has_score(case.id, key)
+            ]
+            if missing:
+                reason = f"finished; {', '.join(missing)} to be computed from what is stored"
+                return PlannedCase(case, algorithm, "finished", "score", reason)
+            return PlannedCase(case, algorithm, "finished", "nothing", "finished")
+        if status == "failed":
+            failure = self.store.failure(case.id)
+            said = f"{failure.error}: {failure.message}" if failure else "no reason is known"
+            return PlannedCase(case, algorithm, "failed", "run", f"failed last time ({said.splitlines()[0]})")
+        done = len(self.store.complete_rounds(case.id)) - 1 if status == "unfinished" else 0
+        if done > 0:
+            return PlannedCase(case, algorithm, "unfinished", "resume", f"cut off after round {done}")
+        return PlannedCase(case, algorithm, "new", "run", self._why_new(case, algorithm))
+
+    def _why_new(self, case: TestCase, algorithm: PlannedAlgorithm) -> str:
+        predecessor = self.store.predecessor(case)
+        before = self.store.identity(predecessor) if predecessor else None
+        if before is None:
+            return "never run"
+        now = {"exam": algorithm.exam, "algorithm": algorithm.identity}
+        return f"changed since {predecessor[:8] if predecessor else ''}: {'; '.join(_differences(before, now))}"
+
+
+def make_plan(job: JobSpec) -> Plan:
+    """Plan `job` against what its workspace holds. Raises ConfigError or DataError where the data can't be read."""
+    from ianvs.metrics.registry import outline
+
+    algorithms: list[PlannedAlgorithm] = []
+    scores = []
+    for exam in job.exams:
+        fingerprint = data.fingerprint(exam.dataset, job.workspace / "cache")
+        name = exam.name if len(job.exams) > 1 else ""
+        for spec in job.algorithms:
+            facts = exam_identity(exam, spec, fingerprint)
+            identity = algorithm_identity(job, exam, spec)
+            algorithms.append(PlannedAlgorithm(spec, exam, name, digest(facts), facts, identity, digest(identity)))
+        named = scored_metrics(exam)
+        scores.append(tuple((metric, metric_key(metric)) for metric in named if outline(metric).level == "score"))
+    _refuse_repeated(algorithms)
+    references = plan_references(job, algorithms)
+    return Plan(job, (*algorithms, *references.algorithms), CaseStore(job.workspace), tuple(scores), references)
+
+
+def _refuse_repeated(algorithms: Sequence[PlannedAlgorithm]) -> None:
+    """Raise ConfigError where two testenvs are one exam: their cases would be the same, and each is run once."""
+    first: dict[tuple[str, str, str], TestEnvSpec] = {}
+    for planned in algorithms:
+        exam = planned.exam_spec
+        key = (planned.exam_id, planned.identity_digest, planned.spec.name)
+        if first.setdefault(key, exam) is not exam:
+            other = shown_path(first[key].file)
+            message = f"this is the same exam as {other}: same data, same scenario. Keep one, with the metrics of both."
+            raise ConfigError([Problem(message, exam.place)])
+
+
+def scored_metrics(exam: TestEnvSpec) -> tuple[MetricSpec, ...]:
+    """The testenv's metrics, and those that they build on without naming them: BWT alone is BWT of accuracy."""
+    from ianvs.metrics.registry import outline
+
+    named = list(exam.metrics)
+    levels = {metric.name: outline(metric).level for metric in named}
+    if "score" not in levels.values():
+        named.insert(0, MetricSpec("accuracy"))
+    for metric in exam.metrics:
+        if metric.of is not None and metric.of not in {known.name for known in named}:
+            named.append(MetricSpec(metric.of, place=metric.place))
+    return tuple(named)
+
+
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """In words, what differs between two identities of the same algorithm, hyperparameters and seed."""
+    found = []
+    old, new = before["algorithm"], now["algorithm"]
+    files = [
+        name
+        for name in sorted({*old.get("source", {}), *new["source"]})
+        if old.get("source", {}).get(name) != new["source"].get(name)
+    ]
+    if files:
+        found.append(f"source {', '.join(files)}")
+    found += _changed(old, new, ("source", "version"))
+    found += ["data" if name == "dataset" else name for name in _changed(before["exam"], now["exam"], ("version",))]
+    return found or ["version of ianvs's recipe"]
+
+
+def _changed(old: Mapping[str, Any], new: Mapping[str, Any], without: Sequence[str]) -> list[str]:
+    """Names of what is other in one than in the other, or only in one of them."""
+    return [name for name in {**new, **old} if name not in without and old.get(name) != new.get(name)]

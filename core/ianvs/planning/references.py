@@ -1,0 +1,116 @@
+"""Reference runs: models that others are compared with by IM, the survey's FWT, delta_m and Omega.
+
+joint: for each round k a fresh model trained on rounds 1 to k together. single_task: for each round j a fresh model
+trained on it alone. They are ordinary cases with a role. What is trained is the class that an algorithm names as its
+`reference`, with those of its hyperparameters that this class takes; so all algorithms with the same network, data and
+seed share one. A class that names none is its own reference: a fresh one that is trained once has nothing to remember.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from ianvs.config.spec import JobSpec, ModuleSpec, TestEnvSpec
+from ianvs.paradigms import find_paradigm
+from ianvs.planning.cases import PlannedAlgorithm, grid
+from ianvs.planning.identity import algorithm_identity
+from ianvs.planning.plugin_info import PluginInfo, plugin_info
+from ianvs.store.keys import digest
+from ianvs.types import TestCase
+
+__all__ = ["ROLES", "PlannedReferences", "plan_references"]
+
+ROLES = ("joint", "single_task")
+
+_Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class PlannedReferences:
+    """algorithms: of the reference runs that are planned beside those that the job lists."""
+
+    algorithms: tuple[PlannedAlgorithm, ...] = ()
+    by_student: Mapping[tuple[str, ...], tuple[PlannedAlgorithm, Callable[[_Values], _Values]]] = field(
+        default_factory=dict
+    )  # (exam, identity, algorithm, role) -> (reference, hyperparameters of a case -> those of its reference)
+
+    def of(self, case: TestCase, algorithm: PlannedAlgorithm) -> dict[str, str]:
+        """{role: id of the reference case} of a case."""
+        found = {}
+        for role in ROLES:
+            known = self.by_student.get(_key(algorithm, role))
+            if known is not None and not case.role:
+                reference, taken = known
+                found[role] = reference.case(taken(case.hyperparameters), case.seed).id
+        return found
+
+
+def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> PlannedReferences:
+    """The references that the metrics of each exam need: those that the job names, else planned ones."""
+    by_student: dict[tuple[str, ...], tuple[PlannedAlgorithm, Callable[[_Values], _Values]]] = {}
+    planned: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
+    made: dict[tuple[str, str], PlannedAlgorithm] = {}
+    facts = _facts(job, students)
+    for student in students:
+        if find_paradigm(student.spec.paradigm).single_task:
+            continue  # it has no rounds to compare
+        for role in _needed(student.exam_spec):
+            if role in job.references:
+                named = next(
+                    s for s in students if s.spec.name == job.references[role] and s.exam_spec is student.exam_spec
+                )
+                only = next(grid(named.spec.modules))  # a named reference has one choice: ianvs.checks sees to that
+                by_student[_key(student, role)] = (named, partial(_always, only))
+                continue
+            known = facts.get(student.spec.name)
+            if known is None or known.bound:
+                continue
+            reference = _reference(job, student, known, role)
+            key = (reference.exam_id, reference.identity_digest)
+            reference = made.setdefault(key, reference)
+            by_student[_key(student, role)] = (reference, partial(_taken, known.takes))
+            choices = planned.setdefault(key, {})
+            for hyperparameters in grid(student.spec.modules):
+                taken = _taken(known.takes, hyperparameters)
+                choices.setdefault(digest(taken), taken)
+    algorithms = tuple(replace(made[key], choices=tuple(choices.values())) for key, choices in planned.items())
+    return PlannedReferences(algorithms, by_student)
+
+
+def _needed(exam: TestEnvSpec) -> tuple[str, ...]:
+    from ianvs.metrics.registry import outline
+
+    needs = {need for metric in exam.metrics for need in outline(metric).needs}
+    return tuple(role for role in ROLES if role in needs)
+
+
+def _facts(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> dict[str, PluginInfo]:
+    """By algorithm; empty where no reference has to be planned, since finding out takes seconds."""
+    roles = {role for student in students for role in _needed(student.exam_spec)} - set(job.references)
+    if not roles or not job.plans_references:
+        return {}
+    modules = {algorithm.name: algorithm.modules[0] for algorithm in job.algorithms}
+    found = plugin_info([(module.url, module.name) for module in modules.values()], job.workspace / "cache")
+    return {name: facts for name, facts in zip(modules, found, strict=True) if facts is not None}
+
+
+def _reference(job: JobSpec, student: PlannedAlgorithm, facts: PluginInfo, role: str) -> PlannedAlgorithm:
+    module = ModuleSpec("basemodel", facts.name, facts.url, place=student.spec.place)
+    spec = replace(student.spec, name=f"{facts.name} ({role} reference)", modules=(module,))
+    identity = algorithm_identity(job, student.exam_spec, spec, role)
+    return replace(student, spec=spec, identity=identity, identity_digest=digest(identity), role=role, choices=())
+
+
+def _taken(takes: tuple[str, ...] | None, hyperparameters: _Values) -> _Values:
+    return {name: value for name, value in hyperparameters.items() if takes is None or name in takes}
+
+
+def _always(only: _Values, hyperparameters: _Values) -> _Values:
+    return only
+
+
+def _key(student: PlannedAlgorithm, role: str) -> tuple[str, ...]:
+    return (student.exam_id, student.identity_digest, student.spec.name, role)

@@ -1,0 +1,33 @@
+"""Asks a question whose answer runs an author's code, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+__all__ = ["ask_isolated"]
+
+_TIMEOUT = 300  # seconds for importing all that a job's authors have written
+# It sees the same modules as this process does, and the caller's main script is not run again.
+_BOOT = """
+import importlib, json, sys
+sys.path[:] = json.loads(sys.argv[1])
+module, _, name = sys.argv[2].partition(":")
+answer = getattr(importlib.import_module(module), name)(json.load(sys.stdin))
+print()  # whatever the author's code printed ends here
+print(json.dumps(answer))
+"""
+
+
+def ask_isolated(function: str, question: Any) -> Any:
+    """What `function`, "package.module:name", says to `question`, both json; None if its process gives no answer."""
+    command = [sys.executable, "-P", "-c", _BOOT, json.dumps(sys.path), function]
+    try:
+        answer = subprocess.run(
+            command, input=json.dumps(question), capture_output=True, text=True, timeout=_TIMEOUT, check=True
+        )
+        return json.loads(answer.stdout.splitlines()[-1])
+    except (subprocess.SubprocessError, OSError, ValueError, IndexError):
+        return None

@@ -1,0 +1,146 @@
+"""Loads a class or function of an author from a file, a module, or an entry point.
+
+Two files of the same basename never meet: each is imported under a name made from its whole path, and the modules that
+it imports from its own folder are put aside again afterwards, so that another plugin's `model.py` is another module.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ianvs.errors import PluginError, closest, shown_path
+from ianvs.plugins.registration import aliases_of, sedna_stand_in
+
+__all__ = ["ENTRY_POINTS", "Loaded", "load", "load_object"]
+
+ENTRY_POINTS = "ianvs.algorithms"
+
+
+@dataclass
+class Loaded:
+    """An object of an author, and the surroundings that its code needs while it runs."""
+
+    target: Any
+    folder: Path | None = None  # first on sys.path while the code runs
+    _own_modules: dict[str, ModuleType] = field(default_factory=dict, repr=False)
+
+    @contextmanager
+    def active(self) -> Iterator[Any]:
+        """Run the author's code in here: lazy imports from its folder work, and don't leak to other plugins."""
+        if self.folder is None:
+            yield self.target
+            return
+        with _folder_first(self.folder, self._own_modules):
+            yield self.target
+
+
+@contextmanager
+def _folder_first(folder: Path, own: dict[str, ModuleType]) -> Iterator[None]:
+    """`folder` leads sys.path; modules imported from below it live in `own` instead of sys.modules afterwards."""
+    hidden = {name: sys.modules.pop(name) for name in own if name in sys.modules}
+    sys.modules.update(own)
+    sys.path.insert(0, str(folder))
+    count = len(sys.modules)
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        # What was imported meanwhile stands at the end; to compare all names, some thousand, would cost every call.
+        for name in (*own, *islice(reversed(sys.modules), max(0, len(sys.modules) - count))):
+            module = sys.modules.get(name)
+            origin = getattr(module, "__file__", None)
+            if origin and Path(origin).resolve().is_relative_to(folder) and "site-packages" not in origin:
+                own[name] = sys.modules.pop(name)
+        sys.modules.update(hidden)
+
+
+def load(url: str | None, name: str) -> Loaded:
+    """The object called `name` (or registered under that alias) at `url`.
+
+    url: path of a python file, "package.module", "package.module:Class", or None for an installed entry point of the
+    group "ianvs.algorithms". Raises PluginError with the line of the author's file where that is known.
+    """
+    if url is None:
+        return _from_entry_point(name)
+    if url.endswith(".py"):
+        return _from_file(Path(url), name)
+    module_name, _, attribute = url.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:
+        raise PluginError(f"module '{module_name}' can't be imported: {_cause(error, None)}") from error
+    return Loaded(_pick(module, attribute or name, module_name))
+
+
+def load_object(url: str | None, name: str) -> Any:
+    """The bare object of `load`, for functions that import nothing lazily."""
+    return load(url, name).target
+
+
+def _from_entry_point(name: str) -> Loaded:
+    known = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    if name not in known:
+        built_in = ", ".join(sorted(known)) or "none is installed"
+        raise PluginError(
+            f"'{name}' is not a built-in algorithm ({built_in}).{closest(name, known)} Give the `url` of its file."
+        )
+    return Loaded(known[name].load())
+
+
+def _from_file(path: Path, name: str) -> Loaded:
+    path = path.resolve()
+    unique = f"ianvs_plugin_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}_{path.stem}"
+    spec = importlib.util.spec_from_file_location(unique, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise PluginError(f"{shown_path(path)} is not a python file that can be read.")
+    module = importlib.util.module_from_spec(spec)
+    own: dict[str, ModuleType] = {}
+    importlib.invalidate_caches()  # the folder may have been written a moment ago
+    # Registered under its unique name so that dataclasses, pickle and inspect find the module of a class.
+    sys.modules[unique] = module
+    with _folder_first(path.parent, own), sedna_stand_in():
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            sys.modules.pop(unique, None)
+            raise PluginError(f"{_cause(error, path)}") from error
+    sys.modules[unique] = module
+    own.pop(unique, None)
+    return Loaded(_pick(module, name, shown_path(path)), path.parent, own)
+
+
+def _pick(module: ModuleType, name: str, where: str) -> Any:
+    namespace = vars(module)
+    for target in namespace.values():
+        if name in aliases_of(target):
+            return target
+    if name in namespace:
+        return namespace[name]
+    own = [key for key, value in namespace.items() if getattr(value, "__module__", None) == module.__name__]
+    own += [alias for value in namespace.values() for alias in aliases_of(value)]
+    listed = f" It defines: {', '.join(dict.fromkeys(own))}." if own else " It defines no class or function."
+    raise PluginError(f"{where} has no '{name}'.{closest(name, own)}{listed}")
+
+
+def _cause(error: BaseException, path: Path | None) -> str:
+    """One line: where in the author's code, which error, what it said."""
+    said = f"{type(error).__name__}: {error}"
+    if isinstance(error, SyntaxError):
+        return f"{shown_path(error.filename or path or '?')}:{error.lineno}:{error.offset}: SyntaxError: {error.msg}"
+    if path is None:
+        return said
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path]
+    place = f"{shown_path(path)}:{lines[-1]}" if lines else shown_path(path)
+    return f"{place}: {said}"

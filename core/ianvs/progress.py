@@ -1,0 +1,206 @@
+"""Shows how a job goes: a live display in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any, TextIO
+
+from ianvs.config.secrets import without_secrets
+from ianvs.execution.case_loop import Listener
+from ianvs.planning import Plan, PlannedAlgorithm, PlannedCase
+from ianvs.types import Failure, Status
+
+__all__ = ["LiveProgress", "PlainProgress", "Silent", "describe", "listener_for"]
+
+
+def listener_for(stream: TextIO) -> LiveProgress | PlainProgress:
+    """Live for a terminal, lines for a file or a pipe."""
+    return LiveProgress(stream) if stream.isatty() else PlainProgress(stream)
+
+
+def describe(planned: PlannedCase) -> str:
+    """A case in a few words: algorithm, what varies, seed."""
+    varied = _varied(planned.algorithm)
+    shown = without_secrets(planned.case.hyperparameters)
+    choice = ", ".join(f"{name}={value}" for name, value in shown.items() if name in varied)
+    exam = f" in {planned.case.exam}" if planned.case.exam else ""
+    return f"{planned.case.algorithm}{f' ({choice})' if choice else ''}{exam}, seed {planned.case.seed}"
+
+
+def _varied(algorithm: PlannedAlgorithm) -> set[str]:
+    """Hyperparameters that tell the algorithm's cases apart."""
+    if algorithm.choices is None:
+        return {name for module in algorithm.spec.modules for name, values in module.grid if len(values) > 1}
+    names = {name for choice in algorithm.choices for name in choice}
+    return {name for name in names if len({str(choice.get(name)) for choice in algorithm.choices}) > 1}
+
+
+class Silent:
+    """For callers who want results only. Also the base of the other two, which show some of it."""
+
+    def planned(self, plan: Plan, to_do: int) -> None: ...
+    def preparing(self, what: str, fraction: float) -> None: ...
+    def started(self, case: PlannedCase) -> None: ...
+    def progressed(self, case: PlannedCase, payload: Any) -> None: ...
+    def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None: ...
+    def retried(self, case: PlannedCase, failure: Failure) -> None: ...
+    def stopping(self, running: int) -> None: ...
+
+
+class PlainProgress(Silent):
+    """One line for each case that ends, with how many are left and when that may be."""
+
+    def __init__(self, stream: TextIO = sys.stderr) -> None:
+        self._stream = stream
+        self._done = self._to_do = 0
+        self._start = time.monotonic()
+
+    def __enter__(self) -> PlainProgress:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def planned(self, plan: Plan, to_do: int) -> None:
+        self._to_do, self._start = to_do, time.monotonic()
+        for warning in plan.job.warnings:
+            self._say(f"warning: {warning}")
+        self._say(_opening(plan, to_do))
+
+    def preparing(self, what: str, fraction: float) -> None:
+        if fraction == 0.0:
+            self._say(f"preparing {what}")
+
+    def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None:
+        self._done += 1
+        left = _left(self._start, self._done, self._to_do)
+        self._say(f"[{self._done}/{self._to_do}] {describe(case)}: {_ending(status, failure)}{left}")
+
+    def retried(self, case: PlannedCase, failure: Failure) -> None:
+        self._say(_retrying(case, failure))
+
+    def stopping(self, running: int) -> None:
+        self._say(_stopping(running))
+
+    def _say(self, line: str) -> None:
+        print(line, file=self._stream, flush=True)
+
+
+class LiveProgress(Silent):
+    """A bar over the cases, and a line for each case that runs, with its round."""
+
+    def __init__(self, stream: TextIO = sys.stderr) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=Console(file=stream),
+            transient=True,
+        )
+        self._all: Any = None
+        self._data: Any = None
+        self._rows: dict[str, Any] = {}
+
+    def __enter__(self) -> LiveProgress:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def planned(self, plan: Plan, to_do: int) -> None:
+        if self._data is not None:
+            self._progress.remove_task(self._data)
+        for warning in plan.job.warnings:
+            self._progress.console.print(f"warning: {warning}", style="yellow", highlight=False)
+        self._progress.console.print(_opening(plan, to_do), highlight=False)
+        if to_do:
+            self._all = self._progress.add_task("cases", total=to_do, note="")
+
+    def preparing(self, what: str, fraction: float) -> None:
+        if self._data is None:
+            self._data = self._progress.add_task(f"preparing {what}", total=100, note="%")
+        self._progress.update(self._data, completed=round(100 * fraction))
+
+    def started(self, case: PlannedCase) -> None:
+        self._rows[case.case.id] = self._progress.add_task(f"  {describe(case)}", total=None, note="starting")
+
+    def progressed(self, case: PlannedCase, payload: Any) -> None:
+        row = self._rows.get(case.case.id)
+        if row is None or not isinstance(payload, dict):
+            return
+        round_, rounds = payload.get("round", 0), payload.get("rounds")  # not every word says how many there are
+        inside = float(payload.get("fraction") or 0.0)
+        note = f"round {round_}, {payload.get('doing', 'train')}" if round_ else "untrained model"
+        self._progress.update(row, total=rounds, completed=max(0, round_ - 1) + inside, note=note)
+
+    def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None:
+        self._remove(case)
+        if self._all is not None:
+            self._progress.advance(self._all)
+        if status != "finished":
+            self._progress.console.print(f"{describe(case)}: {_ending(status, failure)}", style="red", highlight=False)
+
+    def _remove(self, case: PlannedCase) -> None:
+        row = self._rows.pop(case.case.id, None)
+        if row is not None:
+            self._progress.remove_task(row)
+
+    def retried(self, case: PlannedCase, failure: Failure) -> None:
+        self._remove(case)
+        self._progress.console.print(_retrying(case, failure), style="yellow", highlight=False)
+
+    def stopping(self, running: int) -> None:
+        self._progress.console.print(_stopping(running), style="yellow", highlight=False)
+
+
+def _opening(plan: Plan, to_do: int) -> str:
+    total = len(plan)
+    if not to_do:
+        return f"{plan.job.name}: all {total} cases are finished already"
+    reused = f", {total - to_do} finished already" if to_do < total else ""
+    return f"{plan.job.name}: {to_do} of {total} cases to do{reused}"
+
+
+def _ending(status: Status, failure: Failure | None) -> str:
+    if failure is None:
+        return status
+    said = failure.message.splitlines()[0] if failure.message else ""
+    return f"{status}, {failure.error}: {said} (log: {failure.log})"
+
+
+def _retrying(case: PlannedCase, failure: Failure) -> str:
+    return f"{describe(case)}: {failure.error}, tried again"
+
+
+def _stopping(running: int) -> str:
+    if not running:
+        return "ending the running cases now"
+    plural = "s" if running > 1 else ""
+    return f"stopping: {running} running case{plural} will end after this round; Ctrl-C again ends them now"
+
+
+def _left(start: float, done: int, to_do: int) -> str:
+    if done >= to_do:
+        return ""
+    seconds = (time.monotonic() - start) / done * (to_do - done)
+    return f" (about {seconds:.0f} s left)" if seconds < 120 else f" (about {seconds / 60:.0f} min left)"
+
+
+_check: type[Listener] = Silent

@@ -1,0 +1,122 @@
+"""Learning curves: how well a learner does on what has begun to arrive, over the samples that have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.report.layout import settings_text, varied
+from ianvs.report.leaderboard import Leaderboard
+from ianvs.report.pictures import save_picture, slug
+from ianvs.types import CaseResult, ScoreCurve
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["curve_means", "draw_curves", "learning_curves"]
+
+_WIDTH = 7.2  # inches
+_COLOURS = tuple(f"C{n}" for n in range(10) if n != 7)  # C7 is the grey of bounds
+_MARKED = 40  # examinations up to which each is marked by a dot
+
+Line = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]  # samples, mean, standard deviation
+
+
+def curve_means(curve: ScoreCurve) -> NDArray[np.float64]:
+    """(E,) mean score over the test sets of rounds begun by then; over all asked ones where they belong to none."""
+    rounds = int(curve.ended.max(initial=0))
+    means = np.full(len(curve.samples), np.nan)
+    for e, row in enumerate(curve.values):
+        asked = row[: curve.begun[e]] if len(row) == rounds else row
+        known = asked[~np.isnan(asked)]
+        if known.size:
+            means[e] = known.mean()
+    return means
+
+
+def draw_curves(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> list[Path]:
+    """One PNG for each exam, of the first score: a line for each row, the mean over its seeds with their spread."""
+    rows = {(row.id, row.algorithm): row for row in leaderboard.rows if row.complete}
+    found: dict[tuple[str, str], list[tuple[NDArray[np.int64], NDArray[np.float64]]]] = {}
+    ends: dict[str, NDArray[np.int64]] = {}
+    score = ""
+    for result in results:
+        key = (result.case.row, result.case.algorithm)
+        if key not in rows or result.status != "finished" or not result.curves:
+            continue
+        score, curve = next(iter(result.curves.items()))
+        found.setdefault(key, []).append((curve.samples, curve_means(curve)))
+        if not rows[key].bound:  # a bound goes over earlier rounds again
+            ends.setdefault(rows[key].scenario, curve.samples[np.flatnonzero(np.diff(curve.ended, prepend=0))])
+    drawn = []
+    for scenario in dict.fromkeys(row.scenario for row in rows.values()):
+        lines: dict[str, Line] = {}
+        for key, row in rows.items():
+            if row.scenario == scenario and key in found and (line := _mean_line(found[key])) is not None:
+                name = f"{row.algorithm} {settings_text(row, varied(leaderboard))}".strip()
+                lines[f"{name} (bound)" if row.bound else name] = _along(line, ends.get(scenario), row.bound)
+        if not lines or max(len(line[0]) for line in lines.values()) < 2:
+            continue
+        title = f"{score} while learning" + (f": {scenario}" if scenario else "")
+        marks = ends.get(scenario, np.empty(0, dtype=np.int64))
+        inputs = [title, *(f"{name} {[part.tolist() for part in line]}" for name, line in lines.items()), str(marks)]
+        path = folder / f"curves-{slug(scenario or score)}.png"
+        drawn.append(save_picture(path, inputs, lambda: learning_curves(lines, marks, score, title)))  # noqa: B023
+    return drawn
+
+
+def learning_curves(lines: Mapping[str, Line], ends: NDArray[np.int64], score: str, title: str) -> Figure:
+    """A figure of `lines`; the ends of rounds are upright lines."""
+    from matplotlib.figure import Figure
+
+    columns = max(1, min(3, int(_WIDTH / (0.5 + 0.065 * max(map(len, lines))))))
+    height = 3.6 + 0.18 * -(-len(lines) // columns)
+    figure = Figure(figsize=(_WIDTH, height), dpi=120, layout="constrained")
+    axes = figure.subplots()
+    for end in ends:
+        axes.axvline(end, color="#cccccc", linewidth=1, zorder=0)
+    for number, (name, (samples, mean, spread)) in enumerate(lines.items()):
+        bound = name.endswith("(bound)")
+        colour = "#888888" if bound else _COLOURS[number % len(_COLOURS)]
+        marker = "o" if len(samples) <= _MARKED else None
+        axes.plot(
+            samples,
+            mean,
+            color=colour,
+            linestyle="--" if bound else "-",
+            marker=marker,
+            markersize=3,
+            label=name,
+        )
+        axes.fill_between(samples, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
+    axes.set_xlabel("training samples so far (upright lines: ends of rounds)")
+    axes.set_ylabel(f"mean {score} on what has begun")
+    values = np.concatenate([mean for _, mean, _ in lines.values()])
+    if np.nanmin(values) >= 0 and np.nanmax(values) <= 1:
+        axes.set_ylim(0, 1.02)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_title(title, fontsize=11, fontweight="bold")
+    figure.legend(loc="outside lower center", ncols=columns, fontsize=8, frameon=False)
+    return figure
+
+
+def _mean_line(repetitions: Sequence[tuple[NDArray[np.int64], NDArray[np.float64]]]) -> Line | None:
+    """Mean and spread over seeds; None where they were not examined at the same places."""
+    samples = repetitions[0][0]
+    if any(not np.array_equal(samples, other) for other, _ in repetitions):
+        return None
+    values = np.stack([means for _, means in repetitions])
+    spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
+    return samples, values.mean(axis=0), spread
+
+
+def _along(line: Line, ends: NDArray[np.int64] | None, bound: bool) -> Line:
+    """A bound's samples count again and again; it is drawn where the others' rounds end."""
+    samples, mean, spread = line
+    if bound and ends is not None and len(ends) == len(samples):
+        return ends, mean, spread
+    return line

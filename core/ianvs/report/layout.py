@@ -1,0 +1,175 @@
+"""A leaderboard as text: one string per cell, mean and spread together. Shared by terminal and markdown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ianvs.report.columns import Column
+from ianvs.report.gather import FailedCase
+from ianvs.report.leaderboard import Leaderboard, LeaderboardRow
+from ianvs.report.values import cell_text, shown_number
+from ianvs.stats.summary import Summary
+
+__all__ = [
+    "TextColumn",
+    "bound_note",
+    "failure_line",
+    "gap_lines",
+    "legend",
+    "plain_table",
+    "row_name",
+    "settings_text",
+    "short_status",
+    "sort_note",
+    "tabulated",
+    "varied",
+    "text_columns",
+]
+
+_RIGHT = ("rank", "metric", "round", "seeds", "cost")
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """One column as shown. `cells` are in the order of the leaderboard's rows."""
+
+    column: Column
+    cells: tuple[str, ...]
+    right: bool  # numbers stand under each other
+
+    @property
+    def title(self) -> str:
+        return self.column.title
+
+    @property
+    def constant(self) -> bool:
+        """Every row says the same."""
+        return len(set(self.cells)) <= 1
+
+
+def text_columns(leaderboard: Leaderboard) -> list[TextColumn]:
+    """The columns in order; a metric's standard deviation stands beside its mean ("0.912 ± 0.004")."""
+    columns = []
+    for column in leaderboard.columns:
+        if column.kind == "metric_std":
+            continue
+        values = [leaderboard.cell(row, column) for row in leaderboard.rows]
+        if column.kind in ("metric", "cost"):
+            summaries = [_summary(row, column) for row in leaderboard.rows]
+            measure = column.kind == "metric"
+            decimals = _decimals(summaries, precise=3 if measure else 2)
+            cells = [_mean_and_spread(summary, decimals, spread=measure) for summary in summaries]
+        elif column.kind == "status":
+            cells = [short_status(row) for row in leaderboard.rows]  # why stands below, where there is room for it
+        else:
+            cells = [cell_text(value) for value in values]
+        numeric = all(isinstance(value, int | float | None) for value in values)
+        columns.append(TextColumn(column, tuple(cells), column.kind in _RIGHT or numeric))
+    return columns
+
+
+def plain_table(columns: Sequence[TextColumn], style: str = "simple") -> str:
+    """Aligned text; `style` is a table format of tabulate."""
+    from tabulate import tabulate
+
+    rows = list(zip(*(column.cells for column in columns), strict=True))
+    align = ["right" if column.right else "left" for column in columns]
+    # Without disable_numparse tabulate would turn the text "0.10" into 0.1, and a hyperparameter "1e3" into 1000.
+    return tabulate(
+        rows,
+        [column.title for column in columns],
+        tablefmt=style,
+        colalign=align if rows else None,
+        disable_numparse=True,
+    )
+
+
+def tabulated(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A markdown table of texts."""
+    from tabulate import tabulate
+
+    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+
+
+def sort_note(leaderboard: Leaderboard) -> str:
+    """By what the rows are ranked, in words; "" when there is nothing to rank by."""
+    keys = [f"{name} ({'higher' if falls else 'lower'} is better)" for name, falls in leaderboard.sort_by]
+    if not keys:
+        return ""
+    many = f"Mean ± sample standard deviation over {leaderboard.seeds} seeds."
+    spread = many if leaderboard.seeds > 1 else "One seed: nothing is known of the spread."
+    return f"Ranked by {', then '.join(keys)}. {spread}"
+
+
+def bound_note(leaderboard: Leaderboard) -> str:
+    """What "bound" means, if there is one."""
+    names = list(dict.fromkeys(row.algorithm for row in leaderboard.rows if row.bound))
+    if not names:
+        return ""
+    return f"bound: {', '.join(names)} saw past rounds by declaration: a reference, not a competitor; it takes no rank."
+
+
+def legend(leaderboard: Leaderboard) -> list[str]:
+    """One line per metric column: which definition it is."""
+    from ianvs.metrics.table import legend as lines
+
+    return lines([c.key for c in leaderboard.columns if c.kind == "metric"], custom=leaderboard.metrics)
+
+
+def settings_text(row: LeaderboardRow, names: Iterable[str] | None = None) -> str:
+    """ "strength 100, epochs 20": those of a row's hyperparameters that are in `names`, or all."""
+    wanted = row.hyperparameters if names is None else [name for name in names if name in row.hyperparameters]
+    return ", ".join(f"{name}={cell_text(row.hyperparameters[name])}" for name in wanted)
+
+
+def varied(leaderboard: Leaderboard) -> list[str]:
+    """Hyperparameters that tell rows of one algorithm apart."""
+    known: dict[tuple[str, str], set[str]] = {}
+    for row in leaderboard.rows:
+        for name, value in row.hyperparameters.items():
+            known.setdefault((row.algorithm, name), set()).add(str(value))
+    return list(dict.fromkeys(name for (_, name), values in known.items() if len(values) > 1))
+
+
+def failure_line(row: LeaderboardRow, failure: FailedCase) -> str:
+    """Which case failed, and why."""
+    which = "; ".join(filter(None, (settings_text(row), f"seed {failure.seed}")))
+    return f"{row_name(row)} ({which}): {failure.text(200)}"
+
+
+def gap_lines(leaderboard: Leaderboard) -> list[str]:
+    """What is odd about rows that are complete: a metric that some of their seeds do not have."""
+    odd = [row for row in leaderboard.rows if row.complete and row.status != "finished"]
+    return [f"{row_name(row)} ({settings_text(row) or 'no hyperparameters'}): {row.status}." for row in odd]
+
+
+def row_name(row: LeaderboardRow) -> str:
+    """ "ewc", or "ewc in online" where the job has several exams."""
+    return f"{row.algorithm} in {row.scenario}" if row.scenario else row.algorithm
+
+
+def short_status(row: LeaderboardRow) -> str:
+    """How much is missing, without the reason: "2 of 3 failed"."""
+    return row.status.split(":", 1)[0]
+
+
+def _summary(row: LeaderboardRow, column: Column) -> Summary | None:
+    return (row.metrics if column.kind == "metric" else row.costs).get(column.key)
+
+
+def _decimals(summaries: Sequence[Summary | None], precise: int) -> int:
+    """One number of decimals for a column, so that its numbers stand under each other: fewer where they are large."""
+    means = [abs(s.mean) for s in summaries if s is not None and s.mean is not None]
+    largest = max(means, default=0.0)
+    if 0 < largest < 0.1**precise:  # a column of small numbers must not read 0.000
+        return min(precise + math.ceil(-math.log10(largest)), 12)
+    return precise if largest < 10 else 1 if largest < 1000 else 0
+
+
+def _mean_and_spread(summary: Summary | None, decimals: int, spread: bool) -> str:
+    if summary is None or summary.mean is None:
+        return ""
+    mean = shown_number(summary.mean, decimals)
+    return f"{mean} ± {shown_number(summary.std, decimals)}" if spread and summary.std is not None else mean

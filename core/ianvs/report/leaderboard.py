@@ -1,0 +1,263 @@
+"""Results of cases -> a ranked leaderboard: one row per algorithm and hyperparameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ianvs.config.spec import RankSpec
+from ianvs.errors import closest
+from ianvs.metrics.metric import Metric
+from ianvs.report.columns import COSTS, Column, make_columns
+from ianvs.report.gather import FailedCase, RowCases, gather
+from ianvs.report.values import Cell, shown_hyperparameters
+from ianvs.stats.summary import Summary, rank, summarise
+from ianvs.types import CaseResult
+
+__all__ = ["Leaderboard", "LeaderboardRow", "build_leaderboard"]
+
+_SHORT = 100  # characters of an error message in the Status column
+
+
+@dataclass(frozen=True)
+class LeaderboardRow:
+    """One algorithm with one choice of hyperparameters; its cases are repetitions with different seeds.
+
+    A row that lacks a case has neither a rank nor a mean: what happens to be finished is not comparable.
+    """
+
+    id: str
+    algorithm: str
+    paradigm: str
+    rounds: int
+    dataset: str
+    modules: Mapping[str, str]
+    hyperparameters: Mapping[str, Cell]  # secrets are hidden already
+    seeds: tuple[int, ...]  # of the cases that finished
+    expected: int  # how many cases belong to the row
+    metrics: Mapping[str, Summary]  # by column name; empty when a case is missing
+    costs: Mapping[str, Summary]  # by key of COSTS; empty when a case is missing
+    tests: Mapping[str, tuple[str, Summary, Summary]]  # by test set: (score, when just learned, at the end)
+    bound: bool  # a reference that saw past rounds by declaration
+    failures: tuple[FailedCase, ...]
+    unfinished: int
+    status: str
+    time: str  # "YYYY-MM-DD HH:MM:SS" UTC, "" when no case has ended
+    scenario: str = ""  # which of the job's exams, where it has several
+    over_budget: tuple[str, ...] = ()  # what went over the exam's budget, in words
+    remarks: Mapping[int, str] = field(default_factory=dict)  # what its plugin says of how it went, by seed
+    rank: int | None = None  # None: no competitor, a case is missing, or there is nothing to rank it by
+
+    @property
+    def complete(self) -> bool:
+        return len(self.seeds) == self.expected
+
+    @property
+    def competes(self) -> bool:
+        """Whether it played by the rules that the others kept."""
+        return not self.bound and not self.over_budget
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Rows in ranked order, and the meaning of every column. Bounds stand where they belong but take no rank.
+
+    Where a job has several exams, each has its own ranking, one below the other. references: rows of reference runs,
+    which are not shown; a failure of one is.
+    """
+
+    columns: tuple[Column, ...]
+    rows: tuple[LeaderboardRow, ...]
+    metrics: tuple[Metric, ...]  # of the metric columns, in their order
+    sort_by: tuple[tuple[str, bool], ...]  # (metric column, descending)
+    seeds: int  # expected per row
+    references: tuple[LeaderboardRow, ...] = ()
+    notes: tuple[str, ...] = ()  # what a reader must know of the data
+
+    @property
+    def failures(self) -> tuple[tuple[LeaderboardRow, FailedCase], ...]:
+        """Every failed case with its row, those of reference runs too."""
+        return tuple((row, failure) for row in (*self.rows, *self.references) for failure in row.failures)
+
+    def cell(self, row: LeaderboardRow, column: Column) -> Cell:
+        """The value of one cell, typed; None is blank."""
+        match column.kind:
+            case "rank":
+                if not row.complete:
+                    return "-"
+                return "bound" if row.bound else "over" if row.over_budget else "-" if row.rank is None else row.rank
+            case "scenario":
+                return row.scenario
+            case "algorithm":
+                return row.algorithm
+            case "metric" | "metric_std":
+                summary = row.metrics.get(column.key)
+                return None if summary is None else summary.mean if column.kind == "metric" else summary.std
+            case "paradigm":
+                return row.paradigm
+            case "round":
+                return row.rounds
+            case "dataset":
+                return row.dataset
+            case "module":
+                return row.modules.get(column.key)
+            case "hyperparameter":
+                return row.hyperparameters.get(column.key)
+            case "seeds":
+                return len(row.seeds)
+            case "cost":
+                cost = row.costs.get(column.key)
+                return None if cost is None else cost.mean
+            case "status":
+                return row.status
+            case "time":
+                return row.time or None
+
+    def select(self, spec: RankSpec) -> Leaderboard:
+        """The part that `selected_dataitem` asks for: rows by paradigm, columns by module type, hyperparameter, metric.
+
+        Ranks stay those of the whole leaderboard.
+        """
+
+        def chosen(name: str, wanted: Sequence[str]) -> bool:
+            return "all" in wanted or name in wanted
+
+        wanted = {
+            "metric": spec.metrics,
+            "metric_std": spec.metrics,
+            "module": spec.modules,
+            "hyperparameter": spec.hyperparameters,
+        }
+        rows = tuple(row for row in self.rows if chosen(row.paradigm, spec.paradigms))
+        used = {"hyperparameter": {name for row in rows for name in row.hyperparameters}}
+        columns = tuple(
+            column
+            for column in self.columns
+            if chosen(column.key, wanted.get(column.kind, ("all",)))
+            and (len(rows) == len(self.rows) or column.key in used.get(column.kind, {column.key}))
+        )
+        shown = [column.key for column in self.columns if column.kind == "metric"]
+        metrics = (metric for key, metric in zip(shown, self.metrics, strict=True) if chosen(key, spec.metrics))
+        return replace(self, columns=columns, rows=rows, metrics=tuple(metrics))
+
+
+def build_leaderboard(
+    results: Iterable[CaseResult],
+    rank: RankSpec,
+    metrics: Sequence[Metric],
+    metric_columns: Sequence[str],
+    seeds: int,
+    root: Path | None = None,
+) -> Leaderboard:
+    """The leaderboard of `results`, which are read once and not kept: memory grows with rows, not with score matrices.
+
+    results: in the order of the plan, which fixes the order of columns and of rows that tie.
+    metrics, metric_columns: the testenv's metrics in order, and the name of each one's column. A metric that yields
+    several numbers (per class) has no column. seeds: how many cases belong to a row.
+    root: paths of logs are shown relative to it, so that a report reads the same wherever it is written from.
+    Raises ValueError when `rank.sort_by` names no metric column, or when a case comes twice.
+    """
+    shown = [(name, m) for name, m in zip(metric_columns, metrics, strict=True) if not m.mapping]
+    sort_by = _sort_keys(rank, shown)
+    everything = gather(results, [name for name, _ in shown], root)
+    references = tuple(_row(group, seeds) for group in everything if group.case.role)
+    groups = [group for group in everything if not group.case.role]
+    rows = _by_scenario([_row(group, seeds) for group in groups], sort_by)
+    columns = make_columns(
+        shown,
+        modules=(kind for group in groups for kind, _ in group.case.modules),
+        hyperparameters=(name for group in groups for name in group.case.hyperparameters),
+        several=any(group.case.exam for group in groups),
+        measured=(key for key, _ in COSTS for row in rows if key in row.costs and row.costs[key].mean is not None),
+    )
+    notes = tuple(dict.fromkeys(note for group in groups for note in group.notes))
+    return Leaderboard(columns, rows, tuple(metric for _, metric in shown), sort_by, seeds, references, notes)
+
+
+def _sort_keys(spec: RankSpec, metrics: Sequence[tuple[str, Metric]]) -> tuple[tuple[str, bool], ...]:
+    names = [name for name, _ in metrics]
+    for name, _ in spec.sort_by:
+        if name not in names:
+            known = ", ".join(names) or "none"
+            hint = closest(name, names)
+            raise ValueError(f"sort_by: '{name}' is not a metric column.{hint} The columns are: {known}.")
+    return spec.sort_by or tuple((name, metric.higher_is_better) for name, metric in metrics[:1])
+
+
+def _row(group: RowCases, seeds: int) -> LeaderboardRow:
+    expected = max(seeds, len(group.seen))
+    complete = len(group.seeds) == expected
+    metrics = {name: summarise(values) for name, values in group.metrics.items()} if complete else {}
+    costs = {name: summarise(values) for name, values in group.costs.items()} if complete else {}
+    modules: dict[str, str] = {}
+    for kind, name in group.case.modules:
+        modules[kind] = f"{modules[kind]}, {name}" if kind in modules else name
+    unfinished = expected - len(group.seeds) - len(group.failures)
+    return LeaderboardRow(
+        id=group.case.row,
+        algorithm=group.case.algorithm,
+        paradigm=group.case.paradigm,
+        rounds=group.rounds,
+        dataset=group.dataset,
+        modules=modules,
+        hyperparameters=shown_hyperparameters(group.case.hyperparameters),
+        seeds=tuple(sorted(group.seeds)),
+        expected=expected,
+        metrics=metrics,
+        costs=costs,
+        tests={
+            name: (found.score, summarise(found.learned), summarise(found.final))
+            for name, found in (group.tests.items() if complete else ())
+        },
+        bound=group.bound,
+        failures=tuple(group.failures),
+        unfinished=unfinished,
+        status=_status(group, expected, unfinished, metrics),
+        scenario=group.case.exam,
+        over_budget=tuple(group.over_budget),
+        remarks=dict(sorted(group.remarks.items())),
+        time=group.latest.strftime("%Y-%m-%d %H:%M:%S") if group.latest else "",
+    )
+
+
+def _status(group: RowCases, expected: int, unfinished: int, metrics: Mapping[str, Summary]) -> str:
+    """What a reader must know of a row, in one short line."""
+    parts = []
+    if group.failures:
+        first = group.failures[0]
+        log = f"; log {first.log_shown}" if first.log_shown else ""
+        parts.append(f"{len(group.failures)} of {expected} failed: {first.text(_SHORT)}{log}")
+    if unfinished:
+        parts.append(f"{unfinished} of {expected} unfinished")
+    if group.over_budget:
+        parts.append(f"over the budget: {next(iter(group.over_budget))}")
+    gaps = [name for name, summary in metrics.items() if 0 < summary.n < expected]
+    parts += [f"{name} is missing in {expected - metrics[name].n} of {expected}" for name in gaps]
+    return "; ".join(parts if not group.complete(expected) else ["finished", *parts])
+
+
+def _by_scenario(rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]]) -> tuple[LeaderboardRow, ...]:
+    """The ranking of each exam, in the order of the exams."""
+    exams = dict.fromkeys(row.scenario for row in rows)
+    return tuple(row for exam in exams for row in _ranked([r for r in rows if r.scenario == exam], sort_by))
+
+
+def _ranked(rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]]) -> tuple[LeaderboardRow, ...]:
+    """Complete rows by `sort_by`, then those with nothing to rank them by, then those that lack a case."""
+    descending = [falls for _, falls in sort_by]
+
+    def keys(row: LeaderboardRow) -> list[Any]:
+        return [row.metrics[name].mean if name in row.metrics else None for name, _ in sort_by]
+
+    def ranked(row: LeaderboardRow) -> bool:
+        return row.complete and any(value is not None for value in keys(row))
+
+    placed = [row for row in rows if ranked(row)]
+    placed = [placed[i] for i in rank([keys(row) for row in placed], descending).order]
+    competing = [row for row in placed if row.competes]
+    ranks = iter(rank([keys(row) for row in competing], descending).ranks)
+    placed = [replace(row, rank=next(ranks)) if row.competes else row for row in placed]
+    unranked = [row for row in rows if row.complete and not ranked(row)]
+    return (*placed, *unranked, *(row for row in rows if not row.complete))

@@ -1,0 +1,137 @@
+"""The leaderboard as a markdown page that can be read without anything else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from ianvs.report.layout import (
+    bound_note,
+    failure_line,
+    gap_lines,
+    legend,
+    plain_table,
+    settings_text,
+    sort_note,
+    tabulated,
+    text_columns,
+    varied,
+)
+from ianvs.report.leaderboard import Leaderboard, LeaderboardRow
+
+__all__ = ["markdown"]
+
+
+def markdown(
+    leaderboard: Leaderboard,
+    title: str = "Leaderboard",
+    command: str | None = None,
+    pictures: Sequence[str] = (),
+    provenance: Mapping[str, Any] | None = None,
+) -> str:
+    """The page: table, how it is ranked, what each metric means, bounds, failures, and how to make it again.
+
+    command: what a reader types to get this page. pictures: paths relative to the page.
+    provenance: as ianvs.execution.provenance.collect gives it; versions, machine and commit are shown.
+    """
+    columns = []
+    for column in text_columns(leaderboard):
+        plain = replace(column.column, title=_escape(column.title))
+        columns.append(replace(column, column=plain, cells=tuple(map(_escape, column.cells))))
+    notes = [sort_note(leaderboard), bound_note(leaderboard), *gap_lines(leaderboard), _seeds(leaderboard)]
+    notes += leaderboard.notes
+    failures = [
+        f"- {_escape(failure_line(row, failure))}" + (f"; log `{failure.log_shown}`" if failure.log_shown else "")
+        for row, failure in leaderboard.failures
+    ]
+    blocks = [
+        f"# {_escape(title)}",
+        f"Made by:\n\n```\n{command}\n```" if command else "",
+        plain_table(columns, "github"),
+        *map(_escape, filter(None, notes)),
+        _section("Metrics", [f"- {_escape(line)}" for line in legend(leaderboard)]),
+        *(by_test_set(leaderboard, scenario) for scenario in dict.fromkeys(row.scenario for row in leaderboard.rows)),
+        _section("Remarks", _remarks(leaderboard)),
+        _section("Failed cases", failures),
+        _section("Pictures", [f"![{_escape(PurePosixPath(path).stem)}](<{path}>)" for path in pictures]),
+        _section("Provenance", _provenance(provenance or {})),
+    ]
+    return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def by_test_set(leaderboard: Leaderboard, scenario: str = "") -> str:
+    """What became of each test set: its score just after its round, and after the last one. "" for a single one.
+
+    scenario: of the rows that are told of.
+    """
+    rows = [row for row in leaderboard.rows if row.scenario == scenario and len(row.tests) > 1]
+    if not rows:
+        return ""
+    names = list(dict.fromkeys(name for row in rows for name in row.tests))
+    names_that_vary = varied(leaderboard)
+    table = [
+        [
+            _escape(row.algorithm),
+            _escape(settings_text(row, names_that_vary)),
+            *(_kept(row, name) for name in names),
+        ]
+        for row in rows
+    ]
+    score = next(iter(rows[0].tests.values()))[0]
+    said = f"{score} on each test set: just after its round -> after the last round. Mean over seeds."
+    text = tabulated(["Algorithm", "Hyperparameters", *map(_escape, names)], table)
+    heading = f"By test set: {_escape(scenario)}" if scenario else "By test set"
+    return f"## {heading}\n\n{_escape(said)}\n\n{text}"
+
+
+def _remarks(leaderboard: Leaderboard) -> list[str]:
+    """What the methods say of how it went, for every seed."""
+    lines = []
+    for row in leaderboard.rows:
+        which = ", ".join(filter(None, (row.scenario, settings_text(row, varied(leaderboard)))))
+        name = f"{row.algorithm} ({which})" if which else row.algorithm
+        lines += [f"- {_escape(name)}, seed {seed}: {_escape(text)}" for seed, text in row.remarks.items()]
+    return lines
+
+
+def _kept(row: LeaderboardRow, name: str) -> str:
+    if name not in row.tests:
+        return ""
+    _, learned, final = row.tests[name]
+    after = "" if final.mean is None else f"{final.mean:.3f}"
+    return after if learned.mean is None else f"{learned.mean:.3f} -> {after}"
+
+
+def _escape(text: str) -> str:
+    """`text` in one line, read by markdown as it stands."""
+    return re.sub(r"([|*<`\\])", r"\\\1", " ".join(text.split()))
+
+
+def _section(title: str, lines: Sequence[str]) -> str:
+    return f"## {title}\n\n" + "\n".join(lines) if lines else ""
+
+
+def _seeds(leaderboard: Leaderboard) -> str:
+    seeds = sorted({seed for row in leaderboard.rows for seed in (*row.seeds, *(f.seed for f in row.failures))})
+    return f"Seeds: {', '.join(map(str, seeds))}." if seeds else ""
+
+
+def _provenance(found: Mapping[str, Any]) -> list[str]:
+    packages = found.get("packages") or {}
+    git = found.get("git") or {}
+    cpu = found.get("cpu") or {}
+    memory = found.get("memory_bytes")
+    commit = str(git.get("commit", ""))[:12]
+    facts = {
+        "Python": found.get("python"),
+        "Packages": ", ".join(f"{name} {version}" for name, version in packages.items() if version),
+        "Platform": found.get("platform"),
+        "CPU": f"{cpu.get('model')}, {cpu.get('count')} cores" if cpu.get("model") else "",
+        "Memory": f"{memory / 1e9:.0f} GB" if memory else "",
+        "GPU": ", ".join(found.get("gpus") or ()),
+        "Commit": f"{commit} with local changes" if commit and git.get("dirty") else commit,
+    }
+    return [f"- {name}: {_escape(str(fact))}" for name, fact in facts.items() if fact]

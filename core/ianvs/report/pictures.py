@@ -1,0 +1,194 @@
+"""Heatmaps of score matrices: rounds down, test sets across."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import textwrap
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.report.layout import row_name, settings_text
+from ianvs.report.leaderboard import Leaderboard, LeaderboardRow
+from ianvs.store.files import write_atomic
+from ianvs.types import CaseResult, ScoreMatrix
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_heatmaps", "heatmap", "save_picture", "slug"]
+
+_LOOK = "2"  # counts up when the drawing changes, so that pictures of the old look are drawn anew
+_CELL = (0.62, 0.42)  # inches
+_DPI = 120
+_LONGEST_LABEL = 22
+_LONGEST_FLAT = 8  # characters that fit below a cell
+_SCALE = "YlGnBu"
+_WHITE_INK = 0.55  # from this part of the scale on, white is easier to read than black
+_INPUTS = "Ianvs-Inputs"  # name of the text in the PNG that tells from what it was drawn
+
+
+@dataclass
+class _Sums:
+    """What is kept of the score matrices of a row until all its seeds have passed by."""
+
+    matrices: dict[str, ScoreMatrix] = field(default_factory=dict)  # by score; `values` are summed up
+    count: int = 0
+
+    def add(self, result: CaseResult) -> None:
+        self.count += 1
+        for score, matrix in result.matrices.items():
+            known = self.matrices.get(score)
+            values = matrix.values if known is None else known.values + matrix.values
+            self.matrices[score] = ScoreMatrix(matrix.metric, matrix.rounds, matrix.tests, values)
+
+
+def draw_heatmaps(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> list[Path]:
+    """One PNG per complete row and score: the mean score matrix over seeds. Returns the paths in the rows' order.
+
+    A row's matrices are kept only until its last seed has come. A picture whose numbers and title are those that it
+    shows already is not drawn again. What is not evaluated in one seed is blank in the mean.
+    """
+    waiting = {(row.id, row.algorithm): row for row in leaderboard.rows if row.complete}
+    sums: dict[tuple[str, str], _Sums] = {}
+    drawn: dict[tuple[str, str], list[Path]] = {}
+    for result in results:
+        key = (result.case.row, result.case.algorithm)
+        if key not in waiting or result.status != "finished":
+            continue
+        sums.setdefault(key, _Sums()).add(result)
+        if sums[key].count == waiting[key].expected:
+            total, row = sums.pop(key), waiting[key]
+            for score, matrix in total.matrices.items():
+                if np.isnan(matrix.values).all():
+                    continue  # a score of several parts: its bars say more
+                mean = ScoreMatrix(score, matrix.rounds, matrix.tests, matrix.values / total.count)
+                drawn.setdefault(key, []).append(_draw(mean, row, folder))
+    return [path for key in waiting for path in drawn.get(key, [])]
+
+
+def heatmap(matrix: ScoreMatrix, title: str, subtitle: str = "") -> Figure:
+    """A figure of `matrix`: values in the cells, the untrained model on top, what a round has just taught framed."""
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
+
+    rows, columns = matrix.values.shape
+    low, high = _limits(matrix.values)
+    width = columns * _CELL[0] + 2.9
+    subtitle = textwrap.fill(subtitle, width=max(44, int(width * 13)))
+    height = rows * _CELL[1] + 1.7 + 0.16 * subtitle.count("\n")
+    figure = Figure(figsize=(max(width, 4.8), height), dpi=_DPI, layout="constrained", facecolor="white")
+    axes = figure.add_subplot()
+    scale = colormaps[_SCALE].with_extremes(bad="#eeeeee")
+    image = axes.imshow(np.ma.masked_invalid(matrix.values), cmap=scale, vmin=low, vmax=high, aspect="auto")
+    for (k, j), value in np.ndenumerate(matrix.values):
+        known = bool(np.isfinite(value))
+        ink = "white" if known and (value - low) / (high - low) > _WHITE_INK else "#222222"
+        axes.text(j, k, _number(value) if known else "–", ha="center", va="center", fontsize=9, color=ink)
+    _draw_grid(axes, rows, columns)
+    if columns == rows - 1 and columns > 1:
+        for j in range(columns):
+            axes.add_patch(
+                Rectangle(
+                    (j - 0.5, j + 0.5), 1, 1, fill=False, edgecolor="#f28e2b", linewidth=2, zorder=3, clip_on=False
+                )
+            )
+    slanted = any(len(name) > _LONGEST_FLAT for name in matrix.tests)
+    labels = [_label(name) for name in matrix.tests]
+    axes.set_xticks(range(columns), labels, rotation=35 if slanted else 0, ha="right" if slanted else "center")
+    axes.set_yticks(range(rows), ["untrained", *(f"{k}. {_label(name)}" for k, name in enumerate(matrix.rounds, 1))])
+    axes.tick_params(length=0, labelsize=9)
+    axes.set_xlabel("test set")
+    axes.set_ylabel("after round")
+    bar = figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(length=0, labelsize=8)
+    lines = subtitle.count("\n") + 1 if subtitle else 0
+    axes.set_title(title, fontsize=12, fontweight="bold", pad=8 + 13 * lines)
+    axes.annotate(
+        subtitle,
+        (0.5, 1),
+        xytext=(0, 6),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        ha="center",
+        va="bottom",
+        fontsize=9,
+        color="#555555",
+    )
+    return figure
+
+
+def _draw_grid(axes: Any, rows: int, columns: int) -> None:
+    """White lines between the cells, a wider one below the untrained model, which no round has taught."""
+    axes.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
+    axes.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
+    axes.grid(which="minor", color="white", linewidth=1)
+    axes.tick_params(which="minor", length=0)
+    axes.axhline(0.5, color="white", linewidth=4, zorder=2)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _draw(matrix: ScoreMatrix, row: LeaderboardRow, folder: Path) -> Path:
+    path = folder / f"{slug(row.algorithm)}-{slug(row.id[:8])}-{slug(matrix.metric)}.png"
+    seeds = f"mean of {row.expected} seeds" if row.expected > 1 else f"seed {row.seeds[0]}"
+    title = f"{row_name(row)}: {matrix.metric}" + (" (bound)" if row.bound else "")
+    subtitle = ", ".join(filter(None, (settings_text(row), seeds)))
+    inputs = [title, subtitle, *matrix.rounds, "/", *matrix.tests, matrix.values.tobytes().hex()]
+    return save_picture(path, inputs, lambda: heatmap(matrix, title, subtitle))
+
+
+def save_picture(path: Path, inputs: Iterable[str], draw: Callable[[], Figure]) -> Path:
+    """Write what `draw` makes to `path`, unless the picture there was made from the same `inputs`."""
+    digest = _digest(_LOOK, *inputs)
+    if not _shows(path, digest):
+        stream = BytesIO()
+        # Without Software the bytes would carry matplotlib's version; a date is not written to begin with.
+        draw().savefig(stream, format="png", metadata={"Software": None, _INPUTS: digest})
+        write_atomic(path, stream.getvalue())
+    return path
+
+
+def _shows(path: Path, inputs: str) -> bool:
+    """Whether the picture at `path` was drawn from `inputs`: drawing takes some 0.3 s, looking does not."""
+    from PIL import Image
+
+    try:
+        with Image.open(path) as picture:
+            return picture.info.get(_INPUTS) == inputs
+    except (OSError, SyntaxError):  # UnidentifiedImageError is an OSError
+        return False
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _limits(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Range of the colours: 0 to 1 for scores, so that pictures compare; else from the lowest to the highest value."""
+    known = values[np.isfinite(values)]
+    if known.size == 0 or (known.min() >= 0 and known.max() <= 1):
+        return 0.0, 1.0
+    low, high = float(known.min()), float(known.max())
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if abs(value) < 100 else f"{value:.3g}"
+
+
+def _label(name: str) -> str:
+    return name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1]}…"
+
+
+def slug(name: str) -> str:
+    """`name` with only what every file system takes."""
+    return re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-")[:60] or "unnamed"

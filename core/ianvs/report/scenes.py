@@ -1,0 +1,181 @@
+"""Pictures of segmentation: what is seen, what is true, and what is predicted after each round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.report.layout import settings_text, varied
+from ianvs.report.leaderboard import Leaderboard
+from ianvs.report.pictures import save_picture, slug
+from ianvs.store import CaseStore, ExamStore
+from ianvs.types import CaseResult
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["colours", "draw_class_bars", "draw_scenes", "scene_sheet"]
+
+_IGNORE = 255
+
+_BROKEN_DOWN = ("topic ", "turn_")  # how names of parts begin that ianvs.metrics.text breaks a score down to
+
+
+def draw_scenes(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> list[Path]:
+    """One PNG per complete row: of its first seed, the first picture of each test set through the rounds."""
+    waiting = {(row.id, row.algorithm): row for row in leaderboard.rows if row.complete}
+    drawn = []
+    for result in results:
+        row = waiting.get((result.case.row, result.case.algorithm))
+        if row is None or result.case.seed != row.seeds[0]:
+            continue
+        scenes = _scenes(result)
+        if not scenes:
+            continue
+        classes, lines = scenes
+        title = f"{row.algorithm}: predictions after each round"
+        subtitle = ", ".join(filter(None, (settings_text(row), f"seed {result.case.seed}")))
+        path = folder / f"{slug(row.algorithm)}-{slug(row.id[:8])}-scenes.png"
+        inputs = [title, subtitle, *classes]
+        for name, x, y, predictions in lines:
+            inputs += [name, *(array.tobytes().hex() for array in (x, y, *predictions.values()))]
+        drawn.append(save_picture(path, inputs, lambda: scene_sheet(lines, classes, title, subtitle)))  # noqa: B023
+    return drawn
+
+
+def scene_sheet(
+    lines: Sequence[tuple[str, NDArray[Any], NDArray[Any], Mapping[str, NDArray[Any]]]],
+    classes: Sequence[str],
+    title: str,
+    subtitle: str = "",
+) -> Figure:
+    """A figure with a line for each of `lines`: (name, picture (H, W, 3), truth (H, W), prediction by round (H, W)).
+
+    Pixels that are ignored, and predictions of nothing, are black.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+    palette = colours(len(classes))
+    columns = 2 + max(len(predictions) for *_, predictions in lines)
+    height, width = lines[0][2].shape
+    tall = 1.7 * height / width
+    figure = Figure(figsize=(1.7 * columns + 0.6, (tall + 0.08) * len(lines) + 1.5), dpi=110, layout="constrained")
+    grid = figure.subplots(len(lines), columns, squeeze=False)
+    used: set[int] = set()
+    for number, (axes, (name, x, y, predictions)) in enumerate(zip(grid, lines, strict=True)):
+        shown = [("input", x), ("truth", y), *predictions.items()]
+        for cell, (head, pixels) in zip(axes, shown, strict=False):
+            cell.imshow(pixels if pixels.ndim == 3 else palette[pixels], interpolation="nearest")
+            if number == 0:
+                cell.set_title(head, fontsize=9)
+            used.update(np.unique(pixels).tolist() if pixels.ndim == 2 else ())
+        axes[0].set_ylabel(name, fontsize=9)
+        for cell in axes:
+            cell.set_xticks([])
+            cell.set_yticks([])
+            for spine in cell.spines.values():
+                spine.set_visible(False)
+    patches = [Patch(color=palette[c] / 255, label=classes[c]) for c in sorted(used) if c < len(classes)]
+    figure.legend(handles=patches, loc="outside lower center", ncols=min(8, len(patches)), fontsize=8, frameon=False)
+    figure.suptitle(f"{title}\n{subtitle}" if subtitle else title, fontsize=10)
+    return figure
+
+
+def draw_class_bars(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> list[Path]:
+    """One PNG per score of several parts (per class) and test set: a bar for each row, the mean over its seeds."""
+    rows = {(row.id, row.algorithm): row for row in leaderboard.rows if row.complete}
+    parts: dict[tuple[str, str, str], dict[tuple[str, str], list[Mapping[str, float | None]]]] = {}
+    for result in results:
+        key = (result.case.row, result.case.algorithm)
+        if key not in rows or result.status != "finished":
+            continue
+        for score, details in result.details.items():
+            tests = next(iter(result.matrices.values())).tests if result.matrices else ()
+            for test, found in zip(tests, details[-1], strict=False):
+                found = _of_one_scale(score, found or {})
+                if len(found) > 1:
+                    parts.setdefault((rows[key].scenario, score, test), {}).setdefault(key, []).append(found)
+    drawn = []
+    for (exam, score, test), by_row in parts.items():
+        bars = {
+            f"{rows[key].algorithm} {settings_text(rows[key], varied(leaderboard))}".strip(): _means(by_row[key])
+            for key in rows
+            if key in by_row
+        }
+        path = folder / f"{f'{slug(exam)}-' if exam else ''}{slug(score)}-{slug(test)}.png"
+        title = f"{score} on {test}, after the last round" + (f" of {exam}" if exam else "")
+        drawn.append(save_picture(path, [title, repr(bars)], lambda: class_bars(bars, title)))  # noqa: B023
+    return drawn
+
+
+def class_bars(bars: Mapping[str, Mapping[str, float]], title: str) -> Figure:
+    """Grouped bars: parts (classes) across, a bar for each name in `bars`."""
+    from matplotlib.figure import Figure
+
+    names = list(dict.fromkeys(part for parts in bars.values() for part in parts))
+    figure = Figure(figsize=(max(6.0, 0.9 * len(names) + 1.5), 3.6), dpi=110, layout="constrained")
+    axes = figure.subplots()
+    width = 0.84 / len(bars)
+    for number, (name, parts) in enumerate(bars.items()):
+        places = np.arange(len(names)) - 0.42 + width * (number + 0.5)
+        axes.bar(places, [parts.get(part, np.nan) for part in names], width, label=name, color=f"C{number}")
+    axes.set_xticks(range(len(names)), names, rotation=30, ha="right", fontsize=8)
+    highest = max((value for parts in bars.values() for value in parts.values()), default=1.0)
+    axes.set_ylim(0, 1 if highest <= 1 else 100 if highest <= 100 else None)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#dddddd")
+    axes.set_axisbelow(True)
+    axes.set_title(title, fontsize=11, fontweight="bold")
+    figure.legend(loc="outside lower center", ncols=min(4, len(bars)), fontsize=8, frameon=False)
+    return figure
+
+
+def colours(classes: int) -> NDArray[np.uint8]:
+    """(256, 3) a colour for each class index, as far apart as a table of 40 gets them; what is no class is black."""
+    from matplotlib import colormaps
+
+    table = np.concatenate([colormaps["tab20"].colors, colormaps["tab20b"].colors])  # type: ignore[attr-defined]
+    palette = np.zeros((256, 3), np.uint8)
+    palette[:classes] = np.round(255 * table[np.arange(classes) % len(table)])
+    return palette
+
+
+def _of_one_scale(score: str, parts: Mapping[str, float | None]) -> Mapping[str, float | None]:
+    """The parts that are the score itself on a part of the samples, such as a topic; without counts beside them."""
+    told = {name: value for name, value in parts.items() if name == score or name.startswith(_BROKEN_DOWN)}
+    return told if score in parts else parts
+
+
+def _means(found: Sequence[Mapping[str, float | None]]) -> dict[str, float]:
+    """Mean over seeds of each part that all of them have."""
+    means = {}
+    for part in found[0]:
+        values = [parts.get(part) for parts in found]
+        known = [value for value in values if value is not None]
+        if len(known) == len(values):
+            means[part] = float(np.mean(known))
+    return means
+
+
+def _scenes(result: CaseResult) -> tuple[Sequence[str], list[tuple[str, Any, Any, dict[str, Any]]]] | None:
+    """(class names, lines of `scene_sheet`) of a case; None where its exam kept no pictures."""
+    workspace = result.directory.parents[1]
+    cases, exams = CaseStore(workspace), ExamStore(workspace)
+    exam_id = (cases.identity(result.case.id) or {}).get("exam_id", "")
+    record, pictures = exams.record(exam_id), exams.pictures(exam_id)
+    if record is None or not pictures:
+        return None
+    truth = exams.truth(exam_id)
+    stored = {index: cases.predictions(result.case.id, index) for index in range(1, len(result.rounds))}
+    lines = []
+    for j, name in enumerate(record.tests):
+        key = f"pictures_{j}"
+        predictions = {f"after {record.rounds[k - 1]}": kept[key][0] for k, kept in stored.items() if key in kept}
+        if predictions:
+            lines.append((name, pictures[j][0], truth[j][0], predictions))
+    return (record.classes, lines) if lines else None

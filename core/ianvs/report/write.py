@@ -1,0 +1,68 @@
+"""Writes a leaderboard below a workspace: csv, markdown, pictures. A file is replaced only when its bytes change."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ianvs.config.spec import RankSpec
+from ianvs.report.leaderboard import Leaderboard
+from ianvs.report.markdown import markdown
+from ianvs.report.values import cell_text
+from ianvs.store.files import write_atomic
+from ianvs.types import CaseResult
+
+__all__ = ["csv_text", "write_reports"]
+
+
+def write_reports(
+    leaderboard: Leaderboard,
+    results: Iterable[CaseResult],
+    rank: RankSpec,
+    directory: Path,
+    *,
+    title: str = "Leaderboard",
+    command: str | None = None,
+    provenance: Mapping[str, Any] | None = None,
+) -> tuple[Path, ...]:
+    """Write `directory`/rank/: all_rank.csv, selected_rank.csv, leaderboard.md, pictures/. Returns what now is there.
+
+    results: the cases behind the leaderboard; read, once for each kind of picture, only when pictures are asked for,
+    by `save_mode` or by the visualization method. selected_rank.csv and leaderboard.md show what `rank` selects,
+    all_rank.csv everything; `save_mode: selected_only` leaves all_rank.csv out.
+    """
+    folder = directory / "rank"
+    selected = leaderboard.select(rank)
+    written: list[Path] = []
+    if rank.save_mode != "selected_only":
+        written.append(_put(folder / "all_rank.csv", csv_text(leaderboard)))
+    written.append(_put(folder / "selected_rank.csv", csv_text(selected)))
+    pictures: list[Path] = []
+    if rank.save_mode == "selected_and_all_and_picture" or rank.visualization_method == "draw_heatmap_picture":
+        from ianvs.report.curve_pictures import draw_curves
+        from ianvs.report.pictures import draw_heatmaps
+        from ianvs.report.scenes import draw_class_bars, draw_scenes
+
+        for draw in (draw_curves, draw_heatmaps, draw_scenes, draw_class_bars):
+            pictures += draw(selected, results, folder / "pictures")
+    shown = [path.relative_to(folder).as_posix() for path in pictures]
+    written.append(_put(folder / "leaderboard.md", markdown(selected, title, command, shown, provenance)))
+    return (*written, *pictures)
+
+
+def csv_text(leaderboard: Leaderboard) -> str:
+    """Comma-separated, one header line, numbers in the shortest form that reads back as the same number."""
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow([column.title for column in leaderboard.columns])
+    for row in leaderboard.rows:
+        writer.writerow([cell_text(leaderboard.cell(row, column)) for column in leaderboard.columns])
+    return stream.getvalue()
+
+
+def _put(path: Path, text: str) -> Path:
+    write_atomic(path, text.encode())
+    return path

@@ -1,0 +1,173 @@
+"""Common corruptions of pictures in five severities, after Hendrycks & Dietterich 2019 (arXiv 1903.12261).
+
+The parameters are those of ImageNet-C; for pictures with fewer than 64 pixels on the shorter side those of CIFAR-10-C.
+Fog is a field with the spectrum of the paper's plasma fractal. What is random in a picture is drawn by (seed, task,
+content of the picture), so a picture looks the same whatever batch it is in.
+"""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.seeding import generator
+
+__all__ = ["CORRUPTIONS", "SEVERITIES", "Corruption"]
+
+SEVERITIES = (1, 2, 3, 4, 5)
+_SMALL = 64  # pixels of the shorter side, below which CIFAR's parameters hold
+
+Picture = NDArray[np.float64]  # (height, width, channels) in [0, 1]
+Random = np.random.Generator
+
+
+@dataclass(frozen=True)
+class Corruption:
+    """One corruption by name. severity: 1 to 5. task: counts from 1; every task draws noise of its own."""
+
+    name: str
+    severity: int
+    seed: int
+    task: int
+
+    def __call__(self, x: NDArray[Any]) -> NDArray[Any]:
+        """x: (N, height, width, channels), uint8 or floating point in [0, 1]; the same shape and dtype comes back."""
+        kind = _KINDS[self.name]
+        strength = (kind.small if min(x.shape[1:3]) < _SMALL else kind.large)[self.severity - 1]
+        whole = x.dtype.kind in "iu"
+        corrupted = np.empty_like(x)
+        for i, picture in enumerate(x):
+            content = zlib.crc32(np.ascontiguousarray(picture).tobytes())
+            rng = generator(self.seed, self.task, f"{self.name} {content}")
+            clean = picture.astype(np.float64) / (255 if whole else 1)
+            result = np.clip(kind.corrupt(clean, strength, rng), 0, 1)
+            corrupted[i] = np.rint(result * 255) if whole else result
+        return corrupted
+
+
+def gaussian_noise(x: Picture, deviation: float, rng: Random) -> Picture:
+    """Normal noise, as of a sensor in low light."""
+    return np.asarray(x + rng.normal(scale=deviation, size=x.shape))
+
+
+def shot_noise(x: Picture, photons: float, rng: Random) -> Picture:
+    """Poisson noise, as of light that is discrete; `photons` arrive at a white pixel."""
+    return np.asarray(rng.poisson(x * photons) / photons)
+
+
+def impulse_noise(x: Picture, share: float, rng: Random) -> Picture:
+    """Salt and pepper: a share of the values is 0 or 1, half of it each."""
+    hit = rng.random(x.shape) < share
+    return np.where(hit, rng.integers(0, 2, x.shape), x)
+
+
+def gaussian_blur(x: Picture, sigma: float, rng: Random) -> Picture:
+    """Each channel convolved with a Gaussian of `sigma` pixels."""
+    from scipy.ndimage import gaussian_filter
+
+    blurred: Picture = gaussian_filter(x, sigma=(sigma, sigma, 0), mode="nearest")
+    return blurred
+
+
+def fog(x: Picture, strength: tuple[float, float], rng: Random) -> Picture:
+    """A cloud of fractal noise added, then scaled so that the brightest value stays.
+
+    strength: (how thick, by what the amplitude falls from one octave to the next: less is rougher).
+    """
+    thick, decay = strength
+    cloud = _cloud(x.shape[:2], 1 + np.log2(decay), rng)[..., None]
+    brightest = x.max()
+    return np.asarray((x + thick * cloud) * brightest / (brightest + thick))
+
+
+def brightness(x: Picture, more: float, rng: Random) -> Picture:
+    """`more` added to the value of HSV; hue and saturation stay."""
+    value = x.max(axis=2, keepdims=True)
+    brighter = np.clip(value + more, 0, 1)
+    scale = np.divide(brighter, value, out=np.zeros_like(value), where=value > 0)
+    return np.asarray(np.where(value > 0, x * scale, brighter))
+
+
+def contrast(x: Picture, kept: float, rng: Random) -> Picture:
+    """The distance to each channel's mean, of which a share is kept."""
+    mean = x.mean(axis=(0, 1), keepdims=True)
+    return np.asarray(mean + (x - mean) * kept)
+
+
+def pixelate(x: Picture, scale: float, rng: Random) -> Picture:
+    """Fewer pixels, each the mean of what it stands for."""
+    from PIL import Image
+
+    height, width, channels = x.shape
+    fewer = (max(1, int(width * scale)), max(1, int(height * scale)))
+    planes = []
+    for channel in range(channels):
+        plane = Image.fromarray(x[..., channel].astype(np.float32))
+        planes.append(
+            np.asarray(plane.resize(fewer, Image.Resampling.BOX).resize((width, height), Image.Resampling.BOX))
+        )
+    return np.stack(planes, axis=2).astype(np.float64)
+
+
+def jpeg_compression(x: Picture, quality: float, rng: Random) -> Picture:
+    """Written as jpeg and read again; colours together where there are three channels, else channel by channel."""
+    from PIL import Image
+
+    def through(values: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        file = io.BytesIO()
+        Image.fromarray(values).save(file, "JPEG", quality=int(quality))
+        return np.asarray(Image.open(file))
+
+    values = np.rint(x * 255).astype(np.uint8)
+    if x.shape[2] == 3:
+        return through(values) / 255
+    return np.stack([through(values[..., channel]) for channel in range(x.shape[2])], axis=2) / 255
+
+
+def _cloud(shape: tuple[int, ...], exponent: float, rng: Random) -> Picture:
+    """(height, width) in [0, 1], with amplitudes that fall with frequency ** -exponent."""
+    down, across = np.fft.fftfreq(shape[0])[:, None], np.fft.rfftfreq(shape[1])[None, :]
+    frequency = np.hypot(down, across)
+    frequency[0, 0] = np.inf  # no constant part
+    field = np.fft.irfft2(np.fft.rfft2(rng.standard_normal(shape)) * frequency**-exponent, s=shape)
+    low, high = field.min(), field.max()
+    return np.asarray((field - low) / (high - low) if high > low else np.zeros(shape))
+
+
+@dataclass(frozen=True)
+class _Kind:
+    corrupt: Callable[[Picture, Any, Random], Picture]
+    small: tuple[Any, ...]  # by severity, of CIFAR-10-C
+    large: tuple[Any, ...]  # of ImageNet-C
+
+
+_KINDS: Mapping[str, _Kind] = MappingProxyType(
+    {
+        kind.corrupt.__name__: kind
+        for kind in (
+            _Kind(gaussian_noise, (0.04, 0.06, 0.08, 0.09, 0.10), (0.08, 0.12, 0.18, 0.26, 0.38)),
+            _Kind(shot_noise, (500, 250, 100, 75, 50), (60, 25, 12, 5, 3)),
+            _Kind(impulse_noise, (0.01, 0.02, 0.03, 0.05, 0.07), (0.03, 0.06, 0.09, 0.17, 0.27)),
+            _Kind(gaussian_blur, (0.4, 0.6, 0.7, 0.8, 1), (1, 2, 3, 4, 6)),
+            _Kind(
+                fog,
+                ((0.2, 3), (0.5, 3), (0.75, 2.5), (1, 2), (1.5, 1.75)),
+                ((1.5, 2), (2, 2), (2.5, 1.7), (2.5, 1.5), (3, 1.4)),
+            ),
+            _Kind(brightness, (0.05, 0.1, 0.15, 0.2, 0.3), (0.1, 0.2, 0.3, 0.4, 0.5)),
+            _Kind(contrast, (0.75, 0.5, 0.4, 0.3, 0.15), (0.4, 0.3, 0.2, 0.1, 0.05)),
+            _Kind(pixelate, (0.95, 0.9, 0.85, 0.75, 0.65), (0.6, 0.5, 0.4, 0.3, 0.25)),
+            _Kind(jpeg_compression, (80, 65, 58, 50, 40), (25, 18, 15, 10, 7)),
+        )
+    }
+)
+
+CORRUPTIONS: tuple[str, ...] = tuple(_KINDS)
+"""The names of all corruptions."""

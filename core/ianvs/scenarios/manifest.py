@@ -1,0 +1,252 @@
+"""What an exam consists of, by the names of its samples: enough to share it, to tell two apart, and to sit it again.
+
+Two laboratories that load one manifest over the same data sit the same exam, whatever recipe made it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ianvs.data.dataset import Dataset, Samples
+from ianvs.errors import DataError, one_line, shown_path
+from ianvs.scenarios.exam import Exam, Round, Rules, Stream, TestSet
+from ianvs.scenarios.request import ScenarioOptions, ScenarioRequest, refuse
+from ianvs.scenarios.transforms import described_transform, transform_of
+
+__all__ = ["ManifestOptions", "from_manifest", "load_manifest", "manifest", "read_manifest", "save_manifest"]
+
+VERSION = 1
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class _Transform(_Model):
+    name: str
+    options: dict[str, Any]
+
+
+class _Part(_Model):
+    name: str
+    classes: list[str]
+    transform: _Transform | None
+    samples: list[str]
+
+
+class _Round(_Part):
+    """samples: names of training samples. labels: class indices, -1 where withheld; None: the dataset's own."""
+
+    labels: list[int] | None = None
+
+
+class _TestSet(_Part):
+    """samples: names of test samples. adapt: names of training samples to adapt on."""
+
+    adapt: list[str] | None = None
+
+
+class _Rules(_Model):
+    scenario: str
+    task_in_training: bool
+    task_in_testing: bool
+    output_space: Literal["all", "seen", "task"]
+    passes: int | None = Field(ge=1)
+    boundaries: bool
+    training_labels: bool
+    asked: Literal["all", "future"]
+
+
+class _Stream(_Model):
+    batch: int = Field(ge=1)
+    eval_every: int | None = Field(ge=1)
+    shuffled: bool
+
+
+class _Manifest(_Model):
+    version: int
+    dataset: str
+    fingerprint: str
+    classes: list[str]
+    rules: _Rules
+    stream: _Stream | None
+    rounds: list[_Round] = Field(min_length=1)
+    tests: list[_TestSet] = Field(min_length=1)
+
+
+class ManifestOptions(ScenarioOptions):
+    """file: the manifest's path."""
+
+    file: str = ""
+
+    def slips(self) -> Iterator[tuple[str, str]]:
+        if not self.file:
+            yield "file", "a manifest needs `file`, its path."
+        elif not Path(self.file).is_file():
+            yield "file", f"{shown_path(self.file)} is not there. It is a manifest, as an exam's folder keeps one."
+        if self.modifiers is not None:
+            yield "modifiers", "a manifest says what rounds bring; modify the scenario that made it instead."
+
+
+def from_manifest(request: ScenarioRequest) -> Exam:
+    """The exam of a manifest."""
+    options: ManifestOptions = request.options
+    try:
+        exam = load_manifest(request.dataset, read_manifest(Path(options.file)), shown_path(options.file))
+    except DataError as error:
+        refuse(request, str(error), "file")
+    if request.rounds is not None and request.rounds != len(exam.rounds):
+        refuse(request, f"the manifest has {len(exam.rounds)} rounds, not {request.rounds}.", "rounds")
+    return exam
+
+
+def manifest(exam: Exam) -> dict[str, Any]:
+    """JSON-able: the dataset's fingerprint, the rules, and what each round and test set consists of, by names."""
+    dataset = exam.dataset
+
+    def part(of: Round | TestSet, ids: NDArray[np.str_]) -> dict[str, Any]:
+        return {
+            "name": of.name,
+            "classes": [dataset.classes[index] for index in of.classes],
+            "transform": described_transform(of.transform),
+            "samples": ids.tolist(),
+        }
+
+    train, test = dataset.train.ids, dataset.test.ids
+    return {
+        "version": VERSION,
+        "dataset": dataset.name,
+        "fingerprint": dataset.fingerprint,
+        "classes": list(dataset.classes),
+        "rules": asdict(exam.rules),
+        "stream": None if exam.stream is None else asdict(exam.stream),
+        "rounds": [
+            part(r, train[r.train]) | {"labels": None if r.labels is None else r.labels.tolist()} for r in exam.rounds
+        ],
+        "tests": [
+            part(t, test[t.test]) | {"adapt": None if t.adapt is None else train[t.adapt].tolist()} for t in exam.tests
+        ],
+    }
+
+
+def save_manifest(exam: Exam, path: Path) -> None:
+    """Write the manifest of `exam`, without blanks."""
+    path.write_text(json.dumps(manifest(exam), ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
+
+
+def read_manifest(path: Path) -> Mapping[str, Any]:
+    """What a file says. Raises DataError that names the file, where it is not json or not there."""
+    try:
+        found = json.loads(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"{shown_path(path)} can't be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise DataError(f"{shown_path(path)} is no manifest: it is not json ({error}).") from None
+    if not isinstance(found, dict):
+        raise DataError(f"{shown_path(path)} is no manifest: it holds no mapping.")
+    return found
+
+
+def load_manifest(dataset: Dataset, content: Mapping[str, Any], source: str = "the manifest") -> Exam:
+    """The exam that `manifest` has described, on the same data.
+
+    source: what errors call it. Raises DataError: not a manifest, of another version, of other data, a sample or a
+    class that the data don't have.
+    """
+    if content.get("version") != VERSION:
+        raise DataError(f"{source} has version {content.get('version')!r}; this ianvs reads version {VERSION}.")
+    try:
+        said = _Manifest.model_validate(content)
+    except ValidationError as error:
+        raise DataError(f"{source} is not a manifest: {one_line([*_slips(error)], 3)}.") from None
+    if (said.stream is None) != said.rules.boundaries:
+        message = "`rules.boundaries` is false where there is a `stream`, and true where there is none"
+        raise DataError(f"{source} contradicts itself: {message}.")
+    if said.rules.output_space == "task" and not said.rules.task_in_testing:
+        message = "`rules.output_space` is task, and `rules.task_in_testing` is false"
+        raise DataError(f"{source} contradicts itself: {message}.")
+    if (said.dataset, said.fingerprint) != (dataset.name, dataset.fingerprint):
+        raise DataError(
+            f"{source} was made on {said.dataset} with fingerprint {said.fingerprint[:12]}, and the data here are "
+            f"{dataset.name} with fingerprint {dataset.fingerprint[:12]}. They must have the same content: use the "
+            "same files and the same options of `dataset`."
+        )
+    if tuple(said.classes) != dataset.classes:
+        raise DataError(f"{source} has other classes than {dataset.name}, or in another order.")
+    train, test = _Names(dataset.train, source), _Names(dataset.test, source)
+    index = {name: position for position, name in enumerate(dataset.classes)}
+
+    def classes(of: _Part) -> tuple[int, ...]:
+        unknown = [name for name in of.classes if name not in index]
+        if unknown:
+            raise DataError(f"{source}, {of.name}: {dataset.name} has no class {one_line(unknown, 3)}.")
+        return tuple(index[name] for name in of.classes)
+
+    def told(of: _Round) -> NDArray[np.int64] | None:
+        if of.labels is None:
+            return None
+        labels = np.array(of.labels, dtype=np.int64)
+        if len(labels) != len(of.samples) or (len(labels) and not -1 <= labels.min() <= labels.max() < len(index)):
+            message = f"{source}, {of.name}: `labels` is one class index per sample, -1 where it is withheld."
+            raise DataError(message)
+        return labels
+
+    def transform(of: _Part) -> Any:
+        try:
+            return transform_of(None if of.transform is None else of.transform.model_dump())
+        except DataError as error:
+            raise DataError(f"{source}, {of.name}: {error}") from None
+
+    rounds = tuple(
+        Round(r.name, train.positions(r.samples, r.name), classes(r), transform(r), told(r)) for r in said.rounds
+    )
+    tests = tuple(
+        TestSet(
+            t.name,
+            test.positions(t.samples, t.name),
+            classes(t),
+            transform(t),
+            None if t.adapt is None else train.positions(t.adapt, t.name),
+        )
+        for t in said.tests
+    )
+    stream = None if said.stream is None else Stream(**said.stream.model_dump())
+    return Exam(dataset, rounds, tests, Rules(**said.rules.model_dump()), stream)
+
+
+class _Names:
+    """Where samples are, by name."""
+
+    def __init__(self, samples: Samples, source: str) -> None:
+        self._source = source
+        self._where = {name: position for position, name in enumerate(samples.ids.tolist())}
+        if len(self._where) < len(samples):
+            raise DataError("the data have two samples of one name, so a manifest can't tell them apart.")
+
+    def positions(self, names: Sequence[str], part: str) -> NDArray[np.int64]:
+        if not names:
+            raise DataError(f"{self._source}, {part}: it has no samples.")
+        if len(set(names)) < len(names):
+            twice = one_line([name for name, count in Counter(names).items() if count > 1], 3)
+            raise DataError(f"{self._source}, {part}: it lists {twice} more than once.")
+        unknown = [name for name in names if name not in self._where]
+        if unknown:
+            raise DataError(
+                f"{self._source}, {part}: the data have no sample {one_line(unknown, 3)}. Was the file edited?"
+            )
+        return np.array([self._where[name] for name in names], dtype=np.int64)
+
+
+def _slips(error: ValidationError) -> Iterator[str]:
+    for detail in error.errors(include_url=False, include_input=False):
+        where = ".".join(map(str, detail["loc"]))
+        yield f"`{where}` {detail['msg'][0].lower()}{detail['msg'][1:]}"

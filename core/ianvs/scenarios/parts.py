@@ -1,0 +1,92 @@
+"""The samples that a learner is handed: columns of parts of a dataset, gathered where they are asked for."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.data.dataset import Samples
+from ianvs.scenarios.exam import Transform
+
+__all__ = ["Column", "Part"]
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of an array, which may be a memory map: read where they are asked for."""
+
+    values: NDArray[Any]
+    positions: NDArray[np.int64]
+    transform: Transform | None = None
+
+    def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
+        """A copy of all rows, or of `rows`."""
+        gathered = np.asarray(self.values[self.positions if rows is None else self.positions[rows]])
+        if self.transform is not None and len(gathered):
+            gathered = self.transform(gathered)
+        if gathered.dtype.kind == "f":
+            gathered = gathered.astype(np.float32, copy=False)
+        # Deep: the lists within a conversation are a learner's to change, too.
+        return copy.deepcopy(gathered) if gathered.dtype == object else np.ascontiguousarray(gathered)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some samples of a dataset as a learner is told them.
+
+    positions: in `samples`. labels: (len(positions),) what is told instead of the samples' own; None: these.
+    """
+
+    samples: Samples
+    positions: NDArray[np.int64]
+    transform: Transform | None = None
+    labels: NDArray[np.int64] | None = None
+
+    def columns(self) -> dict[str, _Rows]:
+        """What a learner may ask for, by name."""
+        told = _Rows(self.samples.y, self.positions)
+        if self.labels is not None:
+            told = _Rows(self.labels, np.arange(len(self.positions)))
+        return {
+            "x": _Rows(self.samples.x, self.positions, self.transform),
+            "y": told,
+            "ids": _Rows(self.samples.ids, self.positions),
+        }
+
+
+class Column:
+    """The same column of one part after the other, or of all of them in an `order` of their own."""
+
+    def __init__(self, parts: Sequence[_Rows], order: NDArray[np.int64] | None = None) -> None:
+        self._parts, self._order = tuple(parts), order
+        self._starts = np.cumsum([0, *(len(part.positions) for part in parts)])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that `gather()` takes, up to a transform's change of the shape."""
+        return sum(p.values.dtype.itemsize * math.prod(p.values.shape[1:]) * len(p.positions) for p in self._parts)
+
+    def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
+        """A copy of all rows, or of `rows`."""
+        if self._order is not None:
+            rows = self._order if rows is None else self._order[rows]
+        if len(self._parts) == 1:
+            return self._parts[0].gather(rows)
+        if rows is None:
+            return np.concatenate([part.gather() for part in self._parts])
+        owner = np.searchsorted(self._starts, rows, side="right") - 1
+        found: NDArray[Any] | None = None
+        for index, part in enumerate(self._parts):
+            mine = np.flatnonzero(owner == index)
+            if len(mine):
+                gathered = part.gather(rows[mine] - self._starts[index])
+                if found is None:
+                    found = np.empty((len(rows), *gathered.shape[1:]), dtype=gathered.dtype)
+                found[mine] = gathered
+        return self._parts[0].gather(rows) if found is None else found

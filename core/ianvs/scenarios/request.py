@@ -1,0 +1,108 @@
+"""What the builders of scenarios share: the request, errors with a place, and what can be said about labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from ianvs.config.spec import ScenarioSpec
+from ianvs.data.dataset import Dataset, Samples
+from ianvs.data.options import Options
+from ianvs.errors import ConfigError, Problem
+
+__all__ = [
+    "ScenarioRequest",
+    "ScenarioOptions",
+    "class_labels",
+    "classes_in",
+    "classes_of",
+    "labels_required",
+    "positions_by_class",
+    "refuse",
+]
+
+
+class ScenarioOptions(Options):
+    """Options of a scenario. rounds: how many there are. modifiers: changes of what rounds bring (modifiers.py)."""
+
+    rounds: int | None = Field(None, ge=1)
+    modifiers: dict[str, Any] | None = None
+
+    def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:
+        """(key, number of rounds) where another option, or `using`, lists something for each round."""
+        return None
+
+    def slips(self) -> Iterator[tuple[str, str]]:
+        """(option, message) of each thing that is wrong within an option and can be said without the data."""
+        return iter(())
+
+
+@dataclass(frozen=True)
+class ScenarioRequest:
+    """What a scenario is built from.
+
+    spec, options: None where the testenv has no scenario block. rounds: what the testenv's keys agree on, None where
+    none of them says it.
+    """
+
+    dataset: Dataset
+    spec: ScenarioSpec | None
+    options: Any
+    using: tuple[str, ...]
+    rounds: int | None
+
+
+def refuse(request: ScenarioRequest, message: str, option: str | None = None) -> NoReturn:
+    """Raise a ConfigError that points at an option of the scenario, or at the scenario."""
+    spec = request.spec
+    place = None if spec is None else spec.places.get(option or "", spec.place)
+    raise ConfigError([Problem(message, place)])
+
+
+def class_labels(samples: Samples) -> NDArray[np.int64] | None:
+    """(N,) class indices, or None where labels are pictures or texts."""
+    return samples.y if samples.y.ndim == 1 and samples.y.dtype.kind in "iu" else None
+
+
+def labels_required(
+    request: ScenarioRequest, what: str, option: str | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Class indices of (train, test), for `what`, which makes no sense without them."""
+    dataset = request.dataset
+    train, test = class_labels(dataset.train), class_labels(dataset.test)
+    if train is None or test is None:
+        message = (
+            f"{what} needs one class per sample; {dataset.name} is a {dataset.kind} dataset. "
+            "Use domain-incremental or instance-incremental"
+        )
+        refuse(request, f"{message}, without `{option}`." if option else f"{message}.", option)
+    return train, test
+
+
+def classes_in(dataset: Dataset, samples: Samples, positions: NDArray[np.int64]) -> tuple[int, ...]:
+    """The class indices that occur there, ascending.
+
+    Label pictures are not searched: theirs are all of the class lists of the domains that occur there.
+    """
+    labels = class_labels(samples)
+    if labels is not None:
+        return tuple(np.unique(labels[positions]).tolist())
+    if not dataset.domain_classes or samples.domains is None:
+        return tuple(range(len(dataset.classes)))
+    domains = np.unique(samples.domains[positions]).tolist()
+    return tuple(sorted({index for domain in domains for index in dataset.domain_classes[domain]}))
+
+
+def classes_of(dataset: Dataset, samples: Samples, positions: NDArray[np.int64], domain: str) -> tuple[int, ...]:
+    """The class indices of a domain, in the order of its own class list; without one, those that occur there."""
+    return dataset.domain_classes.get(domain) or classes_in(dataset, samples, positions)
+
+
+def positions_by_class(labels: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
+    """Where each class that occurs is found, ascending; classes ascending."""
+    return {int(name): np.flatnonzero(labels == name) for name in np.unique(labels)}

@@ -1,0 +1,256 @@
+"""The objects that a plugin is handed: views on a part of the data that end with the round.
+
+They implement ianvs.plugins.contract. What the rules of the exam hide is not in them: the labels of a test set, its
+names (which often tell the class), and the data of a round that is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.errors import ExamRuleError, PluginError
+from ianvs.scenarios.parts import Column, Part
+
+__all__ = ["TestView", "TrainView"]
+
+RESIDENT_BYTES = 2 << 30  # a part up to this size is moved to the device whole, a larger one batch by batch
+
+
+class _View:
+    """Samples that are gathered when they are first asked for, and gone after `close`."""
+
+    def __init__(self, count: int, over: str, columns: dict[str, Column]) -> None:
+        self._count = count
+        self._over = over  # what to say when the view is over
+        self._open = True
+        self._columns = columns
+        self._gathered: dict[str, NDArray[Any]] = {}
+        self._resident: dict[tuple[str, str], Any] = {}
+
+    @property
+    def x(self) -> NDArray[Any]:
+        """(N, ...) samples; pictures are uint8 (N, height, width, channels), numbers float32. Yours to change."""
+        return self._column("x")
+
+    def __len__(self) -> int:
+        return self._count
+
+    def close(self) -> None:
+        """End the view: memory is given back, and whoever touches the data afterwards gets an ExamRuleError."""
+        self._open = False
+        self._columns.clear()
+        self._gathered.clear()
+        self._resident.clear()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Of a copy or a pickle: while the view is open, it would outlive it."""
+        if self._open:
+            raise ExamRuleError(f"what a learner is handed can't be copied or pickled whole: {self._over}")
+        return self.__dict__.copy()
+
+    def _require_open(self) -> None:
+        if not self._open:
+            raise ExamRuleError(self._over)
+
+    def _column(self, name: str) -> NDArray[Any]:
+        self._require_open()
+        if name not in self._gathered:
+            self._gathered[name] = self._columns[name].gather()
+        return self._gathered[name]
+
+    def _tensor(self, column: str, device: str) -> Any:
+        """The column as it lies in memory, (N, ...), on `device`; moved there once."""
+        import torch
+
+        key = (column, device)
+        if key not in self._resident:
+            self._resident[key] = torch.from_numpy(_numbers(self._column(column))).to(device)
+        return self._resident[key]
+
+    def _batches(self, columns: tuple[str, ...], order: Any, batch_size: int, device: str) -> Iterator[Any]:
+        """Batches of a part that is small are taken from the device, those of a large one are read one by one."""
+        self._require_open()  # it may have ended between the call and the first batch
+        small = sum(self._columns[column].nbytes for column in columns) <= RESIDENT_BYTES
+        order = order.to(self._tensor(columns[0], device).device) if small else order.cpu().numpy()
+        for start in range(0, self._count, batch_size):
+            self._require_open()
+            rows = order[start : start + batch_size]
+            batch = [_presented(column, self._rows(column, rows, device, small)) for column in columns]
+            yield tuple(batch) if len(batch) > 1 else batch[0]
+
+    def _rows(self, column: str, rows: Any, device: str, small: bool) -> Any:
+        import torch
+
+        if small:
+            return self._tensor(column, device).index_select(0, rows)
+        known = self._gathered.get(column)
+        values = self._columns[column].gather(rows) if known is None else known[rows]
+        return torch.from_numpy(_numbers(values)).to(device)
+
+
+class TrainView(_View):
+    """Data of one round to learn from (ianvs.plugins.contract.TrainData).
+
+    passes: how often they were gone over, as far as it can be seen from here: a loader is a pass, and so is taking
+    them whole, with `.x`, `.y` or `tensors()`.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        *,
+        name: str,
+        passes: int | None = None,
+        labelled: bool = True,
+        order: NDArray[np.int64] | None = None,
+    ) -> None:
+        """parts: what is handed over, one after the other, or in `order`. name: what errors call it: "round 2".
+
+        passes: how many the rules of the exam allow; None: any number. labelled: False where `.y` is hidden.
+        """
+        count = sum(len(part.positions) for part in parts)
+        columns = [part.columns() for part in parts]
+        super().__init__(
+            count,
+            f"data of {name} is not available after it, old data never comes back by itself; keep your own memory.",
+            {column: Column([each[column] for each in columns], order) for column in ("x", "y", "ids")},
+        )
+        self._name, self._allowed, self._labelled = name, passes, labelled
+        self._loaders = 0
+        self._taken = dict.fromkeys(("x", "y"), 0)
+
+    @property
+    def passes(self) -> int:
+        return self._loaders + int(any(self._taken.values()))
+
+    def _pass(self, columns: tuple[str, ...]) -> None:
+        """Count the handing out of `columns` whole; () is a loader."""
+        self._require_open()
+        if columns:
+            for column in columns:
+                self._taken[column] += 1
+        else:
+            self._loaders += 1
+        if self._allowed is not None and self._loaders + max(self._taken.values()) > self._allowed:
+            once = "one pass" if self._allowed == 1 else f"{self._allowed} passes"
+            raise ExamRuleError(
+                f"the rules of this exam allow {once} over the data of {self._name}, and another one was asked for. "
+                "Each call of loader() is a pass, and so is taking .x, .y or tensors(): keep what they gave. "
+                "`passes` in the context says how often a learner may go over it."
+            )
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """(N,) int64 class indices (-1: withheld), uint8 label pictures (N, height, width), or (N,) texts."""
+        if not self._labelled:
+            raise ExamRuleError(
+                "labels are hidden in the stages of continual pre-training: learn from `.x` alone. "
+                "A copy gets labels when it is adapted to a downstream task."
+            )
+        self._pass(("y",))
+        return self._column("y")
+
+    @property
+    def x(self) -> NDArray[Any]:
+        """(N, ...) samples; pictures are uint8 (N, height, width, channels), numbers float32. Yours to change."""
+        self._pass(("x",))
+        return self._column("x")
+
+    @property
+    def ids(self) -> NDArray[np.str_]:
+        """(N,) names of the samples, the same from run to run."""
+        return self._column("ids")
+
+    def tensors(self, device: str = "cpu") -> tuple[Any, Any]:
+        """(x, y): pictures (N, C, H, W) in channels_last layout, without a copy; y int64, label pictures uint8.
+
+        A label that is withheld or hidden is -1.
+        """
+        self._pass(("x", "y"))
+        return _presented("x", self._tensor("x", device)), _presented("y", self._tensor("y", device))
+
+    def loader(
+        self, batch_size: int, shuffle: bool = True, generator: Any = None, device: str = "cpu"
+    ) -> Iterator[Any]:
+        """One pass in batches of (x, y), the last one may be smaller. The order is drawn when this is called.
+
+        generator: a torch.Generator that fixes the order, by one torch.randperm(N).
+        """
+        import torch
+
+        self._require_open()
+        _require_batch_size(batch_size)
+        self._pass(())
+        if not shuffle:
+            order = torch.arange(self._count)
+        else:
+            where = "cpu" if generator is None else generator.device
+            order = torch.randperm(self._count, generator=generator, device=where)
+        return self._batches(("x", "y"), order, batch_size, device)
+
+
+class TestView(_View):
+    """Samples to predict, without their labels (ianvs.plugins.contract.TestData). Iterates over x."""
+
+    __test__ = False  # the name is not an invitation to pytest
+
+    def __init__(self, part: Part, *, name: str) -> None:
+        over = f"{name} is not available after its examination; learn from training data."
+        # Not the part itself: what is hidden is not in here.
+        super().__init__(len(part.positions), over, {"x": Column([part.columns()["x"]])})
+
+    @property
+    def y(self) -> NoReturn:
+        """Hidden."""
+        raise ExamRuleError("labels of a test set are hidden; predict() gives them.")
+
+    @property
+    def ids(self) -> NoReturn:
+        """Hidden: a file name often tells the class or the domain."""
+        raise ExamRuleError("names of a test set's samples are hidden, since they often tell the class; use `.x`.")
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.x)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.x[index]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.x, dtype=dtype) if copy else np.asarray(self.x, dtype=dtype)
+
+    def tensors(self, device: str = "cpu") -> Any:
+        """x as a tensor: pictures (N, C, H, W) in channels_last layout, without a copy."""
+        return _presented("x", self._tensor("x", device))
+
+    def loader(self, batch_size: int, device: str = "cpu") -> Iterator[Any]:
+        """One pass in batches of x, in order."""
+        import torch
+
+        self._require_open()
+        _require_batch_size(batch_size)
+        return self._batches(("x",), torch.arange(self._count), batch_size, device)
+
+
+def _numbers(values: NDArray[Any]) -> NDArray[Any]:
+    if values.dtype == object:
+        raise PluginError("these samples are no numbers; use `.x` and `.y` instead of tensors.")
+    return values
+
+
+def _presented(column: str, values: Any) -> Any:
+    """As a PyTorch author expects it: channels before height and width (a view), class indices int64.
+
+    Label pictures stay uint8: as int64 they would take eight times the memory.
+    """
+    if column == "y":
+        return values if values.ndim == 3 else values.long()
+    return values.permute(0, 3, 1, 2) if values.ndim == 4 else values
+
+
+def _require_batch_size(batch_size: int) -> None:
+    if batch_size < 1:
+        raise PluginError(f"batch_size is {batch_size}; it must be at least 1.")

@@ -1,0 +1,111 @@
+"""The vocabulary of results. Frozen dataclasses, no logic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["CaseResult", "Failure", "RoundResult", "ScoreCurve", "ScoreMatrix", "Status", "TestCase"]
+
+Status = Literal["finished", "failed", "unfinished"]
+
+
+@dataclass(frozen=True)
+class TestCase:
+    """One algorithm with one choice of hyperparameters and one seed."""
+
+    __test__ = False  # the name is not an invitation to pytest
+
+    id: str  # hash of everything that determines the result
+    row: str  # the same without the seed: cases of one row are repetitions
+    algorithm: str
+    paradigm: str
+    modules: tuple[tuple[str, str], ...]  # (module type, class name)
+    hyperparameters: Mapping[str, Any]
+    seed: int
+    exam: str = ""  # which of the job's exams, where it has several
+    role: str = ""  # of a reference run: "joint" or "single_task"; such a case is no competitor
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a case has no result."""
+
+    kind: Literal["exception", "killed", "timeout", "memory", "interrupted", "lost"]
+    error: str  # class of the exception, or name of the signal
+    message: str
+    log: Path | None = None
+
+
+@dataclass(frozen=True)
+class ScoreMatrix:
+    """values[k, j] is the score on test set j after round k; row 0 is the untrained model. nan: not evaluated."""
+
+    metric: str
+    rounds: tuple[str, ...]  # names of rounds 1..T; values has T + 1 rows
+    tests: tuple[str, ...]
+    values: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ScoreCurve:
+    """Scores in the order of time, between the ends of rounds too.
+
+    samples (E,): training samples that had arrived. begun, ended (E,): rounds that had. values: (E, J).
+    """
+
+    samples: NDArray[np.int64]
+    begun: NDArray[np.int64]
+    ended: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RoundResult:
+    """What one round cost. Seconds are wall-clock, memory is in bytes; None is "not measured"."""
+
+    index: int  # 0 is the untrained model, which is only evaluated
+    name: str
+    train_samples: int = 0
+    test_samples: int = 0
+    train_seconds: float = 0.0
+    eval_seconds: float = 0.0
+    peak_memory_bytes: int | None = None  # host: highest resident size of the case's process up to here
+    peak_gpu_bytes: int | None = None
+    model_bytes: int | None = None  # what the plugin's save() wrote
+    memory_samples: int | None = None  # size of the plugin's replay memory
+    memory_bytes: int | None = None
+    adopted: bool = True  # False: model_eval kept the model of the round before
+    gate_scores: tuple[float, float] | None = None  # (current, new) on the held-out part
+    taken_from: str | None = None  # id of a case with fewer rounds that had trained this one
+    remark: str = ""  # what the plugin says of how it went so far
+    passes: int | None = None  # over the round's data, as far as the objects that were handed out can tell
+    examined: tuple[tuple[int, int, int], ...] = ()  # (samples so far, rounds begun, rounds ended); the last is its end
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """Everything that is known of one case."""
+
+    case: TestCase
+    status: Status
+    dataset: str
+    round_names: tuple[str, ...]
+    directory: Path
+    failure: Failure | None = None
+    notes: tuple[str, ...] = ()  # what a reader must know of the data
+    remark: str = ""  # what the plugin says of how it went
+    bound: bool = False  # saw past rounds by declaration: a reference, not a competitor
+    rounds: tuple[RoundResult, ...] = ()
+    matrices: Mapping[str, ScoreMatrix] = field(default_factory=dict)  # by score name
+    curves: Mapping[str, ScoreCurve] = field(default_factory=dict)  # by score name
+    over_budget: tuple[str, ...] = ()  # what went over the exam's budget, in words
+    details: Mapping[str, Any] = field(default_factory=dict)  # by score name: [k][j] -> {part: value}, e.g. per class
+    metrics: Mapping[str, float | None] = field(default_factory=dict)  # by column name, one number each
+    finished_at: str | None = None  # ISO 8601, UTC
+    provenance: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,54 @@
+"""A memory of old conversations with a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ianvs.errors import PluginError
+from ianvs.testalgorithms.language.conversation import Conversation
+
+__all__ = ["ConversationMemory"]
+
+
+class ConversationMemory:
+    """At most `capacity` conversations, at any time a uniform random subset of all that were ever added.
+
+    Each conversation draws one uniform key when it arrives, and those with the largest keys stay: equivalent to
+    reservoir sampling (Vitter 1985, algorithm R). They stay in the order of arrival.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        if capacity < 0:
+            raise PluginError(f"the capacity of a memory is a number of conversations, 0 or more, not {capacity}.")
+        self.capacity = int(capacity)
+        self.conversations: list[Conversation] = []
+        self._keys: list[float] = []
+
+    def __len__(self) -> int:
+        return len(self.conversations)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the stored text."""
+        texts = (text for c in self.conversations for text in (c.system or "", *c.user, *c.replies))
+        return sum(len(text.encode()) for text in texts)
+
+    def add(self, conversations: Sequence[Conversation], generator: torch.Generator) -> None:
+        """Offer conversations; `generator` draws their keys."""
+        drawn = torch.rand(len(conversations), dtype=torch.float64, generator=generator).tolist()
+        keys, everything = [*self._keys, *drawn], [*self.conversations, *conversations]
+        kept = sorted(sorted(range(len(keys)), key=lambda i: -keys[i])[: self.capacity])
+        self._keys, self.conversations = [keys[i] for i in kept], [everything[i] for i in kept]
+
+    def state(self) -> dict[str, Any]:
+        """Everything that it holds, for `torch.save`."""
+        held = [[list(c.user), list(c.replies), c.system] for c in self.conversations]
+        return {"keys": list(self._keys), "conversations": held}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+        self._keys = list(state["keys"])
+        self.conversations = [Conversation(tuple(user), tuple(said), s) for user, said, s in state["conversations"]]

@@ -1,0 +1,273 @@
+"""A base class that tunes a language model on conversations, so that a method is only what makes it different."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.func import functional_call
+from torch.nn.functional import cross_entropy
+
+from ianvs.authoring.randomness import seeded
+from ianvs.errors import PluginError
+from ianvs.seeding import stream_seed
+from ianvs.testalgorithms.language.batches import Batch, RoundOfTalk, collate
+from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded, conversations_of
+from ianvs.testalgorithms.language.generation import reply
+from ianvs.testalgorithms.language.models import (
+    ModelOptions,
+    build_model,
+    load_model,
+    recompute_activations,
+    save_model,
+)
+from ianvs.testalgorithms.language.numbers import at_least
+from ianvs.testalgorithms.language.tuning_loop import Descent
+
+__all__ = ["LanguageLearner"]
+
+
+class LanguageLearner:
+    """Tunes a causal language model on what each round brings; by itself, one round after the other.
+
+    The loss is the mean of -log p(token | tokens before) over what the assistant says, its end mark included. Each
+    round has a new AdamW with a linear warm-up and a cosine decay, as instruction tuning usually has.
+
+    A method overrides some of: `loss`, `extend`, `before_round`, `before_step`, `after_step`, `after_round`; `state`
+    and `restore` if it keeps something between rounds.
+
+    base_model: "tiny", or "tiny-stand-in" to have it said in reports (a stand-in of `layers` blocks of `width` with
+    `heads`, and a tokenizer of `vocabulary` tokens merged from the text of the first round); else a name on Hugging
+    Face, or a folder, with `revision`, `download` (else only what is on this machine), and `trust_remote_code` (runs
+    the model author's code).
+    tuning: "full", "lora" or "moelora" (with `experts`); `lora_r`, `lora_alpha`, `lora_dropout`, `target_modules`.
+    batch_size: conversations; `accumulation` of such batches make a step. max_length: tokens of a conversation, the
+    rest is cut off. bf16: bfloat16 autocast, and a frozen base in bfloat16. checkpointing: recompute activations.
+    max_new_tokens: longest reply. generation_batch: conversations that are replied to at once.
+    """
+
+    reference = "ianvs.testalgorithms.language.sequential.basemodel:Sequential"  # plain tuning for all
+    network: Any  # exists from the first train() or load() on, of a model with a name from the first predict() on
+    template: ChatTemplate
+
+    def __init__(
+        self,
+        *,
+        base_model: str = "tiny",
+        tuning: str = "full",
+        revision: str | None = None,
+        download: bool = False,
+        trust_remote_code: bool = False,
+        lora_r: int = 16,
+        lora_alpha: float = 32,
+        lora_dropout: float = 0.0,
+        target_modules: str | Sequence[str] = "all-linear",
+        experts: int = 4,
+        vocabulary: int = 512,
+        width: int = 128,
+        layers: int = 2,
+        heads: int = 4,
+        learning_rate: float = 1e-3,
+        epochs: int = 20,
+        batch_size: int = 16,
+        accumulation: int = 1,
+        warmup: float = 0.05,
+        weight_decay: float = 0.0,
+        max_grad_norm: float = 1.0,
+        max_length: int = 1024,
+        bf16: bool = False,
+        checkpointing: bool = False,
+        max_new_tokens: int = 64,
+        generation_batch: int = 32,
+    ) -> None:
+        self.options = ModelOptions(
+            base_model, tuning, revision, download, trust_remote_code, lora_r, lora_alpha, lora_dropout, target_modules,
+            experts, vocabulary, width, layers, heads, bf16,
+        )  # fmt: skip
+        self.descent = Descent(
+            learning_rate, epochs, batch_size, accumulation, warmup, weight_decay, max_grad_norm
+        )  # fmt: skip
+        at_least(1, max_new_tokens=max_new_tokens, generation_batch=generation_batch)
+        at_least(2, max_length=max_length)  # one token to learn and one before it
+        self.max_length = max_length
+        self.checkpointing = checkpointing
+        self.max_new_tokens = max_new_tokens
+        self.generation_batch = generation_batch
+        self._tokenizer: Any = None
+        self._built = False
+
+    # What a method may override.
+
+    def before_round(self, data: RoundOfTalk) -> None:
+        """Called before the first step of a round."""
+
+    def extend(self, conversations: list[Encoded]) -> list[Encoded]:
+        """The conversations of a batch, from those that the round's order brings."""
+        return conversations
+
+    def loss(self, batch: Batch) -> Tensor:
+        """The scalar that a step goes down; by itself, the mean over learnt tokens of -log p."""
+        return cross_entropy(self.logits(batch), batch.targets)
+
+    def before_step(self) -> None:
+        """Called when the step's gradients are there, before they are used."""
+
+    def after_step(self) -> None:
+        """Called after the weights have moved; the gradients are still there."""
+
+    def after_round(self, data: RoundOfTalk) -> None:
+        """Called after the last step of a round, before anything is scored."""
+
+    def state(self) -> dict[str, Any]:
+        """What the method needs to go on besides the weights: tensors, numbers, text, and lists or dicts of these."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take over what `state` returned."""
+
+    # What the benchmark calls.
+
+    def train(
+        self,
+        train_data: Any,
+        valid_data: Any = None,
+        *,
+        round: int = 1,
+        device: str = "cpu",
+        seed: int = 0,
+        folder: Path | None = None,
+        passes: int | None = None,
+        progress: Callable[[float], Any] | None = None,
+        **context: Any,
+    ) -> None:
+        """Learn from one round. `valid_data` is not used; `progress` is told the share of epochs done."""
+        conversations = conversations_of(train_data.x, train_data.y)
+        self._ready(conversations, device, seed)
+        data = RoundOfTalk(conversations, self.encode(conversations), round, seed, folder)
+        with seeded(stream_seed(seed, round, "noise"), device):  # dropout, and whatever else a network draws
+            self.before_round(data)
+            self.network.train()
+            self.descent.run(self, data, passes, progress)
+            self.after_round(data)
+
+    def predict(self, data: Any, *, device: str = "cpu", seed: int = 0, **context: Any) -> list[list[str | None]]:
+        """Replies to every user turn, each given the model's own earlier ones; greedy.
+
+        A tiny model can't say anything before it was trained: its tokenizer is made from the first round. Those replies
+        are None.
+        """
+        asked = conversations_of(data.x)
+        if not self._built and self.options.tiny:
+            return [[None] * len(conversation.user) for conversation in asked]
+        self._ready(asked, device, seed)
+        return self.answer(asked)
+
+    def answer(self, asked: Sequence[Conversation]) -> list[list[str | None]]:
+        """Replies with the present weights."""
+        self.network.eval()
+        with torch.inference_mode(), self._precision():
+            return reply(
+                self.network,
+                self.template,
+                asked,
+                max_new_tokens=self.max_new_tokens,
+                batch_size=self.generation_batch,
+                window=getattr(self.network.config, "max_position_embeddings", None),
+            )
+
+    def save(self, path: Path) -> Path:
+        """Write everything that a continuation needs to the folder `path`."""
+        path = Path(path)
+        path.mkdir(parents=True, exist_ok=True)
+        if self._built:
+            save_model(self.network, self._tokenizer, self.options, path)
+        torch.save({"built": self._built, "method": self.state()}, path / "method.pt")
+        return path
+
+    def load(self, path: Path) -> None:
+        """Bring back what `save` wrote, bit for bit, on the CPU: the next train() or predict() moves it."""
+        saved = torch.load(Path(path) / "method.pt", map_location="cpu", weights_only=True)
+        self.reset()
+        if saved["built"]:
+            with seeded(0):  # weights that are drawn are overwritten; the draws shall not show
+                self._adopt(*load_model(self.options, Path(path)))
+        self.restore(saved["method"])
+
+    # For methods to use.
+
+    def reset(self) -> None:
+        """Forget the weights: the next call that needs them starts from the first ones. Tokens stay the same."""
+        self._built = False
+
+    def encode(self, conversations: Sequence[Conversation]) -> list[Encoded]:
+        """Tokens of conversations, cut to `max_length`."""
+        encoded = [self.template.encode(conversation).cut(self.max_length) for conversation in conversations]
+        for i, found in enumerate(encoded):
+            if not any(found.learnt[1:]):
+                raise PluginError(
+                    f"conversation {i} has nothing to learn in its first {self.max_length} tokens. "
+                    "A larger max_length keeps the reply."
+                )
+        return encoded
+
+    def batch(self, conversations: Sequence[Encoded]) -> Batch:
+        """These conversations as one batch on the device of the model."""
+        return collate(conversations, self.template.pad, self.device)
+
+    @property
+    def device(self) -> torch.device:
+        return next(iter(self.network.parameters())).device  # type: ignore[no-any-return]
+
+    @property
+    def weights(self) -> dict[str, torch.nn.Parameter]:
+        """What is tuned, by name: all of a model, or its adapter."""
+        return {name: p for name, p in self.network.named_parameters() if p.requires_grad}
+
+    def set_weights(self, values: Mapping[str, Tensor]) -> None:
+        """Put `values` in the place of the weights."""
+        with torch.no_grad():
+            for name, weight in self.weights.items():
+                weight.copy_(values[name])
+
+    def logits(self, batch: Batch, weights: Mapping[str, Tensor] | None = None) -> Tensor:
+        """(N, V) float32 scores of the next token where it is learnt, aligned with `batch.targets`.
+
+        weights: those of another model of the same kind, in evaluation mode and without a gradient.
+        """
+        inputs = {"input_ids": batch.tokens, "attention_mask": batch.seen, "use_cache": False}
+        if weights is None:
+            with self._precision():
+                return batch.of_learnt(self.network(**inputs).logits)
+        training = self.network.training
+        self.network.eval()
+        try:
+            with torch.no_grad(), self._precision():
+                return batch.of_learnt(functional_call(self.network, dict(weights), (), inputs).logits)
+        finally:
+            self.network.train(training)
+
+    # How it is built.
+
+    def _precision(self) -> Any:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.options.bf16)
+
+    def _ready(self, conversations: Sequence[Conversation], device: str, seed: int) -> None:
+        if not self._built:
+            texts = [text for c in conversations for text in (c.system or "", *c.user, *c.replies)]
+            with seeded(stream_seed(seed, 0, "init")):
+                self._adopt(*build_model(self.options, texts, self._tokenizer))
+        self.network.to(device)
+
+    def _adopt(self, network: Any, tokenizer: Any) -> None:
+        from transformers import GenerationConfig
+
+        ends = network.generation_config.eos_token_id
+        self.template = ChatTemplate(tokenizer, ends if isinstance(ends, list) else [] if ends is None else [ends])
+        # No penalties and no sampling, whatever its author suggests: replies are greedy. The ends stay, and are saved.
+        network.generation_config = GenerationConfig(eos_token_id=ends)  # type: ignore[no-untyped-call]
+        if self.checkpointing:
+            recompute_activations(network)
+        self.network, self._tokenizer, self._built = network, tokenizer, True

@@ -1,0 +1,101 @@
+"""The training loop: batches of alike lengths, accumulation, warm-up and cosine decay."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from ianvs.errors import PluginError
+from ianvs.testalgorithms.language.batches import Batch, RoundOfTalk, grouped_by_length
+from ianvs.testalgorithms.language.conversation import Encoded
+from ianvs.testalgorithms.language.numbers import above, at_least, within
+
+__all__ = ["Descent", "Tuned", "warm_cosine"]
+
+
+class Tuned(Protocol):
+    """What the loop needs of a learner."""
+
+    @property
+    def device(self) -> torch.device: ...
+    @property
+    def weights(self) -> Mapping[str, torch.nn.Parameter]: ...
+    def extend(self, conversations: list[Encoded]) -> list[Encoded]: ...
+    def batch(self, conversations: list[Encoded]) -> Batch: ...
+    def loss(self, batch: Batch) -> Tensor: ...
+    def before_step(self) -> None: ...
+    def after_step(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Descent:
+    """A new AdamW in each round, with a linear warm-up over a share of the steps and a cosine decay."""
+
+    learning_rate: float
+    epochs: int
+    batch_size: int
+    accumulation: int
+    warmup: float
+    weight_decay: float
+    max_grad_norm: float
+
+    def __post_init__(self) -> None:
+        at_least(1, epochs=self.epochs, batch_size=self.batch_size, accumulation=self.accumulation)
+        above(0, learning_rate=self.learning_rate)
+        within(0, 1, warmup=self.warmup)
+        within(0, math.inf, weight_decay=self.weight_decay, max_grad_norm=self.max_grad_norm)
+
+    def run(
+        self, learner: Tuned, data: RoundOfTalk, passes: int | None, progress: Callable[[float], Any] | None
+    ) -> None:
+        """Go down the learner's loss, `epochs` times over the data, or as often as the exam allows."""
+        epochs = self.epochs if passes is None else min(self.epochs, passes)
+        weights = list(learner.weights.values())
+        optimizer = torch.optim.AdamW(
+            weights, lr=self.learning_rate, weight_decay=self.weight_decay, fused=learner.device.type in ("cpu", "cuda")
+        )
+        each = math.ceil(math.ceil(len(data) / self.batch_size) / self.accumulation)
+        warmup = math.ceil(self.warmup * epochs * each)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(warm_cosine, epochs * each, warmup))
+        order = data.generator("order")
+        for epoch in range(epochs):
+            for parts in self._steps(data, order):
+                optimizer.zero_grad(set_to_none=True)
+                batches = [learner.batch(learner.extend(part)) for part in parts]
+                tokens = sum(len(batch.targets) for batch in batches)
+                for batch in batches:  # each as much as its share of the tokens, so that the step's mean is one mean
+                    share = len(batch.targets) / tokens
+                    (share * learner.loss(batch)).backward()  # type: ignore[no-untyped-call]
+                learner.before_step()
+                if self.max_grad_norm:
+                    torch.nn.utils.clip_grad_norm_(weights, self.max_grad_norm)
+                optimizer.step()
+                schedule.step()
+                learner.after_step()
+            if progress is not None:
+                progress((epoch + 1) / epochs)
+        if not all(bool(weight.isfinite().all()) for weight in weights):
+            raise PluginError(
+                f"the weights became infinite or nan in round {data.round}. A smaller learning_rate "
+                f"(now {self.learning_rate:g}) or a weaker penalty keeps them finite."
+            )
+
+    def _steps(self, data: RoundOfTalk, order: torch.Generator) -> Iterator[list[list[Encoded]]]:
+        """One pass: for each step the batches of which it consists."""
+        lengths = [len(conversation) for conversation in data.encoded]
+        batches = [[data.encoded[i] for i in rows] for rows in grouped_by_length(lengths, self.batch_size, order)]
+        for start in range(0, len(batches), self.accumulation):
+            yield batches[start : start + self.accumulation]
+
+
+def warm_cosine(steps: int, warmup: int, step: int) -> float:
+    """Share of the learning rate at `step`, up in a line, then down in half a cosine; no step is without any."""
+    if step < warmup:
+        return (step + 1) / (warmup + 1)
+    return 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(steps - warmup, 1)))

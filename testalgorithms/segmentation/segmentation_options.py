@@ -1,0 +1,36 @@
+"""Hyperparameters that are names or shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from types import MappingProxyType
+
+from ianvs.errors import PluginError, closest
+from ianvs.testalgorithms.nets import ErfNetShape
+
+__all__ = ["SHAPES", "one_of", "shape_of"]
+
+SHAPES = MappingProxyType(
+    {
+        "erfnet": ErfNetShape(),
+        "erfnet_narrow": ErfNetShape(
+            (16, 32, 64), blocks=2, dilations=(2, 4, 8), decoder_blocks=1, dropout=(0.03, 0.1)
+        ),
+    }
+)
+
+
+def shape_of(name: str, **changes: Sequence[float] | int | None) -> ErfNetShape:
+    """The shape called `name`, with those of its fields changed that are not None."""
+    one_of("network", name, SHAPES)
+    given = {
+        key: value if isinstance(value, int) else tuple(value) for key, value in changes.items() if value is not None
+    }
+    return ErfNetShape(**{**vars(SHAPES[name]), **given})
+
+
+def one_of(what: str, name: object, known: Iterable[object]) -> None:
+    """Raises PluginError unless `name` is one of `known`."""
+    names = [str(each) for each in known]
+    if str(name) not in names:
+        raise PluginError(f"{what} '{name}' is not known.{closest(str(name), names)} There are: {', '.join(names)}.")
