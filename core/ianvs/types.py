@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CaseResult", "Failure", "RoundResult", "ScoreCurve", "ScoreMatrix", "Status", "TestCase"]
+__all__ = ["CaseResult", "Failure", "Curve", "RoundResult", "ScoreMatrix", "Status", "TestCase"]
 
 Status = Literal["finished", "failed", "unfinished"]
 
@@ -43,26 +43,69 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class ScoreMatrix:
-    """values[k, j] is the score on test set j after round k; row 0 is the untrained model. nan: not evaluated."""
+class Curve:
+    """Scores in the order of time: after every round, and between, where the exam asks every n samples.
 
-    metric: str
-    rounds: tuple[str, ...]  # names of rounds 1..T; values has T + 1 rows
-    tests: tuple[str, ...]
-    values: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class ScoreCurve:
-    """Scores in the order of time, between the ends of rounds too.
-
-    samples (E,): training samples that had arrived. begun, ended (E,): rounds that had. values: (E, J).
+    samples: (E,) int64, training samples that had arrived before each examination, ascending.
+    begun: (E,) int64, rounds whose samples had begun to arrive by then, the present one included.
+    ended: (E,) int64, rounds that were complete by then.
+    scores: (E, J), on each test set. The untrained model is not in it. nan: not evaluated.
     """
 
     samples: NDArray[np.int64]
     begun: NDArray[np.int64]
     ended: NDArray[np.int64]
+    scores: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ScoreMatrix:
+    """The scores of one case, and what formulas over them compare with. nan is "not evaluated".
+
+    values: (T + 1, J), values[k, j] the score on test set j after round k; row 0 is the untrained model.
+    metric: name of the score. rounds, tests: names of the T rounds and the J test sets.
+    curve: None where only the matrix is known; a formula over a curve then reads its rows, a round being one step.
+    joint: (T,) score on test set k of a fresh model trained on rounds 1..k+1 together. single_task: (T,) score on test
+    set j of a fresh model trained on round j alone. None: there is no such reference run.
+    """
+
     values: NDArray[np.float64]
+    metric: str = ""
+    rounds: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
+    curve: Curve | None = None
+    joint: NDArray[np.float64] | None = None
+    single_task: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        R: NDArray[np.float64],
+        untrained: NDArray[np.float64] | None = None,
+        **more: Any,
+    ) -> ScoreMatrix:
+        """From R, (T, J), as formulas write it, and the untrained model's (J,) scores, if they are known.
+
+        more: further fields. Raises ValueError for shapes that don't fit.
+        """
+        if R.ndim != 2:
+            raise ValueError(f"a score matrix has rounds and test sets as its two axes; this one has {R.ndim}")
+        first = np.full(R.shape[1], np.nan) if untrained is None else untrained
+        if first.shape != (R.shape[1],):
+            raise ValueError(
+                f"`untrained` has shape {first.shape}; one score for each of {R.shape[1]} test sets fits R"
+            )
+        return cls(np.vstack([first, R]), **more)
+
+    @property
+    def R(self) -> NDArray[np.float64]:  # noqa: N802 - the field's notation
+        """(T, J): R[k, j] the score on test set j after round k + 1; the untrained row is not in it."""
+        return self.values[1:]
+
+    @property
+    def untrained(self) -> NDArray[np.float64] | None:
+        """(J,) scores of the untrained model; None if none is known."""
+        return None if np.isnan(self.values[0]).all() else self.values[0]
 
 
 @dataclass(frozen=True)
@@ -103,7 +146,6 @@ class CaseResult:
     bound: bool = False  # saw past rounds by declaration: a reference, not a competitor
     rounds: tuple[RoundResult, ...] = ()
     matrices: Mapping[str, ScoreMatrix] = field(default_factory=dict)  # by score name
-    curves: Mapping[str, ScoreCurve] = field(default_factory=dict)  # by score name
     over_budget: tuple[str, ...] = ()  # what went over the exam's budget, in words
     details: Mapping[str, Any] = field(default_factory=dict)  # by score name: [k][j] -> {part: value}, e.g. per class
     metrics: Mapping[str, float | None] = field(default_factory=dict)  # by column name, one number each

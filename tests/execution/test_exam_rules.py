@@ -186,11 +186,11 @@ def test_noisy_labels_are_what_a_learner_is_told_and_the_test_sets_keep_their_ow
 
 def test_examinations_within_a_stream_make_a_curve(tmp_path):
     [found] = sat(tmp_path, exam_paper("{name: online, rounds: 5, batch: 10, eval_every: 100}", "accuracy, AAA"))
-    curve = found.curves["accuracy"]
+    curve = found.matrices["accuracy"].curve
     assert [n for n in curve.samples if n % 100 == 0] == list(range(100, 1401, 100))
     ends = [n for n, ended in zip(curve.samples, curve.ended, strict=True) if n % 100]
     assert ends == [290, 580, 870, 1160, 1438]  # the chunk that brings the last sample of each round
-    right = [curve.values[e, : curve.begun[e]].mean() for e in range(len(curve.samples))]
+    right = [curve.scores[e, : curve.begun[e]].mean() for e in range(len(curve.samples))]
     widths = np.diff([0, *curve.samples])
     assert found.metrics["AAA"] == pytest.approx(np.sum(np.array(right) * widths) / 1438)
 
@@ -208,7 +208,7 @@ def test_a_stream_that_was_cut_off_ends_as_if_it_had_not_been(tmp_path):
     assert resumed.status == "finished", resumed.failure
     [whole] = sat(tmp_path / "b", exam, plugin=training("").replace("*, round, seed)", "*, round, seed, folder)"))
     np.testing.assert_array_equal(resumed.matrices["accuracy"].values, whole.matrices["accuracy"].values)
-    np.testing.assert_array_equal(resumed.curves["accuracy"].values, whole.curves["accuracy"].values)
+    np.testing.assert_array_equal(resumed.matrices["accuracy"].curve.scores, whole.matrices["accuracy"].curve.scores)
 
 
 def test_a_bound_in_a_stream_is_trained_once_per_round_on_all_so_far(tmp_path):

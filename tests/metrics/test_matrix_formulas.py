@@ -9,9 +9,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from ianvs.metrics import MatrixInputs, find, matrix_report
+from ianvs.metrics import find, matrix_report
 from ianvs.metrics.benchmarks import BENCHMARKS
 from ianvs.metrics.survey import SURVEY
+from ianvs.types import ScoreMatrix
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "metrics.json").read_text())["cases"]
 NAN = math.nan
@@ -19,12 +20,12 @@ NAN = math.nan
 
 def value(name, R, **references):
     arrays = {key: np.array(row, dtype=float) for key, row in references.items() if row is not None}
-    return find(name).function(MatrixInputs(np.array(R, dtype=float), **arrays))
+    return find(name).function(ScoreMatrix.of(np.array(R, dtype=float), **arrays))
 
 
 def report_of(R, **references):
     arrays = {key: np.array(row, dtype=float) for key, row in references.items() if row is not None}
-    return matrix_report(MatrixInputs(np.array(R, dtype=float), **arrays))
+    return matrix_report(ScoreMatrix.of(np.array(R, dtype=float), **arrays))
 
 
 # --- worked values ---------------------------------------------------------------------------------------------------

@@ -9,15 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ianvs.metrics import MatrixInputs, matrix_report
+from ianvs.metrics import matrix_report
 from ianvs.metrics.suites import SUITES
+from ianvs.types import ScoreMatrix
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "metrics.json").read_text())["cases"]
 
 
 def report_of(R, **references):
     arrays = {key: np.array(row, dtype=float) for key, row in references.items() if row is not None}
-    return matrix_report(MatrixInputs(np.array(R, dtype=float), **arrays))
+    return matrix_report(ScoreMatrix.of(np.array(R, dtype=float), **arrays))
 
 
 WORKED = [[0.9, 0.3, 0.2], [0.6, 0.8, 0.4], [0.3, 0.6, 0.7]]

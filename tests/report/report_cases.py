@@ -81,7 +81,7 @@ def cells(leaderboard: Leaderboard, title: str) -> list[Any]:
 
 
 def matrix(values: Sequence[Sequence[float]]) -> ScoreMatrix:
-    return ScoreMatrix("accuracy", ("first", "second"), ("a", "b"), np.array(values, dtype=np.float64))
+    return ScoreMatrix(np.array(values, dtype=np.float64), "accuracy", ("first", "second"), ("a", "b"))
 
 
 def suite() -> list[CaseResult]:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from ianvs.config.spec import BudgetSpec, MetricSpec
 from ianvs.execution.budget import over_budget
 from ianvs.execution.reference_scores import ReferenceScores
-from ianvs.metrics.metric import Curve, MatrixInputs, Metric
+from ianvs.metrics.metric import Metric
 from ianvs.store import CaseStore, ExamRecord
-from ianvs.types import CaseResult, RoundResult, ScoreCurve, ScoreMatrix, TestCase
+from ianvs.types import CaseResult, Curve, RoundResult, ScoreMatrix, TestCase
 
 __all__ = ["read_case"]
 
@@ -29,7 +29,7 @@ def read_case(
 ) -> CaseResult:
     """What the case's directory says, with `metrics` (spec, metric, key) computed from it.
 
-    budget: of the exam as it is now; what was measured is held against it. ReferenceScores and bounds have none.
+    budget: of the exam as it is now; what was measured is held against it. References and bounds have none.
     """
     status = store.status(case.id) or "unfinished"
     stored = store.result(case.id) or {}
@@ -37,15 +37,21 @@ def read_case(
     rounds = store.complete_rounds(case.id)
     judged = () if bound or case.role else rounds[1:]
     matrices: dict[str, ScoreMatrix] = {}
-    curves: dict[str, ScoreCurve] = {}
     details: dict[str, Any] = {}
     if exam is not None:
         for spec, metric, key in metrics:
             if metric.level == "score" and (found := store.score(case.id, key)) is not None:
                 values, parts, between = found
                 if values.size:
-                    matrices[spec.name] = ScoreMatrix(spec.name, exam.rounds, exam.tests, values)
-                    curves[spec.name] = _curve(values, between, rounds)
+                    matrices[spec.name] = ScoreMatrix(
+                        values,
+                        spec.name,
+                        exam.rounds,
+                        exam.tests,
+                        curve=_curve(values, between, rounds),
+                        joint=references.vector(case.id, "joint", spec.name) if references else None,
+                        single_task=references.vector(case.id, "single_task", spec.name) if references else None,
+                    )
                 if any(part for row in parts for part in row):
                     details[spec.name] = parts
     numbers: dict[str, float | None] = {}
@@ -61,7 +67,7 @@ def read_case(
                 numbers[spec.name] = _final_score(matrices.get(spec.name), some)
             else:
                 score = spec.of or primary or ""
-                numbers[spec.name] = _over_matrix(metric, matrices.get(score), curves.get(score), case.id, references)
+                numbers[spec.name] = _over_matrix(metric, matrices.get(score))
     return CaseResult(
         case=case,
         status=status,
@@ -74,7 +80,6 @@ def read_case(
         notes=exam.notes if exam else (),
         remark=rounds[-1].remark if rounds else "",
         matrices=matrices,
-        curves=curves,
         over_budget=tuple(over for round_ in judged for over in over_budget(budget, round_)),
         details=details,
         metrics=numbers,
@@ -85,7 +90,7 @@ def read_case(
 
 def _curve(
     values: NDArray[np.float64], between: Mapping[int, NDArray[np.float64]], rounds: Sequence[RoundResult]
-) -> ScoreCurve:
+) -> Curve:
     """Examinations within rounds and at their ends, in the order of time; without the untrained model."""
     points: list[tuple[int, int, int, NDArray[np.float64]]] = []
     arrived = 0
@@ -94,7 +99,7 @@ def _curve(
         arrived += round_.train_samples
         n = round_.examined[-1][0] if round_.examined else arrived
         points.append((n, round_.index, round_.index, values[round_.index]))
-    return ScoreCurve(
+    return Curve(
         np.array([point[0] for point in points], dtype=np.int64),
         np.array([point[1] for point in points], dtype=np.int64),
         np.array([point[2] for point in points], dtype=np.int64),
@@ -115,24 +120,10 @@ def _final_score(matrix: ScoreMatrix | None, some: bool) -> float | None:
     return _finite(np.mean(last)) if last.size else None
 
 
-def _over_matrix(
-    metric: Metric,
-    matrix: ScoreMatrix | None,
-    curve: ScoreCurve | None,
-    case_id: str,
-    references: ReferenceScores | None,
-) -> float | None:
+def _over_matrix(metric: Metric, matrix: ScoreMatrix | None) -> float | None:
     if matrix is None or metric.function is None:
         return None
-    score = matrix.metric
-    inputs = MatrixInputs(
-        R=matrix.values[1:],
-        untrained=matrix.values[0],
-        joint=references.vector(case_id, "joint", score) if references else None,
-        single_task=references.vector(case_id, "single_task", score) if references else None,
-        curve=None if curve is None else Curve(curve.samples, curve.begun, curve.ended, curve.values),
-    )
-    value = metric.function(inputs)
+    value = metric.function(matrix)
     return None if isinstance(value, dict) else _finite(value)
 
 

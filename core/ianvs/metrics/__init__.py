@@ -2,13 +2,12 @@
 
 from ianvs.metrics.classification import confusion_matrix
 from ianvs.metrics.matrix import compute_file, matrix_report
-from ianvs.metrics.metric import EvaluationRecord, MatrixInputs, Metric
+from ianvs.metrics.metric import EvaluationRecord, Metric
 from ianvs.metrics.registry import find, names, resolve, suggest
 from ianvs.metrics.table import describe, legend
 
 __all__ = [
     "EvaluationRecord",
-    "MatrixInputs",
     "Metric",
     "compute_file",
     "confusion_matrix",

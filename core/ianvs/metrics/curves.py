@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.metrics.metric import Curve
+from ianvs.types import Curve
 
 __all__ = ["checked", "round_ends", "rows_as_curve"]
 

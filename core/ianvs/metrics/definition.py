@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.metrics.curves import checked, rows_as_curve
-from ianvs.metrics.metric import Curve, EvaluationRecord, MatrixInputs, Metric
+from ianvs.metrics.metric import EvaluationRecord, Metric
+from ianvs.types import Curve, ScoreMatrix
 
 __all__ = ["MatrixMetric", "by_round_metric", "matrix_metric", "mean", "score_metric"]
 
@@ -26,7 +27,7 @@ class MatrixMetric(Metric):
     value after the last round.
     """
 
-    series: Callable[[MatrixInputs], Array] | None = field(default=None, compare=False, repr=False)
+    series: Callable[[ScoreMatrix], Array] | None = field(default=None, compare=False, repr=False)
 
 
 def mean(values: Iterable[float] | Array) -> float:
@@ -80,7 +81,7 @@ def matrix_metric(
     def define(function: Callable[..., float]) -> MatrixMetric:
         takes, needs = _takes(function)
 
-        def evaluate(inputs: MatrixInputs) -> float:
+        def evaluate(inputs: ScoreMatrix) -> float:
             arguments = _arguments(inputs, takes, square)
             return float("nan") if arguments is None else float(function(*arguments))
 
@@ -106,11 +107,11 @@ def by_round_metric(
     def define(function: Callable[..., Array]) -> MatrixMetric:
         takes, needs = _takes(function)
 
-        def series(inputs: MatrixInputs) -> Array:
+        def series(inputs: ScoreMatrix) -> Array:
             arguments = _arguments(inputs, takes, square)
             return np.full(len(inputs.R), np.nan) if arguments is None else function(*arguments)
 
-        def evaluate(inputs: MatrixInputs) -> float:
+        def evaluate(inputs: ScoreMatrix) -> float:
             values = series(inputs)
             return float(values[-1]) if values.size else float("nan")
 
@@ -129,11 +130,9 @@ def _takes(function: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, ..
     return takes, tuple(name for name in takes if name != "curve")
 
 
-def _arguments(inputs: MatrixInputs, takes: tuple[str, ...], square: bool) -> list[Array | Curve] | None:
+def _arguments(inputs: ScoreMatrix, takes: tuple[str, ...], square: bool) -> list[Array | Curve] | None:
     """What a formula is called with; None where it is undefined."""
     R = np.asarray(inputs.R, dtype=np.float64)
-    if R.ndim != 2:
-        raise ValueError(f"a score matrix has rounds and test sets as its two axes; this one has {R.ndim}")
     if square and R.shape[0] != R.shape[1]:
         return None
     arguments: list[Array | Curve] = [R]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ianvs.errors import DataError, closest, shown_path
-from ianvs.metrics.metric import Curve
+from ianvs.types import Curve
 
 __all__ = ["json_row", "number_of", "read_curve"]
 

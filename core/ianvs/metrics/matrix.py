@@ -11,20 +11,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ianvs.metrics.benchmarks import BENCHMARKS, IANVS
 from ianvs.metrics.definition import MatrixMetric
-from ianvs.metrics.metric import MatrixInputs
 from ianvs.metrics.online import ONLINE
 from ianvs.metrics.scorefile import read_scores
 from ianvs.metrics.suites import SUITES
 from ianvs.metrics.survey import SURVEY
+from ianvs.types import ScoreMatrix
 
 __all__ = ["MATRIX_METRICS", "compute_file", "matrix_report"]
 
 MATRIX_METRICS: tuple[MatrixMetric, ...] = (*SURVEY, *ONLINE, *SUITES, *BENCHMARKS)
 
 
-def matrix_report(inputs: MatrixInputs) -> dict[str, Any]:
+def matrix_report(inputs: ScoreMatrix) -> dict[str, Any]:
     """Every metric over a score matrix under each of its names (`BWT` and `GEM_BWT`); None where it is undefined.
 
     "by_round" holds, for the metrics that are defined after every round, their T values.
@@ -47,11 +49,11 @@ def compute_file(path: str | Path) -> dict[str, Any]:
     inputs, first_row = read_scores(Path(path))
     report = matrix_report(inputs)
     if first_row is not None:
-        report |= _final(replace(inputs, untrained=first_row), IANVS)
+        report |= _final(replace(inputs, values=np.vstack([first_row, inputs.R])), IANVS)
     return report
 
 
-def _final(inputs: MatrixInputs, metrics: tuple[MatrixMetric, ...]) -> dict[str, float | None]:
+def _final(inputs: ScoreMatrix, metrics: tuple[MatrixMetric, ...]) -> dict[str, float | None]:
     values: dict[str, float | None] = {}
     for metric in metrics:
         assert metric.function is not None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from ianvs.config.spec import MetricSpec
 
-__all__ = ["Curve", "EvaluationRecord", "MatrixInputs", "Metric"]
+__all__ = ["EvaluationRecord", "Metric"]
 
 
 @dataclass(frozen=True)
@@ -53,44 +53,11 @@ class EvaluationRecord:
 
 
 @dataclass(frozen=True)
-class Curve:
-    """Scores in the order of time: after every round, and between, where the exam asks every n samples.
-
-    samples: (E,) int64, training samples that had arrived before each examination, ascending.
-    begun: (E,) int64, rounds whose samples had begun to arrive by then, the present one included.
-    ended: (E,) int64, rounds that were complete by then.
-    scores: (E, J), on each test set. The untrained model is not in it.
-    """
-
-    samples: NDArray[np.int64]
-    begun: NDArray[np.int64]
-    ended: NDArray[np.int64]
-    scores: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class MatrixInputs:
-    """What metrics over a score matrix are computed from. nan in any of them is "not evaluated".
-
-    R: (T, T), R[k, j] the score on test set j after round k + 1 (the untrained row is not in it).
-    untrained: (T,) scores of the untrained model. joint: (T,) score on test set k of a fresh model trained on rounds
-    1..k+1 together. single_task: (T,) score on test set j of a fresh model trained on round j alone.
-    curve: None where only the matrix is known; a metric over a curve then reads the rows of R, a round being one step.
-    """
-
-    R: NDArray[np.float64]
-    untrained: NDArray[np.float64] | None = None
-    joint: NDArray[np.float64] | None = None
-    single_task: NDArray[np.float64] | None = None
-    curve: Curve | None = None
-
-
-@dataclass(frozen=True)
 class Metric:
     """A metric that the leaderboard can show.
 
     level: "score" is a function of EvaluationRecord (a number, or a mapping of parts to numbers); "matrix" is a
-    function of MatrixInputs (a number; nan when undefined); "system" is measured by the runner and has no function.
+    function of ScoreMatrix (a number; nan when undefined); "system" is measured by the runner and has no function.
     """
 
     name: str

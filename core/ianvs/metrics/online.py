@@ -1,7 +1,7 @@
 """Measures of a learner while it learns, from scores in the order of time.
 
 curve: examinations e = 0..E-1 after samples[e] training samples, scores[e, j] on test set j; "begun" and "ended" count
-rounds (`ianvs.metrics.metric.Curve`). Where learners are examined at the end of rounds alone, the rows of R are the
+rounds (`ianvs.types.Curve`). Where learners are examined at the end of rounds alone, the rows of R are the
 curve and a round is one step. R, nan and undefined values as in `ianvs.metrics.survey`.
 """
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ianvs.metrics.curves import round_ends
 from ianvs.metrics.definition import MatrixMetric, by_round_metric, matrix_metric, mean
-from ianvs.metrics.metric import Curve
+from ianvs.types import Curve
 
 __all__ = [
     "ONLINE",

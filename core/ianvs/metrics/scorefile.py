@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ianvs.errors import DataError, closest, shown_path
 from ianvs.metrics.entries import json_row, number_of, read_curve
-from ianvs.metrics.metric import Curve, MatrixInputs
+from ianvs.types import Curve, ScoreMatrix
 
 __all__ = ["read_scores"]
 
@@ -24,12 +24,12 @@ _REFERENCES = {"untrained": "untrained", "b": "untrained", "joint": "joint", "si
 _MISSING = ("", "nan", "null", "none", "na")  # cells of a csv
 
 
-def read_scores(path: Path) -> tuple[MatrixInputs, Array | None]:
+def read_scores(path: Path) -> tuple[ScoreMatrix, Array | None]:
     """The score matrix and its references, and the row `R0` if there is one (Ianvs's own model before round 1).
 
     json: an object with `R`, a list of T rows after rounds 1..T, null where not evaluated; optional lists `untrained`
     (or `b`), `joint`, `single_task`, `R0`, or null for "there is none". `curve`, optional, is a list of examinations
-    in the order of time, {"samples", "begun", "ended", "scores"}, as in `ianvs.metrics.metric.Curve`.
+    in the order of time, {"samples", "begun", "ended", "scores"}, as in `ianvs.types.Curve`.
     csv: one row for each round; an empty cell or nan is "not evaluated". A first row of nothing but text is a header, a
     first column of nothing but text holds names; a file whose first cell is empty or "round" has both. A row named
     untrained, b, joint, single_task or R0 is that reference; an empty one says "there is none".
@@ -131,7 +131,7 @@ def _reference(key: str, scores: Mapping[str, Any], path: Path) -> str:
     return _REFERENCES[key]
 
 
-def _checked(scores: Mapping[str, Any], path: Path) -> tuple[MatrixInputs, Array | None]:
+def _checked(scores: Mapping[str, Any], path: Path) -> tuple[ScoreMatrix, Array | None]:
     """Shapes: R (T, J) without gaps, `joint` and `single_task` (T,), `untrained` and `R0` (J,)."""
     rows: Sequence[Sequence[float]] = scores["R"]
     if not rows or not rows[0]:
@@ -168,7 +168,7 @@ def _checked(scores: Mapping[str, Any], path: Path) -> tuple[MatrixInputs, Array
     curve: Curve | None = None
     if scores.get("curve") is not None:
         curve = read_curve(scores["curve"], rounds, tests, path)
-    inputs = MatrixInputs(
+    inputs = ScoreMatrix.of(
         np.array(rows, dtype=np.float64),
         untrained=references.get("untrained"),
         joint=references.get("joint"),

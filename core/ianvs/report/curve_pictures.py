@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ianvs.report.layout import settings_text, varied
 from ianvs.report.leaderboard import Leaderboard
 from ianvs.report.pictures import save_picture, slug
-from ianvs.types import CaseResult, ScoreCurve
+from ianvs.types import CaseResult, Curve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,11 +26,11 @@ _MARKED = 40  # examinations up to which each is marked by a dot
 Line = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]  # samples, mean, standard deviation
 
 
-def curve_means(curve: ScoreCurve) -> NDArray[np.float64]:
+def curve_means(curve: Curve) -> NDArray[np.float64]:
     """(E,) mean score over the test sets of rounds begun by then; over all asked ones where they belong to none."""
     rounds = int(curve.ended.max(initial=0))
     means = np.full(len(curve.samples), np.nan)
-    for e, row in enumerate(curve.values):
+    for e, row in enumerate(curve.scores):
         asked = row[: curve.begun[e]] if len(row) == rounds else row
         known = asked[~np.isnan(asked)]
         if known.size:
@@ -46,9 +46,10 @@ def draw_curves(leaderboard: Leaderboard, results: Iterable[CaseResult], folder:
     score = ""
     for result in results:
         key = (result.case.row, result.case.algorithm)
-        if key not in rows or result.status != "finished" or not result.curves:
+        first = next(iter(result.matrices.values()), None)
+        if key not in rows or result.status != "finished" or first is None or first.curve is None:
             continue
-        score, curve = next(iter(result.curves.items()))
+        score, curve = first.metric, first.curve
         found.setdefault(key, []).append((curve.samples, curve_means(curve)))
         if not rows[key].bound:  # a bound goes over earlier rounds again
             ends.setdefault(rows[key].scenario, curve.samples[np.flatnonzero(np.diff(curve.ended, prepend=0))])

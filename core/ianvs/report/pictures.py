@@ -46,7 +46,7 @@ class _Sums:
         for score, matrix in result.matrices.items():
             known = self.matrices.get(score)
             values = matrix.values if known is None else known.values + matrix.values
-            self.matrices[score] = ScoreMatrix(matrix.metric, matrix.rounds, matrix.tests, values)
+            self.matrices[score] = ScoreMatrix(values, matrix.metric, matrix.rounds, matrix.tests)
 
 
 def draw_heatmaps(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> list[Path]:
@@ -68,7 +68,7 @@ def draw_heatmaps(leaderboard: Leaderboard, results: Iterable[CaseResult], folde
             for score, matrix in total.matrices.items():
                 if np.isnan(matrix.values).all():
                     continue  # a score of several parts: its bars say more
-                mean = ScoreMatrix(score, matrix.rounds, matrix.tests, matrix.values / total.count)
+                mean = ScoreMatrix(matrix.values / total.count, score, matrix.rounds, matrix.tests)
                 drawn.setdefault(key, []).append(_draw(mean, row, folder))
     return [path for key in waiting for path in drawn.get(key, [])]
 
