@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,16 +37,9 @@ class Listener(Protocol):
     def stopping(self, running: int) -> None: ...
 
 
-@dataclass(frozen=True)
-class _Waiting:
-    planned: PlannedCase
-    attempt: int = 1
-    alone: bool = False  # on its card
-
-
 @dataclass
 class _Running:
-    waiting: _Waiting
+    planned: PlannedCase
     slot: Slot
     clocks: dict[str, float] = field(default_factory=dict)  # when the case, and its present round, began
     round: int = 0
@@ -73,7 +66,9 @@ class CaseLoop:
         self._engine, self._plan, self._slots, self._listener = engine, plan, slots, listener
         self._request, self._clock = request, clock
         self._running: dict[str, _Running] = {}
-        self._again: deque[_Waiting] = deque()
+        self._again: deque[PlannedCase] = deque()
+        self._attempts: Counter[str] = Counter()  # by id of the case
+        self._alone: set[str] = set()  # ids of cases that take a card for themselves
         self.ran = self.failed = 0
         self.interrupted = False
         self._stopping = False
@@ -84,14 +79,14 @@ class CaseLoop:
 
     def go(self) -> None:
         """Until everything is done, or was told to stop and has ended."""
-        fresh = (_Waiting(planned) for planned in self._plan if planned.action != "nothing")
-        ahead: _Waiting | None = next(fresh, None)
+        fresh = (planned for planned in self._plan if planned.action != "nothing")
+        ahead: PlannedCase | None = next(fresh, None)
         while self._running or (not self._stopping and (ahead or self._again)):
             try:
                 while not self._stopping and (waiting := self._again[0] if self._again else ahead) is not None:
-                    if waiting.planned.case.id in self._running:
+                    if waiting.case.id in self._running:
                         break  # the same case under another name of its algorithm: it will find itself done
-                    slot = self._slots.take(alone=waiting.alone)
+                    slot = self._slots.take(alone=waiting.case.id in self._alone)
                     if slot is None:
                         break
                     if self._again:
@@ -107,13 +102,14 @@ class CaseLoop:
 
     # --- one case -----------------------------------------------------------------------------------------------
 
-    def _submit(self, waiting: _Waiting, slot: Slot) -> None:
-        case = waiting.planned.case
-        self._running[case.id] = _Running(waiting, slot)
+    def _submit(self, planned: PlannedCase, slot: Slot) -> None:
+        case = planned.case
+        self._running[case.id] = _Running(planned, slot)
+        self._attempts[case.id] += 1
         environment: Mapping[str, str] = slot.environment if slot.gpu is not None or self._job.device == "cpu" else {}
         log = self._plan.store.log(case.id)
-        self._engine.submit(Task(case.id, RUN, self._request(waiting.planned), log, environment))
-        self._listener.started(waiting.planned)
+        self._engine.submit(Task(case.id, RUN, self._request(planned), log, environment))
+        self._listener.started(planned)
 
     def _follow(self, event: Event) -> None:
         running = self._running.get(event.key)
@@ -121,7 +117,7 @@ class CaseLoop:
             return
         if event.kind == "progress":
             self._note(running, event.payload)
-            self._listener.progressed(running.waiting.planned, event.payload)
+            self._listener.progressed(running.planned, event.payload)
         elif event.kind == "ended":
             del self._running[event.key]
             self._slots.give(running.slot)
@@ -138,7 +134,7 @@ class CaseLoop:
             running.clocks["round"] = now
 
     def _end(self, running: _Running, code: int) -> None:
-        planned, store = running.waiting.planned, self._plan.store
+        planned, store = running.planned, self._plan.store
         status = store.status(planned.case.id)
         failure: Failure | None = store.failure(planned.case.id) if status == "failed" else None
         if status == "finished":
@@ -153,6 +149,8 @@ class CaseLoop:
         store.sweep(planned.case.id)
         if failure is not None and self._worth_another_try(running, failure):
             return
+        self._attempts.pop(planned.case.id, None)
+        self._alone.discard(planned.case.id)
         self.ran += 1
         if failure is None:
             self._listener.ended(planned, "finished", None)
@@ -164,13 +162,15 @@ class CaseLoop:
 
     def _worth_another_try(self, running: _Running, failure: Failure) -> bool:
         """One more try for what was killed or lost, and alone on its card for what found it too small to share."""
-        waiting = running.waiting
+        planned = running.planned
         crowded = failure.kind == "memory" and running.slot.gpu is not None and not running.slot.alone
-        killed = failure.kind in ("killed", "lost") and waiting.attempt <= self._job.retries
+        killed = failure.kind in ("killed", "lost") and self._attempts[planned.case.id] <= self._job.retries
         if self._stopping or not (killed or crowded):
             return False
-        self._again.append(_Waiting(waiting.planned, waiting.attempt + 1, alone=waiting.alone or crowded))
-        self._listener.retried(waiting.planned, failure)
+        if crowded:
+            self._alone.add(planned.case.id)
+        self._again.append(planned)
+        self._listener.retried(planned, failure)
         return True
 
     def _ended_early(self, planned: PlannedCase, code: int) -> Failure:
