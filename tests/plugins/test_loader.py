@@ -76,3 +76,22 @@ def test_an_error_at_import_is_shown_with_its_line(tmp_path: Path) -> None:
 def test_an_unknown_built_in_names_the_closest() -> None:
     with pytest.raises(PluginError, match="'EWCC' is not a built-in algorithm"):
         load(None, "EWCC")
+
+
+@pytest.mark.parametrize("module", ["core.py", "core/__init__.py", "utils.py", "models/__init__.py", "datasets.py"])
+def test_a_plugins_own_modules_are_its_own_whatever_else_is_called_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    name = module.removesuffix(".py").removesuffix("/__init__")
+    write(tmp_path / "elsewhere" / module, "FACTOR = 0\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "elsewhere"))
+    before = __import__(name)
+    write(tmp_path / "mine" / module, "FACTOR = 7\n")
+    url = write(
+        tmp_path / "mine" / "plugin.py",
+        f"import {name}\n\nclass Model:\n    def answer(self):\n        import {name}\n        return {name}.FACTOR\n",
+    )
+    loaded = load(url, "Model")
+    with loaded.active() as build:
+        assert build().answer() == 7
+    assert sys.modules.pop(name) is before

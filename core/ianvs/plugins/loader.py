@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from ianvs.errors import PluginError, closest, shown_path
+from ianvs.package import PACKAGE
 from ianvs.plugins.registration import aliases_of, sedna_stand_in
 
 __all__ = ["ENTRY_POINTS", "Loaded", "load", "load_object"]
@@ -35,6 +36,7 @@ class Loaded:
     target: Any
     folder: Path | None = None  # first on sys.path while the code runs
     _own_modules: dict[str, ModuleType] = field(default_factory=dict, repr=False)
+    _rivals: tuple[str, ...] = ()  # modules of others that have a name of a module in `folder`
 
     @contextmanager
     def active(self) -> Iterator[Any]:
@@ -42,14 +44,17 @@ class Loaded:
         if self.folder is None:
             yield self.target
             return
-        with _folder_first(self.folder, self._own_modules):
+        with _folder_first(self.folder, self._own_modules, self._rivals):
             yield self.target
 
 
 @contextmanager
-def _folder_first(folder: Path, own: dict[str, ModuleType]) -> Iterator[None]:
-    """`folder` leads sys.path; modules imported from below it live in `own` instead of sys.modules afterwards."""
-    hidden = {name: sys.modules.pop(name) for name in own if name in sys.modules}
+def _folder_first(folder: Path, own: dict[str, ModuleType], rivals: tuple[str, ...]) -> Iterator[None]:
+    """`folder` leads sys.path; modules imported from below it live in `own` instead of sys.modules afterwards.
+
+    rivals: modules that are out of sight meanwhile.
+    """
+    hidden = {name: sys.modules.pop(name) for name in (*own, *rivals) if name in sys.modules}
     sys.modules.update(own)
     sys.path.insert(0, str(folder))
     count = len(sys.modules)
@@ -110,7 +115,8 @@ def _from_file(path: Path, name: str) -> Loaded:
     importlib.invalidate_caches()  # the folder may have been written a moment ago
     # Registered under its unique name so that dataclasses, pickle and inspect find the module of a class.
     sys.modules[unique] = module
-    with _folder_first(path.parent, own), sedna_stand_in():
+    rivals = _rivals(path.parent)
+    with _folder_first(path.parent, own, rivals), sedna_stand_in():
         try:
             spec.loader.exec_module(module)
         except Exception as error:
@@ -118,7 +124,22 @@ def _from_file(path: Path, name: str) -> Loaded:
             raise PluginError(f"{_cause(error, path)}") from error
     sys.modules[unique] = module
     own.pop(unique, None)
-    return Loaded(_pick(module, name, shown_path(path)), path.parent, own)
+    return Loaded(_pick(module, name, shown_path(path)), path.parent, own, rivals)
+
+
+def _rivals(folder: Path) -> tuple[str, ...]:
+    """Modules imported from elsewhere that an author's own `utils.py` or `models/` would be mistaken for.
+
+    Python's own and ours keep their names.
+    """
+    own = {file.stem for file in folder.glob("*.py")} | {file.parent.name for file in folder.glob("*/__init__.py")}
+    own -= {*sys.stdlib_module_names, PACKAGE.name}
+    return tuple(
+        name
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0] in own
+        and not Path(getattr(module, "__file__", None) or folder).resolve().is_relative_to(folder)
+    )
 
 
 def _pick(module: ModuleType, name: str, where: str) -> Any:
