@@ -1,9 +1,9 @@
-"""What the exam adds to a stream that is handed over piece by piece.
+"""What the exam adds to a stream that is handed over chunk by chunk.
 
     python benchmarks/streams.py
 
-A stream of 20 000 samples of 64 numbers in pieces of 10. Prints microseconds a piece, in an online exam and in a plain
-loop, for a learner that only takes each piece, and for one that takes a step of SGD on it (the multilayer perceptron of
+A stream of 20 000 samples of 64 numbers in chunks of 10. Prints microseconds a chunk, in an online exam and in a plain
+loop, for a learner that only takes each chunk, and for one that takes a step of SGD on it (the multilayer perceptron of
 the main job). Both of a pair run in turn in this process, on one thread.
 """
 
@@ -84,7 +84,7 @@ def exam_seconds(job: Path) -> float:
 
 
 def plain_taking(folder: Path) -> float:
-    """The same pieces by slicing."""
+    """The same chunks by slicing."""
     with np.load(folder / "train.npz") as stored:
         x, y = stored["x"], stored["y"]
     order = np.argsort(y, kind="stable")
@@ -97,7 +97,7 @@ def plain_taking(folder: Path) -> float:
 
 
 def plain_training(folder: Path) -> float:
-    """One step of SGD on each of the same pieces."""
+    """One step of SGD on each of the same chunks."""
     with np.load(folder / "train.npz") as stored:
         x, y = torch.from_numpy(stored["x"]), torch.from_numpy(stored["y"]).long()
     order = torch.argsort(y, stable=True)
@@ -119,7 +119,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     repeats = parser.parse_args().repeats
     torch.set_num_threads(1)
-    pieces = SAMPLES // BATCH
+    chunks = SAMPLES // BATCH
     for name, url, grid, plain in (
         ("Taker", "./plugin.py", "[]", plain_taking),
         ("Finetune", ROOT / "testalgorithms/finetune/basemodel.py", "[epochs: {values: [1]}]", plain_training),
@@ -129,9 +129,9 @@ def main() -> None:
             job = write_job(folder, name, str(url), grid)
             exam_seconds(job)  # decodes and warms up
             pairs = [(exam_seconds(job), plain(folder)) for _ in range(repeats)]
-        ours, theirs = (statistics.median(column) * 1e6 / pieces for column in zip(*pairs, strict=True))
+        ours, theirs = (statistics.median(column) * 1e6 / chunks for column in zip(*pairs, strict=True))
         ratio = statistics.median(a / b for a, b in pairs)
-        print(f"{name:10s} exam {ours:8.1f} us a piece   plain loop {theirs:8.1f} us   ratio {ratio:.2f}")
+        print(f"{name:10s} exam {ours:8.1f} us a chunk   plain loop {theirs:8.1f} us   ratio {ratio:.2f}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Random streams by purpose.
 
 Each use of randomness (initialisation, order of samples, memory, ...) draws from a stream of its own, seeded by
-(seed, round, purpose). A piece that is added later, or a case that resumes after round k, does not shift the others.
+(seed, round, purpose). A part that is added later, or a case that resumes after round k, does not shift the others.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ class GEM(TorchLearner):
     A step goes along g + G'v, the vector nearest to g that points against no row of G, where
     v solves min 1/2 v'GG'v + g'G'v over v >= margin. Row k of G is the gradient on all that is kept of round k.
 
-    Rounds are what it protects: where an exam hides them and brings a stream, every piece of it is one.
+    Rounds are what it protects: where an exam hides them and brings a stream, every chunk of it is one.
 
     samples_per_round: kept of each, drawn at random (the paper takes the last ones of a stream in random order).
     margin: the paper's memory strength, pushes steps further towards what earlier rounds want.

@@ -73,7 +73,7 @@ class Encoded:
 class ChatTemplate:
     """A tokenizer with a chat template: the model's own, or a plain one.
 
-    A conversation is rendered as text and cut where the assistant begins and ends to speak; each piece becomes tokens
+    A conversation is rendered as text and cut where the assistant begins and ends to speak; each segment becomes tokens
     by itself. So the tokens of a prompt are the same in training and when a reply is asked for, whatever the tokenizer
     would merge across a border, and what is learnt is known by construction.
     """
@@ -99,7 +99,7 @@ class ChatTemplate:
             self._settings = SETTINGS
         special = {*tokenizer.all_special_ids}
         special |= {t for t, token in tokenizer.added_tokens_decoder.items() if token.special}
-        end_of_turn = [t for t in self._ids(self._pieces(probe)[1]) if t in special]
+        end_of_turn = [t for t in self._ids(self._segments(probe)[1]) if t in special]
         ends = {tokenizer.eos_token_id, *end_of_turn[:1], *stops}
         self.stops: tuple[int, ...] = tuple(sorted(int(t) for t in ends if t is not None))
         self.pad = int(tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self.stops[0])
@@ -108,8 +108,8 @@ class ChatTemplate:
         """Tokens of a conversation with its replies, and which of them the model is to learn."""
         tokens: list[int] = []
         learnt: list[bool] = []
-        for number, piece in enumerate(self._pieces(conversation)):
-            ids = self._ids(piece)
+        for number, segment in enumerate(self._segments(conversation)):
+            ids = self._ids(segment)
             spoken = self._spoken(ids) if number % 2 else 0
             if number % 2:
                 self._require_readable(ids[:spoken], conversation.replies[number // 2])
@@ -123,7 +123,7 @@ class ChatTemplate:
         """Tokens up to where reply number `len(replies)` begins; `replies` are those said so far."""
         said = Conversation(conversation.user[: len(replies)], tuple(replies), conversation.system)
         tokens = list(self.encode(said).tokens) if replies else []
-        done = "".join(self._pieces(said)) if replies else ""
+        done = "".join(self._segments(said)) if replies else ""
         text = self._render(conversation.messages(len(replies) + 1, replies), True)
         return tokens + self._ids(self._after(done, text))
 
@@ -132,21 +132,21 @@ class ChatTemplate:
         ended = next((i for i, token in enumerate(tokens) if token in self.stops), len(tokens))
         return self._decoded(tokens[:ended])
 
-    def _pieces(self, conversation: Conversation) -> list[str]:
+    def _segments(self, conversation: Conversation) -> list[str]:
         """[prompt, reply, prompt, reply, ...]: the whole rendered conversation, cut."""
-        pieces, done = [], ""
+        segments, done = [], ""
         for turn, _ in enumerate(conversation.replies):
             asked = self._render(conversation.messages(turn + 1, conversation.replies[:turn]), True)
-            pieces.append(self._after(done, asked))
+            segments.append(self._after(done, asked))
             done = self._render(conversation.messages(turn + 1, conversation.replies[: turn + 1]), False)
-            pieces.append(self._after(asked, done))
-        return pieces
+            segments.append(self._after(asked, done))
+        return segments
 
     def _can_cut(self, settings: dict[str, Any]) -> bool:
         """Whether with these settings what was said stays as it is when the conversation goes on."""
         before, self._settings = self._settings, settings
         try:
-            self._pieces(Conversation(("a", "b"), ("c", "d")))
+            self._segments(Conversation(("a", "b"), ("c", "d")))
         except PluginError:
             return False
         finally:

@@ -59,7 +59,7 @@ def training(code: str) -> str:
 STREAM = "{name: online, rounds: 5, batch: 100}"
 
 
-def test_a_stream_comes_in_equal_pieces_that_do_not_tell_where_a_round_ends(tmp_path):
+def test_a_stream_comes_in_equal_chunks_that_do_not_tell_where_a_round_ends(tmp_path):
     found = calls(sat(tmp_path, exam_paper(STREAM)))
     assert [len(call["ids"]) for call in found] == [100] * 14 + [38]
     assert [call["round"] for call in found] == list(range(1, 16))

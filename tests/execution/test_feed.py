@@ -35,7 +35,7 @@ def stream_of(sizes: list[int], batch: int, *, withheld: float = 0.0) -> Exam:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=5), st.integers(1, 14))
-def test_a_stream_is_one_list_cut_into_equal_pieces(sizes: list[int], batch: int) -> None:
+def test_a_stream_is_one_list_cut_into_equal_chunks(sizes: list[int], batch: int) -> None:
     exam = stream_of(sizes, batch, withheld=0.3)
     feed = DataFeed(exam, 1.0, 0, None)
     round_of = [k for k, size in enumerate(sizes, start=1) for _ in range(size)]

@@ -42,7 +42,7 @@ def test_rules_are_those_of_the_surveys_table(name, rules, stream):
     assert exam.stream == stream
 
 
-def test_pieces_passes_and_examinations_of_a_stream_are_as_asked_for():
+def test_chunks_passes_and_examinations_of_a_stream_are_as_asked_for():
     exam = exam_of(TEN, "online", {"rounds": 5, "batch": 1, "passes": 3, "eval_every": 7})
     assert exam.stream == Stream(1, 7)
     assert exam.rules.passes == 3

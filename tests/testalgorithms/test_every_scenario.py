@@ -108,7 +108,7 @@ def chunks(exam, size=10, rounds=5):
 
 
 @every_method
-def test_a_stream_is_learned_piece_by_piece_and_goes_on_after_loading(make, tmp_path):
+def test_a_stream_is_learned_chunk_by_chunk_and_goes_on_after_loading(make, tmp_path):
     exam = digits()
     options = {"learning_rate": 0.005}  # every chunk adds to the penalty of EWC
     learner, past, resumed = make(**options), (), None

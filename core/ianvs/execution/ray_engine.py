@@ -19,7 +19,7 @@ from ianvs.execution.case import EXIT_STORAGE
 from ianvs.execution.engine import Event, Task
 from ianvs.execution.ray_connection import Connection, capacity, said
 from ianvs.execution.ray_storage import Travel, mark, pack, store_arrived, travel_of
-from ianvs.execution.ray_worker import Assignment, make_entry, make_mailbox, make_sweeper, node_folder, pieces
+from ianvs.execution.ray_worker import Assignment, blocks, make_entry, make_mailbox, make_sweeper, node_folder
 
 __all__ = ["RayEngine"]
 
@@ -177,8 +177,8 @@ class RayEngine:
         self._take = self._mailbox.take.remote(self._seen, _LONG_POLL)
 
     def _follow(self, serial: int, attempt: _Attempt, kind: Any, payload: Any) -> None:
-        if kind == "piece":
-            attempt.arrived = attempt.arrived or tempfile.TemporaryFile()  # noqa: SIM115 - until the last piece is there
+        if kind == "block":
+            attempt.arrived = attempt.arrived or tempfile.TemporaryFile()  # noqa: SIM115 - until the last block is there
             attempt.arrived.write(payload)
         elif kind == "unshared":
             self._away = True
@@ -224,7 +224,7 @@ class RayEngine:
     # --- nodes that don't share the workspace -------------------------------------------------------------------------
 
     def _cargo(self, travel: Travel) -> list[list[Any]]:
-        """References to the pieces of what a worker needs that does not see the workspace: constant, and its own."""
+        """References to the blocks of what a worker needs that does not see the workspace: constant, and its own."""
         key = (travel.workspace, travel.constant)
         if key not in self._constant:
             self._constant[key] = self._put(*key)
@@ -232,7 +232,7 @@ class RayEngine:
 
     def _put(self, root: Path, names: tuple[str, ...]) -> list[Any]:
         with tempfile.TemporaryFile() as stream:
-            return [self._ray.put(piece) for piece in pieces(stream)] if pack(root, names, stream) else []
+            return [self._ray.put(block) for block in blocks(stream)] if pack(root, names, stream) else []
 
     def _store(self, attempt: _Attempt, code: int) -> int:
         """Put what came back into the workspace; the exit code that the task ends with."""

@@ -18,7 +18,7 @@ from ianvs.execution.engine import Event, Task
 from ianvs.execution.local import LocalEngine
 from ianvs.execution.ray_storage import Travel, pack, relocate, sees, unpack
 
-__all__ = ["Assignment", "host", "make_entry", "make_mailbox", "make_sweeper", "node_folder", "pieces"]
+__all__ = ["Assignment", "host", "make_entry", "make_mailbox", "make_sweeper", "node_folder", "blocks"]
 
 _TICK = 0.1  # seconds between looks for orders
 _PATIENCE = 20.0  # seconds that one look into the mailbox waits for a message
@@ -44,7 +44,7 @@ class Assignment:
 def make_mailbox(capacity: int) -> type:
     """The class of the mailbox. It is made in here so that it travels by value: its process need not find core.
 
-    capacity: bytes of pieces that wait at most; a host that brings more back is held until some were taken.
+    capacity: bytes of blocks that wait at most; a host that brings more back is held until some were taken.
     """
 
     class Mailbox:
@@ -64,12 +64,12 @@ def make_mailbox(capacity: int) -> type:
                 self.messages.append((self.number, serial, kind, payload))
                 self.changed.notify_all()
 
-        async def post_piece(self, serial: int, piece: bytes) -> None:
+        async def post_block(self, serial: int, block: bytes) -> None:
             await self.until(lambda: self.waiting() < capacity, None)
-            await self.post(serial, "piece", piece)
+            await self.post(serial, "block", block)
 
         def waiting(self) -> int:
-            return sum(len(payload) for _, _, kind, payload in self.messages if kind == "piece")
+            return sum(len(payload) for _, _, kind, payload in self.messages if kind == "block")
 
         async def take(self, seen: int, seconds: float) -> list[tuple[int, int, str, Any]]:
             """Every message after number `seen`; waits for one. What is not seen after all is given again."""
@@ -153,7 +153,7 @@ def node_folder(token: str) -> Path:
     return Path(tempfile.gettempdir()) / f"ianvs-{token}"
 
 
-def pieces(stream: IO[bytes]) -> Iterable[bytes]:
+def blocks(stream: IO[bytes]) -> Iterable[bytes]:
     """The content of `stream` from its beginning."""
     stream.seek(0)
     return iter(lambda: stream.read(_PIECE), b"")
@@ -162,7 +162,7 @@ def pieces(stream: IO[bytes]) -> Iterable[bytes]:
 def host(assignment: Assignment, cargo: list[list[Any]], mailbox: Any) -> None:
     """Run the task and forward its events to the mailbox.
 
-    cargo: object references to the pieces of what travels here, first what is constant, then what is the task's own.
+    cargo: object references to the blocks of what travels here, first what is constant, then what is the task's own.
     """
     import ray
 
@@ -216,8 +216,8 @@ def _bring_back(root: Path, travel: Travel, serial: int, mailbox: Any) -> None:
 
     with tempfile.TemporaryFile() as stream:
         if pack(root, travel.back, stream):
-            for piece in pieces(stream):
-                ray.get(mailbox.post_piece.remote(serial, piece))
+            for block in blocks(stream):
+                ray.get(mailbox.post_block.remote(serial, block))
     for name in travel.own:
         shutil.rmtree(root / name, ignore_errors=True)
 

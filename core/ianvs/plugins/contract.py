@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 __all__ = ["CONTEXT", "Learner", "TestData", "TrainData"]
 
 CONTEXT = {
-    "round": "int, counts the calls of train() from 1, in a stream its pieces; 0 when the untrained model is examined",
+    "round": "int, counts the calls of train() from 1, in a stream its chunks; 0 when the untrained model is examined",
     "classes": "tuple of str, names of all classes of the exam; a class index is a position in it",
     "classes_seen": "tuple of int, class indices taught up to and including this round; () before the first",
     "new_classes": "tuple of int, class indices taught in this round",

@@ -134,12 +134,12 @@ class _Modified:
 
 
 def _deliverable(exam: Exam, request: ScenarioRequest) -> Exam:
-    """`exam`, if a piece of its stream begins in each round: one without could not be told from the round before."""
+    """`exam`, if a chunk of its stream begins in each round: one without could not be told from the round before."""
     if exam.stream is not None:
         batch, shortest = exam.stream.batch, min(exam.rounds, key=lambda round_: len(round_.train))
         if batch > len(shortest.train):
             message = f"`batch` is {batch}, more than the samples of {shortest.name}, the shortest round"
-            message = f"{message}: a piece may run over the end of a round, not over a whole one"
+            message = f"{message}: a chunk may run over the end of a round, not over a whole one"
             refuse(request, f"{message}. Set `batch` to {len(shortest.train)} or less.", "batch")
     return exam
 
