@@ -1,6 +1,6 @@
 """Pure functions: labels -> score, score matrix -> what it says of learning; and the table of their names."""
 
-from ianvs.metrics.classification import confusion_matrix
+from ianvs.metrics.confusion import confusion_matrix
 from ianvs.metrics.matrix import compute_file, matrix_report
 from ianvs.metrics.metric import EvaluationRecord, Metric
 from ianvs.metrics.registry import find, names, resolve, suggest

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ianvs.metrics.confusion import confusion_matrix
+
 if TYPE_CHECKING:
     from ianvs.config.spec import MetricSpec
 
@@ -47,8 +49,6 @@ class EvaluationRecord:
             return self.counts
         if self.y_true is None or self.y_pred is None:
             raise ValueError("neither labels nor a confusion matrix are stored")
-        from ianvs.metrics.classification import confusion_matrix
-
         return confusion_matrix(self.y_true, self.y_pred, len(self.classes))
 
 
