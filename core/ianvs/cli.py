@@ -161,10 +161,13 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _validate(options: argparse.Namespace) -> int:
+    from contextlib import nullcontext
+
     from ianvs import api
     from ianvs.progress import listener_for
 
-    with listener_for(sys.stderr) as listener:
+    # Data may take minutes to decode: somebody who waits sees how far it is, a file gets errors and warnings alone.
+    with listener_for(sys.stderr) if sys.stderr.isatty() else nullcontext() as listener:
         job = api.validate(
             options.file,
             workspace=options.workspace,

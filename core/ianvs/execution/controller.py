@@ -106,7 +106,8 @@ def _open_checker(job: JobSpec) -> Engine:
     if job.engine == "ray":
         return open_engine(job, tasks=1)
     if platform.system() == "Linux":
-        return LocalEngine(1, job.threads, ("ianvs.plugins.check",))
+        torch = ("torch", "ianvs.authoring") if "torch" in _imports(job) else ()  # plugins are looked at twice
+        return LocalEngine(1, job.threads, ("ianvs.plugins.check", *torch))
     return InlineEngine()
 
 
