@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ianvs.checks import problems_of
 from ianvs.config import load_job, resolved
 from ianvs.config.spec import JobSpec, MetricSpec
-from ianvs.errors import ConfigError, IanvsError, shown_path
+from ianvs.errors import IanvsError, shown_path
 from ianvs.execution.case_loop import Listener
-from ianvs.execution.controller import check_plugins, open_engine, run_job
+from ianvs.execution.controller import check_job, run_job
+from ianvs.execution.preflight import Watcher, require_files
 from ianvs.execution.provenance import collect
 from ianvs.metrics.metric import Metric
 from ianvs.planning import Plan, make_plan, scored_metrics, start_over
@@ -52,9 +52,10 @@ def run(
     job = _load(path, workspace, jobs, root, engine, device)
     if fail_fast is not None:
         job = replace(job, fail_fast=fail_fast)
-    _checked(job)
-    if rerun is not None and not start_over(make_plan(job), rerun) and rerun not in ("all", "failed"):
-        raise IanvsError(f"--rerun '{rerun}' matches no case that has run; `ianvs plan` lists the cases.")
+    if rerun is not None:
+        require_files(job)
+        if not start_over(make_plan(job), rerun) and rerun not in ("all", "failed"):
+            raise IanvsError(f"--rerun '{rerun}' matches no case that has run; `ianvs plan` lists the cases.")
     provenance = {**collect(job_file=job.file), "configuration": resolved(job)}
     of_case = {name: value for name, value in provenance.items() if name != "configuration"}
     outcome = run_job(job, listener or Silent(), of_case)
@@ -72,32 +73,37 @@ def plan(
 ) -> Plan:
     """The test cases of the job at `path` with their states and reasons; nothing runs."""
     job = _load(path, workspace, jobs, root)
-    _checked(job)
+    require_files(job)
     return make_plan(job)
 
 
-def validate(path: PathLike, *, workspace: PathLike | None = None, root: PathLike | None = None) -> JobSpec:
+def validate(
+    path: PathLike,
+    *,
+    workspace: PathLike | None = None,
+    root: PathLike | None = None,
+    engine: str | None = None,
+    device: str | None = None,
+    watcher: Watcher | None = None,
+) -> JobSpec:
     """The job at `path`, if nothing is wrong with it; its `warnings` tell what has no effect.
 
-    Checks all files, data paths, metric names, scenario, and the grids against the constructors of the plugins, which
-    are imported for that in a process of their own. Raises ConfigError with everything that is wrong.
+    Makes every check that `run` makes before the first case, in the same order and with the same words
+    (ianvs.execution.preflight lists them): files, data, metrics, scenario, the grids against the constructors of the
+    plugins, and the exam itself, whose data are decoded into the workspace as a run would do. Code of authors runs in a
+    process of its own. Raises ConfigError with everything that is wrong.
     """
-    job = _load(path, workspace, None, root)
-    problems = problems_of(job)
-    engine = open_engine(job, tasks=1)
-    try:
-        problems += check_plugins(engine, job.algorithms)
-    finally:
-        engine.close()
-    if problems:
-        raise ConfigError(problems)
+    from ianvs.progress import Silent
+
+    job = _load(path, workspace, None, root, engine, device)
+    check_job(job, watcher or Silent())
     return job
 
 
 def report(path: PathLike, *, workspace: PathLike | None = None, root: PathLike | None = None) -> Results:
     """Write the reports of the job at `path` from what is stored; nothing runs."""
     job = _load(path, workspace, None, root)
-    _checked(job)
+    require_files(job)
     results = _results(make_plan(job), {**collect(job_file=job.file), "configuration": resolved(job)})
     _write(results, job)
     return results
@@ -108,7 +114,7 @@ def exams(path: PathLike, *, workspace: PathLike | None = None, root: PathLike |
     from ianvs import data
 
     job = _load(path, workspace, None, root)
-    _checked(job)
+    require_files(job)
     found = {}
     for exam in job.exams:
         dataset = data.load(exam.dataset, job.workspace / "cache")
@@ -137,12 +143,6 @@ def _load(
         device=device,
         environment=os.environ,
     )
-
-
-def _checked(job: JobSpec) -> None:
-    problems = problems_of(job)
-    if problems:
-        raise ConfigError(problems)
 
 
 def _results(plan_: Plan, provenance: dict[str, Any], exit_code: int = 0, ran: int = 0) -> Results:

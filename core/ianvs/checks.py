@@ -11,35 +11,52 @@ from ianvs.planning import cells
 from ianvs.planning.metric_info import describe
 from ianvs.scenarios import check_scenario
 
-__all__ = ["problems_of"]
+__all__ = [
+    "column_problems",
+    "data_problems",
+    "link_problems",
+    "metric_levels",
+    "protocol_problems",
+    "reference_problems",
+    "scenario_problems",
+]
 
 PROBED = "linear_probe_accuracy"
 
 
-def problems_of(job: JobSpec) -> list[Problem]:
-    """Problems of the data, the scenarios, the metrics, and of names that point at each other."""
+def data_problems(job: JobSpec) -> list[Problem]:
+    """What is wrong with names, options, index files and labels; nothing is decoded."""
+    return [problem for exam in job.exams for problem in data.check(exam.dataset)]
+
+
+def scenario_problems(job: JobSpec) -> list[Problem]:
+    """What is wrong with the scenarios' names and options."""
+    return [
+        problem
+        for exam in job.exams
+        for problem in check_scenario(exam.scenario, exam.incremental_rounds, exam.dataset.using)
+    ]
+
+
+def metric_levels(job: JobSpec) -> tuple[list[Problem], dict[str, str]]:
+    """(what is wrong with the metrics, their levels by name); an author's file is imported by another process."""
     problems: list[Problem] = []
     levels: dict[str, str] = {}
     for exam in job.exams:
-        problems += data.check(exam.dataset)
-        problems += check_scenario(exam.scenario, exam.incremental_rounds, exam.dataset.using)
         specs = [*exam.metrics, *([exam.gate.metric] if exam.gate else [])]
-        for spec, metric in zip(specs, describe(specs, job.workspace / "cache"), strict=True):
+        found = describe(specs, job.workspace / "cache", job.limits.check_seconds)
+        for spec, metric in zip(specs, found, strict=True):
             if isinstance(metric, list):
                 problems += metric
                 continue
             levels[spec.name] = "mapping" if metric.mapping else metric.level
             if metric.missing is not None and (why := metric.missing()) is not None:
                 problems.append(Problem(why, spec.place))
-    if not problems:
-        problems += _problems_of_columns(job, levels)
-        problems += _problems_of_references(job)
-        problems += [problem for exam in job.exams for problem in _problems_between(exam, levels)]
-        problems += [problem for exam in job.exams for problem in _problems_of_protocol(exam)]
-    return list(dict.fromkeys(problems))
+    return problems, levels
 
 
-def _problems_of_columns(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
+def column_problems(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
+    """What is wrong with `sort_by`, which names columns."""
     problems = []
     shown = list(dict.fromkeys(s.name for exam in job.exams for s in exam.metrics if levels[s.name] != "mapping"))
     for name, _ in job.rank.sort_by:
@@ -57,8 +74,12 @@ def _problems_of_columns(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
     return problems
 
 
-def _problems_between(exam: TestEnvSpec, levels: dict[str, str]) -> list[Problem]:
+def link_problems(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
     """What is wrong with names that point at each other, within one exam."""
+    return [problem for exam in job.exams for problem in _problems_between(exam, levels)]
+
+
+def _problems_between(exam: TestEnvSpec, levels: dict[str, str]) -> list[Problem]:
     problems = []
     for spec in exam.metrics:
         if spec.of is not None and _level(spec.of, levels) != "score":
@@ -83,8 +104,12 @@ def _level(name: str, levels: dict[str, str]) -> str:
     return "mapping" if metric.mapping else metric.level
 
 
-def _problems_of_protocol(exam: TestEnvSpec) -> list[Problem]:
+def protocol_problems(job: JobSpec) -> list[Problem]:
     """A streaming protocol tests on what will be taught; asked afterwards, it would test on training samples."""
+    return [problem for exam in job.exams for problem in _problems_of_protocol(exam)]
+
+
+def _problems_of_protocol(exam: TestEnvSpec) -> list[Problem]:
     streams = exam.dataset.options.get("protocol") == "streaming"
     asks_ahead = exam.scenario is not None and exam.scenario.options.get("streaming") is True
     if not streams or asks_ahead:
@@ -96,7 +121,8 @@ def _problems_of_protocol(exam: TestEnvSpec) -> list[Problem]:
     return [Problem(message, exam.dataset.places.get("protocol", exam.dataset.place))]
 
 
-def _problems_of_references(job: JobSpec) -> list[Problem]:
+def reference_problems(job: JobSpec) -> list[Problem]:
+    """What is wrong with the algorithms that `references` names."""
     problems = []
     algorithms = {algorithm.name: algorithm for algorithm in job.algorithms}
     for role, name in job.references.items():

@@ -24,7 +24,7 @@ Examines continual-learning algorithms and ranks them.
   ianvs -f benchmarkingjob.yaml            run what is not finished, write and show the leaderboard
   ianvs -f digits_class_incremental        the same with a job that comes with ianvs
   ianvs jobs [NAME]                        list the jobs that come with ianvs, or print the files of one
-  ianvs validate -f benchmarkingjob.yaml   check all files and plugins, run nothing
+  ianvs validate -f benchmarkingjob.yaml   make every check of a run, train nothing
   ianvs plan -f benchmarkingjob.yaml       list the test cases: new, finished, failed, and why
   ianvs exam -f benchmarkingjob.yaml       show the rounds, test sets and rules; --save FILE to share them
   ianvs status -f benchmarkingjob.yaml     how a job stands that runs in another terminal
@@ -75,14 +75,15 @@ def _parser() -> argparse.ArgumentParser:
 
     run = _job_command(commands, "run", "run what is not finished, then write and show the leaderboard", _run)
     run.add_argument("--jobs", "-j", type=_positive, metavar="N", help="test cases at a time (default: by cores)")
-    run.add_argument("--engine", choices=("local", "inline", "ray"), help="over what the file says")
     run.add_argument("--rerun", metavar="WHICH", help="start over: failed, all, or conditions such as ewc,seed=1")
     going = run.add_mutually_exclusive_group()
     going.add_argument("--fail-fast", dest="fail_fast", action="store_true", default=None, help="stop at a failure")
     going.add_argument("--keep-going", dest="fail_fast", action="store_false", help="run all other cases (default)")
-    run.add_argument("--device", choices=("auto", "cpu", "cuda"), help="where the plugins compute")
 
-    _job_command(commands, "validate", "check all files, data paths, metrics and plugins; run nothing", _validate)
+    validate = _job_command(commands, "validate", "make every check that a run begins with; train nothing", _validate)
+    for command in (run, validate):
+        command.add_argument("--engine", choices=("local", "inline", "ray"), help="over what the file says")
+        command.add_argument("--device", choices=("auto", "cpu", "cuda"), help="where the plugins compute")
     plan = _job_command(commands, "plan", "list the test cases and what would be done with them", _plan)
     plan.add_argument("--jobs", "-j", type=_positive, metavar="N", help=argparse.SUPPRESS)
     _job_command(commands, "status", "how the job stands: what runs, what is finished, what failed", _status)
@@ -160,9 +161,21 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _validate(options: argparse.Namespace) -> int:
-    from ianvs import api
+    from contextlib import nullcontext
 
-    job = api.validate(options.file, workspace=options.workspace, root=options.root)
+    from ianvs import api
+    from ianvs.progress import listener_for
+
+    # Data may take minutes to decode: somebody who waits sees how far it is, a file gets errors and warnings alone.
+    with listener_for(sys.stderr) if sys.stderr.isatty() else nullcontext() as listener:
+        job = api.validate(
+            options.file,
+            workspace=options.workspace,
+            root=options.root,
+            engine=options.engine,
+            device=options.device,
+            watcher=listener,
+        )
     _warn(job.warnings)
     print(f"{options.file}: no errors, {len(job.warnings)} warning{'s' * (len(job.warnings) != 1)}.")
     return 0

@@ -20,6 +20,7 @@ from ianvs.testalgorithms.language.generation import reply
 from ianvs.testalgorithms.language.models import (
     ModelOptions,
     build_model,
+    check_model,
     load_model,
     recompute_activations,
     save_model,
@@ -129,6 +130,10 @@ class LanguageLearner:
         """Take over what `state` returned."""
 
     # What the benchmark calls.
+
+    def check_exam(self) -> None:
+        """Refuse a base model that is not here, or lacks what is to be tuned, before anything is trained."""
+        check_model(self.options)
 
     def train(
         self,

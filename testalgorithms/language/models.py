@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -14,7 +15,7 @@ from ianvs.errors import PluginError, closest
 from ianvs.testalgorithms.language.numbers import above, at_least, within
 from ianvs.testalgorithms.language.tiny import tiny_model, tiny_tokenizer
 
-__all__ = ["ModelOptions", "build_model", "load_model", "recompute_activations", "save_model"]
+__all__ = ["ModelOptions", "build_model", "check_model", "load_model", "recompute_activations", "save_model"]
 
 TUNINGS = ("full", "lora", "moelora")
 TINY = ("tiny", "tiny-stand-in")  # the longer name says in every report what it is
@@ -56,7 +57,10 @@ class ModelOptions:
         needed = [name for name in ("transformers", "peft") if name != "peft" or self.tuning != "full"]
         absent = [name for name in needed if find_spec(name) is None]
         if absent:
-            raise PluginError(f"{' and '.join(absent)} is not installed. Get it by: pip install 'ianvs[llm]'")
+            are = "are" if len(absent) > 1 else "is"
+            raise PluginError(f"{' and '.join(absent)} {are} not installed. Get it by: pip install 'ianvs[llm]'")
+        if not self.tiny:
+            _place_of(self.base_model)
 
     @property
     def tiny(self) -> bool:
@@ -81,8 +85,59 @@ def build_model(options: ModelOptions, texts: Iterable[str], tokenizer: Any = No
     if options.tuning != "full":
         from peft import get_peft_model
 
+        _require_modules(network, options)
         network = get_peft_model(network, _adapter(options))
     return network, tokenizer
+
+
+def check_model(options: ModelOptions) -> None:
+    """Raise PluginError where `build_model` would, as far as it shows without weights; nothing is fetched for it."""
+    if not options.tiny and not _is_here(options):
+        if not options.download:
+            raise PluginError(f"base_model '{options.base_model}' can't be loaded. {_not_here(options.base_model)}")
+        return
+    if options.tuning == "full" or options.target_modules == "all-linear":
+        return
+    with torch.device("meta"):
+        if options.tiny:
+            network = tiny_model(tiny_tokenizer([], options.vocabulary), options.width, options.layers, options.heads)
+        else:
+            from transformers import AutoConfig, AutoModelForCausalLM
+
+            name, _ = _place_of(options.base_model)
+            given = {"revision": options.revision or "main", "trust_remote_code": options.trust_remote_code}
+            config = AutoConfig.from_pretrained(name, local_files_only=True, **given)
+            network = AutoModelForCausalLM.from_config(config, trust_remote_code=options.trust_remote_code)
+    _require_modules(network, options)
+
+
+def _is_here(options: ModelOptions) -> bool:
+    """Whether the model's description is in its folder, or in the Hugging Face cache."""
+    name, is_folder = _place_of(options.base_model)
+    if is_folder:
+        return True
+    from huggingface_hub import try_to_load_from_cache
+
+    return isinstance(try_to_load_from_cache(name, "config.json", revision=options.revision or "main"), str)
+
+
+def _require_modules(network: Any, options: ModelOptions) -> None:
+    """peft is content if one of `target_modules` is there, and then tunes less than was asked for."""
+    wanted = options.target_modules
+    if wanted == "all-linear":
+        return
+    linear = [name for name, module in network.named_modules() if isinstance(module, torch.nn.Linear)]
+    known = sorted({name.rpartition(".")[2] for name in linear})
+    every = [name for name, _ in network.named_modules()]
+    if isinstance(wanted, str):
+        missing = [] if any(re.fullmatch(wanted, name) for name in every) else [wanted]
+    else:
+        missing = [one for one in wanted if not any(name == one or name.endswith(f".{one}") for name in every)]
+    if missing:
+        raise PluginError(
+            f"target_modules names {', '.join(map(repr, missing))}, which base_model '{options.base_model}' lacks."
+            f"{closest(str(missing[0]), known)} Its linear layers are: {', '.join(known)}."
+        )
 
 
 def save_model(network: Any, tokenizer: Any, options: ModelOptions, folder: Path) -> None:
@@ -155,12 +210,16 @@ def _pretrained(options: ModelOptions) -> tuple[Any, Any]:
     except (OSError, ValueError) as error:
         why = " ".join(str(error).split())
         if offline and not is_folder and isinstance(error, OSError):
-            why = (
-                f"It is neither a folder (looked for {Path(name).absolute()}) nor in the Hugging Face cache. Give the "
-                f"folder, fetch it with `hf download {name}`, or set `download: true`."
-            )
+            why = _not_here(name)
         raise PluginError(f"base_model '{options.base_model}' can't be loaded. {why}") from error
     return network, tokenizer
+
+
+def _not_here(name: str) -> str:
+    return (
+        f"It is neither a folder (looked for {Path(name).absolute()}) nor in the Hugging Face cache. Give the "
+        f"folder, fetch it with `hf download {name}`, or set `download: true`."
+    )
 
 
 def _place_of(base_model: str) -> tuple[str, bool]:

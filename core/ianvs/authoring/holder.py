@@ -63,6 +63,15 @@ class NetworkHolder:
 
     # What the benchmark calls.
 
+    def check_exam(self, *, kind: str, shape: tuple[int, ...], num_classes: int) -> None:
+        """Refuse samples that a network of ours can't take, before anything is trained; its weights take no memory."""
+        own = type(self)
+        changed = own.prepare is not NetworkHolder.prepare or own.build_network is not NetworkHolder.build_network
+        if kind != "classification" or changed:
+            return  # what reaches the network, or what it is, is the method's own business
+        with torch.device("meta"):
+            self.build_network((shape[-1], *shape[:-1]) if len(shape) == 3 else shape, num_classes)
+
     def save(self, path: Path) -> Path:
         """Write everything that a continuation needs to `path` with ".pt" added."""
         target = Path(path).with_name(Path(path).name + ".pt")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -100,9 +100,16 @@ def load_job(
         fail_fast=job.fail_fast,
         references=named,
         plans_references=job.references != "none",
-        places={f"references.{role}": document.value_place(("benchmarkingjob", "references", role)) for role in named},
+        places=_places(document, named, [] if device else ["device"]),
         warnings=tuple(_in_order(warnings, reading.files)),
     )
+
+
+def _places(document: Document, roles: Iterable[str], keys: Iterable[str]) -> dict[str, Place]:
+    """Of the references by "references.<role>", and of those of `keys` that the job's file gives."""
+    top: Steps = ("benchmarkingjob",)
+    places = {f"references.{role}": document.value_place((*top, "references", role)) for role in roles}
+    return places | {key: document.value_place((*top, key)) for key in keys if at(document.data, *top, key) is not None}
 
 
 def files_of_job(path: Path) -> list[Path]:

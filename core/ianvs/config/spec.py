@@ -142,6 +142,7 @@ class ModuleSpec:
     constants: Mapping[str, Any] = field(default_factory=dict)  # from other_hyperparameters; the grid wins
     place: Place | None = field(default=None, compare=False, repr=False)
     places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)  # by hyperparameter, name, url
+    value_places: Mapping[str, tuple[Place, ...]] = field(default_factory=dict, compare=False, repr=False)  # of a grid
 
 
 @dataclass(frozen=True)
@@ -181,6 +182,7 @@ class LimitsSpec:
     round_seconds: float | None = None
     memory_mb: float | None = None  # resident memory of the case's processes, 10^6 bytes
     grace_seconds: float = 10.0  # from the wish to stop (SIGTERM) to the end (SIGKILL)
+    check_seconds: float = 120.0  # what importing a file of an author, or building a plugin, may take before a run
 
 
 @dataclass(frozen=True)
@@ -206,5 +208,7 @@ class JobSpec:
     fail_fast: bool = False
     references: Mapping[str, str] = field(default_factory=dict)  # algorithm by role: "joint", "single_task"
     plans_references: bool = True  # whether roles that metrics need and `references` does not fill are planned
-    places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)  # "references.<role>"
+    places: Mapping[str, Place] = field(
+        default_factory=dict, compare=False, repr=False
+    )  # "references.<role>", "device"
     warnings: tuple[Problem, ...] = field(default=(), compare=False)

@@ -191,15 +191,21 @@ def _gate(model_eval: ModelEval, document: Document) -> GateSpec:
 
 def _module(module: Module, document: Document, path: Steps, constants: Sequence[Document]) -> ModuleSpec:
     places: dict[str, Place] = {}
+    value_places: dict[str, tuple[Place, ...]] = {}
     merged: dict[str, Any] = {}
     for file in constants:  # later files win
         merged |= file.data
         places |= {name: file.key_place((name,)) for name in file.data}
+        value_places |= {name: (file.value_place((name,)),) for name in file.data}
     grid = []
     for where, name, values in _grids(module):
         if name != OTHER_HYPERPARAMETERS:
             grid.append((name, tuple(values.values)))
-            places[name] = document.key_place((*path, "hyperparameters", *where))
+            listed: Steps = (*path, "hyperparameters", *where)
+            places[name] = document.key_place(listed)
+            value_places[name] = tuple(
+                document.value_place((*listed, "values", index)) for index in range(len(values.values))
+            )
     places["name"] = document.value_place((*path, "name"))
     places["url"] = document.value_place((*path, "url"))
     return ModuleSpec(
@@ -210,6 +216,7 @@ def _module(module: Module, document: Document, path: Steps, constants: Sequence
         constants=merged,
         place=document.value_place(path),
         places=places,
+        value_places=value_places,
     )
 
 

@@ -22,6 +22,7 @@ from ianvs.execution.session import CaseSession, Interrupted, StartOver
 from ianvs.execution.training import seed_everything
 from ianvs.execution.watchdog import watch_memory
 from ianvs.paradigms import examine
+from ianvs.plugins.check import NO_CUDA
 from ianvs.plugins.loader import load
 from ianvs.scenarios import Rules
 from ianvs.seeding import stream_seed
@@ -123,7 +124,7 @@ def _prepare_process(request: CaseRequest) -> str:
         return "cpu"
     available = torch.cuda.is_available()
     if request.device == "cuda" and not available:
-        raise IanvsError("device: cuda is asked for, but torch finds no CUDA device here. Use `device: auto` or `cpu`.")
+        raise IanvsError(NO_CUDA)  # the check before a run says the same; a node of a cluster may be unlike others
     if available:
         torch.cuda.init()  # so that its generators are there to be seeded
     return "cuda" if available else "cpu"

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.config.spec import AlgorithmSpec, MetricSpec, TestEnvSpec
+from ianvs.planning import Plan, PlannedAlgorithm
 from ianvs.types import TestCase
 
-__all__ = ["CaseRequest", "ExamRequest"]
+__all__ = ["CaseRequest", "ExamRequest", "exam_request"]
 
 
 @dataclass(frozen=True)
@@ -38,3 +39,14 @@ class CaseRequest:
     device: str  # "auto", "cpu", "cuda"
     memory_mb: float | None
     provenance: Mapping[str, Any]
+
+
+def exam_request(plan: Plan, algorithm: PlannedAlgorithm) -> ExamRequest:
+    """The exam that `algorithm` takes in `plan`."""
+    return ExamRequest(
+        exam_id=algorithm.exam_id,
+        exam=algorithm.exam_spec,
+        splitting_method=algorithm.exam["splitting_method"],
+        single_task=algorithm.exam["single_task"],
+        workspace=plan.job.workspace,
+    )

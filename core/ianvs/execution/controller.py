@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import tempfile
-from collections.abc import Iterable, Iterator
+import platform
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ianvs.config.spec import JobSpec
-from ianvs.errors import ConfigError, IanvsError, Place, Problem, shown_path
 from ianvs.execution.case import EXIT_INTERRUPTED
 from ianvs.execution.case_loop import CaseLoop, Listener
-from ianvs.execution.case_request import CaseRequest, ExamRequest
-from ianvs.execution.engine import Engine, Event, Task
+from ianvs.execution.case_request import CaseRequest, exam_request
+from ianvs.execution.engine import Engine
 from ianvs.execution.inline import InlineEngine
 from ianvs.execution.local import LocalEngine
-from ianvs.execution.preflight import misfits
+from ianvs.execution.preflight import Watcher, preflight
 from ianvs.execution.slots import Slots, visible_gpus
 from ianvs.metrics.registry import outline
-from ianvs.planning import Plan, PlannedAlgorithm, PlannedCase, make_plan
+from ianvs.planning import Plan, PlannedCase
 from ianvs.planning.identity import train_ratio
 from ianvs.plugins.source import imported_names
-from ianvs.store import ExamStore
 
-__all__ = ["Listener", "Outcome", "check_plugins", "open_engine", "run_job"]
+__all__ = ["Listener", "Outcome", "check_job", "open_engine", "run_job"]
 
-CHECK = "ianvs.plugins.check:check_task"
-PREPARE = "ianvs.execution.exams:prepare_exam"
 _HEAVY = ("torchvision", "transformers", "peft", "sentence_transformers")  # a second or more each to import
-_TICK = 0.5  # seconds between looks at the clock while nothing happens
 
 
 @dataclass(frozen=True)
@@ -49,39 +44,71 @@ class Outcome:
 
 def run_job(job: JobSpec, listener: Listener, provenance: dict[str, Any]) -> Outcome:
     """Do what `make_plan(job)` finds to do. Raises ConfigError for anything that is wrong before the first case."""
-    _require_writable(job)
-    plan = make_plan(job)
-    to_do = sum(1 for planned in plan if planned.action != "nothing")
-    if not to_do:
-        listener.planned(plan, 0)
-        return Outcome(plan, 0, 0, interrupted=False)
-    references = tuple(reference.spec for reference in plan.references.algorithms)  # their classes are to be there too
-    engine = open_engine(replace(job, algorithms=(*job.algorithms, *references)), to_do)
-    try:
-        problems = check_plugins(engine, [algorithm.spec for algorithm in plan.algorithms])
-        if problems:
-            raise ConfigError(problems)
-        _prepare_exams(engine, plan, listener)
+    with closing(_Engines(job)) as engines:
+        plan = preflight(job, engines.checker, listener, lambda plan: engines.tasks(plan) > 0)
+        to_do = engines.tasks(plan)
         listener.planned(plan, to_do)
+        if not to_do:
+            return Outcome(plan, 0, 0, interrupted=False)
+        engine = engines.runner(plan)
         slots = Slots(engine.slots, _gpus(job), job.cases_per_gpu)
         loop = CaseLoop(engine, plan, slots, listener, lambda planned: _case_request(plan, planned, provenance))
         loop.go()
         return Outcome(plan, loop.ran, loop.failed, loop.interrupted)
-    finally:
-        engine.close()
 
 
-def _require_writable(job: JobSpec) -> None:
-    """Find out before anything runs that results can't be stored."""
-    try:
-        job.workspace.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=job.workspace):
-            pass
-    except OSError as error:
-        raise IanvsError(
-            f"the workspace {shown_path(job.workspace)} can't be written: {error.strerror}. "
-            "Choose another with `workspace` in the job file or with --workspace."
-        ) from error
+def check_job(job: JobSpec, watcher: Watcher) -> None:
+    """Everything for which `run_job` would refuse the job, were none of its cases finished. Raises ConfigError."""
+    with closing(_Engines(job)) as engines:
+        preflight(job, lambda plan: engines.checker(None), watcher)
+
+
+class _Engines:
+    """The engine that cases run on, and the one whose processes look at authors' code: the same one where it can be."""
+
+    def __init__(self, job: JobSpec) -> None:
+        self._job = job
+        self._runner: Engine | None = None
+        self._checker: Engine | None = None
+        self._tasks: int | None = None
+
+    def tasks(self, plan: Plan) -> int:
+        """How many cases have something to do."""
+        if self._tasks is None:
+            self._tasks = sum(1 for planned in plan if planned.action != "nothing")
+        return self._tasks
+
+    def runner(self, plan: Plan) -> Engine:
+        if self._runner is None:
+            references = tuple(
+                reference.spec for reference in plan.references.algorithms
+            )  # their classes are there too
+            job = replace(self._job, algorithms=(*self._job.algorithms, *references))
+            self._runner = open_engine(job, self.tasks(plan))
+        return self._runner
+
+    def checker(self, plan: Plan | None) -> Engine:
+        """plan: of what will run; None: nothing will, and what only running cases need is not loaded."""
+        if plan is not None and self._job.engine != "inline":
+            return self.runner(plan)
+        if self._checker is None:
+            self._checker = _open_checker(self._job)
+        return self._checker
+
+    def close(self) -> None:
+        for engine in (self._runner, self._checker):
+            if engine is not None:
+                engine.close()
+
+
+def _open_checker(job: JobSpec) -> Engine:
+    """Processes for authors' code beside a job that runs nothing, or runs in this very process."""
+    if job.engine == "ray":
+        return open_engine(job, tasks=1)
+    if platform.system() == "Linux":
+        torch = ("torch", "ianvs.authoring") if "torch" in _imports(job) else ()  # plugins are looked at twice
+        return LocalEngine(1, job.threads, ("ianvs.plugins.check", *torch))
+    return InlineEngine()
 
 
 def open_engine(job: JobSpec, tasks: int) -> Engine:
@@ -119,45 +146,6 @@ def _preload(job: JobSpec) -> list[str]:
     return sorted(names | {name for name in _HEAVY if name in imported and importlib.util.find_spec(name)})
 
 
-def check_plugins(engine: Engine, algorithms: Iterable[Any]) -> list[Problem]:
-    """What is wrong with the algorithms' plugins, found in a process of its own: importing them runs their code."""
-    problems: list[Problem] = []
-    for number, algorithm in enumerate(algorithms):
-        found = _call(engine, Task(f"check-{number}", CHECK, algorithm))
-        if found is None:
-            place = algorithm.place or Place(algorithm.file)
-            problems.append(Problem(f"importing the plugin of {algorithm.name} ended the process.", place))
-        else:
-            problems.extend(found)
-    return problems
-
-
-def _prepare_exams(engine: Engine, plan: Plan, listener: Listener) -> None:
-    exams = ExamStore(plan.job.workspace)
-    problems: list[Problem] = []
-    for algorithm in {algorithm.exam_id: algorithm for algorithm in plan.algorithms}.values():
-        if exams.exists(algorithm.exam_id):
-            continue
-        name = algorithm.exam_spec.dataset.name or "data"
-        if algorithm.exam_name:
-            name = f"{name} for {algorithm.exam_name}"
-        listener.preparing(name, 0.0)
-        log = plan.job.workspace / "exams" / f"{algorithm.exam_id}.log"
-        request = _exam_request(plan, algorithm)
-        for event in _events(engine, Task(f"exam-{algorithm.exam_id}", PREPARE, request, log)):
-            if event.kind == "progress":
-                listener.preparing(name, float(event.payload))
-            elif event.kind == "result":
-                problems.extend(event.payload)
-            elif event.kind == "ended" and event.payload != 0:
-                raise IanvsError(f"reading the data failed; the reason is at the end of {log}.")
-    for algorithm in plan.algorithms:  # also of an exam that an earlier job has prepared
-        record = exams.record(algorithm.exam_id)
-        problems.extend(() if record is None else misfits(record, algorithm.exam_spec))
-    if problems:
-        raise ConfigError(dict.fromkeys(problems))
-
-
 def _gpus(job: JobSpec) -> tuple[int, ...]:
     """The cards that cases are spread over; none where nothing would use them."""
     if job.engine != "local" or job.device == "cpu" or "torch" not in _imports(job):
@@ -175,7 +163,7 @@ def _case_request(plan: Plan, planned: PlannedCase, provenance: dict[str, Any]) 
     return CaseRequest(
         case=planned.case,
         algorithm=planned.algorithm.spec,
-        exam=_exam_request(plan, planned.algorithm),
+        exam=exam_request(plan, planned.algorithm),
         identity=planned.identity(),
         train_ratio=train_ratio(planned.algorithm.exam_spec, planned.algorithm.spec),
         scores=plan.scores_of(planned.algorithm),
@@ -184,28 +172,3 @@ def _case_request(plan: Plan, planned: PlannedCase, provenance: dict[str, Any]) 
         memory_mb=job.limits.memory_mb,
         provenance=provenance,
     )
-
-
-def _exam_request(plan: Plan, algorithm: PlannedAlgorithm) -> ExamRequest:
-    return ExamRequest(
-        exam_id=algorithm.exam_id,
-        exam=algorithm.exam_spec,
-        splitting_method=algorithm.exam["splitting_method"],
-        single_task=algorithm.exam["single_task"],
-        workspace=plan.job.workspace,
-    )
-
-
-def _events(engine: Engine, task: Task) -> Iterator[Event]:
-    """All events of one task, run alone."""
-    engine.submit(task)
-    while True:
-        for event in engine.events(_TICK):
-            yield event
-            if event.kind == "ended":
-                return
-
-
-def _call(engine: Engine, task: Task) -> Any:
-    results = [event.payload for event in _events(engine, task) if event.kind == "result"]
-    return results[0] if results else None

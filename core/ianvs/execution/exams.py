@@ -12,7 +12,7 @@ from ianvs.errors import ConfigError, DataError, Place, Problem
 from ianvs.execution.case_request import ExamRequest
 from ianvs.execution.evaluation import SHOWN
 from ianvs.execution.lineage import content
-from ianvs.execution.preflight import preflight_scores
+from ianvs.execution.misfits import preflight_scores
 from ianvs.execution.replies import packed
 from ianvs.scenarios import build_exam, manifest
 from ianvs.scenarios.exam import Exam
@@ -59,6 +59,7 @@ def prepare_exam(request: ExamRequest, report: Callable[[Any], None]) -> list[Pr
             test_classes=tuple(test.classes for test in exam.tests),
             test_earlier=tuple(exam.taught_before(j) for j in range(len(exam.tests))),
             notes=tuple(exam.dataset.notes),
+            shape=tuple(int(length) for length in exam.dataset.train.x.shape[1:]),
         )
         truth, pictures = _kept(exam)
         store.write(request.exam_id, record, truth, manifest(exam), pictures)

@@ -1,7 +1,17 @@
 """Grid -> test cases, their identities, and what is new, finished or failed, with the reason."""
 
-from ianvs.planning.cases import PlannedAlgorithm, cells
+from ianvs.planning.cases import PlannedAlgorithm, cells, grid
 from ianvs.planning.plan import Plan, PlannedCase, make_plan, scored_metrics
 from ianvs.planning.rerun import matches, start_over
 
-__all__ = ["Plan", "PlannedAlgorithm", "PlannedCase", "cells", "make_plan", "matches", "scored_metrics", "start_over"]
+__all__ = [
+    "Plan",
+    "PlannedAlgorithm",
+    "PlannedCase",
+    "cells",
+    "grid",
+    "make_plan",
+    "matches",
+    "scored_metrics",
+    "start_over",
+]

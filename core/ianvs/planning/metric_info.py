@@ -20,8 +20,11 @@ from ianvs.store.files import read_json, write_json
 __all__ = ["describe"]
 
 
-def describe(specs: Sequence[MetricSpec], cache: Path) -> list[Metric | list[Problem]]:
-    """Of each metric what it is, or what is wrong with it. One of an author's file has no `function` here."""
+def describe(specs: Sequence[MetricSpec], cache: Path, seconds: float = 120.0) -> list[Metric | list[Problem]]:
+    """Of each metric what it is, or what is wrong with it. One of an author's file has no `function` here.
+
+    seconds: what importing an author's file may take.
+    """
     found: list[Metric | list[Problem]] = []
     for spec in specs:
         try:
@@ -29,7 +32,7 @@ def describe(specs: Sequence[MetricSpec], cache: Path) -> list[Metric | list[Pro
         except ConfigError as error:
             found.append(list(error.problems))
     authored = [n for n, metric in enumerate(found) if specs[n].url is not None and isinstance(metric, Metric)]
-    for n, answer in zip(authored, _answers([specs[n] for n in authored], cache), strict=True):
+    for n, answer in zip(authored, _answers([specs[n] for n in authored], cache, seconds), strict=True):
         if "problems" in answer:
             found[n] = [Problem(message, specs[n].place) for message in answer["problems"]]
         else:
@@ -37,11 +40,11 @@ def describe(specs: Sequence[MetricSpec], cache: Path) -> list[Metric | list[Pro
     return found
 
 
-def _answers(specs: Sequence[MetricSpec], cache: Path) -> list[dict[str, Any]]:
+def _answers(specs: Sequence[MetricSpec], cache: Path, seconds: float) -> list[dict[str, Any]]:
     """{"summary", "higher_is_better", "source"} of each, or {"problems": messages}."""
     paths = [cache / "metrics" / f"{metric_key(spec)}.json" if _is_file(spec) else None for spec in specs]
     known = [None if path is None else read_json(path) for path in paths]
-    asked = iter(_ask([spec for spec, answer in zip(specs, known, strict=True) if answer is None]))
+    asked = iter(_ask([spec for spec, answer in zip(specs, known, strict=True) if answer is None], seconds))
     answers: list[dict[str, Any]] = []
     for path, answer in zip(paths, known, strict=True):
         answers.append(next(asked) if answer is None else answer)
@@ -54,19 +57,23 @@ def _is_file(spec: MetricSpec) -> bool:
     return spec.url is not None and spec.url.is_file()
 
 
-def _ask(specs: Sequence[MetricSpec]) -> list[dict[str, Any]]:
-    """Each alone, where together they end the process."""
+def _ask(specs: Sequence[MetricSpec], seconds: float) -> list[dict[str, Any]]:
+    """Each alone, where together they end the process or come to no end."""
     if not specs:
         return []
     questions = [
         {"name": spec.name, "url": str(spec.url), "of": spec.of, "options": dict(spec.options)} for spec in specs
     ]
-    answers: list[dict[str, Any]] | None = ask_isolated("ianvs.planning.metric_info:look", questions)
-    if answers is not None:
-        return answers
+    why = "ended the process"
+    try:
+        answers: list[dict[str, Any]] | None = ask_isolated("ianvs.planning.metric_info:look", questions, seconds)
+        if answers is not None:
+            return answers
+    except TimeoutError:
+        why = f"took longer than limits.check_seconds: {seconds:g}"
     if len(specs) > 1:
-        return [answer for spec in specs for answer in _ask([spec])]
-    return [{"problems": [f"importing the file of metric '{specs[0].name}' ended the process."]}]
+        return [answer for spec in specs for answer in _ask([spec], seconds)]
+    return [{"problems": [f"importing the file of metric '{specs[0].name}' {why}."]}]
 
 
 def look(questions: list[dict[str, Any]]) -> list[dict[str, Any]]:

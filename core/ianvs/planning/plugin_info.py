@@ -34,13 +34,18 @@ class PluginInfo:
     takes: tuple[str, ...] | None
 
 
-def plugin_info(plugins: Sequence[tuple[str | None, str]], cache: Path) -> list[PluginInfo | None]:
-    """Of each (url, name); None for a plugin that can't be imported, which its check will tell."""
+def plugin_info(
+    plugins: Sequence[tuple[str | None, str]], cache: Path, seconds: float = 120.0
+) -> list[PluginInfo | None]:
+    """Of each (url, name); None for a plugin that can't be imported in time, which its check will tell."""
     paths = [cache / "plugins" / f"{digest([url, name, source_of(url, name)])}.json" for url, name in plugins]
     stored = [_still_true(read_json(path)) for path in paths]
     unknown = [index for index, found in enumerate(stored) if found is None]
     if unknown:
-        answers = ask_isolated("ianvs.planning.plugin_info:look", [plugins[index] for index in unknown])
+        try:
+            answers = ask_isolated("ianvs.planning.plugin_info:look", [plugins[index] for index in unknown], seconds)
+        except TimeoutError:
+            answers = None
         for index, facts in zip(unknown, answers or [None] * len(unknown), strict=True):
             stored[index] = facts
             if facts is not None:

@@ -62,7 +62,9 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> Plann
                 named = next(
                     s for s in students if s.spec.name == job.references[role] and s.exam_spec is student.exam_spec
                 )
-                only = next(grid(named.spec.modules))  # a named reference has one choice: ianvs.checks sees to that
+                only = next(
+                    grid(named.spec.modules)
+                )  # a named reference has one choice: ianvs.execution.preflight sees to that
                 by_student[_key(student, role)] = (named, partial(_always, only))
                 continue
             known = facts.get(student.spec.name)
@@ -93,7 +95,8 @@ def _facts(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> dict[str, Plug
     if not roles or not job.plans_references:
         return {}
     modules = {algorithm.name: algorithm.modules[0] for algorithm in job.algorithms}
-    found = plugin_info([(module.url, module.name) for module in modules.values()], job.workspace / "cache")
+    plugins = [(module.url, module.name) for module in modules.values()]
+    found = plugin_info(plugins, job.workspace / "cache", job.limits.check_seconds)
     return {name: facts for name, facts in zip(modules, found, strict=True) if facts is not None}
 
 

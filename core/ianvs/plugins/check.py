@@ -1,27 +1,141 @@
-"""Checks an algorithm's plugins against the contract and its grid against their constructors, without running them."""
+"""Checks an algorithm's plugins against the contract and its grid against their constructors, without training them."""
 
 from __future__ import annotations
 
 import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from ianvs.config.secrets import hide_secrets
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec
-from ianvs.errors import Place, PluginError, Problem, closest
-from ianvs.plugins.contract import CONTEXT
-from ianvs.plugins.loader import load
+from ianvs.errors import IanvsError, Place, PluginError, Problem, closest, shown_path
+from ianvs.plugins.contract import CONTEXT, EXAM_FACTS
+from ianvs.plugins.loader import Loaded, cause, load
 from ianvs.plugins.reference import reference_of
-from ianvs.plugins.signature import constructor_parameters
+from ianvs.plugins.signature import constructor_parameters, named_arguments
+from ianvs.plugins.value_types import type_problems, value_place
 
-__all__ = ["check_algorithm", "check_task"]
+__all__ = ["NO_CUDA", "Checked", "Subject", "check_algorithm", "check_task", "lacks_cuda"]
 
+NO_CUDA = "device: cuda is asked for, but torch finds no CUDA device here. Use `device: auto` or `cpu`."
 _METHODS = ("train", "predict", "save", "load")
+
+_Told = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is to be looked at. choices: hyperparameters that it is built with, by which its constructor may refuse.
+
+    exam: the facts of an exam (EXAM_FACTS) that the plugin is asked whether it can take; None: before there are any.
+    """
+
+    algorithm: AlgorithmSpec
+    choices: tuple[Mapping[str, Any], ...]
+    device: str = "auto"
+    device_place: Place | None = None
+    exam: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was found. asks: the plugin wants to see the facts of an exam."""
+
+    problems: tuple[Problem, ...]
+    asks: bool
+
+
+def check_task(subjects: Sequence[Subject], report: Callable[[Any], None]) -> list[Checked]:
+    """Of each subject, as a task of an engine. What is under way is reported, so that one that never ends is known."""
+
+    def told(index: int) -> _Told:
+        return lambda doing: report({"subject": index, "doing": doing})
+
+    return [_check(subject, told(index)) for index, subject in enumerate(subjects)]
 
 
 def check_algorithm(algorithm: AlgorithmSpec) -> list[Problem]:
-    """Everything that is wrong with the algorithm's modules. Imports the authors' code."""
+    """Everything that is wrong with the algorithm's modules, short of building them. Imports the authors' code."""
     return [problem for module in algorithm.modules for problem in _check_module(module, algorithm)]
 
 
-def _check_module(module: ModuleSpec, algorithm: AlgorithmSpec) -> list[Problem]:
+def lacks_cuda(device: str) -> bool:
+    """Whether `device` is "cuda", something here computes with torch, and torch finds no CUDA device."""
+    torch = sys.modules.get("torch")
+    return device == "cuda" and torch is not None and not torch.cuda.is_available()
+
+
+def _check(subject: Subject, told: _Told) -> Checked:
+    module = subject.algorithm.modules[0]
+    told(f"importing {_file(module)}")
+    problems: list[Problem] = []
+    if subject.exam is None:
+        given = sorted({name for choice in subject.choices for name in choice})
+        problems = [
+            found for each in subject.algorithm.modules for found in _check_module(each, subject.algorithm, given)
+        ]
+    asks = False
+    if not problems:
+        if lacks_cuda(subject.device):  # now that everything is imported
+            problems.append(Problem(NO_CUDA, subject.device_place))
+        loaded = load(module.url, module.name)
+        asks = callable(getattr(loaded.target, "check_exam", None))
+        problems += _check_choices(module, loaded, subject, told)
+    return Checked(tuple(problems), asks)
+
+
+def _check_choices(module: ModuleSpec, loaded: Loaded, subject: Subject, told: _Told) -> Iterator[Problem]:
+    """What a constructor, or check_exam() where there is an exam, refuses; the same refusal of many choices once."""
+    refused: dict[str, list[Mapping[str, Any]]] = {}
+    for choice in subject.choices:
+        told(f"building {module.name}")
+        said = _refusal(module, loaded, choice, subject.exam)
+        if said is not None:
+            refused.setdefault(hide_secrets(said, choice), []).append(choice)
+    for said, choices in refused.items():
+        what = "can't be built" if subject.exam is None else "can't take this exam"
+        yield Problem(f"{module.name} {what}: {said}", _blamed(module, said, choices[0], subject.algorithm))
+
+
+def _refusal(
+    module: ModuleSpec, loaded: Loaded, choice: Mapping[str, Any], exam: Mapping[str, Any] | None
+) -> str | None:
+    try:
+        with loaded.active() as build:
+            plugin = build(**choice)
+            if exam is not None:
+                plugin.check_exam(**named_arguments(plugin.check_exam, exam))
+    except IanvsError as error:
+        return str(error)
+    except Exception as error:
+        file = module.url if module.url is not None and module.url.endswith(".py") else None
+        return cause(error, None if file is None else Path(file).resolve())
+    return None
+
+
+def _blamed(module: ModuleSpec, said: str, choice: Mapping[str, Any], algorithm: AlgorithmSpec) -> Place:
+    """The place of the hyperparameter that a refusal names first, else of the plugin's name."""
+    named = {match.start(): name for name in choice if (match := re.search(rf"\b{re.escape(name)}\b", said))}
+    if named:
+        name = named[min(named)]
+        values = dict(module.grid).get(name, ())
+        same = [index for index, value in enumerate(values) if value is choice[name] or value == choice[name]]
+        place = value_place(module, name, same[0] if same else 0)
+        if place is not None:
+            return place
+    return module.places.get("name") or module.place or Place(algorithm.file)
+
+
+def _file(module: ModuleSpec) -> str:
+    """What is imported, as a user would call it."""
+    return f"'{module.name}'" if module.url is None else shown_path(module.url)
+
+
+def _check_module(module: ModuleSpec, algorithm: AlgorithmSpec, built_with: Sequence[str] = ()) -> list[Problem]:
     place = module.places.get("name") or module.place or Place(algorithm.file)
     try:
         target = load(module.url, module.name).target
@@ -37,7 +151,7 @@ def _check_module(module: ModuleSpec, algorithm: AlgorithmSpec) -> list[Problem]
     problems += _check_hidden(target, module, place)
     problems += _check_reference(target, module, place)
     takes = constructor_parameters(target)
-    given = [*dict(module.grid), *module.constants]
+    given = list(dict.fromkeys([*dict(module.grid), *module.constants, *built_with]))
     for name in given:
         if takes.open or name in takes.names:
             continue
@@ -53,13 +167,13 @@ def _check_module(module: ModuleSpec, algorithm: AlgorithmSpec) -> list[Problem]
         for name in takes.required
         if name not in given
     ]
-    return problems
+    return [*problems, *type_problems(module, takes, place)]
 
 
 def _check_hidden(target: object, module: ModuleSpec, place: Place) -> list[Problem]:
     """A required argument that no exam offers would fail only after the data were loaded."""
     problems = []
-    for method, given in (("train", 1), ("predict", 1)):
+    for method, given, offered in (("train", 1, CONTEXT), ("predict", 1, CONTEXT), ("check_exam", 0, EXAM_FACTS)):
         function = getattr(target, method, None)
         if not callable(function) or not isinstance(target, type):
             continue
@@ -69,12 +183,12 @@ def _check_hidden(target: object, module: ModuleSpec, place: Place) -> list[Prob
                 parameter.POSITIONAL_OR_KEYWORD,
                 parameter.KEYWORD_ONLY,
             )
-            if needed and parameter.name not in CONTEXT and parameter.name != "valid_data":
-                known = ", ".join(CONTEXT)
+            if needed and parameter.name not in offered and parameter.name != "valid_data":
+                known = ", ".join(offered)
                 problems.append(
                     Problem(
                         f"{module.name}.{method}() needs an argument '{parameter.name}' that nobody gives."
-                        f"{closest(parameter.name, CONTEXT)} It may name: {known}.",
+                        f"{closest(parameter.name, offered)} It may name: {known}.",
                         place,
                     )
                 )
@@ -89,8 +203,3 @@ def _check_reference(target: object, module: ModuleSpec, place: Place) -> list[P
     except PluginError as error:
         return [Problem(f"the `reference` of {module.name} can't be used: {error}", place)]
     return []
-
-
-def check_task(algorithm: AlgorithmSpec, report: object) -> list[Problem]:
-    """`check_algorithm` as a task of an engine."""
-    return check_algorithm(algorithm)

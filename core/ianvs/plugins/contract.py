@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CONTEXT", "Learner", "TestData", "TrainData"]
+__all__ = ["CONTEXT", "EXAM_FACTS", "Learner", "TestData", "TrainData"]
 
 CONTEXT = {
     "round": "int, counts the calls of train() from 1, in a stream its chunks; 0 when the untrained model is examined",
@@ -33,6 +33,15 @@ CONTEXT = {
     "train_rounds": "tuple of TrainData, one per round so far; only for a class with `sees_past_rounds = True`",
 }
 """The keyword arguments that a plugin may name in train() and predict(); it gets those that it names."""
+
+EXAM_FACTS = {
+    "kind": "str, 'classification', 'segmentation', 'text' or 'conversation'",
+    "shape": "tuple of int, of one sample as train_data.x has it: (height, width, channels) of a picture, () of a text",
+    "classes": "tuple of str, names of all classes of the exam",
+    "num_classes": "int, len(classes)",
+    "rounds": "int, how many rounds are trained",
+}
+"""The keyword arguments that a plugin may name in check_exam(); it gets those that it names."""
 
 
 class TrainData(Protocol):
@@ -91,6 +100,8 @@ class Learner(Protocol):
     Optional: `sees_past_rounds = True` (class attribute) declares a reference that is given all rounds so far; its row
     is marked as a bound. `memory` (attribute) with `len()` and, if it has one, `nbytes`: its store of old samples.
     `remark` (attribute): one line on how it went, read after each round; leaderboard.md shows the last.
+    `check_exam(**facts)`: raises an error that says why the plugin, as it was just built, can't take an exam (a size of
+    pictures, a part that the base model lacks); it is called by `validate` and before a run, on a plugin of its own.
     `features(data, **context)`, (N, D): what its answers are made from, for `linear_probe: true`. `reference` (class
     attribute, "package.module:Class", "file.py:Class" or "Class" beside it): the class that trains the same network
     plainly, which reference runs (IM, FWT of the survey, delta_m) train in its place and share; without it they train

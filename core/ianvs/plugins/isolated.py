@@ -9,7 +9,6 @@ from typing import Any
 
 __all__ = ["ask_isolated"]
 
-_TIMEOUT = 300  # seconds for importing all that a job's authors have written
 # It sees the same modules as this process does, and the caller's main script is not run again.
 _BOOT = """
 import importlib, json, sys
@@ -21,13 +20,18 @@ print(json.dumps(answer))
 """
 
 
-def ask_isolated(function: str, question: Any) -> Any:
-    """What `function`, "package.module:name", says to `question`, both json; None if its process gives no answer."""
+def ask_isolated(function: str, question: Any, seconds: float) -> Any:
+    """What `function`, "package.module:name", says to `question`, both json; None if its process gives no answer.
+
+    Raises TimeoutError when it takes longer than `seconds`.
+    """
     command = [sys.executable, "-P", "-c", _BOOT, json.dumps(sys.path), function]
     try:
         answer = subprocess.run(
-            command, input=json.dumps(question), capture_output=True, text=True, timeout=_TIMEOUT, check=True
+            command, input=json.dumps(question), capture_output=True, text=True, timeout=seconds, check=True
         )
         return json.loads(answer.stdout.splitlines()[-1])
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError(f"no answer within {seconds:g} seconds") from error
     except (subprocess.SubprocessError, OSError, ValueError, IndexError):
         return None

@@ -24,7 +24,7 @@ from ianvs.errors import PluginError, closest, shown_path
 from ianvs.package import PACKAGE
 from ianvs.plugins.registration import aliases_of, sedna_stand_in
 
-__all__ = ["ENTRY_POINTS", "Loaded", "load", "load_object"]
+__all__ = ["ENTRY_POINTS", "Loaded", "cause", "load", "load_object"]
 
 ENTRY_POINTS = "ianvs.algorithms"
 
@@ -85,7 +85,7 @@ def load(url: str | None, name: str) -> Loaded:
     try:
         module = importlib.import_module(module_name)
     except Exception as error:
-        raise PluginError(f"module '{module_name}' can't be imported: {_cause(error, None)}") from error
+        raise PluginError(f"module '{module_name}' can't be imported: {cause(error, None)}") from error
     return Loaded(_pick(module, attribute or name, module_name))
 
 
@@ -121,7 +121,7 @@ def _from_file(path: Path, name: str) -> Loaded:
             spec.loader.exec_module(module)
         except Exception as error:
             sys.modules.pop(unique, None)
-            raise PluginError(f"{_cause(error, path)}") from error
+            raise PluginError(f"{cause(error, path)}") from error
     sys.modules[unique] = module
     own.pop(unique, None)
     return Loaded(_pick(module, name, shown_path(path)), path.parent, own, rivals)
@@ -155,7 +155,7 @@ def _pick(module: ModuleType, name: str, where: str) -> Any:
     raise PluginError(f"{where} has no '{name}'.{closest(name, own)}{listed}")
 
 
-def _cause(error: BaseException, path: Path | None) -> str:
+def cause(error: BaseException, path: Path | None) -> str:
     """One line: where in the author's code, which error, what it said."""
     said = f"{type(error).__name__}: {error}"
     if isinstance(error, SyntaxError):

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import inspect
+import typing
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 __all__ = ["Parameters", "constructor_parameters", "named_arguments"]
 
 
 class Parameters:
-    """Names that a constructor takes. `open` says that any other name is taken as well (a bare **kwargs)."""
+    """What a constructor takes. `open` says that any other name is taken as well (a bare **kwargs).
 
-    def __init__(self, required: Iterable[str], optional: Iterable[str], open_: bool) -> None:
+    types: annotations by name, as far as they can be resolved. defaults: of those that are optional.
+    """
+
+    def __init__(
+        self,
+        required: Iterable[str],
+        optional: Mapping[str, Any],
+        open_: bool,
+        types: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         self.required = tuple(required)
         self.optional = tuple(optional)
+        self.defaults = dict(optional)
         self.open = open_
+        self.types = dict(types)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -25,7 +38,8 @@ class Parameters:
 def constructor_parameters(target: Callable[..., Any]) -> Parameters:
     """Follows `**kwargs` up the classes: `EWC(strength, **training)` takes what its base class takes as well."""
     required: dict[str, None] = {}
-    optional: dict[str, None] = {}
+    optional: dict[str, Any] = {}
+    types: dict[str, Any] = {}
     layers = inspect.getmro(target) if isinstance(target, type) else (target,)
     open_ = False
     for layer in layers:
@@ -40,10 +54,24 @@ def constructor_parameters(target: Callable[..., Any]) -> Parameters:
             elif parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
                 if parameter.name in required or parameter.name in optional:
                     continue
-                (required if parameter.default is parameter.empty else optional)[parameter.name] = None
+                if parameter.default is parameter.empty:
+                    required[parameter.name] = None
+                else:
+                    optional[parameter.name] = parameter.default
+                if parameter.annotation is not parameter.empty:
+                    types |= _resolved(parameter.name, parameter.annotation, init)
         if not open_:
             break
-    return Parameters(required, optional, open_)
+    return Parameters(required, optional, open_, types)
+
+
+def _resolved(name: str, annotation: Any, function: Any) -> dict[str, Any]:
+    """{name: type}; {} for an annotation whose names are not there when the program runs."""
+    holder = SimpleNamespace(__annotations__={name: annotation})
+    try:
+        return typing.get_type_hints(holder, getattr(inspect.unwrap(function), "__globals__", {}), include_extras=True)
+    except Exception:  # whatever the author's expression raises
+        return {}
 
 
 def named_arguments(function: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:

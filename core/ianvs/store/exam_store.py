@@ -35,6 +35,7 @@ class ExamRecord:
     test_classes: tuple[tuple[int, ...], ...] = ()  # class indices of each test set; () in records of before
     test_earlier: tuple[tuple[int, ...] | None, ...] = ()  # those taught before the test set's own round, if it has one
     notes: tuple[str, ...] = ()  # what a reader of results must know of the data
+    shape: tuple[int, ...] | None = None  # of one sample; None in records of before
 
 
 class ExamStore:
@@ -72,7 +73,8 @@ class ExamStore:
         lists = {name: tuple(found.get(name, ())) for name in _LISTS}
         for name in ("test_classes", "test_earlier"):
             lists[name] = tuple(None if part is None else tuple(part) for part in found.get(name, ()))
-        return ExamRecord(**{**found, **lists})
+        shape = found.get("shape")
+        return ExamRecord(**{**found, **lists, "shape": None if shape is None else tuple(shape)})
 
     def truth(self, exam_id: str) -> list[NDArray[Any]]:
         """[j] the labels of test set j, which nobody was handed; label pictures only of its first few samples."""

@@ -113,6 +113,7 @@ class Limits(Section):
     round_seconds: float | None = Field(default=None, gt=0)
     memory_mb: float | None = Field(default=None, gt=0)
     grace_seconds: float = Field(default=10.0, ge=0)
+    check_seconds: float = Field(default=120.0, gt=0)
 
 
 class References(Section):

@@ -1,0 +1,229 @@
+"""Values of hyperparameters against the annotations of the constructor that will get them.
+
+Yaml knows texts, numbers, true and false, null, lists and mappings. An annotation that speaks of nothing else is
+checked, a part of one that speaks of anything else is not. A whole number will do for a float; `true` is no number, and
+neither is `"0.05"`: a plugin gets the values as they stand in the file, nobody converts them.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import json
+import math
+import numbers
+import os
+import types
+import typing
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union
+
+from pydantic import AllowInfNan, Strict, TypeAdapter, ValidationError
+
+from ianvs.config.models.base import described
+from ianvs.config.secrets import is_secret
+from ianvs.config.spec import ModuleSpec
+from ianvs.errors import Place, Problem
+from ianvs.plugins.signature import Parameters
+
+__all__ = ["type_problems", "value_place"]
+
+_LISTS = (list, tuple, set, frozenset, collections.abc.Sequence, collections.abc.MutableSequence)
+_LISTS_TOO = (collections.abc.Iterable, collections.abc.Collection, collections.abc.Set)
+_MAPPINGS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+_PATHS = (Path, os.PathLike)
+_LIMITS = (
+    "greater_than",
+    "less_than",
+    "multiple_of",
+    "too_",
+    "string_too",
+    "string_pattern",
+)  # what an author says with pydantic's Field
+_LONGEST = 60  # characters of a value that a message shows
+
+
+def type_problems(module: ModuleSpec, takes: Parameters, place: Place) -> Iterator[Problem]:
+    """A problem for each value of the module's grid and constants that its constructor's annotation rules out."""
+    given = {**{name: (value,) for name, value in module.constants.items()}, **dict(module.grid)}
+    for name, values in given.items():
+        if name not in takes.types:
+            continue
+        annotation = takes.types[name]
+        if takes.defaults.get(name, ...) is None:
+            annotation = annotation | None if isinstance(annotation, type) else Union[annotation, None]  # noqa: UP007
+        for index, value in enumerate(values):
+            said = _wrong(annotation, value)
+            if said is None or _is_default(value, name, takes):
+                continue
+            what, remedy = said
+            shown = "a value that is not shown" if is_secret(name) else _shown(value)
+            default = f" Its default is {_shown(takes.defaults[name], bare=True)}." if _has_default(name, takes) else ""
+            if not remedy and not default:
+                remedy = f" Write {what}."
+            yield Problem(
+                f"{name} of {module.name} takes {what}, found {shown}.{remedy}{default}",
+                value_place(module, name, index) or place,
+            )
+
+
+def value_place(module: ModuleSpec, name: str, index: int = 0) -> Place | None:
+    """Where the value of that index of a hyperparameter stands in its file; None for one that no file gives."""
+    places = module.value_places.get(name, ())
+    return places[index] if index < len(places) else module.places.get(name)
+
+
+def _wrong(annotation: Any, value: Any) -> tuple[str, str] | None:
+    """(what is wanted, a remedy) where `annotation` rules `value` out, else None."""
+    adapter = _adapter(annotation)
+    if adapter is None:
+        return None
+    try:
+        adapter.validate_python(value)
+    except ValidationError as error:
+        wanted = _described(annotation)
+        found = {one["type"]: str(one["msg"]) for one in error.errors()}
+        if "finite_number" in found:
+            return wanted, " Write a finite number."
+        limits = [said for kind, said in found.items() if kind.startswith(_LIMITS)]
+        if limits:
+            return f"{wanted} (here: {limits[0][0].lower()}{limits[0][1:]})", ""
+        return wanted, _remedy(annotation, value)
+    except Exception:  # a validator of the author's own that fails otherwise
+        return None
+    return None
+
+
+def _remedy(annotation: Any, value: Any) -> str:
+    kinds = set(_alternatives(annotation))
+    numeric = {float, int} & kinds
+    if isinstance(value, str) and numeric and _is_number(value):
+        return f" Write it without quotes: {value.strip()}."
+    if isinstance(value, list) and kinds <= {bool, int, float, str, type(None)}:
+        return " Each entry of `values` is one value to try: write it without brackets of its own."
+    if isinstance(value, float) and int in numeric and value.is_integer():
+        return f" Write {int(value)}."
+    if value is None:
+        return " Leave the hyperparameter out, or give it a value."
+    return ""
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _has_default(name: str, takes: Parameters) -> bool:
+    value = takes.defaults.get(name)
+    return isinstance(value, bool | int | float | str) and not is_secret(name)
+
+
+def _is_default(value: Any, name: str, takes: Parameters) -> bool:
+    default = takes.defaults.get(name, ...)
+    return type(value) is type(default) and value == default
+
+
+def _shown(value: Any, bare: bool = False) -> str:
+    if not bare and not isinstance(value, list | dict):
+        return described(value)
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        text = str(value)
+    text = text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+    return text if bare else f"{'the list' if isinstance(value, list) else 'the mapping'} {text}"
+
+
+@lru_cache(maxsize=1024)
+def _cached_adapter(annotation: Any) -> TypeAdapter[Any] | None:
+    return _new_adapter(annotation)
+
+
+def _adapter(annotation: Any) -> TypeAdapter[Any] | None:
+    try:
+        return _cached_adapter(annotation)
+    except TypeError:  # an annotation that can't be hashed
+        return _new_adapter(annotation)
+
+
+def _new_adapter(annotation: Any) -> TypeAdapter[Any] | None:
+    """None for an annotation that is not understood."""
+    try:
+        return TypeAdapter(_of_yaml(annotation))
+    except Exception:
+        return None
+
+
+def _of_yaml(annotation: Any) -> Any:
+    """The annotation in terms of what yaml can say; Any for what it can't."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if annotation in (None, type(None)):
+        return None
+    if annotation in (bool, int, str):
+        return Annotated[annotation, Strict()]
+    if annotation in (float, numbers.Real, numbers.Number):
+        return Annotated[float, Strict(), AllowInfNan(False)]
+    if annotation is numbers.Integral:
+        return Annotated[int, Strict()]
+    if isinstance(annotation, typing.NewType):
+        return _of_yaml(annotation.__supertype__)
+    if origin is Annotated:
+        return Annotated[(_of_yaml(arguments[0]), *arguments[1:])]
+    if origin in (Union, types.UnionType):
+        return Union[tuple(_of_yaml(part) for part in arguments)]  # noqa: UP007
+    if origin is Literal:
+        return annotation
+    kind = origin or annotation
+    if kind in _PATHS:
+        return Annotated[str, Strict()]
+    if kind is tuple and arguments and arguments[-1] is not Ellipsis:
+        return tuple[tuple(_of_yaml(part) for part in arguments)]  # type: ignore[misc]
+    if kind in _LISTS or kind in _LISTS_TOO:
+        return list[_of_yaml(arguments[0]) if arguments else Any]  # type: ignore[misc]
+    if kind in _MAPPINGS:
+        return dict[Any, _of_yaml(arguments[1]) if len(arguments) == 2 else Any]  # type: ignore[misc]
+    return Any
+
+
+def _alternatives(annotation: Any) -> Iterator[Any]:
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (Union, types.UnionType):
+        for part in arguments:
+            yield from _alternatives(part)
+    elif origin is Annotated:
+        yield from _alternatives(arguments[0])
+    else:
+        yield float if annotation in (numbers.Real, numbers.Number) else annotation
+
+
+def _described(annotation: Any) -> str:
+    """What is wanted, in words of yaml."""
+    return " or ".join(dict.fromkeys(_words(part) for part in _alternatives(annotation)))
+
+
+def _words(annotation: Any) -> str:
+    simple = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", type(None): "null"}
+    if annotation in simple:
+        return simple[annotation]
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Literal:
+        return f"one of {', '.join(json.dumps(value) for value in arguments)}"
+    kind = origin or annotation
+    if kind in _PATHS:
+        return "a path"
+    if kind is tuple and arguments and arguments[-1] is not Ellipsis:
+        return f"a list of {len(arguments)}"
+    if kind in _LISTS or kind in _LISTS_TOO:
+        items = [part for part in arguments if part is not Ellipsis][:1]
+        return f"a list of {_plural(_described(items[0]))}" if items and items[0] is not Any else "a list"
+    if kind in _MAPPINGS:
+        return "a mapping"
+    return str(getattr(annotation, "__name__", annotation))
+
+
+def _plural(words: str) -> str:
+    known = {"a whole number": "whole numbers", "a number": "numbers", "a text": "texts", "a path": "paths"}
+    return known.get(words, words)
