@@ -128,7 +128,9 @@ def _load(
 ) -> JobSpec:
     import os
 
-    return load_job(
+    from ianvs import data
+
+    job = load_job(
         job_path(Path(path)),
         workspace=Path(workspace) if workspace is not None else None,
         jobs=jobs,
@@ -137,6 +139,7 @@ def _load(
         device=device,
         environment=os.environ,
     )
+    return replace(job, warnings=(*job.warnings, *(w for exam in job.exams for w in data.warnings(exam.dataset))))
 
 
 def _checked(job: JobSpec) -> None:
