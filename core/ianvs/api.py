@@ -18,6 +18,7 @@ from ianvs.metrics.metric import Metric
 from ianvs.planning import Plan, make_plan, scored_metrics, start_over
 from ianvs.planning.identity import metric_key
 from ianvs.planning.metric_info import describe
+from ianvs.planning.missing_pictures import missing_pictures
 from ianvs.report import write_reports
 from ianvs.results import Results, load_results, record_of
 from ianvs.scenarios import Exam, build_exam
@@ -98,7 +99,10 @@ def report(path: PathLike, *, workspace: PathLike | None = None, root: PathLike 
     """Write the reports of the job at `path` from what is stored; nothing runs."""
     job = _load(path, workspace, None, root)
     _checked(job)
-    results = _results(make_plan(job), {**collect(job_file=job.file), "configuration": resolved(job)})
+    plan_ = make_plan(job)
+    if problems := missing_pictures(plan_):
+        raise ConfigError(problems)
+    results = _results(plan_, {**collect(job_file=job.file), "configuration": resolved(job)})
     _write(results, job)
     return results
 

@@ -22,6 +22,7 @@ from ianvs.execution.slots import Slots, visible_gpus
 from ianvs.metrics.registry import outline
 from ianvs.planning import Plan, PlannedAlgorithm, PlannedCase, make_plan
 from ianvs.planning.identity import train_ratio
+from ianvs.planning.missing_pictures import missing_pictures
 from ianvs.plugins.source import imported_names
 from ianvs.store import ExamStore
 
@@ -51,6 +52,8 @@ def run_job(job: JobSpec, listener: Listener, provenance: dict[str, Any]) -> Out
     """Do what `make_plan(job)` finds to do. Raises ConfigError for anything that is wrong before the first case."""
     _require_writable(job)
     plan = make_plan(job)
+    if problems := missing_pictures(plan):
+        raise ConfigError(problems)
     to_do = sum(1 for planned in plan if planned.action != "nothing")
     if not to_do:
         listener.planned(plan, 0)

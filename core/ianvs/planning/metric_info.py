@@ -38,9 +38,10 @@ def describe(specs: Sequence[MetricSpec], cache: Path) -> list[Metric | list[Pro
 
 
 def _answers(specs: Sequence[MetricSpec], cache: Path) -> list[dict[str, Any]]:
-    """{"summary", "higher_is_better", "source"} of each, or {"problems": messages}."""
+    """{"summary", "higher_is_better", "source", "pictures"} of each, or {"problems": messages}."""
     paths = [cache / "metrics" / f"{metric_key(spec)}.json" if _is_file(spec) else None for spec in specs]
     known = [None if path is None else read_json(path) for path in paths]
+    known = [answer if answer is not None and "pictures" in answer else None for answer in known]  # else of before
     asked = iter(_ask([spec for spec, answer in zip(specs, known, strict=True) if answer is None]))
     answers: list[dict[str, Any]] = []
     for path, answer in zip(paths, known, strict=True):
@@ -81,4 +82,5 @@ def _look(spec: MetricSpec) -> dict[str, Any]:
         return {"problems": [problem.message for problem in error.problems]}
     except IanvsError as error:
         return {"problems": [str(error)]}
-    return {"summary": metric.summary, "higher_is_better": metric.higher_is_better, "source": metric.source}
+    facts = ("summary", "higher_is_better", "source", "pictures")
+    return {name: getattr(metric, name) for name in facts}
