@@ -90,7 +90,9 @@ class Learner(Protocol):
 
     Optional: `sees_past_rounds = True` (class attribute) declares a reference that is given all rounds so far; its row
     is marked as a bound. `memory` (attribute) with `len()` and, if it has one, `nbytes`: its store of old samples.
-    `remark` (attribute): one line on how it went, read after each round; leaderboard.md shows the last.
+    `basemodel` (attribute), a text: the network that it trains, for the column Basemodel, which else has the name in
+    the algorithm's yaml. `remark` (attribute): one line on how it went, read after each round; leaderboard.md shows the
+    last.
     `features(data, **context)`, (N, D): what its answers are made from, for `linear_probe: true`. `reference` (class
     attribute, "package.module:Class", "file.py:Class" or "Class" beside it): the class that trains the same network
     plainly, which reference runs (IM, FWT of the survey, delta_m) train in its place and share; without it they train
