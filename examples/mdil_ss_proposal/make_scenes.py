@@ -13,8 +13,8 @@ from PIL import Image
 from ianvs.datasets.streets import STREETS_CLASSES, make_streets
 
 HERE = Path(__file__).parent / "dataset"
-SIZE = (44, 60)  # height, width: no multiples of 8, like real pictures
-COUNTS = {"train": 12, "test": 4}  # scenes of each domain
+SIZE = (28, 44)  # height, width: no multiples of 8, like real pictures
+COUNTS = {"train": 25, "test": 8}  # scenes of each domain
 
 
 def make_scenes(folder: Path, one_place: bool = False) -> None:
