@@ -9,7 +9,7 @@ from typing import Any
 
 from ianvs.config import load_job, resolved
 from ianvs.config.spec import JobSpec, MetricSpec
-from ianvs.errors import IanvsError, shown_path
+from ianvs.errors import ConfigError, IanvsError, shown_path
 from ianvs.execution.case_loop import Listener
 from ianvs.execution.controller import check_job, run_job
 from ianvs.execution.preflight import Watcher, require_files
@@ -18,6 +18,7 @@ from ianvs.metrics.metric import Metric
 from ianvs.planning import Plan, make_plan, scored_metrics, start_over
 from ianvs.planning.identity import metric_key
 from ianvs.planning.metric_info import describe
+from ianvs.planning.missing_pictures import missing_pictures
 from ianvs.report import write_reports
 from ianvs.results import Results, load_results, record_of
 from ianvs.scenarios import Exam, build_exam
@@ -104,7 +105,10 @@ def report(path: PathLike, *, workspace: PathLike | None = None, root: PathLike 
     """Write the reports of the job at `path` from what is stored; nothing runs."""
     job = _load(path, workspace, None, root)
     require_files(job)
-    results = _results(make_plan(job), {**collect(job_file=job.file), "configuration": resolved(job)})
+    plan_ = make_plan(job)
+    if problems := missing_pictures(plan_):
+        raise ConfigError(problems)
+    results = _results(plan_, {**collect(job_file=job.file), "configuration": resolved(job)})
     _write(results, job)
     return results
 
@@ -134,7 +138,9 @@ def _load(
 ) -> JobSpec:
     import os
 
-    return load_job(
+    from ianvs import data
+
+    job = load_job(
         job_path(Path(path)),
         workspace=Path(workspace) if workspace is not None else None,
         jobs=jobs,
@@ -143,6 +149,7 @@ def _load(
         device=device,
         environment=os.environ,
     )
+    return replace(job, warnings=(*job.warnings, *(w for exam in job.exams for w in data.warnings(exam.dataset))))
 
 
 def _results(plan_: Plan, provenance: dict[str, Any], exit_code: int = 0, ran: int = 0) -> Results:

@@ -144,6 +144,7 @@ class CaseResult:
     notes: tuple[str, ...] = ()  # what a reader must know of the data
     remark: str = ""  # what the plugin says of how it went
     bound: bool = False  # saw past rounds by declaration: a reference, not a competitor
+    basemodel: str = ""  # what the plugin calls its network, where it says so
     rounds: tuple[RoundResult, ...] = ()
     matrices: Mapping[str, ScoreMatrix] = field(default_factory=dict)  # by score name
     over_budget: tuple[str, ...] = ()  # what went over the exam's budget, in words

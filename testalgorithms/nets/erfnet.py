@@ -45,7 +45,10 @@ class ErfNetShape:
 
 
 class ErfNet(nn.Module):
-    """network(x, domain): (B, 3, H, W) pictures in 0..1 -> (B, classes[domain], H, W) logits; 8 divides H and W.
+    """network(x, domain): (B, 3, H, W) pictures in 0..1 -> (B, classes[domain], H, W) logits.
+
+    Where 8 does not divide H and W, the last row and column are repeated up to the next multiple, and cut off again
+    from what the network answers.
 
     adapters=False: ERFNet (Romera et al. 2018). Several domains share the whole encoder, each has a decoder.
     adapters=True: the network of MDIL-SS (Garg et al., WACV 2022). Domains share the encoder's
@@ -100,15 +103,11 @@ class ErfNet(nn.Module):
 
     def forward(self, x: Tensor, domain: int = 0) -> Tensor:
         logits: Tensor = self._of(self.decoders, domain)(self.encode(x, domain))
-        return logits
+        return logits if logits.shape[2:] == x.shape[2:] else logits[:, :, : x.shape[2], : x.shape[3]]
 
     def encode(self, x: Tensor, domain: int = 0) -> Tensor:
-        """(B, 3, H, W) -> (B, channels[2], H/8, W/8) features, by the branch of `domain`."""
-        if x.shape[2] % STRIDE or x.shape[3] % STRIDE:
-            raise PluginError(
-                f"ERFNet got pictures of {x.shape[2]} x {x.shape[3]} pixels (height x width), but both must be "
-                f"multiples of {STRIDE}. Resize or pad them."
-            )
+        """(B, 3, H, W) -> (B, channels[2], H/8, W/8) features, rounded up, by the branch of `domain`."""
+        x = _padded(x)
         units = self._of(self.units, domain if self.adapters else 0)
         for layer, unit in zip(self.encoder, units, strict=True):
             x = layer(x, unit)
@@ -153,3 +152,13 @@ class ErfNet(nn.Module):
         module = module.to(like.device, like.dtype)
         channels_last = like.is_contiguous(memory_format=torch.channels_last) and not like.is_contiguous()
         return module.to(memory_format=torch.channels_last) if channels_last else module
+
+
+def _padded(x: Tensor) -> Tensor:
+    """(B, C, H, W) with the last row and column repeated, so that STRIDE divides H and W; `x` itself where it does."""
+    below, right = -x.shape[2] % STRIDE, -x.shape[3] % STRIDE
+    if not below and not right:
+        return x
+    channels_last = x.is_contiguous(memory_format=torch.channels_last)
+    wider = nn.functional.pad(x, (0, right, 0, below), mode="replicate")
+    return wider.contiguous(memory_format=torch.channels_last) if channels_last else wider

@@ -46,6 +46,7 @@ class SegmentationLearner:
     """
 
     network: Any  # ErfNet or alike; exists from the first train() or load() of a trained model on
+    basemodel = "ERFNet"
     adapters = False
     trains_old_branches = False  # whether steps reach the parameters and statistics of earlier domains' branches
 

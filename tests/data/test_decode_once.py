@@ -171,9 +171,3 @@ def test_a_label_outside_the_classes_is_refused_with_a_picture_that_holds_it(tmp
     values[2, 0, 0] = 9
     with pytest.raises(DataError, match=r"2_label.png: holds the label 9, but the class list has 2 names"):
         data.load(street_scenes(tmp_path, values), tmp_path / "cache")
-
-
-def test_label_pictures_need_class_names(tmp_path):
-    spec = street_scenes(tmp_path, np.zeros((2, 4, 4), dtype=np.uint8))
-    with pytest.raises(DataError, match="list the class names by `classes`"):
-        data.load(DatasetSpec(train=spec.train, test=spec.test), tmp_path / "cache")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ianvs import data
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.data.sources import read_part
 from ianvs.errors import DataError
@@ -79,3 +80,37 @@ def test_a_sample_without_domain_among_others_is_refused(tmp_path):
     path.write_text("f,label,domain\n1,a,p\n2,b,\n")
     with pytest.raises(DataError, match=r"t.csv:3:1.*has no domain"):
         picked(DatasetSpec(train=(SourceSpec(path, "data"),)))
+
+
+GARDEN = ["rgb/train/20220420_garden/00480.png", "rgb/train/20220420_garden/00481.png"]
+
+
+def test_where_no_path_holds_a_domain_using_is_only_a_label(tmp_path):
+    source = index_of(tmp_path, GARDEN)
+    spec = DatasetSpec(train=(source,), test=(source,), using=("CS", "SYN", "CR"))
+    assert picked(spec) == [(name, "") for name in GARDEN]
+    (warning,) = data.warnings(spec)
+    assert "no path in the index holds CS or SYN or CR, so `using` is only a label" in warning.message
+    assert "cut into 3 parts in the order of their lines" in warning.message
+    dataset = data.load(spec, tmp_path / "cache")
+    assert (dataset.name, dataset.train.domains) == ("CS SYN CR", None)
+    assert dataset.notes == (warning.message,)
+
+
+def test_a_slip_of_the_pen_is_no_label(tmp_path):
+    source = index_of(tmp_path, ["rgb/Day/a.png", "rgb/Dusk/b.png"])
+    with pytest.raises(DataError, match=r"'day'.*Did you mean 'Day'\?"):
+        picked(DatasetSpec(train=(source,), using=("day", "dusk")))
+
+
+def test_domains_in_one_part_only_are_refused(tmp_path):
+    known, unknown = index_of(tmp_path / "a", ["CS/a.png", "SYN/b.png"]), index_of(tmp_path / "b", GARDEN)
+    spec = DatasetSpec(train=(known,), test=(unknown,), using=("CS", "SYN"))
+    (problem,) = data.check(spec)
+    assert "no path of the test part holds one of CS, SYN, and those of the training part do" in problem.message
+
+
+def test_data_in_files_are_called_by_what_using_says(tmp_path):
+    source = index_of(tmp_path, ["CS/a.png", "SYN/b.png"])
+    spec = DatasetSpec(train=(source,), test=(source,), using=("SYN", "CS"))
+    assert data.load(spec, tmp_path / "cache").name == "SYN CS"

@@ -154,3 +154,11 @@ def test_importing_the_metrics_loads_no_heavy_library():
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_names_of_continual_next_are_aliases():
+    aliases = {"Avg.ACC": "CN_Avg_ACC", "FOR": "CN_Forgetting", "New.ACC": "CN_New_ACC"}
+    for alias, name in aliases.items():
+        found = find(alias)
+        assert found is not None
+        assert found.name == name

@@ -57,9 +57,9 @@ def scored(references, replies, **options):
     return metric(**options).function(record(references, replies))
 
 
-def test_identical_replies_score_100(folder):
+def test_identical_replies_score_1(folder):
     parts = scored(REFERENCES, REFERENCES)
-    assert parts["semantic_similarity"] == pytest.approx(100, abs=1e-6)
+    assert parts["semantic_similarity"] == pytest.approx(1, abs=1e-8)
     assert (parts["coverage"], parts["missing"], parts["blank"], parts["truncated"]) == (1, 0, 0, 0)
 
 
@@ -76,7 +76,7 @@ def test_the_score_is_the_mean_over_pairs_whatever_the_batch_size(folder, plain,
         for t, reference in enumerate(turns)
     }
     parts = scored(REFERENCES, replies, batch_size=batch_size)
-    assert parts["semantic_similarity"] / 100 == pytest.approx(np.mean(list(cosines.values())), abs=1e-6)
+    assert parts["semantic_similarity"] == pytest.approx(np.mean(list(cosines.values())), abs=1e-6)
     for turn in (1, 2):
         of_turn = [cosine for (_, t), cosine in cosines.items() if t == turn - 1]
         assert parts[f"turn_{turn}"] / 100 == pytest.approx(np.mean(of_turn), abs=1e-6)
@@ -89,13 +89,13 @@ def test_permuted_replies_score_less_and_a_deleted_one_changes_one_pair_only(fol
     shortened = [["Ann leads Arlen."], *REFERENCES[1:]]
     found = scored(REFERENCES, shortened)
     kept = plain(first[0], "Ann leads Arlen.")
-    assert found["semantic_similarity"] / 100 == pytest.approx((kept + 0 + 3) / 5, abs=1e-6)
+    assert found["semantic_similarity"] == pytest.approx((kept + 0 + 3) / 5, abs=1e-6)
     assert (found["missing"], found["coverage"]) == (1, 4 / 5)
 
 
 def test_blank_and_failed_replies_count_0(folder):
     found = scored(REFERENCES, [None, [" "], REFERENCES[2]])
-    assert found["semantic_similarity"] == pytest.approx(100 * 2 / 5, abs=1e-6)
+    assert found["semantic_similarity"] == pytest.approx(2 / 5, abs=1e-8)
     assert (found["missing"], found["blank"], found["coverage"]) == (2, 1, 2 / 5)
 
 
@@ -103,14 +103,14 @@ def test_nobody_answering_is_0_and_needs_no_text(folder):
     assert scored([["a"]], [[None]])["semantic_similarity"] == 0
 
 
-def test_negative_cosines_are_kept_and_clipped_beside(folder, plain):
+def test_negative_cosines_count_0_and_stand_raw_beside(folder, plain):
     texts = ["7", "wonderful", "the", "-", "Quantum chromodynamics", "fish", "no", "ΨΦ", "import os", "lullaby"]
     pairs = [(a, b) for a in texts for b in texts]
     a, b = min(pairs, key=lambda pair: plain(*pair))
     assert plain(a, b) < 0
     found = scored([[a], ["x"]], [[b], ["x"]])
-    assert found["semantic_similarity"] == pytest.approx(100 * (1 + plain(a, b)) / 2, abs=1e-4)
-    assert found["clipped"] == pytest.approx(50, abs=1e-4)
+    assert found["raw"] == pytest.approx((1 + plain(a, b)) / 2, abs=1e-6)
+    assert found["semantic_similarity"] == pytest.approx(0.5, abs=1e-6)
 
 
 def test_a_text_that_the_encoder_cuts_off_is_counted(folder):
@@ -145,7 +145,7 @@ def test_a_folder_is_named_relative_to_the_testenv_and_told_by_its_content(folde
     place = Place(tmp_path / "testenv.yaml", 1, 1)
     local = resolve(MetricSpec("semantic_similarity", options={"encoder": "encoder"}, place=place))
     values, about = local.batch([record([["a"]], [["a"]])])
-    assert values[0]["semantic_similarity"] == pytest.approx(100)
+    assert values[0]["semantic_similarity"] == pytest.approx(1)
     before = about["revision"]
     assert before.startswith("sha256:")
     (tmp_path / "encoder" / "README.md").write_text("other")

@@ -15,7 +15,7 @@ from ianvs.metrics.text import TEXT_SCORES, lcs_length, normalised, pairs_of, wo
 from tests.metrics.replies import record
 
 SCORES = {metric.name: metric for metric in TEXT_SCORES}
-FULL = {"lexical_similarity": 100, "reply_exact_match": 1, "ROUGE_L": 1, "reply_coverage": 1}
+FULL = {"lexical_similarity": 1, "reply_exact_match": 1, "ROUGE_L": 1, "reply_coverage": 1}
 COMPARING = ["lexical_similarity", "reply_exact_match", "ROUGE_L"]
 
 REFERENCES = [["Ann Berg leads the city.", "Since 2022."], ["It rains in Arlen."], ["Bo Lund won the race.", "Yes."]]
@@ -137,7 +137,7 @@ def test_lexical_similarity_is_the_cosine_of_letter_counts(texts):
     product = sum(count * b.get(run, 0) for run, count in a.items())
     expected = product / math.sqrt(sum(c * c for c in a.values()) * sum(c * c for c in b.values()))
     found = value("lexical_similarity", [[texts[0]]], [[texts[1]]])["lexical_similarity"]
-    assert found == pytest.approx(100 * expected, abs=1e-6)
+    assert found == pytest.approx(expected, abs=1e-8)
 
 
 def test_a_score_of_a_pair_does_not_depend_on_the_others():

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from ianvs.report import Leaderboard, render
-from tests.report.report_cases import WORKSPACE, board, failed, result, suite
+from ianvs.report.markdown import markdown
+from ianvs.types import RoundResult
+from tests.report.report_cases import WORKSPACE, board, cells, failed, result, suite
 
 
 def shown(table: Leaderboard, width: int = 100, terminal: bool = True, colour: bool = False) -> str:
@@ -122,3 +125,30 @@ def test_small_and_large_numbers_keep_their_digits() -> None:
 def test_a_metric_that_a_seed_lacks_is_pointed_out() -> None:
     text = shown(board([result("a", 0, 0.5, None), result("a", 1)], seeds=2))
     assert "a (no hyperparameters): finished; lost is missing in 1 of 2." in text
+
+
+@pytest.mark.parametrize("page", [lambda board_: shown(board_, 200), markdown])
+def test_the_same_failure_of_many_cases_is_told_once_with_their_number(page) -> None:
+    broken = [failed("ewc", hyperparameters={"strength": s}, message="wrong size") for s in range(8)]
+    text = page(board([*broken, failed("lwf", message="another"), result("a")]))
+    listing = text.split("Seeds: ")[-1] if "## Failed" in text else text.split("nothing is known")[1]
+    assert listing.count("wrong size") == 1
+    assert "8 cases of ewc: RuntimeError: wrong size" in text
+    assert "first log" in listing
+    assert "lwf (seed 0): RuntimeError: another" in text
+
+
+def test_a_gate_that_adopted_nothing_is_no_mystery() -> None:
+    rounds = [RoundResult(0, "untrained")]
+    rounds += [RoundResult(k, "r", adopted=k == 2, gate_scores=(0.5, 0.4)) for k in (1, 2)]
+    kept = [replace(r, adopted=False) for r in rounds]
+    shown_board = board([result("a", rounds=tuple(rounds)), result("b", rounds=tuple(kept))])
+    assert cells(shown_board, "Adopted") == ["1 of 2", "0 of 2"]
+    assert "Scores of the untrained model, since model_eval adopted no other: b (no hyperparameters)." in shown(
+        shown_board
+    )
+
+
+def test_the_base_model_is_what_the_plugin_calls_its_network() -> None:
+    named = replace(result("a"), basemodel="ERFNet")
+    assert cells(board([named, result("b")]), "Basemodel") == ["ERFNet", "Network"]

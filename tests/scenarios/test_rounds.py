@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ianvs.config.spec import ScenarioSpec
+from ianvs.errors import ConfigError
 from ianvs.scenarios import build_exam, manifest
 from tests.scenarios.datasets import dataset_of, streets, texts
 
@@ -243,3 +244,21 @@ def test_a_manifest_is_json_and_names_every_sample():
     assert [t["classes"] for t in content["tests"]] == [["c0"], ["c1"]]
     assert content["rules"]["output_space"] == "seen"
     assert content["fingerprint"] == dataset.fingerprint
+
+
+def test_domains_that_samples_do_not_know_are_cut_in_the_order_of_the_files():
+    dataset = dataset_of([0, 1] * 4, [0, 1] * 3)
+    exam = build_exam(dataset, None, using=("CS", "SYN", "CR"), incremental_rounds=3)
+    assert [r.train.tolist() for r in exam.rounds] == [[0, 1, 2], [3, 4, 5], [6, 7]]
+    assert [t.test.tolist() for t in exam.tests] == [[0, 1], [2, 3], [4, 5]]
+    assert [r.name for r in exam.rounds] == [t.name for t in exam.tests] == ["round 1", "round 2", "round 3"]
+
+
+def test_a_domain_scenario_refuses_domains_that_samples_do_not_know():
+    with pytest.raises(ConfigError, match=r"no sample belongs to one of the domains CS, SYN.*Make the domain a folder"):
+        exam_of(dataset_of([0, 1] * 4, [0, 1] * 3), "domain-incremental", using=("CS", "SYN"))
+
+
+def test_more_parts_than_test_samples_are_refused():
+    with pytest.raises(ConfigError, match="2 test samples can't be cut into 3 test sets"):
+        build_exam(dataset_of([0, 1] * 4, [0, 1]), None, using=("CS", "SYN", "CR"))

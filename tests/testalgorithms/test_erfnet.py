@@ -199,8 +199,6 @@ def test_a_domain_depends_on_shared_tensors_and_its_own():
 
 def test_slips_are_explained():
     network = ErfNet([3], TINY, adapters=True)
-    with pytest.raises(PluginError, match=r"20 x 24 pixels.*multiples of 8"):
-        network(torch.rand(1, 3, 20, 24))
     for domain in (-1, 1):
         with pytest.raises(PluginError, match=f"domain {domain}, but it has 1"):
             network(torch.rand(1, 3, 16, 24), domain)
@@ -212,3 +210,15 @@ def test_slips_are_explained():
         ErfNetShape(dropout=(0.3, 1.5))
     with pytest.raises(PluginError, match="dilation is at least 1"):
         ErfNetShape(dilations=(0,))
+
+
+def test_pictures_of_any_size_are_padded_by_their_last_row_and_column_and_the_answer_is_cropped():
+    torch.manual_seed(0)
+    network = ErfNet([4], TINY).eval()
+    x = torch.rand(2, 3, 20, 28)
+    wider = torch.cat([x, x[:, :, :, -1:].expand(-1, -1, -1, 4)], dim=3)
+    wider = torch.cat([wider, wider[:, :, -1:].expand(-1, -1, 4, -1)], dim=2)
+    with torch.inference_mode():
+        assert network(x).shape == (2, 4, 20, 28)
+        torch.testing.assert_close(network(x), network(wider)[:, :, :20, :28], rtol=0, atol=0)
+        assert network.encode(x).shape[2:] == (3, 4)

@@ -11,16 +11,27 @@ from numpy.typing import NDArray
 
 from ianvs.config.spec import DatasetSpec
 from ianvs.data.builtin import check_builtin, fingerprint_builtin, load_builtin
-from ianvs.data.cache import Progress, cached_labels, cached_pictures, slice_of
+from ianvs.data.cache import Progress, cached_arrays, cached_labels, cached_pictures, slice_of
 from ianvs.data.conversations import handed, notes_of, topics_of
 from ianvs.data.dataset import Dataset, Samples
-from ianvs.data.fingerprint import file_digests, files_fingerprint
-from ianvs.data.labels import IGNORED, ClassLists, class_indices, class_lists, renumbered
+from ianvs.data.domains import label_only
+from ianvs.data.fingerprint import digest_of, file_digests, files_fingerprint
+from ianvs.data.labels import (
+    AS_WRITTEN,
+    IGNORED,
+    ClassLists,
+    Numbering,
+    class_indices,
+    class_lists,
+    numbered_classes,
+    only_numbers,
+    renumbered,
+)
 from ianvs.data.listing import Listing, SourceError
 from ianvs.data.sources import PARTS, read_part
 from ianvs.errors import Place, Problem
 
-__all__ = ["Dataset", "Progress", "Samples", "check", "fingerprint", "load"]
+__all__ = ["Dataset", "Progress", "Samples", "check", "fingerprint", "load", "warnings"]
 
 # What a dataset is, by what its labels are.
 _KINDS = MappingProxyType(
@@ -56,6 +67,23 @@ def check(spec: DatasetSpec) -> list[Problem]:
     return problems
 
 
+def warnings(spec: DatasetSpec) -> list[Problem]:
+    """What is read otherwise than its author may think, as far as it shows without decoding. [] for broken data."""
+    packed = any(source.path.suffix.lower() == ".npz" for source in (*spec.train, *spec.test))  # slow to unpack
+    if spec.name is not None or packed or not (spec.using or spec.classes is None):
+        return []
+    try:
+        train, test = (read_part(spec, part) for part in PARTS)
+        found = []
+        if label_only(train, test, spec):
+            found.append(Problem(_using_is_a_label(spec), spec.places.get("using", spec.place)))
+        if only_numbers([train, test], spec):
+            found.append(Problem(_named_by_numbers(), spec.place))
+        return found
+    except SourceError:
+        return []  # `check` tells
+
+
 def fingerprint(spec: DatasetSpec, cache_dir: Path) -> str:
     """A hash that changes when, and only when, the samples do. Reads each file once, ever, while it stays the same."""
     return files_fingerprint(spec, cache_dir) if spec.name is None else fingerprint_builtin(spec, cache_dir)
@@ -70,14 +98,21 @@ def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -
         return load_builtin(spec, cache_dir, progress)
     train, test = (read_part(spec, part) for part in PARTS)
     lists = _agreed_classes([train, test], spec)
+    unnamed = only_numbers([train, test], spec)
+    notes = [note for part, one in zip(PARTS, (train, test), strict=True) for note in _notes(one, part)]
+    notes += [_using_is_a_label(spec)] if label_only(train, test, spec) else []
     train_x = _samples(train, spec, cache_dir, slice_of(progress, 0.0, 0.5))
     test_x = _samples(test, spec, cache_dir, slice_of(progress, 0.5, 0.8))
     if train_x.shape[1:] != test_x.shape[1:]:
         message = f"its samples are {test_x.shape[1:]}, those of the training part are {train_x.shape[1:]}."
         remedy = " Set `image_size: [height, width]` in the dataset." if train.form == "files" else ""
         raise SourceError([Problem(message + remedy, Place(test.sources[0]))])
-    train_y = _targets(train, lists, spec, cache_dir, slice_of(progress, 0.8, 0.9))
-    test_y = _targets(test, lists, spec, cache_dir, slice_of(progress, 0.9, 1.0))
+    numbering = AS_WRITTEN if unnamed else None
+    train_y = _targets(train, lists, spec, cache_dir, slice_of(progress, 0.8, 0.9), numbering)
+    test_y = _targets(test, lists, spec, cache_dir, slice_of(progress, 0.9, 1.0), numbering)
+    if unnamed:
+        lists = _numbered(train, test, [train_y, test_y], spec, cache_dir)
+        notes.append(_named_by_numbers(len(lists.names)))
     for listing, x, y in ((train, train_x, train_y), (test, test_x, test_y)):
         if y.ndim == 3 and x.shape[1:3] != y.shape[1:3]:
             message = f"pictures are {x.shape[1:3]}, label pictures {y.shape[1:3]}. Set `image_size: [height, width]`."
@@ -92,12 +127,13 @@ def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -
         fingerprint=files_fingerprint(spec, cache_dir, {"train": train, "test": test}),
         ignore_index=IGNORED if kind == "segmentation" else None,
         domain_classes=lists.domains,
-        notes=tuple(note for part, one in zip(PARTS, (train, test), strict=True) for note in _notes(one, part)),
+        notes=tuple(notes),
     )
 
 
 def _agreed_classes(listings: list[Listing], spec: DatasetSpec) -> ClassLists:
     train, test = listings
+    label_only(train, test, spec)  # raises where only one part knows the domains
     if (train.form, train.label_form) != (test.form, test.label_form):
         message = (
             f"the test part has {test.form} with labels as {test.label_form}, the training part has {train.form} with "
@@ -127,10 +163,15 @@ def _samples(listing: Listing, spec: DatasetSpec, cache_dir: Path, progress: Pro
 
 
 def _targets(
-    listing: Listing, lists: ClassLists, spec: DatasetSpec, cache_dir: Path, progress: Progress | None
+    listing: Listing,
+    lists: ClassLists,
+    spec: DatasetSpec,
+    cache_dir: Path,
+    progress: Progress | None,
+    numbering: Numbering | None = None,
 ) -> NDArray[Any]:
-    """Labels as the Dataset holds them."""
-    numberings = [lists.of(domain) for domain in listing.domains.tolist()]
+    """Labels as the Dataset holds them. numbering: of label pictures whose classes have no names."""
+    numberings = [numbering or lists.of(domain) for domain in listing.domains.tolist()]
     if listing.label_form == "files":
         paths, pictures = listing.labels.tolist(), listing.x.tolist()
         digests, of = file_digests(paths, cache_dir), file_digests(pictures, cache_dir)
@@ -146,6 +187,34 @@ def _targets(
     return np.stack(maps)
 
 
+def _numbered(
+    train: Listing, test: Listing, pictures: list[NDArray[Any]], spec: DatasetSpec, cache_dir: Path
+) -> ClassLists:
+    """The classes that label pictures hold; of files, they are looked for once while the files stay the same."""
+    if train.label_form != "files":
+        return numbered_classes(pictures, spec)
+    contents = [file_digests(listing.labels.tolist(), cache_dir) for listing in (train, test)]
+    key = f"classes-{digest_of([spec.image_size, *contents])[:32]}"
+    found = cached_arrays(cache_dir, key, lambda: {"names": np.array(numbered_classes(pictures, spec).names)})
+    return ClassLists(tuple(found["names"].tolist()))
+
+
+def _named_by_numbers(count: int | None = None) -> str:
+    numbers = '"0", "1" and so on' if count is None else f'"0" to "{count - 1}"'
+    return (
+        f"no class names are given: classes are the numbers in the label pictures ({IGNORED} is ignored), and their "
+        f"names are these numbers, {numbers}. List names by `classes` in the dataset, in the order of the numbers."
+    )
+
+
+def _using_is_a_label(spec: DatasetSpec) -> str:
+    return (
+        f"no path in the index holds {' or '.join(spec.using)}, so `using` is only a label. Without a `scenario`, the "
+        f"training and the test file are each cut into {len(spec.using)} parts in the order of their lines. For rounds "
+        "by domain, make the domain a folder of the path, a column `domain`, or give an index for each domain."
+    )
+
+
 def _domains(listing: Listing) -> NDArray[np.str_] | None:
     return listing.domains.astype(str) if any(listing.domains) else None
 
@@ -159,6 +228,8 @@ def _notes(listing: Listing, part: str) -> tuple[str, ...]:
 
 
 def _name(spec: DatasetSpec) -> str:
-    """What a leaderboard calls data in files: the folder of an index, or the file's or folder's own name."""
+    """What a leaderboard calls data in files: what `using` says, else the folder of an index, or the file's name."""
+    if spec.using:
+        return " ".join(spec.using)
     first = spec.train[0]
     return first.path.parent.name if first.form == "index" else first.path.stem

@@ -11,7 +11,7 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.data.listing import Listing, SourceError, column, summary
 from ianvs.errors import Place, Problem, closest, one_line
 
-__all__ = ["assign_domains", "select_domains"]
+__all__ = ["assign_domains", "label_only", "select_domains"]
 
 
 def assign_domains(listing: Listing, domain: str | None, names: tuple[str, ...]) -> Listing:
@@ -36,7 +36,11 @@ def assign_domains(listing: Listing, domain: str | None, names: tuple[str, ...])
 
 
 def select_domains(listing: Listing, spec: DatasetSpec, part: str) -> Listing:
-    """Only the samples of the domains in `spec.using`. Raises SourceError when one of these has none."""
+    """Only the samples of the domains in `spec.using`. Raises SourceError when one of these has none.
+
+    An index whose paths hold no domain at all, and nothing that looks like a slip of the pen, comes back whole: `using`
+    is a label then.
+    """
     if not spec.using:
         unknown = [index for index, domain in enumerate(listing.domains) if not domain]
         if 0 < len(unknown) < len(listing):
@@ -45,6 +49,8 @@ def select_domains(listing: Listing, spec: DatasetSpec, part: str) -> Listing:
         return listing
     seen = sorted({domain for domain in listing.domains if domain})
     components = sorted({folder for name in listing.ids for folder in _folders(name)})
+    if not seen and listing.form == "files" and not any(closest(name, components) for name in spec.using):
+        return listing
     problems = []
     for name in spec.using:
         if name not in seen:
@@ -56,6 +62,23 @@ def select_domains(listing: Listing, spec: DatasetSpec, part: str) -> Listing:
     if problems:
         raise SourceError(problems)
     return listing.take(np.isin(listing.domains.astype(str), spec.using))
+
+
+def label_only(train: Listing, test: Listing, spec: DatasetSpec) -> bool:
+    """Whether `using` names no domain of the samples. Raises SourceError where only one part knows the domains."""
+    if not spec.using:
+        return False
+    known = [any(listing.domains) for listing in (train, test)]
+    if all(known):
+        return False
+    if any(known):
+        part, other, listing = ("training", "test", train) if known[1] else ("test", "training", test)
+        message = (
+            f"no path of the {part} part holds one of {one_line(spec.using)}, and those of the {other} part do. Name "
+            "the domains in both parts: as a folder, in a column `domain`, or one file for each."
+        )
+        raise SourceError([Problem(message, Place(listing.sources[0]))])
+    return True
 
 
 def _folders(name: str) -> tuple[str, ...]:

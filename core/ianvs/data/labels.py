@@ -16,7 +16,17 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.data.listing import Listing, SourceError, summary
 from ianvs.errors import Place, Problem, closest, one_line
 
-__all__ = ["IGNORED", "ClassLists", "Numbering", "class_indices", "class_lists", "renumbered"]
+__all__ = [
+    "AS_WRITTEN",
+    "IGNORED",
+    "ClassLists",
+    "Numbering",
+    "class_indices",
+    "class_lists",
+    "numbered_classes",
+    "only_numbers",
+    "renumbered",
+]
 
 IGNORED = 255  # "no class" in label pictures, whatever number their files use
 
@@ -46,11 +56,33 @@ class Numbering:
     owner: str = ""
 
 
+AS_WRITTEN = Numbering(tuple(range(IGNORED)))  # of label pictures whose numbers are the classes
+
+
+def only_numbers(listings: Sequence[Listing], spec: DatasetSpec) -> bool:
+    """Whether the classes are told by nothing but the numbers in label pictures."""
+    named = spec.classes is not None or any(listing.classes is not None for listing in listings)
+    return not named and any(listing.label_form in ("files", "maps") for listing in listings)
+
+
+def numbered_classes(pictures: Sequence[NDArray[np.uint8]], spec: DatasetSpec) -> ClassLists:
+    """Classes "0", "1", ... up to the highest number in label pictures (N, height, width), 255 left out.
+
+    Raises SourceError where all pixels are ignored.
+    """
+    highest = max((_highest(part) for part in pictures), default=-1)
+    if highest < 0:
+        message = f"every pixel of the label pictures is {IGNORED}, which is ignored: there is no class to learn."
+        raise SourceError([Problem(message, spec.place)])
+    return ClassLists(tuple(map(str, range(highest + 1))))
+
+
 def class_lists(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:
     """The classes: those of `spec.classes`, else the source's own, else found in the labels.
 
     Lists by domain are merged by name, in the order of `using`, else of the lists. Found names are sorted, integers by
-    their value. Raises SourceError where integers and names are mixed, or a domain has no list.
+    their value; of label pictures none are found here (see `only_numbers`). Raises SourceError where integers and names
+    are mixed, or a domain has no list.
     """
     lists = _by_domain(listings, spec) if isinstance(spec.classes, Mapping) else ClassLists(_shared(listings, spec))
     if len(lists.names) > IGNORED and any(listing.label_form in ("files", "maps") for listing in listings):
@@ -99,6 +131,11 @@ def renumbered(values: NDArray[np.integer], numbering: Numbering, place: Place) 
             f"holds the label {wrong[0]}, but the class list{numbering.owner} has {count} names (0 to {count - 1}); "
             f"{count} and {IGNORED} are for ignored pixels. List all classes by `classes`, or map the labels."
         )
+        if numbering is AS_WRITTEN:
+            message = (
+                f"holds the label {wrong[0]}; label pictures hold 0 to {IGNORED - 1}, and {IGNORED} for ignored "
+                "pixels. Map the labels."
+            )
         raise SourceError([Problem(message, place)])
     table = np.full(256, IGNORED, dtype=np.uint8)
     table[:count] = numbering.classes
@@ -115,10 +152,7 @@ def _shared(listings: Sequence[Listing], spec: DatasetSpec) -> tuple[str, ...]:
         raise SourceError([Problem(message, spec.place)])
     if given:
         return next(iter(given))
-    if any(listing.label_form in ("files", "maps") for listing in listings):
-        message = "label pictures hold numbers only: list the class names by `classes`, in the order of these numbers."
-        raise SourceError([Problem(message, spec.place)])
-    if all(listing.label_form in ("text", "replies") for listing in listings):
+    if all(listing.label_form in ("text", "replies", "files", "maps") for listing in listings):
         return ()
     names = {token for listing in listings for token in listing.labels}
     integers = {name for name in names if _is_integer(name)}
@@ -142,6 +176,15 @@ def _by_domain(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:
     names = tuple(dict.fromkeys(name for domain in used for name in given[domain]))
     index = {name: position for position, name in enumerate(names)}
     return ClassLists(names, {domain: tuple(index[name] for name in given[domain]) for domain in used})
+
+
+def _highest(labels: NDArray[np.uint8]) -> int:
+    """The highest class index in label pictures; -1 without any."""
+    highest = -1
+    for picture in labels:  # one by one: they may be a memory map of many gigabytes
+        named = picture[picture != IGNORED]
+        highest = max(highest, int(named.max()) if named.size else -1)
+    return highest
 
 
 def _is_integer(token: str) -> bool:

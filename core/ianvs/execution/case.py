@@ -76,6 +76,7 @@ def _sit(request: CaseRequest, store: CaseStore, report: Reporter) -> None:
         break
     facts = {
         "bound": learner.sees_past_rounds,
+        "basemodel": learner.basemodel,
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "provenance": {**request.provenance, "device": _device_name(device), "threads": request.threads},
     }

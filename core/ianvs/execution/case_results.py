@@ -76,6 +76,7 @@ def read_case(
         directory=store.folder(case.id),
         failure=store.failure(case.id),
         bound=bound,
+        basemodel=str(stored.get("basemodel", "")),
         rounds=rounds,
         notes=exam.notes if exam else (),
         remark=rounds[-1].remark if rounds else "",

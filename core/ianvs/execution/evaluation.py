@@ -14,15 +14,17 @@ from ianvs.execution import measure
 from ianvs.execution.feed import DataFeed
 from ianvs.execution.learner_calls import LearnerCalls
 from ianvs.execution.replies import packed, unpacked
+from ianvs.metrics.label_pictures import PackedPictures, PictureRows, compressed, packed_pictures
 from ianvs.metrics.metric import EvaluationRecord
 from ianvs.metrics.overlap import picture_confusion
 from ianvs.scenarios.exam import Exam, TestSet
 from ianvs.scenarios.parts import Part
 from ianvs.scenarios.views import TestView
 
-__all__ = ["SHOWN", "Evaluation"]
+__all__ = ["ALL", "SHOWN", "Evaluation"]
 
 AT_ONCE = 64  # pictures with label pictures that are predicted in one call, which bounds the memory it takes
+ALL = "all_pictures"
 SHOWN = 3  # samples of each test set whose predicted label pictures are kept for reports
 
 
@@ -30,18 +32,28 @@ class Evaluation:
     """A learner before the test sets of an exam."""
 
     def __init__(
-        self, exam: Exam, feed: DataFeed, learner: LearnerCalls, seed: Callable[[str], None], *, probe: bool = False
+        self,
+        exam: Exam,
+        feed: DataFeed,
+        learner: LearnerCalls,
+        seed: Callable[[str], None],
+        *,
+        probe: bool = False,
+        pictures: bool = False,
     ) -> None:
-        """seed: starts the global random streams anew for a purpose. probe: whether features are examined too."""
+        """seed: starts the global random streams anew for a purpose. probe: whether features are examined too.
+
+        pictures: whether all predicted label pictures are kept, not only how often each class was taken for another.
+        """
         self._exam, self._feed, self._learner = exam, feed, learner
-        self._seed, self._probe = seed, probe
+        self._seed, self._probe, self._pictures = seed, probe, pictures
 
     def predictions(self, index: int, context: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], float]:
         """(what is kept of the predictions on the test sets, seconds that predicting took), after round `index`.
 
         Under "<j>", of test set j, the (N,) predicted labels; of conversations the replies, as bytes. Of label
         pictures the (C, C+1) counts of ianvs.metrics.overlap.picture_confusion, and under "pictures_<j>" the first few
-        predicted, (n, height, width).
+        predicted, (n, height, width); where all are kept, these under "all_pictures_<j>", packed_pictures.
         Under "probe_<j>", where features are examined, the (N,) labels that a linear probe on them predicts.
         context: of the round; the task is in it as far as the rules show it.
         """
@@ -56,15 +68,23 @@ class Evaluation:
         """As `predictions`, in the midst of round `index` of a stream: labels alone."""
         return self._predictions(index - 1, context)
 
-    def held_out(self, index: int, positions: NDArray[np.int64], context: Mapping[str, Any]) -> EvaluationRecord:
-        """What the learner answers to the part at `positions` that is held out of the training of round `index`."""
+    def held_out(
+        self, index: int, positions: NDArray[np.int64], context: Mapping[str, Any], pictures: bool = False
+    ) -> EvaluationRecord:
+        """What the learner answers to the part at `positions` that is held out of the training of round `index`.
+
+        pictures: whether all label pictures are asked for.
+        """
         dataset, round_ = self._exam.dataset, self._exam.rounds[index - 1]
         asked = Part(dataset.train, positions, round_.transform)
         shown_context = self._context(context, index - 1, round_.classes)
-        kept, _, _ = self._predict(self._learner, asked, f"the held-out part of round {index}", shown_context)
+        name = f"the held-out part of round {index}"
+        kept, more, _ = self._predict(self._learner, asked, name, shown_context, pictures)
         earlier = tuple(sorted({label for before in self._exam.rounds[: index - 1] for label in before.classes}))
         if dataset.kind == "segmentation":
-            return EvaluationRecord(dataset.classes, counts=kept, labels=round_.classes, earlier=earlier)
+            true = PictureRows(dataset.train.y, positions) if pictures else None
+            said = PackedPictures(more[ALL]) if pictures else None
+            return EvaluationRecord(dataset.classes, true, said, counts=kept, labels=round_.classes, earlier=earlier)
         truth = np.asarray(dataset.train.y[positions])
         if dataset.kind == "conversation":
             kept = unpacked(kept)[0]
@@ -85,10 +105,10 @@ class Evaluation:
                 if test.adapt is not None:
                     learner = self._adapted(test, saved, shown_context)
                 part = Part(self._exam.dataset.test, test.test, test.transform)
-                kept, shown, taken = self._predict(learner, part, f"test set {test.name}", shown_context)
+                name = f"test set {test.name}"
+                kept, more, taken = self._predict(learner, part, name, shown_context, self._pictures)
                 found[str(j)] = kept
-                if shown is not None:
-                    found[f"pictures_{j}"] = shown
+                found |= {f"{what}_{j}": pictures for what, pictures in more.items()}
                 seconds += taken
         return found, seconds
 
@@ -118,9 +138,9 @@ class Evaluation:
         return given
 
     def _predict(
-        self, learner: LearnerCalls, asked: Part, name: str, context: Mapping[str, Any]
-    ) -> tuple[NDArray[Any], NDArray[np.uint8] | None, float]:
-        """(what is kept, label pictures to show, seconds)."""
+        self, learner: LearnerCalls, asked: Part, name: str, context: Mapping[str, Any], pictures: bool
+    ) -> tuple[NDArray[Any], dict[str, NDArray[np.uint8]], float]:
+        """(what is kept, predicted label pictures: the first few under "pictures" and all under ALL, seconds)."""
         dataset = self._exam.dataset
         classes = len(dataset.classes)
         if dataset.kind != "segmentation":
@@ -131,9 +151,10 @@ class Evaluation:
                 else:
                     predictions = learner.predict(data, context, classes if dataset.kind == "classification" else None)
             data.close()
-            return predictions, None, watch.seconds
+            return predictions, {}, watch.seconds
         counts = np.zeros((classes, classes + 1), dtype=np.int64)
-        shown: NDArray[np.uint8] | None = None
+        every: list[bytes] = []
+        more: dict[str, NDArray[np.uint8]] = {}
         seconds = 0.0
         for start in range(0, len(asked.positions), AT_ONCE):
             part = Part(asked.samples, asked.positions[start : start + AT_ONCE], asked.transform)
@@ -143,7 +164,11 @@ class Evaluation:
             data.close()
             seconds += watch.seconds
             counts += picture_confusion(truth, said, classes)
-            if shown is None:
-                first = said[:SHOWN]
-                shown = first.copy() if isinstance(first, np.ndarray) else first.cpu().numpy()
-        return counts, shown, seconds
+            if not more or pictures:
+                here = said if pictures else said[:SHOWN]
+                here = here if isinstance(here, np.ndarray) else here.cpu().numpy()
+                more.setdefault("pictures", here[:SHOWN].copy())
+                every += [compressed(picture) for picture in here] if pictures else []
+        if pictures:
+            more[ALL] = packed_pictures(every, asked.samples.y.shape[1:])
+        return counts, more, seconds

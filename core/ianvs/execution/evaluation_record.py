@@ -7,6 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ianvs.execution.replies import unpacked
+from ianvs.metrics.label_pictures import LabelPictures
 from ianvs.metrics.metric import EvaluationRecord
 from ianvs.store import ExamRecord
 
@@ -14,16 +15,23 @@ __all__ = ["evaluation_record"]
 
 
 def evaluation_record(
-    record: ExamRecord, test: int, truth: NDArray[Any], stored: NDArray[Any], probe: NDArray[Any] | None = None
+    record: ExamRecord,
+    test: int,
+    truth: NDArray[Any],
+    stored: NDArray[Any],
+    probe: NDArray[Any] | None = None,
+    pictures: tuple[LabelPictures, LabelPictures] | None = None,
 ) -> EvaluationRecord:
     """Of test set number `test`: predicted labels with the true ones, replies, or the counts of label pictures.
 
-    probe: the labels that a linear probe predicted, where features were examined.
+    probe: the labels that a linear probe predicted, where features were examined. pictures: the true and the predicted
+    label pictures, where a metric reads them.
     """
     labels = record.test_classes[test] if record.test_classes else None
     earlier = record.test_earlier[test] if record.test_earlier else None
     if record.kind == "segmentation":
-        return EvaluationRecord(record.classes, counts=stored, labels=labels, earlier=earlier)
+        true, answers = pictures or (None, None)
+        return EvaluationRecord(record.classes, true, answers, counts=stored, labels=labels, earlier=earlier)
     if record.kind == "conversation":
         (wanted, topics), (said, _) = unpacked(truth), unpacked(stored)
         return EvaluationRecord(

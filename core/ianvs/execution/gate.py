@@ -22,6 +22,11 @@ class Gate:
     def __init__(self, spec: GateSpec) -> None:
         self._spec, self._metric = spec, resolve(spec.metric)
 
+    @property
+    def pictures(self) -> bool:
+        """Whether its metric reads all label pictures."""
+        return self._metric.pictures
+
     def score(self, seen: EvaluationRecord | None) -> float | None:
         """Of the model that gave the answers in `seen`; None in `seen`: the round has no held-out part."""
         if seen is None:

@@ -55,6 +55,12 @@ class LearnerCalls:
         return bool(getattr(self.plugin, "sees_past_rounds", False))
 
     @property
+    def basemodel(self) -> str:
+        """What the plugin calls the network that it trains; "" where it says nothing."""
+        named = getattr(self.plugin, "basemodel", "")  # of some it is the network itself
+        return named if isinstance(named, str) else ""
+
+    @property
     def remark(self) -> str:
         """What the plugin says of how it went, in one line."""
         return " ".join(str(getattr(self.plugin, "remark", "") or "").split())[:LONGEST_REMARK]

@@ -73,7 +73,7 @@ class Earlier:
         names = {
             f"{what}{other}": f"{what}{j}"
             for j, other in enumerate(self._tests)
-            for what in ("", "pictures_", "probe_")
+            for what in ("", "pictures_", "all_pictures_", "probe_")
             if other is not None
         }
         return {names[name]: kept for name, kept in theirs.items() if name in names}

@@ -8,7 +8,8 @@ import numpy as np
 
 from ianvs.config.spec import TestEnvSpec
 from ianvs.errors import IanvsError, Problem
-from ianvs.execution.scoring import score_of
+from ianvs.execution.scoring import as_read, score_of
+from ianvs.metrics.label_pictures import PictureRows
 from ianvs.metrics.metric import EvaluationRecord
 from ianvs.metrics.overlap import picture_confusion
 from ianvs.metrics.registry import outline, resolve
@@ -30,7 +31,7 @@ def preflight_scores(exam: Exam, spec: TestEnvSpec) -> list[Problem]:
         if metric.level != "score" or metric.batch is not None:
             continue
         try:
-            score_of(metric_spec, metric, seen)
+            score_of(metric_spec, metric, as_read(metric, seen))
         except IanvsError as error:
             if exam.dataset.kind == "conversation":
                 message = (
@@ -81,6 +82,7 @@ def _perfect(exam: Exam) -> EvaluationRecord:
     truth = np.asarray(dataset.test.y[test.test[:FEW]])
     if dataset.kind == "segmentation":
         counts = sum(picture_confusion(picture[None], picture[None], len(dataset.classes)) for picture in truth)
-        return EvaluationRecord(dataset.classes, counts=np.asarray(counts), labels=test.classes, earlier=())
+        true, said = PictureRows(truth), PictureRows(truth)
+        return EvaluationRecord(dataset.classes, true, said, counts=np.asarray(counts), labels=test.classes, earlier=())
     probe = truth if dataset.kind == "classification" else None
     return EvaluationRecord(dataset.classes, y_true=truth, y_pred=truth, labels=test.classes, earlier=(), probe=probe)

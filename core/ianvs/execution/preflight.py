@@ -22,6 +22,7 @@ from ianvs.execution.case_request import exam_request
 from ianvs.execution.engine import Engine, Task
 from ianvs.execution.misfits import misfits
 from ianvs.planning import Plan, PlannedAlgorithm, cells, grid, make_plan
+from ianvs.planning.missing_pictures import missing_pictures
 from ianvs.plugins.check import Checked, Subject
 from ianvs.store import ExamRecord, ExamStore
 
@@ -130,6 +131,11 @@ def _workspace(flight: Preflight) -> list[Problem]:
             "Choose another with `workspace` in the job file or with --workspace."
         ) from error
     return []
+
+
+def _pictures(flight: Preflight) -> list[Problem]:
+    """Finished cases whose predicted label pictures a metric asks for, and that kept none."""
+    return missing_pictures(flight.plan)
 
 
 def _plan(flight: Preflight) -> list[Problem]:
@@ -284,6 +290,7 @@ FILES: tuple[Check, ...] = (
 PLAN: tuple[Check, ...] = (
     Check("workspace", _workspace, stands_on_others=True),
     Check("plan", _plan, stands_on_others=True),  # reads all data once, ever, for their digests
+    Check("pictures", _pictures, stands_on_others=True),
 )
 """What has to be known to tell what is finished."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -11,12 +12,14 @@ from numpy.typing import NDArray
 from ianvs.config.spec import MetricSpec
 from ianvs.errors import IanvsError, PluginError
 from ianvs.execution.case_request import CaseRequest
+from ianvs.execution.evaluation import ALL
 from ianvs.execution.evaluation_record import evaluation_record
+from ianvs.metrics.label_pictures import LabelPictures, PackedPictures, PictureRows
 from ianvs.metrics.metric import EvaluationRecord, Metric
 from ianvs.metrics.registry import resolve
 from ianvs.store import CaseStore, ExamRecord, ExamStore
 
-__all__ = ["score_case", "score_of"]
+__all__ = ["as_read", "score_case", "score_of"]
 
 Score = tuple[float | None, dict[str, float | None] | None]  # the number, and the parts where there are some
 
@@ -32,16 +35,18 @@ def score_case(request: CaseRequest) -> None:
         raise FileNotFoundError(f"{exams.folder(request.exam.exam_id)} is gone: run the job again to make it anew")
     metrics = [(spec, key, resolve(spec)) for spec, key in missing]
     at_once = any(metric.batch is not None for _, _, metric in metrics)
+    wanted = record.kind == "segmentation" and any(metric.pictures for _, _, metric in metrics)
+    pictures = _true_pictures(request) if wanted else None
     scores: dict[str, list[list[Score]]] = {key: [] for _, key in missing}
     about: dict[str, Mapping[str, str]] = {}
     when: list[int | None] = []
     kept: list[list[EvaluationRecord | None]] = []  # where a metric wants everything at once
-    for arrived, row in _rows(cases, request.case.id, record, exams.truth(request.exam.exam_id)):
+    for arrived, row in _rows(cases, request.case.id, record, exams.truth(request.exam.exam_id), pictures):
         when.append(arrived)
         kept += [row] if at_once else []
         for spec, key, metric in metrics:
             if metric.batch is None:
-                scores[key].append([score_of(spec, metric, cell) for cell in row])
+                scores[key].append([score_of(spec, metric, as_read(metric, cell)) for cell in row])
     for spec, key, metric in metrics:
         if metric.batch is not None:
             scores[key], about[key] = _at_once(spec, metric, metric.batch, kept)
@@ -56,8 +61,27 @@ def score_case(request: CaseRequest) -> None:
         )
 
 
+def as_read(metric: Metric, cell: EvaluationRecord | None) -> EvaluationRecord | None:
+    """`cell` as `metric` sees it: label pictures only if it reads them."""
+    if cell is None or metric.pictures or not isinstance(cell.y_true, LabelPictures):
+        return cell
+    return replace(cell, y_true=None, y_pred=None)
+
+
+def _true_pictures(request: CaseRequest) -> list[LabelPictures]:
+    """[j] the label pictures of test set j, read from the data, which the store does not keep."""
+    from ianvs.execution.exams import open_exam  # which imports this module to try metrics
+
+    exam = open_exam(request.exam)
+    return [PictureRows(exam.dataset.test.y, test.test) for test in exam.tests]
+
+
 def _rows(
-    cases: CaseStore, case_id: str, record: ExamRecord, truth: Sequence[NDArray[Any]]
+    cases: CaseStore,
+    case_id: str,
+    record: ExamRecord,
+    truth: Sequence[NDArray[Any]],
+    pictures: Sequence[LabelPictures] | None,
 ) -> Iterator[tuple[int | None, list[EvaluationRecord | None]]]:
     """(samples that had arrived, what is known of each test set) of each examination; None at the end of a round.
 
@@ -65,21 +89,28 @@ def _rows(
     """
     for round_ in cases.complete_rounds(case_id):
         stored = cases.predictions(case_id, round_.index)
-        yield None, _row(record, truth, stored)
+        yield None, _row(record, truth, stored, pictures)
         for arrived, _, _ in round_.examined[:-1]:
-            yield arrived, _row(record, truth, stored, f"@{arrived}")
+            yield arrived, _row(record, truth, stored, pictures, f"@{arrived}")
 
 
 def _row(
-    record: ExamRecord, truth: Sequence[NDArray[Any]], stored: Mapping[str, NDArray[Any]], when: str = ""
+    record: ExamRecord,
+    truth: Sequence[NDArray[Any]],
+    stored: Mapping[str, NDArray[Any]],
+    pictures: Sequence[LabelPictures] | None,
+    when: str = "",
 ) -> list[EvaluationRecord | None]:
     """[j] what is known of test set j; None where it was not asked. when: "@<samples>" within a stream."""
-    return [
-        evaluation_record(record, j, labels, stored[f"{j}{when}"], stored.get(f"probe_{j}{when}"))
-        if f"{j}{when}" in stored
-        else None
-        for j, labels in enumerate(truth)
-    ]
+    row: list[EvaluationRecord | None] = []
+    for j, labels in enumerate(truth):
+        if f"{j}{when}" not in stored:
+            row.append(None)
+            continue
+        said = stored.get(f"{ALL}_{j}{when}")
+        both = None if pictures is None or said is None else (pictures[j], PackedPictures(said))
+        row.append(evaluation_record(record, j, labels, stored[f"{j}{when}"], stored.get(f"probe_{j}{when}"), both))
+    return row
 
 
 def _at_once(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,12 +17,13 @@ from ianvs.execution.budget import check_budget
 from ianvs.execution.case_request import CaseRequest
 from ianvs.execution.context import ContextBuilder
 from ianvs.execution.engine import Reporter
-from ianvs.execution.evaluation import Evaluation
+from ianvs.execution.evaluation import ALL, Evaluation
 from ianvs.execution.feed import DataFeed
 from ianvs.execution.gate import Gate
 from ianvs.execution.learner_calls import LearnerCalls
 from ianvs.execution.lineage import find_earlier, lineage_of
 from ianvs.execution.training import Trained, Training
+from ianvs.metrics.registry import resolve
 from ianvs.scenarios.exam import Exam
 from ianvs.scenarios.views import TrainView
 from ianvs.store import CaseStore, ExamStore
@@ -54,6 +56,9 @@ class CaseSession:
         spec = request.exam.exam
         self._budget = None if request.case.role or learner.sees_past_rounds else spec.budget
         self._gate = Gate(spec.gate) if spec.gate and not request.case.role else None
+        self._keeps_pictures = exam.dataset.kind == "segmentation" and any(
+            resolve(metric).pictures for metric, _ in request.scores if metric.url is not None
+        )
         self._feed = DataFeed(exam, request.train_ratio, request.case.seed, exam.rules.passes)
         self._files = CaseStore(request.exam.workspace).files(request.case.id)
         self._contexts = ContextBuilder(request, exam, self._feed, device, self._files, report)
@@ -70,7 +75,9 @@ class CaseSession:
     def _use(self, learner: LearnerCalls) -> None:
         self._learner = learner
         probe = self._request.exam.exam.linear_probe
-        self._evaluation = Evaluation(self._exam, self._feed, learner, self._training.seed_for, probe=probe)
+        self._evaluation = Evaluation(
+            self._exam, self._feed, learner, self._training.seed_for, probe=probe, pictures=self._keeps_pictures
+        )
 
     def _context(self, index: int) -> dict[str, Any]:
         if self._request.case.role and index:
@@ -153,7 +160,10 @@ class CaseSession:
         if self._gate is None:
             return None
         positions = self._feed.held_out(index)
-        seen = None if valid is None else self._evaluation.held_out(index, positions, self._context(index))
+        seen = None
+        if valid is not None:
+            pictures = self._gate.pictures and self._exam.dataset.kind == "segmentation"
+            seen = self._evaluation.held_out(index, positions, self._context(index), pictures)
         return self._gate.score(seen)
 
     def _pass_gate(
@@ -201,7 +211,7 @@ class CaseSession:
         Test sets that only our exam has are predicted by its last model; for its earlier rounds they stay empty.
         """
         earlier = find_earlier(self._request, self._lineage) if self._may_take_over else None
-        if earlier is None:
+        if earlier is None or not self._has_pictures(earlier.predictions(earlier.last)):
             return
         path = self._store.model(earlier.case_id, earlier.last)
         assert path is not None
@@ -231,6 +241,12 @@ class CaseSession:
             self._store.forget(self._id)
             return -1
         last = done[-1].index
+        if not self._has_pictures(self._store.predictions(self._id, last)):
+            print(
+                "a metric reads all predicted label pictures, and only counts are stored; starting over from round 1."
+            )
+            self._store.forget(self._id)
+            return -1
         if last == self.rounds:
             return last
         try:
@@ -250,6 +266,10 @@ class CaseSession:
             raise StartOver from error
         print(f"resuming after round {last} of {self.rounds}")
         return last
+
+    def _has_pictures(self, stored: Mapping[str, Any]) -> bool:
+        """Whether what is stored of a round is enough for the metrics that read all predicted label pictures."""
+        return not self._keeps_pictures or any(name.startswith(f"{ALL}_") for name in stored)
 
 
 class StartOver(Exception):  # noqa: N818 - a request to build a fresh learner

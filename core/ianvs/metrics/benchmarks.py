@@ -81,7 +81,13 @@ def clear_challenge_score(R: Array) -> float:
     return mean([mean(np.diagonal(R)), mean(np.diagonal(R, offset=1)), mean(_below(R)), mean(_above(R))])
 
 
-@matrix_metric("CN_Avg_ACC", formula="mean_i R[T][i]", source=f"{_CONTINUAL_NEXT}; {_CIA}", square=False)
+@matrix_metric(
+    "CN_Avg_ACC",
+    aliases=("Avg.ACC",),
+    formula="mean_i R[T][i]",
+    source=f"{_CONTINUAL_NEXT}; {_CIA}",
+    square=False,
+)
 def cn_average_accuracy(R: Array) -> float:
     """Avg.ACC of Continual-NExT: mean score over all test sets after the last round; equals AA."""
     return mean(R[-1:].ravel())
@@ -89,7 +95,7 @@ def cn_average_accuracy(R: Array) -> float:
 
 @matrix_metric(
     "CN_Forgetting",
-    aliases=("CN_FOR_reported",),
+    aliases=("CN_FOR_reported", "FOR"),
     formula="mean_{i<T} (max_{i<=j<=T-1} R[j][i] - R[T][i])",
     source=f"{_CONTINUAL_NEXT}, with the sign of its tables",
     higher_is_better=False,
@@ -109,7 +115,7 @@ def cn_forgetting_signed(R: Array) -> float:
     return mean(R[-1, j] - R[j:-1, j].max() for j in range(len(R) - 1))
 
 
-@matrix_metric("CN_New_ACC", formula="mean_i R[i][i]", source=f"{_CONTINUAL_NEXT}; {_CIA}")
+@matrix_metric("CN_New_ACC", aliases=("New.ACC",), formula="mean_i R[i][i]", source=f"{_CONTINUAL_NEXT}; {_CIA}")
 def cn_new_accuracy(R: Array) -> float:
     """New.ACC of Continual-NExT: mean score on the test set of the round just learned."""
     return mean(np.diagonal(R))

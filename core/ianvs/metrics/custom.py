@@ -1,5 +1,10 @@
 """Makes a `Metric` of what an author wrote: a function `(y_true, y_pred) -> number | mapping`, or a class.
 
+Where samples have label pictures, y_true and y_pred are those of the whole test set (LabelPictures). A function or an
+update() whose first argument is called `confusion` is given the confusion matrix instead, of any kind of labels:
+(C, C), rows truth, columns prediction; of label pictures (C, C+1), the last column being pixels that were predicted as
+"ignore".
+
 The class accumulates: it is built anew for each evaluation, `update(y_true, y_pred)` is called with its samples, and
 `compute()` returns what the function would. Other keys of the metric in the testenv are keyword arguments of the
 function or the constructor. An attribute `higher_is_better = False` on either turns the direction round.
@@ -13,9 +18,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ianvs.errors import ConfigError, PluginError, Problem, closest, one_line, shown_path
+from ianvs.metrics.label_pictures import LabelPictures
 from ianvs.metrics.metric import EvaluationRecord, Metric
 
 if TYPE_CHECKING:
@@ -35,23 +40,25 @@ def from_object(spec: MetricSpec, obj: Any) -> Metric:
     """
     where = _named(spec)
     options = dict(spec.options)
-    evaluate: Callable[[NDArray[Any], NDArray[Any]], Any]
+    counted = _takes_confusion(obj.update if inspect.isclass(obj) and hasattr(obj, "update") else obj)
+    evaluate: Callable[..., Any]
     if inspect.isclass(obj):
         build: Any = obj
-        _check_method(where, build, "update", "(y_true, y_pred)", 2)
+        arguments, count = ("(confusion)", 1) if counted else ("(y_true, y_pred)", 2)
+        _check_method(where, build, "update", arguments, count)
         _check_method(where, build, "compute", "()", 0)
         _check(spec, build, 0, options)
 
-        def evaluate(y_true: NDArray[Any], y_pred: NDArray[Any]) -> Any:
+        def evaluate(*seen: Any) -> Any:
             state = build(**options)
-            state.update(y_true, y_pred)
+            state.update(*seen)
             return state.compute()
 
     elif callable(obj):
-        _check(spec, obj, 2, options)
+        _check(spec, obj, 1 if counted else 2, options)
 
-        def evaluate(y_true: NDArray[Any], y_pred: NDArray[Any]) -> Any:
-            return obj(y_true, y_pred, **options)
+        def evaluate(*seen: Any) -> Any:
+            return obj(*seen, **options)
 
     else:
         raise PluginError(
@@ -60,13 +67,14 @@ def from_object(spec: MetricSpec, obj: Any) -> Metric:
         )
 
     def function(record: EvaluationRecord) -> float | dict[str, float]:
-        if record.y_true is None or record.y_pred is None:
+        if not counted and (record.y_true is None or record.y_pred is None):
             raise PluginError(
-                f"{where} needs the label of every sample, and of this evaluation only a confusion matrix is stored "
-                "(so for label pictures). Use a built-in metric there; `ianvs metrics` lists them."
+                f"{where} needs the label of every sample, and of this evaluation only a confusion matrix is stored. "
+                "Run the case again (`--rerun`), or let the metric take an argument `confusion`, that matrix."
             )
-        try:  # copies: a metric that sorts in place must not change what the next one sees
-            value = evaluate(record.y_true.copy(), record.y_pred.copy())
+        try:
+            seen = (record.confusion.copy(),) if counted else (_own(record.y_true), _own(record.y_pred))
+            value = evaluate(*seen)
         except Exception as error:
             error.add_note(f"while {where} was computed")
             raise
@@ -84,7 +92,22 @@ def from_object(spec: MetricSpec, obj: Any) -> Metric:
         higher_is_better=direction is not False,
         source=file,
         function=function,
+        pictures=not counted,
     )
+
+
+def _own(labels: Any) -> Any:
+    """A copy: a metric that sorts in place must not change what the next one sees. Label pictures give copies."""
+    return labels if isinstance(labels, LabelPictures) else labels.copy()
+
+
+def _takes_confusion(called: Any) -> bool:
+    """Whether the first argument, after self, is called `confusion`."""
+    try:
+        names = [name for name in inspect.signature(called).parameters if name != "self"]
+    except (TypeError, ValueError):  # no function, or one that does not tell
+        return False
+    return names[:1] == ["confusion"]
 
 
 def _named(spec: MetricSpec) -> str:
@@ -112,7 +135,8 @@ def _check(spec: MetricSpec, called: Callable[..., Any], leading: int, options: 
     takes_more = any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters)
     if len(positional) < leading and not takes_more:
         raise PluginError(
-            f"{_named(spec)} takes {signature}. It is called with two arguments: the true labels and the predictions."
+            f"{_named(spec)} takes {signature}. It is called with two arguments: the true labels and the predictions; "
+            "or with one that is called `confusion`."
         )
     taken = {parameter.name for parameter in positional[:leading]}
     by_name = {p.name: p for p in parameters if p.kind in _BY_NAME and p.name not in taken}

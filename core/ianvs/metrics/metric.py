@@ -22,7 +22,8 @@ __all__ = ["EvaluationRecord", "Metric"]
 class EvaluationRecord:
     """What is stored of one evaluation: true and predicted labels, or only their confusion matrix.
 
-    y_true, y_pred: (N,) labels, None where only counts are kept (label pictures). Of conversations (N,) lists of
+    y_true, y_pred: (N,) labels. Of label pictures ianvs.metrics.label_pictures.LabelPictures, for a metric that reads
+    them, else None: only counts are kept. Of conversations (N,) lists of
     replies, one for each turn; in y_pred None where a reply is missing.
     counts: (C, C) int64, rows truth, columns prediction; of label pictures (C, C+1), the last column being pixels for
     which "ignore" was predicted. None: counted from y_true and y_pred when asked for.
@@ -34,8 +35,8 @@ class EvaluationRecord:
     """
 
     classes: tuple[str, ...]
-    y_true: NDArray[Any] | None = None
-    y_pred: NDArray[Any] | None = None
+    y_true: Any = None
+    y_pred: Any = None
     counts: NDArray[np.int64] | None = None
     labels: tuple[int, ...] | None = None
     earlier: tuple[int, ...] | None = None
@@ -70,6 +71,7 @@ class Metric:
     needs: tuple[str, ...] = ()  # "untrained", "joint", "single_task"
     function: Callable[..., float | Mapping[str, float]] | None = field(default=None, compare=False, repr=False)
     partial: bool = False  # a "score" that some test sets don't have by nature: the column is the mean over the others
+    pictures: bool = False  # a "score" that reads all label pictures, where there are some, not their confusion matrix
     mapping: bool = False  # a "score" that yields several numbers (per class): shown in reports, never ranked by
     # Of a "score" that is cheaper to compute of many evaluations at once: (values in their order, what they were
     # computed with). `function` gives the same value of one.

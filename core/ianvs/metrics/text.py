@@ -114,11 +114,11 @@ def lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
 
 @score_metric(
     "lexical_similarity",
-    formula="100 · mean over replies of cos(c(reply), c(reference)), c: counts of runs of 2 to 4 letters",
+    formula="mean over replies of cos(c(reply), c(reference)), c: counts of runs of 2 to 4 letters",
     source="letter n-gram profiles, Cavnar & Trenkle 1994",
 )
 def lexical_similarity(record: EvaluationRecord) -> Mapping[str, float]:
-    """How near replies are to their references in spelling, 0 to 100; says nothing of meaning, and needs no encoder."""
+    """How near replies are to their references in spelling, 0 to 1; says nothing of meaning, and needs no encoder."""
     pairs = pairs_of(record)
     answered = np.flatnonzero(pairs.answered)
     scores = np.zeros(len(pairs))
@@ -126,7 +126,7 @@ def lexical_similarity(record: EvaluationRecord) -> Mapping[str, float]:
         replies = _letter_counts([normalised(pairs.replies[p] or "") for p in answered])
         references = _letter_counts([normalised(pairs.references[p]) for p in answered])
         scores[answered] = np.asarray(replies.multiply(references).sum(axis=1)).ravel()
-    return in_parts("lexical_similarity", 100 * scores, pairs)
+    return in_parts("lexical_similarity", scores, pairs)
 
 
 @score_metric(

@@ -56,7 +56,10 @@ class _Similarity:
         )
 
     def of_one(self, record: EvaluationRecord) -> Mapping[str, float]:
-        """How near replies are to their references in meaning, -100 to 100; a missing or blank reply counts 0."""
+        """How near replies are to their references in meaning, 0 to 1; a missing or blank reply counts 0.
+
+        A negative cosine counts 0; the part "raw" is the mean of the cosines as they are.
+        """
         return self.of_all([record])[0][0]
 
     def of_all(self, cells: Sequence[EvaluationRecord]) -> tuple[list[Mapping[str, float]], Mapping[str, str]]:
@@ -93,9 +96,9 @@ def _parts(
     both = both.reshape(-1, 2)
     cosines = np.zeros(len(pairs))
     cosines[answered] = _cosines(vectors[both[:, 0]], vectors[both[:, 1]])
-    parts = in_parts(NAME, 100 * cosines, pairs)
+    parts = in_parts(NAME, np.clip(cosines, 0, 1), pairs)
     counts = {
-        "clipped": 100 * float(np.clip(cosines, 0, 1).mean()) if len(pairs) else float("nan"),
+        "raw": float(cosines.mean()) if len(pairs) else float("nan"),
         "coverage": len(answered) / len(pairs) if len(pairs) else float("nan"),
         "missing": float(sum(reply is None for reply in pairs.replies)),
         "blank": float(sum(reply is not None for reply in pairs.replies) - len(answered)),
@@ -126,7 +129,7 @@ def _with(options: SemanticOptions, beside: Path | None = None) -> Metric:
     which = options.encoder if options.revision is None else f"{options.encoder} at revision {options.revision}"
     return replace(
         _PLAIN,
-        formula=f"100 · mean over replies of cos(e(reply), e(reference)), e = {which}",
+        formula=f"mean over replies of max(0, cos(e(reply), e(reference))), e = {which}",
         function=similarity.of_one,
         batch=similarity.of_all,
         missing=similarity.missing,
@@ -136,7 +139,7 @@ def _with(options: SemanticOptions, beside: Path | None = None) -> Metric:
 _PLAIN = Metric(
     NAME,
     level="score",
-    summary=str(_Similarity.of_one.__doc__),
+    summary=str(_Similarity.of_one.__doc__).partition("\n")[0],
     source="Reimers & Gurevych 2019; the accuracy of Continual-NExT, with pairs matched by conversation and turn",
     configure=_configured,
 )

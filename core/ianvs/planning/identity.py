@@ -23,6 +23,9 @@ IDENTITY_VERSION = 1
 """Raised when a change of core changes results, so that results of before are not taken for results of after."""
 
 
+_REDEFINED = {"lexical_similarity": 2, "semantic_similarity": 2}  # built in: 1 was from 0 to 100
+
+
 def exam_identity(exam: TestEnvSpec, algorithm: AlgorithmSpec, dataset_fingerprint: str) -> dict[str, Any]:
     """What determines the rounds and test sets that `algorithm` meets."""
     scenario = exam.scenario
@@ -70,6 +73,8 @@ def train_ratio(exam: TestEnvSpec, algorithm: AlgorithmSpec) -> float:
 def metric_key(metric: MetricSpec) -> str:
     """Name under which a metric's values are stored; another definition under the same name has another key."""
     facts: dict[str, Any] = {"version": IDENTITY_VERSION, "name": metric.name, "options": dict(metric.options)}
+    if metric.url is None and metric.name in _REDEFINED:
+        facts["definition"] = _REDEFINED[metric.name]
     if metric.url is not None:
         facts["source"] = source_of(str(metric.url), metric.name)
     safe = "".join(letter if letter.isalnum() else "_" for letter in metric.name)

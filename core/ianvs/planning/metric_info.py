@@ -41,7 +41,7 @@ def describe(specs: Sequence[MetricSpec], cache: Path, seconds: float = 120.0) -
 
 
 def _answers(specs: Sequence[MetricSpec], cache: Path, seconds: float) -> list[dict[str, Any]]:
-    """{"summary", "higher_is_better", "source"} of each, or {"problems": messages}."""
+    """{"summary", "higher_is_better", "source", "pictures"} of each, or {"problems": messages}."""
     paths = [cache / "metrics" / f"{metric_key(spec)}.json" if _is_file(spec) else None for spec in specs]
     known = [None if path is None else read_json(path) for path in paths]
     asked = iter(_ask([spec for spec, answer in zip(specs, known, strict=True) if answer is None], seconds))
@@ -88,4 +88,5 @@ def _look(spec: MetricSpec) -> dict[str, Any]:
         return {"problems": [problem.message for problem in error.problems]}
     except IanvsError as error:
         return {"problems": [str(error)]}
-    return {"summary": metric.summary, "higher_is_better": metric.higher_is_better, "source": metric.source}
+    facts = ("summary", "higher_is_better", "source", "pictures")
+    return {name: getattr(metric, name) for name in facts}

@@ -99,7 +99,9 @@ class Learner(Protocol):
 
     Optional: `sees_past_rounds = True` (class attribute) declares a reference that is given all rounds so far; its row
     is marked as a bound. `memory` (attribute) with `len()` and, if it has one, `nbytes`: its store of old samples.
-    `remark` (attribute): one line on how it went, read after each round; leaderboard.md shows the last.
+    `basemodel` (attribute), a text: the network that it trains, for the column Basemodel, which else has the name in
+    the algorithm's yaml. `remark` (attribute): one line on how it went, read after each round; leaderboard.md shows the
+    last.
     `check_exam(**facts)`: raises an error that says why the plugin, as it was just built, can't take an exam (a size of
     pictures, a part that the base model lacks); it is called by `validate` and before a run, on a plugin of its own.
     `features(data, **context)`, (N, D): what its answers are made from, for `linear_probe: true`. `reference` (class

@@ -21,6 +21,7 @@ Kind = Literal[
     "dataset",
     "module",
     "hyperparameter",
+    "adopted",
     "seeds",
     "cost",
     "status",
@@ -50,6 +51,8 @@ COSTS: tuple[tuple[str, str], ...] = (
 """What a case costs, under the names of the system metrics. The first three always have a column."""
 
 _ALWAYS_SHOWN = 3
+_MODULE = {"basemodel": "the network, where the plugin names it; else the name of its class in the algorithm's yaml"}
+_ADOPTED = "rounds whose new model passed model_eval and replaced the one before, of all rounds of all seeds"
 
 
 def title_of(name: str) -> str:
@@ -63,11 +66,12 @@ def make_columns(
     hyperparameters: Iterable[str],
     measured: Iterable[str],
     several: bool = False,
+    gated: bool = False,
 ) -> tuple[Column, ...]:
     """The columns of a leaderboard, in order, with titles that are all different.
 
     metrics: (column name, metric) in the testenv's order. modules: module types. measured: keys of COSTS with a value.
-    several: whether the job has several exams.
+    several: whether the job has several exams. gated: whether an exam has `model_eval`.
     """
     measured = set(measured)
     columns = [
@@ -91,11 +95,13 @@ def make_columns(
         Column("Dataset", "dataset", meaning="name of the dataset"),
     ]
     kinds = list(dict.fromkeys(["basemodel", *modules]))
-    columns += [Column(title_of(kind), "module", kind, f"class of the {kind}") for kind in kinds]
+    columns += [Column(title_of(kind), "module", kind, _MODULE.get(kind, f"class of the {kind}")) for kind in kinds]
     columns += [
         Column(title_of(name), "hyperparameter", name, f"hyperparameter {name}")
         for name in dict.fromkeys(hyperparameters)
     ]
+    if gated:
+        columns.append(Column("Adopted", "adopted", meaning=_ADOPTED))
     columns.append(Column("Seeds", "seeds", meaning="n: number of finished seeds behind mean and std"))
     columns += [
         Column(title_of(key), "cost", key, meaning)

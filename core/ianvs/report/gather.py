@@ -63,6 +63,9 @@ class RowCases:
     over_budget: dict[str, None] = field(default_factory=dict)  # in words, each once
     notes: tuple[str, ...] = ()  # on the data
     remarks: dict[int, str] = field(default_factory=dict)  # by seed
+    basemodel: str = ""
+    judged: int = 0  # rounds that passed a gate or did not
+    adopted: int = 0  # those of them whose new model stayed
 
     def complete(self, expected: int) -> bool:
         return len(self.seeds) == expected
@@ -83,6 +86,10 @@ class RowCases:
             self.failures.append(_failed(result, root))
         elif result.status == "finished":
             self.seeds.append(result.case.seed)
+            self.basemodel = self.basemodel or result.basemodel
+            if any(round_.gate_scores is not None for round_ in result.rounds):
+                self.judged += len(result.rounds) - 1
+                self.adopted += sum(round_.adopted for round_ in result.rounds[1:])
             if result.remark:
                 self.remarks[result.case.seed] = hide_secrets(result.remark, result.case.hyperparameters)
             for name in metrics:

@@ -14,9 +14,11 @@ from ianvs.stats.summary import Summary
 
 __all__ = [
     "TextColumn",
+    "FailureGroup",
     "bound_note",
-    "failure_line",
+    "failure_groups",
     "gap_lines",
+    "gate_note",
     "legend",
     "plain_table",
     "row_name",
@@ -133,10 +135,40 @@ def varied(leaderboard: Leaderboard) -> list[str]:
     return list(dict.fromkeys(name for (_, name), values in known.items() if len(values) > 1))
 
 
-def failure_line(row: LeaderboardRow, failure: FailedCase) -> str:
-    """Which case failed, and why."""
-    which = "; ".join(filter(None, (settings_text(row), f"seed {failure.seed}")))
-    return f"{row_name(row)} ({which}): {failure.text(200)}"
+@dataclass(frozen=True)
+class FailureGroup:
+    """Cases that failed for the same reason, in the order of the rows."""
+
+    reason: str
+    cases: tuple[tuple[LeaderboardRow, FailedCase], ...]
+
+    @property
+    def which(self) -> str:
+        """ "ewc (strength=100; seeds 0, 1)", or "8 cases of ewc, lwf" where they are of several rows."""
+        rows = list({row.id: row for row, _ in self.cases}.values())
+        names = list(dict.fromkeys(row_name(row) for row, _ in self.cases))
+        if len(rows) > 1:
+            return f"{len(self.cases)} cases of {', '.join(names)}"
+        seeds = [str(failure.seed) for _, failure in self.cases]
+        told = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}"
+        return f"{names[0]} ({'; '.join(filter(None, (settings_text(rows[0]), told)))})"
+
+
+def failure_groups(leaderboard: Leaderboard) -> list[FailureGroup]:
+    """What failed, each reason once."""
+    found: dict[str, list[tuple[LeaderboardRow, FailedCase]]] = {}
+    for row, failure in leaderboard.failures:
+        found.setdefault(failure.text(200), []).append((row, failure))
+    return [FailureGroup(reason, tuple(cases)) for reason, cases in found.items()]
+
+
+def gate_note(leaderboard: Leaderboard) -> str:
+    """Whose every new model was refused by the gate, if any."""
+    stuck = [row for row in leaderboard.rows if row.adopted is not None and not row.adopted[0]]
+    if not stuck:
+        return ""
+    names = "; ".join(f"{row_name(row)} ({settings_text(row) or 'no hyperparameters'})" for row in stuck)
+    return f"Scores of the untrained model, since model_eval adopted no other: {names}."
 
 
 def gap_lines(leaderboard: Leaderboard) -> list[str]:

@@ -46,6 +46,7 @@ class LeaderboardRow:
     status: str
     time: str  # "YYYY-MM-DD HH:MM:SS" UTC, "" when no case has ended
     scenario: str = ""  # which of the job's exams, where it has several
+    adopted: tuple[int, int] | None = None  # rounds whose new model passed the gate, and all; None: there is no gate
     over_budget: tuple[str, ...] = ()  # what went over the exam's budget, in words
     remarks: Mapping[int, str] = field(default_factory=dict)  # what its plugin says of how it went, by seed
     rank: int | None = None  # None: no competitor, a case is missing, or there is nothing to rank it by
@@ -105,6 +106,8 @@ class Leaderboard:
                 return row.modules.get(column.key)
             case "hyperparameter":
                 return row.hyperparameters.get(column.key)
+            case "adopted":
+                return None if row.adopted is None else f"{row.adopted[0]} of {row.adopted[1]}"
             case "seeds":
                 return len(row.seeds)
             case "cost":
@@ -170,6 +173,7 @@ def build_leaderboard(
         modules=(kind for group in groups for kind, _ in group.case.modules),
         hyperparameters=(name for group in groups for name in group.case.hyperparameters),
         several=any(group.case.exam for group in groups),
+        gated=any(row.adopted is not None for row in rows),
         measured=(key for key, _ in COSTS for row in rows if key in row.costs and row.costs[key].mean is not None),
     )
     notes = tuple(dict.fromkeys(note for group in groups for note in group.notes))
@@ -194,6 +198,8 @@ def _row(group: RowCases, seeds: int) -> LeaderboardRow:
     modules: dict[str, str] = {}
     for kind, name in group.case.modules:
         modules[kind] = f"{modules[kind]}, {name}" if kind in modules else name
+    if group.basemodel:
+        modules["basemodel"] = group.basemodel
     unfinished = expected - len(group.seeds) - len(group.failures)
     return LeaderboardRow(
         id=group.case.row,
@@ -216,6 +222,7 @@ def _row(group: RowCases, seeds: int) -> LeaderboardRow:
         unfinished=unfinished,
         status=_status(group, expected, unfinished, metrics),
         scenario=group.case.exam,
+        adopted=(group.adopted, group.judged) if group.judged else None,
         over_budget=tuple(group.over_budget),
         remarks=dict(sorted(group.remarks.items())),
         time=group.latest.strftime("%Y-%m-%d %H:%M:%S") if group.latest else "",

@@ -9,9 +9,11 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ianvs.report.layout import (
+    FailureGroup,
     bound_note,
-    failure_line,
+    failure_groups,
     gap_lines,
+    gate_note,
     legend,
     plain_table,
     settings_text,
@@ -41,12 +43,9 @@ def markdown(
     for column in text_columns(leaderboard):
         plain = replace(column.column, title=_escape(column.title))
         columns.append(replace(column, column=plain, cells=tuple(map(_escape, column.cells))))
-    notes = [sort_note(leaderboard), bound_note(leaderboard), *gap_lines(leaderboard), _seeds(leaderboard)]
-    notes += leaderboard.notes
-    failures = [
-        f"- {_escape(failure_line(row, failure))}" + (f"; log `{failure.log_shown}`" if failure.log_shown else "")
-        for row, failure in leaderboard.failures
-    ]
+    notes = [sort_note(leaderboard), bound_note(leaderboard), gate_note(leaderboard), *gap_lines(leaderboard)]
+    notes += [_seeds(leaderboard), *leaderboard.notes]
+    failures = [_failed(group) for group in failure_groups(leaderboard)]
     blocks = [
         f"# {_escape(title)}",
         f"Made by:\n\n```\n{command}\n```" if command else "",
@@ -85,6 +84,12 @@ def by_test_set(leaderboard: Leaderboard, scenario: str = "") -> str:
     text = tabulated(["Algorithm", "Hyperparameters", *map(_escape, names)], table)
     heading = f"By test set: {_escape(scenario)}" if scenario else "By test set"
     return f"## {heading}\n\n{_escape(said)}\n\n{text}"
+
+
+def _failed(group: FailureGroup) -> str:
+    log = next((failure.log_shown for _, failure in group.cases if failure.log_shown), None)
+    told = f"- {_escape(f'{group.which}: {group.reason}')}"
+    return f"{told}; {'log' if len(group.cases) == 1 else 'first log'} `{log}`" if log else told
 
 
 def _remarks(leaderboard: Leaderboard) -> list[str]:

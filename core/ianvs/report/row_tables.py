@@ -54,6 +54,8 @@ def cases_frame(results: Iterable[CaseResult], root: Path | None = None) -> pd.D
             "role": case.role,
             "over_budget": "; ".join(result.over_budget),
         }
+        if any(round_.gate_scores is not None for round_ in result.rounds):
+            record["adopted"] = sum(round_.adopted for round_ in result.rounds[1:])
         record |= {f"module.{kind}": name for kind, name in case.modules}
         record |= {f"hp.{name}": value for name, value in shown_hyperparameters(case.hyperparameters).items()}
         record |= {**case_costs(result.rounds), **result.metrics, **record}

@@ -11,10 +11,11 @@ from ianvs.report.columns import Column
 from ianvs.report.layout import (
     TextColumn,
     bound_note,
+    failure_groups,
     gap_lines,
+    gate_note,
     legend,
     plain_table,
-    row_name,
     settings_text,
     short_status,
     sort_note,
@@ -56,7 +57,13 @@ def render(leaderboard: Leaderboard, console: Console | None = None, explain: bo
         say("No results yet.", "")
         return
     columns = text_columns(leaderboard)
-    notes = [sort_note(leaderboard), bound_note(leaderboard), *gap_lines(leaderboard), *leaderboard.notes]
+    notes = [
+        sort_note(leaderboard),
+        bound_note(leaderboard),
+        gate_note(leaderboard),
+        *gap_lines(leaderboard),
+        *leaderboard.notes,
+    ]
     if live:
         columns = _without_repetition(leaderboard, columns)
         told_once = [c for c in columns if c.constant and c.column.kind in _TOLD_ONCE and len(leaderboard.rows) > 1]
@@ -130,7 +137,7 @@ def _fit(
     """(columns to show in order, columns left out) for a table of at most `width` characters."""
     sorting = {name for name, _ in leaderboard.sort_by}
     settings = [c for c in columns if c.column.kind == "hyperparameter"]
-    must = [c for c in columns if c.column.kind in ("rank", "algorithm", "scenario", "status")]
+    must = [c for c in columns if c.column.kind in ("rank", "algorithm", "scenario", "adopted", "status")]
     must += [c for c in columns if c.column.kind == "metric" and c.column.key in sorting]
     optional = [c for c in columns if c not in must and c not in settings and c.column.kind in _IMPORTANCE]
     optional.sort(key=lambda c: _IMPORTANCE.index(c.column.kind))  # stable: the table's order within a kind
@@ -165,19 +172,11 @@ def _width(column: TextColumn) -> int:
 
 
 def _failures(leaderboard: Leaderboard) -> list[str]:
-    """Each row that failed, each of its reasons once with the seeds that it hit and the first of their logs."""
+    """Each reason once, with the cases that it hit and the first of their logs."""
     lines = []
-    for row in (*leaderboard.rows, *leaderboard.references):
-        reasons: dict[str, list[int]] = {}
-        logs: dict[str, str] = {}
-        for failure in row.failures:
-            reasons.setdefault(failure.text(200), []).append(failure.seed)
-            if failure.log is not None:
-                logs.setdefault(failure.text(200), shown_path(failure.log))
-        for reason, seeds in reasons.items():
-            which = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
-            what = "; ".join(filter(None, (settings_text(row), which)))
-            lines.append(f"Failed: {row_name(row)} ({what}): {reason}")
-            lines[-1] += f"\n  log: {logs[reason]}" if reason in logs else ""
+    for group in failure_groups(leaderboard):
+        log = next((shown_path(failure.log) for _, failure in group.cases if failure.log is not None), None)
+        lines.append(f"Failed: {group.which}: {group.reason}")
+        lines[-1] += f"\n  {'log' if len(group.cases) == 1 else 'first log'}: {log}" if log else ""
     more = len(lines) - _MOST_FAILURES
     return lines if more <= 0 else [*lines[:_MOST_FAILURES], f"... and {more} more; leaderboard.md lists all."]

@@ -13,7 +13,7 @@ from ianvs.data.options import check_options
 from ianvs.data.split import stratified_deal
 from ianvs.errors import ConfigError, Problem, closest, one_line
 from ianvs.scenarios.domain_incremental import domain_tests, ianvs_domains
-from ianvs.scenarios.exam import Exam, Round, Rules
+from ianvs.scenarios.exam import Exam, Round, Rules, TestSet
 from ianvs.scenarios.instance_incremental import everything_asked, named_rounds
 from ianvs.scenarios.modifiers import Modifiers, modified, modifiers_of
 from ianvs.scenarios.request import ScenarioOptions, ScenarioRequest, class_labels, classes_in, refuse
@@ -46,6 +46,7 @@ def build_exam(
 
     Without a scenario as in Ianvs: `using` gives one round per domain in that order; else the samples are cut into
     `incremental_rounds` parts: by "default" in the order of the file, with "shuffled" stratified, with a fixed seed.
+    Where `using` names domains that the samples don't know, the test samples are cut likewise, a test set a round.
     With `single_task` there is one round of everything.
     """
     if single_task:
@@ -60,7 +61,7 @@ def build_exam(
         hint = closest(splitting_method, SPLITTING_METHODS)
         message = f"there is no splitting_method '{splitting_method}'.{hint} There are: {one_line(SPLITTING_METHODS)}."
         refuse(request, message)
-    if using:
+    if using and dataset.train.domains is not None:
         return ianvs_domains(request)
     return _cut(request, splitting_method)
 
@@ -155,7 +156,18 @@ def _cut(request: ScenarioRequest, splitting_method: str) -> Exam:
     else:
         parts = stratified_deal(class_labels(dataset.train), count, rounds, generator(0, 0, "shuffled splitting"))
     rules = Rules(f"ianvs-{splitting_method}", task_in_training=False, task_in_testing=False, output_space="all")
-    return Exam(dataset, named_rounds(request, parts), everything_asked(request), rules)
+    named = named_rounds(request, parts)
+    return Exam(dataset, named, _cut_tests(request, named) if request.using else everything_asked(request), rules)
+
+
+def _cut_tests(request: ScenarioRequest, rounds: tuple[Round, ...]) -> tuple[TestSet, ...]:
+    """The test samples in as many equal parts as there are rounds, in the order of the file."""
+    dataset = request.dataset
+    if len(dataset.test) < len(rounds):
+        refuse(request, f"{len(dataset.test)} test samples can't be cut into {len(rounds)} test sets, one a round.")
+    parts = np.array_split(np.arange(len(dataset.test)), len(rounds))
+    named = zip(rounds, parts, strict=True)
+    return tuple(TestSet(r.name, part, classes_in(dataset, dataset.test, part)) for r, part in named)
 
 
 def _single_task(dataset: Dataset, scenario: ScenarioSpec | None, using: tuple[str, ...]) -> Exam:
@@ -173,7 +185,7 @@ def _single_task(dataset: Dataset, scenario: ScenarioSpec | None, using: tuple[s
                 message = "singletasklearning teaches all rounds as one, which this exam can't do"
                 refuse(request, f"{message}: {why}. An algorithm with `sees_past_rounds`, such as joint, can be here.")
             everything = _merged(exam)
-    tests = domain_tests(request, using) if using else everything_asked(request)
+    tests = domain_tests(request, using) if using and dataset.test.domains is not None else everything_asked(request)
     rules = Rules("single-task", task_in_training=False, task_in_testing=False, output_space="all")
     return Exam(dataset, (everything,), tests, rules)
 

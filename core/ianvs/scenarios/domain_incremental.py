@@ -157,6 +157,9 @@ def natural_domains(request: ScenarioRequest, rules: Rules, untaught: int = 0) -
             message += ", or make some with `permutation: true`, `rotation: [0, 30, 60]` or `corruption: [clean, fog]`"
         message += "."
         refuse(request, message)
+    if dataset.train.domains is None:
+        message = f"no sample belongs to one of the domains {one_line(names)}: no path holds such a folder. Make the"
+        refuse(request, f"{message} domain a folder of the path or a column `domain`, or give an index for each.")
     taught = names[: len(names) - untaught]
     if not taught:
         refuse(request, f"{names[0]} is the only domain, and the last one is not taught.", "streaming")

@@ -122,6 +122,15 @@ class CaseStore:
         with np.load(self.round_folder(case_id, index) / "predictions.npz", allow_pickle=False) as stored:
             return dict(stored)
 
+    def lacks_pictures(self, case_id: str) -> bool:
+        """Whether of some round only the first predicted label pictures are stored, not all of them."""
+        for round_ in self.complete_rounds(case_id):
+            with np.load(self.round_folder(case_id, round_.index) / "predictions.npz", allow_pickle=False) as stored:
+                names = stored.files
+            if any(n.startswith("pictures_") for n in names) and not any(n.startswith("all_pictures_") for n in names):
+                return True
+        return False
+
     def sweep(self, case_id: str) -> None:
         """Remove what a process that was killed left half-written, unless another process is at work there."""
         try:

@@ -1,0 +1,104 @@
+"""Label pictures of a whole test set as an author's metric sees them: a sequence that is read where it is asked for."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+from numpy.typing import NDArray
+
+__all__ = ["LabelPictures", "PackedPictures", "PictureRows", "compressed", "packed_pictures"]
+
+_LEVEL = 6  # of zlib: label pictures shrink to a few percent, and a higher level gains little
+
+
+class LabelPictures(NDArrayOperatorsMixin):
+    """N label pictures (height, width) uint8: class indices, 255 is "no class".
+
+    One picture by its index, several by a slice, one after the other by iterating. `np.asarray` makes (N, height,
+    width) of them; so does everything else that an array can do, so that a metric written for arrays works too.
+    """
+
+    def __init__(self, shape: tuple[int, int, int]) -> None:
+        self.shape = shape
+        self.dtype, self.ndim = np.dtype(np.uint8), 3
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[NDArray[np.uint8]]:
+        return (self._picture(index) for index in range(len(self)))
+
+    def __getitem__(self, index: Any) -> NDArray[np.uint8]:
+        if isinstance(index, int | np.integer) and not isinstance(index, bool):
+            position = int(index) + (len(self) if index < 0 else 0)
+            if not 0 <= position < len(self):
+                raise IndexError(f"there are {len(self)} label pictures, and number {index} is asked for")
+            return self._picture(position)
+        if isinstance(index, slice):
+            return self._stacked(range(len(self))[index])
+        found: NDArray[np.uint8] = np.asarray(self)[index]
+        return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return self._stacked(range(len(self))).astype(dtype or np.uint8, copy=False)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        arrays = (np.asarray(one) if isinstance(one, LabelPictures) else one for one in inputs)
+        return getattr(ufunc, method)(*arrays, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(np.asarray(self), name)
+
+    def _stacked(self, positions: Sequence[int]) -> NDArray[np.uint8]:
+        found = np.empty((len(positions), *self.shape[1:]), dtype=np.uint8)
+        for n, position in enumerate(positions):
+            found[n] = self._picture(position)
+        return found
+
+    def _picture(self, position: int) -> NDArray[np.uint8]:
+        """(height, width), the caller's own."""
+        raise NotImplementedError
+
+
+class PictureRows(LabelPictures):
+    """Rows of an array of label pictures, which may be a memory map."""
+
+    def __init__(self, values: NDArray[Any], positions: NDArray[np.int64] | None = None) -> None:
+        self._values = values
+        self._positions = np.arange(len(values)) if positions is None else positions
+        super().__init__((len(self._positions), values.shape[1], values.shape[2]))
+
+    def _picture(self, position: int) -> NDArray[np.uint8]:
+        return np.array(self._values[self._positions[position]], dtype=np.uint8)
+
+
+class PackedPictures(LabelPictures):
+    """What `packed_pictures` made; a picture is unpacked when it is asked for."""
+
+    def __init__(self, stored: NDArray[np.uint8]) -> None:
+        count, height, width = np.frombuffer(stored[:24].tobytes(), dtype="<i8").tolist()
+        self._ends = np.frombuffer(stored[24 : 24 + 8 * count].tobytes(), dtype="<i8")
+        self._data = stored[24 + 8 * count :]
+        super().__init__((count, height, width))
+
+    def _picture(self, position: int) -> NDArray[np.uint8]:
+        start = int(self._ends[position - 1]) if position else 0
+        text = zlib.decompress(self._data[start : int(self._ends[position])].tobytes())
+        return np.frombuffer(bytearray(text), dtype=np.uint8).reshape(self.shape[1:])
+
+
+def compressed(picture: NDArray[np.uint8]) -> bytes:
+    """One label picture, for `packed_pictures`."""
+    return zlib.compress(np.ascontiguousarray(picture).tobytes(), _LEVEL)
+
+
+def packed_pictures(pictures: Sequence[bytes], shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """Compressed label pictures, each of `shape` (height, width), as bytes for the store."""
+    head = np.array([len(pictures), *shape, *np.cumsum([len(part) for part in pictures])], dtype="<i8")
+    return np.frombuffer(head.tobytes() + b"".join(pictures), dtype=np.uint8)

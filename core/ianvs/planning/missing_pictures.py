@@ -1,0 +1,37 @@
+"""Finished cases that can't be scored any more: a metric reads predicted label pictures that were not stored."""
+
+from __future__ import annotations
+
+from ianvs.errors import Place, Problem, one_line
+from ianvs.planning.metric_info import describe
+from ianvs.planning.plan import Plan
+
+__all__ = ["missing_pictures"]
+
+
+def missing_pictures(plan: Plan) -> list[Problem]:
+    """A problem for each metric, which names the cases that have to be run again for it."""
+    authored = {key: spec for scores in plan.scores for spec, key in scores if spec.url is not None}
+    told = describe(list(authored.values()), plan.job.workspace / "cache")
+    both = zip(authored, told, strict=True)
+    reading = {key for key, metric in both if not isinstance(metric, list) and metric.pictures}
+    if not reading:
+        return []
+    lacking: dict[str, list[str]] = {}
+    for planned in plan:
+        if planned.state == "finished":
+            for _, key in plan.scores_of(planned.algorithm):
+                case = planned.case.id
+                if key in reading and not plan.store.has_score(case, key) and plan.store.lacks_pictures(case):
+                    lacking.setdefault(key, []).append(case[:8])
+    return [_problem(authored[key].name, cases, authored[key].place) for key, cases in lacking.items()]
+
+
+def _problem(name: str, cases: list[str], place: Place | None) -> Problem:
+    count = f"{len(cases)} finished cases" if len(cases) > 1 else "a finished case"
+    message = (
+        f"metric '{name}' reads all predicted label pictures, which are stored only where a metric asks for them, and "
+        f"of {count} only counts are: {one_line(cases)}. Run them again (`--rerun all`, or `--rerun` with the "
+        "beginning of an id), or let the metric take one argument `confusion`: the counts."
+    )
+    return Problem(message, place)
