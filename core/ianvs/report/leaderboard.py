@@ -170,7 +170,7 @@ def build_leaderboard(
         modules=(kind for group in groups for kind, _ in group.case.modules),
         hyperparameters=(name for group in groups for name in group.case.hyperparameters),
         several=any(group.case.exam for group in groups),
-        measured=(key for key, _ in COSTS for row in rows if key in row.costs and row.costs[key].mean is not None),
+        measured=(key for key in COSTS for row in rows if key in row.costs and row.costs[key].mean is not None),
     )
     notes = tuple(dict.fromkeys(note for group in groups for note in group.notes))
     return Leaderboard(columns, rows, tuple(metric for _, metric in shown), sort_by, seeds, references, notes)
