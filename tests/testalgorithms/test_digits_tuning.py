@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-import ianvs
+from ianvs.api import exams as exams_of
 from ianvs.config import load_job
 from ianvs.config.spec import JobSpec
 
@@ -60,9 +60,11 @@ def test_the_winner_has_the_highest_mean_over_both_exams_and_finished_both(tmp_p
     assert TUNING["winners"](tmp_path / "rank.csv") == {"a": {"learning_rate": 0.2}}
 
 
-def test_tuning_sees_no_seed_order_angle_or_picture_that_the_exams_use(main_job: JobSpec, tuning_job: JobSpec) -> None:
+def test_tuning_sees_no_seed_order_angle_or_picture_that_the_exams_use(
+    main_job: JobSpec, tuning_job: JobSpec, tmp_path: Path
+) -> None:
     assert not {*main_job.seeds} & {*tuning_job.seeds}
-    exams, tuned = (ianvs.exams(job.file) for job in (main_job, tuning_job))
+    exams, tuned = (exams_of(job.file, workspace=tmp_path) for job in (main_job, tuning_job))
     assert exams.keys() == tuned.keys()
     for name, exam in exams.items():
         rounds, others = ([round_.name for round_ in found.rounds] for found in (exam, tuned[name]))
