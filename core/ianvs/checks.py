@@ -17,6 +17,7 @@ __all__ = [
     "link_problems",
     "metric_levels",
     "protocol_problems",
+    "quantity_problems",
     "reference_problems",
     "scenario_problems",
 ]
@@ -71,6 +72,24 @@ def column_problems(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
         if not problems and keys.isdisjoint(spec.name for spec in exam.metrics):
             message = f"nothing ranks this exam: sort_by names {', '.join(sorted(keys))}. Add one to its metrics."
             problems.append(Problem(message, exam.places.get("metrics", exam.place)))
+    return problems
+
+
+def quantity_problems(job: JobSpec) -> list[Problem]:
+    """Two names for one quantity would be two columns with the same numbers."""
+    problems = []
+    first: dict[tuple[str, str], MetricSpec] = {}
+    for exam in job.exams:
+        scores = [spec.name for spec in exam.metrics if outline(spec).level == "score"] or ["accuracy"]
+        for spec in exam.metrics:
+            metric = outline(spec)
+            if spec.url is not None or spec.options:
+                continue
+            of = spec.of or scores[0] if metric.level == "matrix" else ""
+            same = first.setdefault((metric.name, of), spec)
+            if same.name != spec.name:
+                message = f"'{spec.name}' and '{same.name}' are two names of one metric. Keep one of them."
+                problems.append(Problem(message, spec.place))
     return problems
 
 

@@ -110,7 +110,7 @@ class ScoreMatrix:
 
 @dataclass(frozen=True)
 class RoundResult:
-    """What one round cost. Seconds are wall-clock, memory is in bytes; None is "not measured"."""
+    """What one round cost. Seconds are wall-clock if not said otherwise, memory is in bytes; None is "not measured"."""
 
     index: int  # 0 is the untrained model, which is only evaluated
     name: str
@@ -118,6 +118,8 @@ class RoundResult:
     test_samples: int = 0
     train_seconds: float = 0.0
     eval_seconds: float = 0.0
+    train_cpu_seconds: float | None = None  # user and system, with threads and child processes
+    eval_cpu_seconds: float | None = None
     peak_memory_bytes: int | None = None  # host: highest resident size of the case's process up to here
     peak_gpu_bytes: int | None = None
     model_bytes: int | None = None  # what the plugin's save() wrote

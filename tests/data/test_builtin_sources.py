@@ -48,6 +48,14 @@ def test_the_split_of_digits_is_stratified_seeded_and_adjustable(tmp_path):
     assert len({dataset.fingerprint for dataset in parts.values()}) == 3
 
 
+def test_a_validation_part_of_digits_holds_no_picture_of_the_test_part(tmp_path):
+    exam, tuning = (data.load(digits(**options), tmp_path) for options in ({}, {"validation_ratio": 0.2}))
+    seen = {*tuning.train.ids, *tuning.test.ids}
+    assert seen == set(exam.train.ids)
+    assert len(tuning.train) + len(tuning.test) == len(seen)
+    np.testing.assert_allclose(np.bincount(tuning.test.y), 0.2 * np.bincount(exam.train.y), atol=1)
+
+
 def test_defaults_written_out_are_the_same_dataset(tmp_path):
     assert data.fingerprint(digits(), tmp_path) == data.fingerprint(digits(split_seed=0, test_ratio=0.2), tmp_path)
 

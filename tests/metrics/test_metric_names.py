@@ -14,7 +14,8 @@ from ianvs.metrics.registry import METRICS
 
 LOWER_IS_BETTER = {
     "FM_restricted", "FM_literal", "IM", "CN_Forgetting", "CIA_forgetting_diag", "WF10", "WF100", "train_seconds",
-    "eval_seconds", "peak_memory_mb", "peak_gpu_memory_mb", "model_size_mb", "memory_samples", "memory_mb",
+    "eval_seconds", "train_cpu_seconds", "eval_cpu_seconds",
+    "peak_memory_mb", "peak_gpu_memory_mb", "model_size_mb", "memory_samples", "memory_mb",
     "samples_transfer_ratio",
 }  # fmt: skip
 

@@ -10,7 +10,9 @@ import pytest
 
 from ianvs.config.spec import RankSpec
 from ianvs.metrics.metric import Metric
+from ianvs.metrics.registry import METRICS as METRICS_TABLE
 from ianvs.report import build_leaderboard
+from ianvs.report.columns import COSTS, title_of
 from ianvs.types import CaseResult, Failure, RoundResult
 from tests.report.report_cases import ACCURACY, METRICS, board, cells, failed, result, suite
 
@@ -148,6 +150,38 @@ def test_costs_that_were_measured_have_a_column() -> None:
     assert cells(table, "Peak_gpu_memory_mb") == [5.0]
     assert cells(table, "Model_size_mb") == [2.0]
     assert cells(table, "Memory_samples") == [10.0]
+
+
+def test_the_size_of_a_model_is_that_after_the_last_round() -> None:
+    rounds = (RoundResult(1, "first", model_bytes=10_000_000), RoundResult(2, "second", model_bytes=400_000))
+    assert cells(board([result("a", rounds=rounds)]), "Model_size_mb") == [0.4]
+
+
+def test_processor_time_has_a_column_unless_a_round_lacks_it() -> None:
+    asked = RoundResult(0, "untrained", eval_cpu_seconds=0.5)
+    taught = RoundResult(1, "first", train_cpu_seconds=2.0, eval_cpu_seconds=0.25)
+    table = board([result("a", rounds=(asked, taught))])
+    assert cells(table, "Train_cpu_seconds") == [2.0]
+    assert cells(table, "Eval_cpu_seconds") == [0.75]
+    unmeasured = RoundResult(2, "of an older version")
+    titles = [column.title for column in board([result("a", rounds=(asked, taught, unmeasured))]).columns]
+    assert "Train_cpu_seconds" not in titles
+
+
+def test_a_cost_that_the_testenv_asks_for_is_one_column_under_one_title() -> None:
+    asked = [ACCURACY, *(metric for metric in METRICS_TABLE if metric.level == "system")]
+    rounds = (RoundResult(1, "first", train_cpu_seconds=1.0, eval_cpu_seconds=1.0, model_bytes=5, memory_samples=3),)
+    titles = [column.title for column in board([result("a", rounds=rounds)], metrics=asked).columns]
+    for cost in COSTS:
+        assert [title for title in titles if title.casefold() == cost] == [title_of(cost)]
+        assert titles.index(f"{title_of(cost)}_std") == titles.index(title_of(cost)) + 1
+
+
+def test_no_two_titles_differ_in_the_case_of_letters_alone() -> None:
+    shown = [replace(ACCURACY, name=name) for name in ("acc", "ACC", "round", "train_seconds")]
+    table = board([result("a", hyperparameters={"Rate": 1, "rate": 2, "acc": 3})], metrics=shown)
+    titles = [column.title.casefold() for column in table.columns]
+    assert len(set(titles)) == len(titles)
 
 
 def test_the_time_of_a_row_is_when_its_last_case_ended_in_utc() -> None:

@@ -111,7 +111,12 @@ def load_builtin(spec: DatasetSpec, cache_dir: Path, progress: Progress | None =
 
 def _fingerprint(source: Builtin, spec: DatasetSpec, options: Options, cache_dir: Path) -> str:
     digests = file_digests([os.fspath(path) for path in _files(source, spec)], cache_dir)
-    facts = {"version": VERSION, "name": source.name, "options": options.model_dump(), "files": digests}
+    facts = {
+        "version": VERSION,
+        "name": source.name,
+        "options": options.model_dump(exclude_none=True),
+        "files": digests,
+    }
     if source.version is not None:
         facts |= {"generator": source.version(), "using": list(spec.using)}
     return digest_of(facts)

@@ -21,8 +21,11 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class DigitsOptions(Options):
+    """validation_ratio: for tuning. Asked is this share of the training part; the test part is left out."""
+
     test_ratio: float = Field(0.2, gt=0, lt=1)
     split_seed: int = Field(0, ge=0)
+    validation_ratio: float | None = Field(None, gt=0, lt=1)
 
 
 def read_digits(spec: DatasetSpec, options: DigitsOptions) -> Arrays:
@@ -32,7 +35,11 @@ def read_digits(spec: DatasetSpec, options: DigitsOptions) -> Arrays:
     digits = load_digits()
     x = (digits.images / 16).astype(np.float32)[..., None]
     y = digits.target.astype(np.int64)
-    train, test = stratified_split(y, len(y), options.test_ratio, np.random.default_rng(options.split_seed))
+    generator = np.random.default_rng(options.split_seed)
+    train, test = stratified_split(y, len(y), options.test_ratio, generator)
+    if options.validation_ratio is not None:
+        kept, taken = stratified_split(y[train], len(train), options.validation_ratio, generator)
+        train, test = train[kept], train[taken]
     arrays: Arrays = {}
     for part, keep in (("train", train), ("test", test)):
         arrays |= {f"x_{part}": x[keep], f"y_{part}": y[keep], f"ids_{part}": _numbered("", keep, 4)}

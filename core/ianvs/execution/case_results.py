@@ -13,6 +13,7 @@ from ianvs.config.spec import BudgetSpec, MetricSpec
 from ianvs.execution.budget import over_budget
 from ianvs.execution.reference_scores import ReferenceScores
 from ianvs.metrics.metric import Metric
+from ianvs.metrics.system import measured
 from ianvs.store import CaseStore, ExamRecord
 from ianvs.types import CaseResult, Curve, RoundResult, ScoreMatrix, TestCase
 
@@ -61,7 +62,7 @@ def read_case(
             if metric.mapping:
                 continue  # several numbers: in `details`
             if metric.level == "system":
-                numbers[spec.name] = _system(metric.name, rounds)
+                numbers[spec.name] = measured(metric.name, rounds)
             elif metric.level == "score":
                 some = metric.partial or (exam is not None and exam.rules.get("asked") == "future")
                 numbers[spec.name] = _final_score(matrices.get(spec.name), some)
@@ -126,32 +127,6 @@ def _over_matrix(metric: Metric, matrix: ScoreMatrix | None) -> float | None:
         return None
     value = metric.function(matrix)
     return None if isinstance(value, dict) else _finite(value)
-
-
-def _system(name: str, rounds: Sequence[RoundResult]) -> float | None:
-    """A measured quantity of a whole case. Times are sums, memory and sizes are maxima over the rounds."""
-
-    def largest(values: list[int | None], unit: float) -> float | None:
-        known = [value for value in values if value is not None]
-        return max(known) / unit if known else None
-
-    trained = [round_ for round_ in rounds if round_.index]
-    train_seconds = sum(round_.train_seconds for round_ in trained)
-    samples = sum(round_.train_samples for round_ in trained)
-    mega = 1e6
-    measured: dict[str, float | None] = {
-        "train_seconds": train_seconds,
-        "eval_seconds": sum(round_.eval_seconds for round_ in rounds),
-        "samples_per_second": samples / train_seconds if train_seconds else None,
-        "peak_memory_mb": largest([round_.peak_memory_bytes for round_ in rounds], mega),
-        "peak_gpu_memory_mb": largest([round_.peak_gpu_bytes for round_ in rounds], mega),
-        "model_size_mb": largest([round_.model_bytes for round_ in rounds], mega),
-        "memory_samples": largest([round_.memory_samples for round_ in rounds], 1.0),
-        "memory_mb": largest([round_.memory_bytes for round_ in rounds], mega),
-        # Every sample of a round is looked at and brought over for training: Ianvs's quotient has 1 added below.
-        "samples_transfer_ratio": samples / (samples + 1),
-    }
-    return measured[name]
 
 
 def _finite(value: Any) -> float | None:

@@ -113,9 +113,9 @@ def _open_checker(job: JobSpec) -> Engine:
 
 def open_engine(job: JobSpec, tasks: int) -> Engine:
     """The engine that the job names, with what its tasks will import already loaded where that helps."""
-    if job.engine == "inline":
-        return InlineEngine()
     preload = _preload(job)
+    if job.engine == "inline":
+        return InlineEngine(preload)
     if job.engine == "ray":
         return _ray_engine(job, preload)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

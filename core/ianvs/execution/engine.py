@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-__all__ = ["Engine", "Event", "Reporter", "Task", "call_target"]
+__all__ = ["Engine", "Event", "Reporter", "Task", "call_target", "preload_modules"]
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,15 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """End everything that still runs."""
+
+
+def preload_modules(names: Iterable[str]) -> None:
+    """Import what tasks will need, so that no task pays for it; one that can't do without fails with the real error."""
+    import importlib
+
+    for name in names:
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
 
 
 def call_target(target: str) -> Any:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ianvs.execution import measure
 from ianvs.execution.feed import DataFeed
 from ianvs.execution.learner_calls import LearnerCalls
+from ianvs.execution.measure import NOTHING_SPENT, Spent
 from ianvs.execution.replies import packed, unpacked
 from ianvs.metrics.label_pictures import PackedPictures, PictureRows, compressed, packed_pictures
 from ianvs.metrics.metric import EvaluationRecord
@@ -48,8 +49,8 @@ class Evaluation:
         self._exam, self._feed, self._learner = exam, feed, learner
         self._seed, self._probe, self._pictures = seed, probe, pictures
 
-    def predictions(self, index: int, context: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], float]:
-        """(what is kept of the predictions on the test sets, seconds that predicting took), after round `index`.
+    def predictions(self, index: int, context: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], Spent]:
+        """(what is kept of the predictions on the test sets, what predicting took), after round `index`.
 
         Under "<j>", of test set j, the (N,) predicted labels; of conversations the replies, as bytes. Of label
         pictures the (C, C+1) counts of ianvs.metrics.overlap.picture_confusion, and under "pictures_<j>" the first few
@@ -57,14 +58,14 @@ class Evaluation:
         Under "probe_<j>", where features are examined, the (N,) labels that a linear probe on them predicts.
         context: of the round; the task is in it as far as the rules show it.
         """
-        found, seconds = self._predictions(index, context)
+        found, spent = self._predictions(index, context)
         if self._probe:
             from ianvs.execution.probe import probe_predictions
 
             found |= probe_predictions(self._learner, self._exam, self._feed, lambda j: self._context(context, j))
-        return found, seconds
+        return found, spent
 
-    def predictions_between(self, index: int, context: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], float]:
+    def predictions_between(self, index: int, context: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], Spent]:
         """As `predictions`, in the midst of round `index` of a stream: labels alone."""
         return self._predictions(index - 1, context)
 
@@ -90,9 +91,9 @@ class Evaluation:
             kept = unpacked(kept)[0]
         return EvaluationRecord(dataset.classes, y_true=truth, y_pred=kept, labels=round_.classes, earlier=earlier)
 
-    def _predictions(self, index: int, context: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], float]:
+    def _predictions(self, index: int, context: Mapping[str, Any]) -> tuple[dict[str, NDArray[Any]], Spent]:
         found: dict[str, NDArray[Any]] = {}
-        seconds = 0.0
+        spent = NOTHING_SPENT
         only_future = self._exam.rules.asked == "future"
         with tempfile.TemporaryDirectory(prefix="ianvs-") as folder:
             copied = any(test.adapt is not None for test in self._exam.tests)
@@ -109,8 +110,8 @@ class Evaluation:
                 kept, more, taken = self._predict(learner, part, name, shown_context, self._pictures)
                 found[str(j)] = kept
                 found |= {f"{what}_{j}": pictures for what, pictures in more.items()}
-                seconds += taken
-        return found, seconds
+                spent += taken
+        return found, spent
 
     def _saved(self, folder: Path) -> Path:
         """Where the present model was saved, for copies of it."""
@@ -139,8 +140,8 @@ class Evaluation:
 
     def _predict(
         self, learner: LearnerCalls, asked: Part, name: str, context: Mapping[str, Any], pictures: bool
-    ) -> tuple[NDArray[Any], dict[str, NDArray[np.uint8]], float]:
-        """(what is kept, predicted label pictures: the first few under "pictures" and all under ALL, seconds)."""
+    ) -> tuple[NDArray[Any], dict[str, NDArray[np.uint8]], Spent]:
+        """(what is kept, label pictures: the first few under "pictures" and all under ALL, what predicting took)."""
         dataset = self._exam.dataset
         classes = len(dataset.classes)
         if dataset.kind != "segmentation":
@@ -151,18 +152,18 @@ class Evaluation:
                 else:
                     predictions = learner.predict(data, context, classes if dataset.kind == "classification" else None)
             data.close()
-            return predictions, {}, watch.seconds
+            return predictions, {}, watch.spent
         counts = np.zeros((classes, classes + 1), dtype=np.int64)
         every: list[bytes] = []
         more: dict[str, NDArray[np.uint8]] = {}
-        seconds = 0.0
+        spent = NOTHING_SPENT
         for start in range(0, len(asked.positions), AT_ONCE):
             part = Part(asked.samples, asked.positions[start : start + AT_ONCE], asked.transform)
             data, truth = TestView(part, name=name), np.asarray(asked.samples.y[part.positions])
             with measure.stopwatch() as watch:
                 said = learner.predict_pictures(data, context, classes, truth.shape[1:])
             data.close()
-            seconds += watch.seconds
+            spent += watch.spent
             counts += picture_confusion(truth, said, classes)
             if not more or pictures:
                 here = said if pictures else said[:SHOWN]
@@ -171,4 +172,4 @@ class Evaluation:
                 every += [compressed(picture) for picture in here] if pictures else []
         if pictures:
             more[ALL] = packed_pictures(every, asked.samples.y.shape[1:])
-        return counts, more, seconds
+        return counts, more, spent

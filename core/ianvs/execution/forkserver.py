@@ -16,7 +16,6 @@ import contextlib
 import ctypes
 import faulthandler
 import gc
-import importlib
 import os
 import pickle
 import select
@@ -30,7 +29,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from ianvs.execution.engine import Event, Task, call_target
+from ianvs.execution.engine import Event, Task, call_target, preload_modules
 
 __all__ = ["MESSAGE_LIMIT", "main"]
 
@@ -42,9 +41,7 @@ def main(descriptor: int, preload: list[str]) -> None:
     """Serve until the supervisor closes its end."""
     channel = socket.socket(fileno=descriptor)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what a task leaves behind becomes ours, so that we can end it
-    for name in preload:
-        with contextlib.suppress(Exception):  # a task that needs it fails with the real message
-            importlib.import_module(name)
+    preload_modules(preload)
     gc.collect()
     gc.freeze()  # children share these objects' pages instead of copying them at their first collection
     _Server(channel).serve()

@@ -5,19 +5,24 @@ from __future__ import annotations
 import os
 import traceback
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
-from ianvs.execution.engine import Event, Task, call_target
+from ianvs.execution.engine import Event, Task, call_target, preload_modules
 
 __all__ = ["InlineEngine"]
 
 
 class InlineEngine:
-    """Breakpoints work, prints are seen. A plugin that kills its process takes the job with it."""
+    """Breakpoints work, prints are seen. A plugin that kills its process takes the job with it.
+
+    preload: modules that tasks will need; imported before the first task, whose seconds would contain them otherwise.
+    """
 
     slots = 1
 
-    def __init__(self) -> None:
+    def __init__(self, preload: Iterable[str] = ()) -> None:
+        self._preload = tuple(preload)
         self._events: deque[Event] = deque()
         self._waiting: deque[Task] = deque()
 
@@ -38,6 +43,8 @@ class InlineEngine:
         self._waiting.clear()
 
     def _run(self, task: Task) -> None:
+        preload_modules(self._preload)
+        self._preload = ()
         self._events.append(Event(task.key, "started", os.getpid()))
         code = 0
         try:

@@ -89,15 +89,16 @@ class CaseSession:
     def examine_untrained(self) -> None:
         """Row 0. A plugin that can't predict before it was trained has an empty one."""
         try:
-            predictions, seconds = self._evaluate(0)
+            predictions, spent = self._evaluate(0)
         except ExamRuleError:
             raise
         except Exception as error:
             print(f"{self._learner.name} can't predict before training ({type(error).__name__}: {error});")
             print("what needs the untrained model (FWT, Ianvs's BWT and FWT) stays empty.")
-            predictions, seconds = {}, 0.0
+            predictions, spent = {}, measure.NOTHING_SPENT
             self._predicts_untrained = False
-        self._keep(RoundResult(index=0, name="untrained", eval_seconds=seconds), predictions, trained=False)
+        untrained = RoundResult(0, "untrained", eval_seconds=spent.seconds, eval_cpu_seconds=spent.cpu_seconds)
+        self._keep(untrained, predictions, trained=False)
         self._take_over_earlier_rounds()
 
     def run_round(self, index: int) -> None:
@@ -111,15 +112,18 @@ class CaseSession:
         if valid is not None:
             valid.close()
         self._say(index, "evaluate")
-        predictions, eval_seconds = self._evaluate(index)
+        predictions, asked = self._evaluate(index)
+        asked += trained.eval_spent
         samples, size = measure.memory_size(self._learner.plugin)
         result = RoundResult(
             index=index,
             name=self._exam.rounds[index - 1].name,
             train_samples=trained.samples,
             test_samples=sum(len(test.test) for test in self._exam.tests),
-            train_seconds=trained.seconds,
-            eval_seconds=eval_seconds + trained.eval_seconds,
+            train_seconds=trained.spent.seconds,
+            eval_seconds=asked.seconds,
+            train_cpu_seconds=trained.spent.cpu_seconds,
+            eval_cpu_seconds=asked.cpu_seconds,
             peak_memory_bytes=measure.peak_host_bytes(),
             peak_gpu_bytes=measure.peak_gpu_bytes(),
             memory_samples=samples,
@@ -151,8 +155,8 @@ class CaseSession:
 
     # --- evaluation ---------------------------------------------------------------------------------------------
 
-    def _evaluate(self, index: int) -> tuple[dict[str, NDArray[Any]], float]:
-        """(what to keep of the answers to all test sets, seconds) of the present model, after round `index`."""
+    def _evaluate(self, index: int) -> tuple[dict[str, NDArray[Any]], measure.Spent]:
+        """(what to keep of the answers to all test sets, what it took) of the present model, after round `index`."""
         return self._evaluation.predictions(index, self._context(index))
 
     def _gate_score(self, index: int, valid: TrainView | None) -> float | None:

@@ -17,6 +17,7 @@ from ianvs.execution.engine import Reporter
 from ianvs.execution.evaluation import Evaluation
 from ianvs.execution.feed import DataFeed
 from ianvs.execution.learner_calls import LearnerCalls
+from ianvs.execution.measure import NOTHING_SPENT, Spent
 from ianvs.scenarios.views import TrainView
 from ianvs.seeding import stream_seed
 
@@ -28,20 +29,20 @@ class Trained:
     """What the training of a round took, and what was asked in the midst of it."""
 
     samples: int = 0
-    seconds: float = 0.0
+    spent: Spent = NOTHING_SPENT
     passes: int = 0
-    eval_seconds: float = 0.0
+    eval_spent: Spent = NOTHING_SPENT
     predictions: dict[str, NDArray[Any]] = field(default_factory=dict)  # "<j>@<samples>": as ianvs.execution.evaluation
     examined: list[tuple[int, int, int]] = field(default_factory=list)  # (samples, rounds begun, rounds ended)
 
-    def add(self, samples: int, seconds: float, passes: int) -> None:
+    def add(self, samples: int, spent: Spent, passes: int) -> None:
         self.samples += samples
-        self.seconds += seconds
+        self.spent += spent
         self.passes = max(self.passes, passes)
 
-    def examine(self, predictions: dict[str, NDArray[Any]], seconds: float, when: tuple[int, int, int]) -> None:
+    def examine(self, predictions: dict[str, NDArray[Any]], spent: Spent, when: tuple[int, int, int]) -> None:
         self.predictions |= {f"{name}@{when[0]}": kept for name, kept in predictions.items()}
-        self.eval_seconds += seconds
+        self.eval_spent += spent
         self.examined.append(when)
 
 
@@ -74,12 +75,12 @@ class Training:
             self.seed_for("global", chunk.number)
             with measure.stopwatch() as watch:
                 learner.train(view, None, context)
-            trained.add(len(view), watch.seconds, view.passes)
+            trained.add(len(view), watch.spent, view.passes)
             view.close()
             self._report({"round": index, "fraction": (chunk.number - chunks[0].number + 1) / len(chunks)})
             if chunk is not chunks[-1] and self._feed.examines_after(chunk):
-                predictions, seconds = evaluation.predictions_between(index, context)
-                trained.examine(predictions, seconds, (chunk.samples, chunk.begun, chunk.ended))
+                predictions, spent = evaluation.predictions_between(index, context)
+                trained.examine(predictions, spent, (chunk.samples, chunk.begun, chunk.ended))
         return trained
 
     def reference_learner(self, learner: LearnerCalls) -> LearnerCalls:
@@ -107,7 +108,7 @@ class Training:
         self.seed_for("global", index)
         with measure.stopwatch() as watch:
             learner.train(views[-1], valid, context)
-        trained = Trained(sum(map(len, views)), watch.seconds, views[-1].passes)
+        trained = Trained(sum(map(len, views)), watch.spent, views[-1].passes)
         for view in views:
             view.close()
         return trained

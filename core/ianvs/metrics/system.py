@@ -1,41 +1,169 @@
-"""What the runner measures: time, memory, size. Definitions only; these metrics have no function.
+"""What the runner measures: time, memory, size. Each definition with the only function that computes it.
 
-MB is 10^6 bytes, seconds are wall-clock. What could not be measured is null.
+MB is 10^6 bytes. What could not be measured is null. A leaderboard shows some of these without being asked to
+(ianvs.report.columns); a testenv may ask for any. It is one number either way.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+
 from ianvs.metrics.metric import Metric
+from ianvs.types import RoundResult
 
-__all__ = ["SYSTEM"]
+__all__ = ["SYSTEM", "measured"]
+
+Rounds = Sequence[RoundResult]  # those of a case, row 0 first
+_MEGA = 1e6
 
 
-def _measured(name: str, summary: str, formula: str, higher_is_better: bool = False, source: str = "ianvs") -> Metric:
-    return Metric(name, "system", summary, higher_is_better, source, formula)
+def measured(name: str, rounds: Rounds) -> float | None:
+    """The system metric `name` of a case with these rounds; None where it was not measured."""
+    return _MEASURES[name](rounds)
 
 
-SYSTEM = (
-    _measured("train_seconds", "Time spent in train().", "sum of train_seconds over rounds"),
-    _measured("eval_seconds", "Time spent in predict() on test sets.", "sum of eval_seconds over rounds and row 0"),
-    _measured(
+def _total(values: Iterable[float | None]) -> float | None:
+    """None if any of them was not measured: a sum of the others would be too small."""
+    known = list(values)
+    return None if not known or None in known else float(sum(value for value in known if value is not None))
+
+
+def _highest(values: Iterable[int | None], unit: float = 1.0) -> float | None:
+    return max((value / unit for value in values if value is not None), default=None)
+
+
+def _train_seconds(rounds: Rounds) -> float | None:
+    return _total(round_.train_seconds for round_ in rounds)
+
+
+def _eval_seconds(rounds: Rounds) -> float | None:
+    return _total(round_.eval_seconds for round_ in rounds)
+
+
+def _train_cpu_seconds(rounds: Rounds) -> float | None:
+    return _total(round_.train_cpu_seconds for round_ in rounds if round_.index)
+
+
+def _eval_cpu_seconds(rounds: Rounds) -> float | None:
+    return _total(round_.eval_cpu_seconds for round_ in rounds)
+
+
+def _samples_per_second(rounds: Rounds) -> float | None:
+    seconds = _train_seconds(rounds)
+    return _samples(rounds) / seconds if seconds else None
+
+
+def _peak_memory(rounds: Rounds) -> float | None:
+    return _highest((round_.peak_memory_bytes for round_ in rounds), _MEGA)
+
+
+def _peak_gpu_memory(rounds: Rounds) -> float | None:
+    return _highest((round_.peak_gpu_bytes for round_ in rounds), _MEGA)
+
+
+def _model_size(rounds: Rounds) -> float | None:
+    size = rounds[-1].model_bytes if rounds else None
+    return None if size is None else size / _MEGA
+
+
+def _memory_samples(rounds: Rounds) -> float | None:
+    return _highest(round_.memory_samples for round_ in rounds)
+
+
+def _memory(rounds: Rounds) -> float | None:
+    return _highest((round_.memory_bytes for round_ in rounds), _MEGA)
+
+
+def _samples_transfer_ratio(rounds: Rounds) -> float | None:
+    """Every sample of a round is looked at and brought over for training: Ianvs's quotient has 1 added below."""
+    return _samples(rounds) / (_samples(rounds) + 1)
+
+
+def _samples(rounds: Rounds) -> int:
+    return sum(round_.train_samples for round_ in rounds)
+
+
+def _defined(
+    name: str,
+    summary: str,
+    formula: str,
+    function: Callable[[Rounds], float | None],
+    higher_is_better: bool = False,
+    source: str = "ianvs",
+) -> tuple[Metric, Callable[[Rounds], float | None]]:
+    return Metric(name, "system", summary, higher_is_better, source, formula), function
+
+
+_DEFINED = (
+    _defined("train_seconds", "Wall-clock time in train().", "sum of train_seconds over rounds", _train_seconds),
+    _defined(
+        "eval_seconds",
+        "Wall-clock time in predict() on test sets.",
+        "sum of eval_seconds over rounds and row 0",
+        _eval_seconds,
+    ),
+    _defined(
+        "train_cpu_seconds",
+        "Processor time in train(), user and system, of the case's process, its threads and its child processes.",
+        "sum of train_cpu_seconds over rounds",
+        _train_cpu_seconds,
+    ),
+    _defined(
+        "eval_cpu_seconds",
+        "Processor time in predict() on test sets, user and system, of the case's process, its threads and its child "
+        "processes.",
+        "sum of eval_cpu_seconds over rounds and row 0",
+        _eval_cpu_seconds,
+    ),
+    _defined(
         "samples_per_second",
         "Training samples handed out per second of train(); several epochs over them count once.",
         "sum of train_samples / sum of train_seconds",
+        _samples_per_second,
         higher_is_better=True,
     ),
-    _measured("peak_memory_mb", "Highest resident size of the case's process on the host, in MB.", "max over rounds"),
-    _measured("peak_gpu_memory_mb", "Highest memory that was allocated on the accelerator, in MB.", "max over rounds"),
-    _measured("model_size_mb", "What the plugin's save() wrote after the last round, in MB.", "bytes / 10^6"),
-    _measured(
-        "memory_samples", "Old samples that the plugin keeps for replay, at most.", "max over rounds of len(memory)"
+    _defined(
+        "peak_memory_mb",
+        "Highest resident size of the case's process on the host, in MB (10^6 bytes).",
+        "max over rounds",
+        _peak_memory,
     ),
-    _measured(
-        "memory_mb", "Size of the plugin's store of old samples, in MB.", "max over rounds of memory.nbytes / 10^6"
+    _defined(
+        "peak_gpu_memory_mb",
+        "Highest memory that was allocated on the accelerator, in MB (10^6 bytes).",
+        "max over rounds",
+        _peak_gpu_memory,
     ),
-    _measured(
+    _defined(
+        "model_size_mb",
+        "What the plugin's save() wrote after the last round, in MB (10^6 bytes): what there is to deploy. Earlier "
+        "rounds don't count, however large.",
+        "bytes after round T / 10^6",
+        _model_size,
+    ),
+    _defined(
+        "memory_samples",
+        "Old samples that the plugin keeps for replay, at most.",
+        "max over rounds of len(memory)",
+        _memory_samples,
+    ),
+    _defined(
+        "memory_mb",
+        "Size of the plugin's store of old samples, in MB (10^6 bytes), at most.",
+        "max over rounds of memory.nbytes / 10^6",
+        _memory,
+    ),
+    _defined(
         "samples_transfer_ratio",
         "Share of inferred samples that were sent on for training (Ianvs's formula: n of n gives n/(n+1), not 1).",
         "transferred / (inferred + 1)",
+        _samples_transfer_ratio,
         source="KubeEdge Ianvs, core/testcasecontroller/metrics/metrics.py",
     ),
+)
+
+SYSTEM: tuple[Metric, ...] = tuple(metric for metric, _ in _DEFINED)
+_MEASURES: Mapping[str, Callable[[Rounds], float | None]] = MappingProxyType(
+    {metric.name: function for metric, function in _DEFINED}
 )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Literal
 
 from ianvs.metrics.metric import Metric
+from ianvs.metrics.system import SYSTEM
 
 __all__ = ["COSTS", "Column", "Kind", "make_columns", "title_of"]
 
@@ -40,17 +42,16 @@ class Column:
     higher_is_better: bool | None = None  # None: neither
 
 
-COSTS: tuple[tuple[str, str], ...] = (
-    ("train_seconds", "seconds spent in training, summed over rounds; mean over seeds"),
-    ("eval_seconds", "seconds spent in evaluation, summed over rounds; mean over seeds"),
-    ("peak_memory_mb", "highest resident memory of the case's process in MB (10^6 bytes); mean over seeds"),
-    ("peak_gpu_memory_mb", "highest GPU memory in MB (10^6 bytes); mean over seeds"),
-    ("model_size_mb", "size of the saved model after the last round in MB (10^6 bytes); mean over seeds"),
-    ("memory_samples", "largest number of samples in the replay memory; mean over seeds"),
+COSTS: Mapping[str, Metric] = MappingProxyType(
+    {
+        metric.name: metric
+        for metric in SYSTEM
+        if metric.name not in ("samples_per_second", "memory_mb", "samples_transfer_ratio")
+    }
 )
-"""What a case costs, under the names of the system metrics. The first three always have a column."""
+"""What a case costs: the system metrics that a leaderboard shows without being asked to, where they were measured."""
 
-_ALWAYS_SHOWN = 3
+_ALWAYS_SHOWN = ("train_seconds", "eval_seconds", "peak_memory_mb")
 _MODULE = {"basemodel": "the network, where the plugin names it; else the name of its class in the algorithm's yaml"}
 _ADOPTED = "rounds whose new model passed model_eval and replaced the one before, of all rounds of all seeds"
 
@@ -68,12 +69,14 @@ def make_columns(
     several: bool = False,
     gated: bool = False,
 ) -> tuple[Column, ...]:
-    """The columns of a leaderboard, in order, with titles that are all different.
+    """The columns of a leaderboard, in order, with titles that are all different, whatever the case of letters.
 
+    A cost that the testenv asks for has no second column: it stands among the metrics, under the title of the cost.
     metrics: (column name, metric) in the testenv's order. modules: module types. measured: keys of COSTS with a value.
     several: whether the job has several exams. gated: whether an exam has `model_eval`.
     """
-    measured = set(measured)
+    asked = {metric.name for _, metric in metrics if metric.level == "system"}
+    shown = {*_ALWAYS_SHOWN, *measured} - asked
     columns = [
         Column(
             "Rank",
@@ -86,9 +89,10 @@ def make_columns(
     if several:
         columns.append(Column("Scenario", "scenario", meaning="which exam of the job; each has its own ranking"))
     for name, metric in metrics:
+        title = title_of(metric.name) if metric.level == "system" and metric.name in COSTS else name
         meaning = metric.summary or name
-        columns.append(Column(name, "metric", name, meaning, metric.higher_is_better))
-        columns.append(Column(f"{name}_std", "metric_std", name, f"sample standard deviation of {name} over seeds"))
+        columns.append(Column(title, "metric", name, meaning, metric.higher_is_better))
+        columns.append(Column(f"{title}_std", "metric_std", name, f"sample standard deviation of {title} over seeds"))
     columns += [
         Column("Paradigm", "paradigm", meaning="how a case is examined"),
         Column("Round", "round", meaning="number of rounds"),
@@ -104,9 +108,9 @@ def make_columns(
         columns.append(Column("Adopted", "adopted", meaning=_ADOPTED))
     columns.append(Column("Seeds", "seeds", meaning="n: number of finished seeds behind mean and std"))
     columns += [
-        Column(title_of(key), "cost", key, meaning)
-        for position, (key, meaning) in enumerate(COSTS)
-        if position < _ALWAYS_SHOWN or key in measured
+        Column(title_of(key), "cost", key, f"{metric.summary.rstrip('.')}. Mean over seeds")
+        for key, metric in COSTS.items()
+        if key in shown
     ]
     columns += [
         Column("Status", "status", meaning="finished, or what is missing and why"),
@@ -116,17 +120,20 @@ def make_columns(
 
 
 def _with_distinct_titles(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """A hyperparameter named `time` must not be mistaken for the column Time: fixed columns keep their titles."""
+    """A hyperparameter named `time` must not be mistaken for the column Time: fixed columns keep their titles.
+
+    Nor may titles differ in case alone (the score `acc` and `ACC` over its matrix): many a reader takes them for one.
+    """
     named_by_user = ("metric", "metric_std", "module", "hyperparameter")
-    taken = {column.title for column in columns if column.kind not in named_by_user}
+    taken = {column.title.casefold() for column in columns if column.kind not in named_by_user}
     titles = {}
     for kind in named_by_user:
         for position, column in enumerate(columns):
             if column.kind != kind:
                 continue
             title = column.title
-            while title in taken:
+            while title.casefold() in taken:
                 title = f"{title} ({kind})"
-            taken.add(title)
+            taken.add(title.casefold())
             titles[position] = title
     return tuple(replace(c, title=titles[i]) if i in titles else c for i, c in enumerate(columns))

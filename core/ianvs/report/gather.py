@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ianvs.errors import shown_path
+from ianvs.metrics.system import measured
 from ianvs.report.columns import COSTS
 from ianvs.report.values import hide_secrets
 from ianvs.types import CaseResult, Failure, RoundResult, TestCase
@@ -123,21 +124,7 @@ def gather(results: Iterable[CaseResult], metrics: Sequence[str], root: Path | N
 
 def case_costs(rounds: Sequence[RoundResult]) -> Mapping[str, float | None]:
     """The costs of one case by key of COSTS; None is "not measured"."""
-    megabyte = 1e6
-
-    def highest(values: Iterable[int | None], unit: float = 1.0) -> float | None:
-        return max((value / unit for value in values if value is not None), default=None)
-
-    sizes = [r.model_bytes for r in rounds if r.model_bytes is not None]
-    costs = (
-        sum(r.train_seconds for r in rounds) if rounds else None,
-        sum(r.eval_seconds for r in rounds) if rounds else None,
-        highest((r.peak_memory_bytes for r in rounds), megabyte),
-        highest((r.peak_gpu_bytes for r in rounds), megabyte),
-        sizes[-1] / megabyte if sizes else None,
-        highest(r.memory_samples for r in rounds),
-    )
-    return {key: cost for (key, _), cost in zip(COSTS, costs, strict=True)}
+    return {key: measured(key, rounds) for key in COSTS}
 
 
 def describe_failure(failure: Failure) -> str:

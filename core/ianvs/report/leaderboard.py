@@ -174,7 +174,7 @@ def build_leaderboard(
         hyperparameters=(name for group in groups for name in group.case.hyperparameters),
         several=any(group.case.exam for group in groups),
         gated=any(row.adopted is not None for row in rows),
-        measured=(key for key, _ in COSTS for row in rows if key in row.costs and row.costs[key].mean is not None),
+        measured=(key for key in COSTS for row in rows if key in row.costs and row.costs[key].mean is not None),
     )
     notes = tuple(dict.fromkeys(note for group in groups for note in group.notes))
     return Leaderboard(columns, rows, tuple(metric for _, metric in shown), sort_by, seeds, references, notes)

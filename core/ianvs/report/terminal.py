@@ -85,7 +85,7 @@ def render(leaderboard: Leaderboard, console: Console | None = None, explain: bo
 
 
 def _without_repetition(leaderboard: Leaderboard, columns: Sequence[TextColumn]) -> list[TextColumn]:
-    """Leave out what stands elsewhere: seeds and status in the notes, costs that are metrics of the testenv too.
+    """Leave out what stands elsewhere: seeds and status in the notes.
 
     A row that lacks a case has no metrics; what it lacks stands in place of the first.
     """
@@ -93,7 +93,7 @@ def _without_repetition(leaderboard: Leaderboard, columns: Sequence[TextColumn])
     kept = []
     for column in columns:
         kind, key = column.column.kind, column.column.key
-        if (kind in ("seeds", "status") and metrics) or (kind == "cost" and key in metrics):
+        if kind in ("seeds", "status") and metrics:
             continue
         if kind == "metric" and key == (leaderboard.sort_by[0][0] if leaderboard.sort_by else metrics[0]):
             pairs = zip(leaderboard.rows, column.cells, strict=True)
