@@ -20,6 +20,7 @@ from ianvs.report.layout import (
     short_status,
     sort_note,
     text_columns,
+    varied,
 )
 from ianvs.report.leaderboard import Leaderboard
 
@@ -35,7 +36,16 @@ _NARROWEST_SETTINGS = 20
 _GAP = 2  # blanks between two columns
 _MOST_FAILURES = 20
 _TOLD_ONCE = ("paradigm", "round", "dataset", "module", "hyperparameter")
-_IMPORTANCE = ("metric", "cost", "module", "dataset", "round", "paradigm", "time")  # the last goes first
+_IMPORTANCE = (
+    "metric",
+    "cost",
+    "module",
+    "dataset",
+    "round",
+    "paradigm",
+    "time",
+    "hyperparameter",
+)  # the last goes first
 
 
 def render(leaderboard: Leaderboard, console: Console | None = None, explain: bool = True) -> None:
@@ -136,7 +146,8 @@ def _fit(
 ) -> tuple[list[TextColumn], list[TextColumn]]:
     """(columns to show in order, columns left out) for a table of at most `width` characters."""
     sorting = {name for name, _ in leaderboard.sort_by}
-    settings = [c for c in columns if c.column.kind == "hyperparameter"]
+    telling = varied(leaderboard)  # the others say nothing that the algorithm's name does not
+    settings = [c for c in columns if c.column.kind == "hyperparameter" and c.column.key in telling]
     must = [c for c in columns if c.column.kind in ("rank", "algorithm", "scenario", "adopted", "status")]
     must += [c for c in columns if c.column.kind == "metric" and c.column.key in sorting]
     optional = [c for c in columns if c not in must and c not in settings and c.column.kind in _IMPORTANCE]
