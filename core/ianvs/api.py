@@ -17,7 +17,7 @@ from ianvs.execution.provenance import collect
 from ianvs.metrics.metric import Metric
 from ianvs.planning import Plan, make_plan, scored_metrics, start_over
 from ianvs.planning.identity import metric_key
-from ianvs.planning.metric_info import describe
+from ianvs.planning.info import metric_info
 from ianvs.planning.missing_pictures import missing_pictures
 from ianvs.report import write_reports
 from ianvs.results import Results, load_results, record_of
@@ -155,7 +155,7 @@ def _load(
 def _results(plan_: Plan, provenance: dict[str, Any], exit_code: int = 0, ran: int = 0) -> Results:
     job = plan_.job
     exams_ = {exam.name if len(job.exams) > 1 else "": exam for exam in job.exams}
-    metrics = {name: _described(scored_metrics(exam), job.workspace / "cache") for name, exam in exams_.items()}
+    metrics = {name: _metrics_of(scored_metrics(exam), job.workspace / "cache") for name, exam in exams_.items()}
     known = {spec.name: metric for of_exam in metrics.values() for spec, metric, _ in of_exam}
     mappings = {name for name, metric in known.items() if metric.mapping}
     named = dict.fromkeys(spec.name for exam in job.exams for spec in exam.metrics)
@@ -180,9 +180,9 @@ def _results(plan_: Plan, provenance: dict[str, Any], exit_code: int = 0, ran: i
     )
 
 
-def _described(specs: Sequence[MetricSpec], cache: Path) -> tuple[tuple[MetricSpec, Metric, str], ...]:
+def _metrics_of(specs: Sequence[MetricSpec], cache: Path) -> tuple[tuple[MetricSpec, Metric, str], ...]:
     """(spec, metric, key); what is wrong with any of them was told before."""
-    found = zip(specs, describe(specs, cache), strict=True)
+    found = zip(specs, metric_info(specs, cache), strict=True)
     return tuple((spec, metric, metric_key(spec)) for spec, metric in found if isinstance(metric, Metric))
 
 

@@ -8,7 +8,7 @@ from ianvs.errors import IanvsError, Place, Problem, closest
 from ianvs.metrics.registry import outline
 from ianvs.paradigms import find_paradigm
 from ianvs.planning import cells
-from ianvs.planning.metric_info import describe
+from ianvs.planning.info import metric_info
 from ianvs.scenarios import check_scenario
 
 __all__ = [
@@ -45,7 +45,7 @@ def metric_levels(job: JobSpec) -> tuple[list[Problem], dict[str, str]]:
     levels: dict[str, str] = {}
     for exam in job.exams:
         specs = [*exam.metrics, *([exam.gate.metric] if exam.gate else [])]
-        found = describe(specs, job.workspace / "cache", job.limits.check_seconds)
+        found = metric_info(specs, job.workspace / "cache", job.limits.check_seconds)
         for spec, metric in zip(specs, found, strict=True):
             if isinstance(metric, list):
                 problems += metric

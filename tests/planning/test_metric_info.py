@@ -11,7 +11,7 @@ import ianvs
 from ianvs.config.spec import MetricSpec
 from ianvs.errors import ConfigError, Place
 from ianvs.metrics.metric import Metric
-from ianvs.planning.metric_info import describe
+from ianvs.planning.info import metric_info
 from tests.jobs import write_job
 
 ERRORS = '''
@@ -55,7 +55,7 @@ def test_a_run_and_its_report_keep_the_authors_code_out_of_this_process(tmp_path
 
 def test_a_metric_is_described_by_its_file(tmp_path: Path) -> None:
     spec = spec_of(tmp_path, ERRORS.format(trace=str(tmp_path / "trace")), options={"factor": 2})
-    [found, built_in] = describe([spec, MetricSpec("BWT")], tmp_path / "cache")
+    [found, built_in] = metric_info([spec, MetricSpec("BWT")], tmp_path / "cache")
     assert isinstance(found, Metric)
     assert (found.name, found.level, found.summary) == ("errors", "score", "How many are wrong.")
     assert (found.higher_is_better, found.function) == (False, None)
@@ -78,7 +78,7 @@ def test_what_is_wrong_with_a_metric_stands_at_its_place(
     tmp_path: Path, source: str, more: dict[str, object], message: str
 ) -> None:
     good = spec_of(tmp_path, "def good(a, b): ...", "good")
-    first, [problem] = describe([good, spec_of(tmp_path, source, **more)], tmp_path / "cache")
+    first, [problem] = metric_info([good, spec_of(tmp_path, source, **more)], tmp_path / "cache")
     assert isinstance(first, Metric)  # whatever the other does
     assert message in str(problem)
     assert str(problem).startswith("testenv.yaml:7:5: ")
@@ -92,10 +92,10 @@ def test_a_metric_that_ends_its_process_is_a_problem_of_the_job(tmp_path: Path) 
 
 
 def test_a_mended_metric_is_described_anew(tmp_path: Path) -> None:
-    [problems] = describe([spec_of(tmp_path, "def error(a, b): ...")], tmp_path / "cache")
+    [problems] = metric_info([spec_of(tmp_path, "def error(a, b): ...")], tmp_path / "cache")
     assert isinstance(problems, list)
     for direction in (True, False):
         source = f"def errors(a, b): ...\nerrors.higher_is_better = {direction}"
-        [found] = describe([spec_of(tmp_path, source)], tmp_path / "cache")
+        [found] = metric_info([spec_of(tmp_path, source)], tmp_path / "cache")
         assert isinstance(found, Metric)
         assert found.higher_is_better is direction

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ianvs.planning.plugin_info import PluginInfo, plugin_info
+from ianvs.planning.info import PluginInfo, plugin_info
 
 METHODS = """
     def train(self, train_data, **context): ...

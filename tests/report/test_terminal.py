@@ -50,7 +50,7 @@ def test_columns_that_do_not_fit_are_named_and_the_csv_is_pointed_at() -> None:
 def test_what_is_the_same_in_every_row_is_told_once() -> None:
     text = shown(board(suite(), seeds=2), 120)
     assert text.count("incrementallearning") == 1
-    assert "Epochs 20" in text
+    assert "Epoch 20" in text
 
 
 def test_a_pipe_gets_a_plain_table_with_every_column() -> None:

@@ -41,7 +41,7 @@ def test_the_csv_comes_back_from_pandas_with_the_same_types_and_values(tmp_path:
     pd.testing.assert_frame_equal(found, expected)
     assert found["Learning_rate"].dtype == "float64"
     assert found["Learning_rate"].tolist() == [0.001] * 5
-    assert found["Epochs"].dtype == "int64"
+    assert found["Epoch"].dtype == "int64"
     assert found["Seeds"].dtype == "int64"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ianvs.errors import Place, Problem, one_line
-from ianvs.planning.metric_info import describe
+from ianvs.planning.info import metric_info
 from ianvs.planning.plan import Plan
 
 __all__ = ["missing_pictures"]
@@ -12,7 +12,7 @@ __all__ = ["missing_pictures"]
 def missing_pictures(plan: Plan) -> list[Problem]:
     """A problem for each metric, which names the cases that have to be run again for it."""
     authored = {key: spec for scores in plan.scores for spec, key in scores if spec.url is not None}
-    told = describe(list(authored.values()), plan.job.workspace / "cache")
+    told = metric_info(list(authored.values()), plan.job.workspace / "cache")
     both = zip(authored, told, strict=True)
     reading = {key for key, metric in both if not isinstance(metric, list) and metric.pictures}
     if not reading:

@@ -17,7 +17,7 @@ from ianvs.config.spec import JobSpec, ModuleSpec, TestEnvSpec
 from ianvs.paradigms import find_paradigm
 from ianvs.planning.cases import PlannedAlgorithm, grid
 from ianvs.planning.identity import algorithm_identity
-from ianvs.planning.plugin_info import PluginInfo, plugin_info
+from ianvs.planning.info import PluginInfo, plugin_info
 from ianvs.store.keys import digest
 from ianvs.types import TestCase
 

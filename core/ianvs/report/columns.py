@@ -57,8 +57,8 @@ _ADOPTED = "rounds whose new model passed model_eval and replaced the one before
 
 
 def title_of(name: str) -> str:
-    """`name` with its first letter in upper case: learning_rate -> Learning_rate."""
-    return name[:1].upper() + name[1:]
+    """`name` with its first letter in upper case: learning_rate -> Learning_rate; but epochs -> Epoch, as in Ianvs."""
+    return "Epoch" if name == "epochs" else name[:1].upper() + name[1:]
 
 
 def make_columns(
