@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ianvs.config.models import Algorithm, Job, TestEnv
+from ianvs.config.models import AlgorithmFile, JobFile, TestEnvFile
 from ianvs.config.models.base import NoEffect, Section
 from ianvs.config.models.samples import legacy_form
 from ianvs.config.models.testenv import FileDataset
@@ -18,13 +18,13 @@ ACTED_ON = ("basemodel",)
 """Types of modules that the paradigms use so far."""
 
 
-def warnings_of(model: Job | TestEnv | Algorithm, document: Document, kind: str) -> Iterator[Problem]:
+def warnings_of(model: JobFile | TestEnvFile | AlgorithmFile, document: Document, kind: str) -> Iterator[Problem]:
     """What the author of `document` should know about it."""
     for path, remark in _marked(model, (kind,)):
         yield Problem(f"'{path[-1]}' has no effect{f': {remark}' if remark else ' yet'}.", document.key_place(path))
-    if isinstance(model, TestEnv):
+    if isinstance(model, TestEnvFile):
         yield from _of_testenv(model, document)
-    elif isinstance(model, Algorithm):
+    elif isinstance(model, AlgorithmFile):
         yield from _of_algorithm(model, document)
 
 
@@ -45,7 +45,7 @@ def _marked(value: Any, path: Steps) -> Iterator[tuple[Steps, str]]:
             yield from _marked(item, (*path, key))
 
 
-def _of_testenv(testenv: TestEnv, document: Document) -> Iterator[Problem]:
+def _of_testenv(testenv: TestEnvFile, document: Document) -> Iterator[Problem]:
     if isinstance(testenv.metrics, dict):
         message = "metrics in groups are read as one list; the groups have no effect."
         yield Problem(message, document.key_place(("testenv", "metrics")))
@@ -64,7 +64,7 @@ def _of_testenv(testenv: TestEnv, document: Document) -> Iterator[Problem]:
         yield Problem(f"mode '{mode}' has no effect yet; the metric is computed as ever.", document.key_place(path))
 
 
-def _of_algorithm(algorithm: Algorithm, document: Document) -> Iterator[Problem]:
+def _of_algorithm(algorithm: AlgorithmFile, document: Document) -> Iterator[Problem]:
     paradigm = algorithm.paradigm_type
     for index, module in enumerate(algorithm.modules):
         if module.type not in ACTED_ON:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.config.effects import ACTED_ON, warnings_of
-from ianvs.config.models import Algorithm, Job, TestEnv
+from ianvs.config.models import AlgorithmFile, JobFile, TestEnvFile
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
 from ianvs.config.models.base import at, entries
 from ianvs.config.models.job import Device, Engine, EngineName, References
@@ -33,7 +33,7 @@ class _Student:
     name: Any
     place: Place
     document: Document | None
-    model: Algorithm | None
+    model: AlgorithmFile | None
     constants: dict[int, list[Document]] = field(default_factory=dict)  # by index of the module
 
 
@@ -58,9 +58,9 @@ def load_job(
     reading = Reading(Lookup(file.parent, here, variables, root=(here / root).absolute() if root else None))
     reading.problems += _override_problems(jobs, engine, device)
     document = reading.open(file)
-    job = reading.validated(document, "benchmarkingjob", Job)
+    job = reading.validated(document, "benchmarkingjob", JobFile)
     section = document.data if document else None
-    testenvs: list[tuple[Document, TestEnv]] = []
+    testenvs: list[tuple[Document, TestEnvFile]] = []
     students: list[_Student] = []
     if document and at(section, "benchmarkingjob") is not None:
         testenvs = list(_testenvs(reading, document))
@@ -127,18 +127,18 @@ def files_of_job(path: Path) -> list[Path]:
     return reading.files
 
 
-def _testenvs(reading: Reading, document: Document) -> Iterator[tuple[Document, TestEnv]]:
+def _testenvs(reading: Reading, document: Document) -> Iterator[tuple[Document, TestEnvFile]]:
     """Each testenv of the job that could be read."""
     path: Steps = ("benchmarkingjob", "testenv")
     several = isinstance(at(document.data, *path), list)
     for link in [where for where, _ in entries(document.data, *path)] if several else [path]:
         source = reading.follow(document, link)
-        testenv = reading.validated(source, "testenv", TestEnv, document.value_place(link))
+        testenv = reading.validated(source, "testenv", TestEnvFile, document.value_place(link))
         if source and testenv:
             yield source, testenv
 
 
-def _exam_names(testenvs: list[tuple[Document, TestEnv]]) -> list[str]:
+def _exam_names(testenvs: list[tuple[Document, TestEnvFile]]) -> list[str]:
     """What each exam is called: by its own `name`, else by its scenario; where two are alike, by its file too."""
     names = []
     for source, testenv in testenvs:
@@ -154,7 +154,7 @@ def _students(reading: Reading, document: Document) -> Iterator[_Student]:
     for path, entry in entries(document.data, "benchmarkingjob", "test_object", "algorithms"):
         link = (*path, "url")
         linked = reading.follow(document, link) if isinstance(entry, dict) else None
-        model = reading.validated(linked, "algorithm", Algorithm, document.value_place(link))
+        model = reading.validated(linked, "algorithm", AlgorithmFile, document.value_place(link))
         place = document.value_place((*path, "name"))
         student = _Student(at(entry, "name"), place, linked, model)
         if linked:

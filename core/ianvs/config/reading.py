@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from ianvs.config.messages import problems_of, slip_problem
-from ianvs.config.models import FILE_KINDS, Algorithm, Job, TestEnv
+from ianvs.config.models import FILE_KINDS, AlgorithmFile, JobFile, TestEnvFile
 from ianvs.config.models.base import at, described, entries
 from ianvs.config.paths import Lookup, neighbour
 from ianvs.config.shape import home_of
@@ -18,7 +18,7 @@ from ianvs.errors import ConfigError, Place, Problem, closest
 
 __all__ = ["Reading"]
 
-Model = TypeVar("Model", Job, TestEnv, Algorithm)
+Model = TypeVar("Model", JobFile, TestEnvFile, AlgorithmFile)
 _ARTICLES = {"benchmarkingjob": "a benchmarkingjob", "testenv": "a testenv", "algorithm": "an algorithm"}
 
 

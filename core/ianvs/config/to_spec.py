@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.config.effects import ACTED_ON
-from ianvs.config.models import Algorithm, Job, TestEnv
+from ianvs.config.models import AlgorithmFile, JobFile, TestEnvFile
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, Grid, Module
 from ianvs.config.models.job import Rank
 from ianvs.config.models.samples import FORMS, legacy_form
@@ -31,7 +31,7 @@ from ianvs.errors import Place
 __all__ = ["algorithm_spec", "testenv_spec", "rank_spec"]
 
 
-def rank_spec(job: Job, document: Document) -> RankSpec:
+def rank_spec(job: JobFile, document: Document) -> RankSpec:
     rank: Rank = job.rank
     columns = [(index, name, order) for index, entry in enumerate(rank.sort_by) for name, order in entry.items()]
     selected = rank.selected_dataitem
@@ -49,7 +49,7 @@ def rank_spec(job: Job, document: Document) -> RankSpec:
     )
 
 
-def testenv_spec(testenv: TestEnv, document: Document, name: str) -> TestEnvSpec:
+def testenv_spec(testenv: TestEnvFile, document: Document, name: str) -> TestEnvSpec:
     top: Steps = ("testenv",)
     return TestEnvSpec(
         file=document.file,
@@ -67,7 +67,7 @@ def testenv_spec(testenv: TestEnv, document: Document, name: str) -> TestEnvSpec
 
 
 def algorithm_spec(
-    algorithm: Algorithm,
+    algorithm: AlgorithmFile,
     document: Document,
     name: str,
     place: Place,
@@ -97,7 +97,7 @@ def _places(document: Document, path: Steps, keys: set[str]) -> dict[str, Place]
     return {key: document.value_place((*path, key)) for key in keys}
 
 
-def _dataset(testenv: TestEnv, document: Document) -> DatasetSpec:
+def _dataset(testenv: TestEnvFile, document: Document) -> DatasetSpec:
     path: Steps = ("testenv", "dataset")
     dataset = testenv.dataset
     options = dataset.options if isinstance(dataset, NamedDataset) else {}
@@ -145,7 +145,7 @@ def _sources(dataset: FileDataset, part: str, document: Document) -> Iterator[So
             yield SourceSpec(path, form or str(legacy_form(path)), domain, document.value_place(where))
 
 
-def _metrics(testenv: TestEnv, document: Document) -> Iterator[MetricSpec]:
+def _metrics(testenv: TestEnvFile, document: Document) -> Iterator[MetricSpec]:
     start: Steps = ("testenv", "metrics")
     groups = testenv.metrics.items() if isinstance(testenv.metrics, dict) else [(None, testenv.metrics)]
     for group, metrics in groups:
@@ -160,7 +160,7 @@ def _metric(metric: str | Metric, document: Document, path: Steps) -> MetricSpec
     return MetricSpec(metric.name, metric.url, metric.of, metric.options, document.value_place((*path, "name")))
 
 
-def _scenario(testenv: TestEnv, document: Document) -> ScenarioSpec | None:
+def _scenario(testenv: TestEnvFile, document: Document) -> ScenarioSpec | None:
     path: Steps = ("testenv", "scenario")
     scenario = testenv.scenario
     if scenario is None:

@@ -27,7 +27,7 @@ from ianvs.config.paths import Lookup
 from ianvs.config.strict_yaml import Steps
 from ianvs.errors import closest
 
-__all__ = ["OTHER_HYPERPARAMETERS", "PARADIGMS", "Algorithm", "Grid", "LearningData", "Module", "grids"]
+__all__ = ["OTHER_HYPERPARAMETERS", "PARADIGMS", "AlgorithmFile", "Grid", "LearningData", "Module", "grids"]
 
 PARADIGMS = ("incrementallearning", "singletasklearning")
 FUTURE_PARADIGMS = (
@@ -144,7 +144,7 @@ class LearningData(Section):
     splitting_method: Annotated[str, AfterValidator(_splitting_method)] = "default"
 
 
-class Algorithm(Section):
+class AlgorithmFile(Section):
     """What stands below `algorithm:`."""
 
     paradigm_type: Annotated[Name, AfterValidator(_paradigm)] = Field(

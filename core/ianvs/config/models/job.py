@@ -26,7 +26,7 @@ from ianvs.config.models.base import (
 from ianvs.config.paths import Lookup
 from ianvs.config.strict_yaml import Steps
 
-__all__ = ["Device", "Engine", "EngineName", "Job", "References"]
+__all__ = ["Device", "Engine", "EngineName", "JobFile", "References"]
 
 RESERVED = ("cases", "exams", "cache")
 """Folders of a workspace that a job's own folder must not be mistaken for."""
@@ -133,7 +133,7 @@ class Simulation(Section):
     sedna_version: str | None = None
 
 
-class Job(Section):
+class JobFile(Section):
     """What stands below `benchmarkingjob:`."""
 
     name: Annotated[Name, AfterValidator(_folder_name)] = Field(description="the name of the job's folder of results")

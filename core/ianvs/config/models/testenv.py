@@ -27,7 +27,7 @@ from ianvs.config.models.samples import DataFiles, IndexFiles, InfoFiles, Legacy
 from ianvs.config.strict_yaml import Steps
 from ianvs.errors import closest, one_line
 
-__all__ = ["Budget", "FileDataset", "Metric", "ModelEval", "NamedDataset", "Scenario", "TestEnv"]
+__all__ = ["Budget", "FileDataset", "Metric", "ModelEval", "NamedDataset", "Scenario", "TestEnvFile"]
 
 
 def _words(value: Any) -> Any:
@@ -140,7 +140,7 @@ def _dataset_kind(value: Any) -> str:
     return "<named>" if isinstance(value, dict) and value.get("name") is not None else "<files>"
 
 
-class TestEnv(Section):
+class TestEnvFile(Section):
     """What stands below `testenv:`."""
 
     __test__ = False  # the name is not an invitation to pytest
