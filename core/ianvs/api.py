@@ -120,7 +120,7 @@ def exams(path: PathLike, *, workspace: PathLike | None = None, root: PathLike |
     job = _load(path, workspace, None, root)
     require_files(job)
     found = {}
-    for exam in job.exams:
+    for exam in job.testenvs:
         dataset = data.load(exam.dataset, job.workspace / "cache")
         found[exam.name] = build_exam(
             dataset, exam.scenario, using=exam.dataset.using, incremental_rounds=exam.incremental_rounds
@@ -149,16 +149,16 @@ def _load(
         device=device,
         environment=os.environ,
     )
-    return replace(job, warnings=(*job.warnings, *(w for exam in job.exams for w in data.warnings(exam.dataset))))
+    return replace(job, warnings=(*job.warnings, *(w for exam in job.testenvs for w in data.warnings(exam.dataset))))
 
 
 def _results(plan_: Plan, provenance: dict[str, Any], exit_code: int = 0, ran: int = 0) -> Results:
     job = plan_.job
-    exams_ = {exam.name if len(job.exams) > 1 else "": exam for exam in job.exams}
+    exams_ = {exam.name if len(job.testenvs) > 1 else "": exam for exam in job.testenvs}
     metrics = {name: _metrics_of(scored_metrics(exam), job.workspace / "cache") for name, exam in exams_.items()}
     known = {spec.name: metric for of_exam in metrics.values() for spec, metric, _ in of_exam}
     mappings = {name for name, metric in known.items() if metric.mapping}
-    named = dict.fromkeys(spec.name for exam in job.exams for spec in exam.metrics)
+    named = dict.fromkeys(spec.name for exam in job.testenvs for spec in exam.metrics)
     columns = tuple(name for name in named if name not in mappings)
     if not columns:
         columns = tuple(name for name in known if name not in mappings)

@@ -27,14 +27,14 @@ PROBED = "linear_probe_accuracy"
 
 def data_problems(job: JobSpec) -> list[Problem]:
     """What is wrong with names, options, index files and labels; nothing is decoded."""
-    return [problem for exam in job.exams for problem in data.check(exam.dataset)]
+    return [problem for exam in job.testenvs for problem in data.check(exam.dataset)]
 
 
 def scenario_problems(job: JobSpec) -> list[Problem]:
     """What is wrong with the scenarios' names and options."""
     return [
         problem
-        for exam in job.exams
+        for exam in job.testenvs
         for problem in check_scenario(exam.scenario, exam.incremental_rounds, exam.dataset.using)
     ]
 
@@ -43,7 +43,7 @@ def metric_levels(job: JobSpec) -> tuple[list[Problem], dict[str, str]]:
     """(what is wrong with the metrics, their levels by name); an author's file is imported by another process."""
     problems: list[Problem] = []
     levels: dict[str, str] = {}
-    for exam in job.exams:
+    for exam in job.testenvs:
         specs = [*exam.metrics, *([exam.gate.metric] if exam.gate else [])]
         found = metric_info(specs, job.workspace / "cache", job.limits.check_seconds)
         for spec, metric in zip(specs, found, strict=True):
@@ -59,7 +59,7 @@ def metric_levels(job: JobSpec) -> tuple[list[Problem], dict[str, str]]:
 def column_problems(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
     """What is wrong with `sort_by`, which names columns."""
     problems = []
-    shown = list(dict.fromkeys(s.name for exam in job.exams for s in exam.metrics if levels[s.name] != "mapping"))
+    shown = list(dict.fromkeys(s.name for exam in job.testenvs for s in exam.metrics if levels[s.name] != "mapping"))
     for name, _ in job.rank.sort_by:
         if name not in shown:
             listed = f"The testenv's metrics are: {', '.join(shown)}." if shown else "The testenv has no metrics."
@@ -68,7 +68,7 @@ def column_problems(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
                 Problem(f"sort_by names '{name}', which is not a column.{closest(name, shown)} {listed}", place)
             )
     keys = {name for name, _ in job.rank.sort_by}
-    for exam in job.exams:
+    for exam in job.testenvs:
         if not problems and keys.isdisjoint(spec.name for spec in exam.metrics):
             message = f"nothing ranks this exam: sort_by names {', '.join(sorted(keys))}. Add one to its metrics."
             problems.append(Problem(message, exam.places.get("metrics", exam.place)))
@@ -79,7 +79,7 @@ def quantity_problems(job: JobSpec) -> list[Problem]:
     """Two names for one quantity would be two columns with the same numbers."""
     problems = []
     first: dict[tuple[str, str], MetricSpec] = {}
-    for exam in job.exams:
+    for exam in job.testenvs:
         scores = [spec.name for spec in exam.metrics if outline(spec).level == "score"] or ["accuracy"]
         for spec in exam.metrics:
             metric = outline(spec)
@@ -95,7 +95,7 @@ def quantity_problems(job: JobSpec) -> list[Problem]:
 
 def link_problems(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
     """What is wrong with names that point at each other, within one exam."""
-    return [problem for exam in job.exams for problem in _problems_between(exam, levels)]
+    return [problem for exam in job.testenvs for problem in _problems_between(exam, levels)]
 
 
 def _problems_between(exam: TestEnvSpec, levels: dict[str, str]) -> list[Problem]:
@@ -125,7 +125,7 @@ def _level(name: str, levels: dict[str, str]) -> str:
 
 def protocol_problems(job: JobSpec) -> list[Problem]:
     """A streaming protocol tests on what will be taught; asked afterwards, it would test on training samples."""
-    return [problem for exam in job.exams for problem in _problems_of_protocol(exam)]
+    return [problem for exam in job.testenvs for problem in _problems_of_protocol(exam)]
 
 
 def _problems_of_protocol(exam: TestEnvSpec) -> list[Problem]:

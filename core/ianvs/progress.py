@@ -25,7 +25,7 @@ def describe(planned: PlannedCase) -> str:
     varied = _varied(planned.algorithm)
     shown = without_secrets(planned.case.hyperparameters)
     choice = ", ".join(f"{name}={value}" for name, value in shown.items() if name in varied)
-    exam = f" in {planned.case.exam}" if planned.case.exam else ""
+    exam = f" in {planned.case.testenv}" if planned.case.testenv else ""
     return f"{planned.case.algorithm}{f' ({choice})' if choice else ''}{exam}, seed {planned.case.seed}"
 
 

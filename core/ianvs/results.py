@@ -60,7 +60,7 @@ class Results:
 
         references = ReferenceScores(self.references, self.case_list, read)
         for case in self.case_list:
-            yield read(case, case.exam, references)
+            yield read(case, case.testenv, references)
 
     def __len__(self) -> int:
         return len(self.case_list)
@@ -112,7 +112,7 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
     known = {case.id: case for case in CaseStore(workspace).all_cases()}
     # What ran a case first may have called it otherwise: cases are shared among jobs.
     cases = [
-        replace(known[stored["id"]], algorithm=stored["algorithm"], exam=stored["exam"])
+        replace(known[stored["id"]], algorithm=stored["algorithm"], testenv=stored["testenv"])
         for stored in record["cases"]
         if stored["id"] in known
     ]
@@ -139,7 +139,7 @@ def record_of(results: Results) -> dict[str, Any]:
         "rank": rank | {"sort_by": [list(key) for key in results.rank.sort_by]},
         "columns": list(results.columns),
         "metrics": {exam: [_metric_record(*one) for one in metrics] for exam, metrics in results.metrics.items()},
-        "cases": [{"id": case.id, "algorithm": case.algorithm, "exam": case.exam} for case in results.case_list],
+        "cases": [{"id": case.id, "algorithm": case.algorithm, "testenv": case.testenv} for case in results.case_list],
         "references": {case_id: dict(roles) for case_id, roles in results.references.items()},
         "budgets": {exam: vars(budget) for exam, budget in results.budgets.items()},
         "provenance": results.provenance,

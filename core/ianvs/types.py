@@ -28,7 +28,7 @@ class TestCase:
     modules: tuple[tuple[str, str], ...]  # (module type, class name)
     hyperparameters: Mapping[str, Any]
     seed: int
-    exam: str = ""  # which of the job's exams, where it has several
+    testenv: str = ""  # which of the job's testenvs, where it has several
     role: str = ""  # of a reference run: "joint" or "single_task"; such a case is no competitor
 
 

@@ -7,7 +7,7 @@ LINES = ("train_index: train.txt", "test_index: test.txt")
 
 def test_each_domain_may_have_a_class_list_of_its_own(files):
     files.dataset(*LINES, "using: CS CR", "classes: {CS: [road, car], CR: [car, 0]}")
-    assert files.load().exams[0].dataset.classes == {"CS": ("road", "car"), "CR": ("car", "0")}
+    assert files.load().testenvs[0].dataset.classes == {"CS": ("road", "car"), "CR": ("car", "0")}
 
 
 def test_a_class_that_is_twice_in_the_list_of_a_domain(files):

@@ -21,10 +21,10 @@ def test_a_small_job_with_every_default_filled_in(files):
     assert job.rank.sort_by == (("accuracy", True),)
     assert job.rank.save_mode == "selected_and_all"
     assert job.rank.hyperparameters == job.rank.metrics == ("all",)
-    (source,) = job.exams[0].dataset.train
+    (source,) = job.testenvs[0].dataset.train
     assert (source.path, source.form, source.domain) == (here / "train.txt", "index", None)
-    assert job.exams[0].incremental_rounds == 2
-    assert job.exams[0].scenario is job.exams[0].gate is None
+    assert job.testenvs[0].incremental_rounds == 2
+    assert job.testenvs[0].scenario is job.testenvs[0].gate is None
     (algorithm,) = job.algorithms
     assert (algorithm.name, algorithm.paradigm, algorithm.split) == ("student", "incrementallearning", None)
     (module,) = algorithm.modules
@@ -45,7 +45,7 @@ def test_files_are_found_beside_the_file_that_names_them(files, monkeypatch):
     from ianvs.config import load_job
 
     job = load_job("../job.yaml", environment={})
-    assert job.exams[0].dataset.test[0].path == files.folder / "test.txt"
+    assert job.testenvs[0].dataset.test[0].path == files.folder / "test.txt"
     assert job.workspace == files.folder / "elsewhere" / "workspace"
 
 
@@ -90,7 +90,7 @@ def test_the_old_train_url_is_read_by_its_suffix_with_a_warning(files, name, for
     else:
         files.write(name, "")
     files.dataset(f"train_url: {name}", "test_index: test.txt")
-    assert [source.form for source in files.load().exams[0].dataset.train] == [form]
+    assert [source.form for source in files.load().testenvs[0].dataset.train] == [form]
     read_as = f"train_{form}"
     assert files.warnings() == [
         f"testenv.yaml:3:5: 'train_url' is an old name, read as {read_as} by its suffix. Write {read_as}."
@@ -100,14 +100,14 @@ def test_the_old_train_url_is_read_by_its_suffix_with_a_warning(files, name, for
 def test_data_files_and_information_files(files):
     files.write("metadata.json", "{}")
     files.dataset("train_data: train.txt", "test_data_info: metadata.json")
-    dataset = files.load().exams[0].dataset
+    dataset = files.load().testenvs[0].dataset
     assert [source.form for source in (*dataset.train, *dataset.test)] == ["data", "data"]
 
 
 def test_one_index_per_domain(files):
     files.write("syn.txt", "")
     files.dataset("train_index: {CS: train.txt, SYN: syn.txt}", "test_index: [test.txt, syn.txt]", "using: SYN CS")
-    dataset = files.load().exams[0].dataset
+    dataset = files.load().testenvs[0].dataset
     assert [(source.domain, source.path.name) for source in dataset.train] == [("CS", "train.txt"), ("SYN", "syn.txt")]
     assert [source.domain for source in dataset.test] == [None, None]
     assert dataset.train[1].place == Place(files.folder / "testenv.yaml", 3, 39)
@@ -119,22 +119,22 @@ def test_one_index_per_domain(files):
 def test_using_names_domains_in_text_or_list_inside_dataset_or_beside(files, using, inside):
     lines = ["train_index: train.txt", "test_index: test.txt"]
     files.dataset(*lines, *([f"using: {using}"] if inside else []), more="" if inside else f"  using: {using}\n")
-    assert files.load().exams[0].dataset.using == ("CS", "SYN", "CR")
+    assert files.load().testenvs[0].dataset.using == ("CS", "SYN", "CR")
 
 
 def test_details_of_a_dataset(files):
     files.dataset(
         "train_index: train.txt", "test_index: test.txt", "image_size: [32, 64]", "classes: [cat, 0]", "label: y"
     )
-    dataset = files.load().exams[0].dataset
+    dataset = files.load().testenvs[0].dataset
     assert (dataset.image_size, dataset.classes, dataset.label) == ((32, 64), ("cat", "0"), "y")
     files.dataset("train_index: train.txt", "test_index: test.txt", "image_size: 32")
-    assert files.load().exams[0].dataset.image_size == (32, 32)
+    assert files.load().testenvs[0].dataset.image_size == (32, 32)
 
 
 def test_a_built_in_source_keeps_its_options_and_their_places(files):
     files.dataset("name: cifar10", "root: ./later", "download: true", "test_share: 0.2")
-    dataset = files.load().exams[0].dataset
+    dataset = files.load().testenvs[0].dataset
     assert (dataset.name, dataset.root, dataset.download) == ("cifar10", files.folder / "later", True)
     assert dataset.options == {"test_share": 0.2}
     assert dataset.places["test_share"] == Place(files.folder / "testenv.yaml", 6, 5)
@@ -144,12 +144,12 @@ def test_a_built_in_source_keeps_its_options_and_their_places(files):
 def test_a_root_is_where_samples_are_looked_for_first(files):
     files.write("data/train.txt", "")
     files.dataset("train_index: train.txt", "test_index: test.txt", "root: ${DATA:-./data}")
-    dataset = files.load().exams[0].dataset
+    dataset = files.load().testenvs[0].dataset
     assert dataset.root == files.folder / "data"
     assert dataset.train[0].path == files.folder / "data" / "train.txt"
     assert dataset.test[0].path == files.folder / "test.txt"
     files.write("more/train.txt", "")
-    (exam,) = files.load(environment={"DATA": "more"}).exams
+    (exam,) = files.load(environment={"DATA": "more"}).testenvs
     assert exam.dataset.train[0].path == files.folder / "more" / "train.txt"
 
 
@@ -157,9 +157,9 @@ def test_a_root_from_the_command_line_replaces_that_of_the_file(files):
     files.write("data/train.txt", "")
     files.write("data/test.txt", "")
     files.dataset("root: ${NOT_SET}", "train_index: train.txt", "test_index: test.txt")
-    assert files.load(root=Path("data")).exams[0].dataset.train[0].path == files.folder / "data" / "train.txt"
+    assert files.load(root=Path("data")).testenvs[0].dataset.train[0].path == files.folder / "data" / "train.txt"
     files.dataset("train_index: train.txt", "test_index: test.txt")
-    assert files.load(root=Path("data")).exams[0].dataset.root == files.folder / "data"
+    assert files.load(root=Path("data")).testenvs[0].dataset.root == files.folder / "data"
 
 
 def test_variables_stand_only_in_paths(files):
@@ -169,9 +169,9 @@ def test_variables_stand_only_in_paths(files):
 
 def test_scenario_by_name_or_with_options(files):
     files.change("testenv.yaml", "  metrics", "  scenario: class-incremental\n  metrics")
-    assert files.load().exams[0].scenario.name == "class-incremental"
+    assert files.load().testenvs[0].scenario.name == "class-incremental"
     files.change("testenv.yaml", "class-incremental", "{name: class-incremental, classes_per_round: 2}")
-    scenario = files.load().exams[0].scenario
+    scenario = files.load().testenvs[0].scenario
     assert (scenario.name, scenario.options) == ("class-incremental", {"classes_per_round": 2})
     assert scenario.places["classes_per_round"] == Place(files.folder / "testenv.yaml", 5, 39)
 
@@ -179,11 +179,11 @@ def test_scenario_by_name_or_with_options(files):
 def test_the_gate_and_its_defaults(files):
     files.write("f1.py", "")
     files.change("testenv.yaml", "  metrics", "  model_eval:\n    model_metric: {name: f1, url: f1.py}\n  metrics")
-    gate = files.load().exams[0].gate
+    gate = files.load().testenvs[0].gate
     assert (gate.metric.name, gate.metric.url) == ("f1", files.folder / "f1.py")
     assert (gate.threshold, gate.operator, gate.mode) == (0.9, ">", "relative")
     files.change("testenv.yaml", "  metrics", '    threshold: 0\n    operator: "<="\n    mode: absolute\n  metrics')
-    gate = files.load().exams[0].gate
+    gate = files.load().testenvs[0].gate
     assert (gate.threshold, gate.operator, gate.mode) == (0, "<=", "absolute")
 
 
@@ -192,7 +192,7 @@ def test_metrics_as_names_or_mappings_with_options(files):
     files.dataset(
         "name: digits", metrics="[accuracy, {name: own, url: ./own.py, k: 3}, {name: BWT, of: own}, {name: z, url: ''}]"
     )
-    metrics = files.load().exams[0].metrics
+    metrics = files.load().testenvs[0].metrics
     assert [metric.name for metric in metrics] == ["accuracy", "own", "BWT", "z"]
     assert (metrics[1].url, metrics[1].options) == (files.folder / "own.py", {"k": 3})
     assert metrics[2].of == "own"
@@ -201,7 +201,7 @@ def test_metrics_as_names_or_mappings_with_options(files):
 
 def test_metrics_in_groups_are_one_list_with_a_warning(files):
     files.dataset("name: digits", metrics="{utility: [accuracy], privacy: [{name: leak}]}")
-    assert [metric.name for metric in files.load().exams[0].metrics] == ["accuracy", "leak"]
+    assert [metric.name for metric in files.load().testenvs[0].metrics] == ["accuracy", "leak"]
     assert files.warnings() == ["testenv.yaml:4:3: metrics in groups are read as one list; the groups have no effect."]
 
 
@@ -324,8 +324,8 @@ def test_the_resolved_job_is_json_without_places_and_secrets(files):
     assert "sk-very-secret" not in json.dumps(record)
     (module,) = record["algorithms"][0]["modules"]
     assert module["grid"] == {"learning_rate": ["inf"], "api_key": "***", "epochs": [1]}
-    assert record["exams"][0]["metrics"][0]["options"] == {"token": "***"}
-    assert record["exams"][0]["dataset"]["train"] == [
+    assert record["testenvs"][0]["metrics"][0]["options"] == {"token": "***"}
+    assert record["testenvs"][0]["dataset"]["train"] == [
         {"path": str(files.folder / "train.txt"), "form": "index", "domain": None}
     ]
     assert "place" not in json.dumps(record)

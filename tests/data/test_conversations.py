@@ -185,7 +185,7 @@ def test_a_testenv_may_name_the_field(tmp_path):
     metrics: [{name: lexical_similarity}]
     """
     job = load_job(write_job(tmp_path, testenv=testenv, sort_by="[{lexical_similarity: descend}]"))
-    assert data.load(job.exams[0].dataset, tmp_path / "cache").train.domains.tolist() == ["2022", "2023"]
+    assert data.load(job.testenvs[0].dataset, tmp_path / "cache").train.domains.tolist() == ["2022", "2023"]
 
 
 def test_a_field_that_no_record_has_is_told_with_the_closest_one(tmp_path):

@@ -323,10 +323,10 @@ def test_each_exam_of_a_job_has_its_own_ranking(tmp_path):
     results = ianvs.run(path)
     assert len(results) == 4
     rows = results.leaderboard.rows
-    assert [row.scenario for row in rows] == ["CIL", "CIL", "IIL", "IIL"]
+    assert [row.testenv for row in rows] == ["CIL", "CIL", "IIL", "IIL"]
     assert [rows[0].rank, rows[2].rank] == [1, 1]
     header, *rows = (tmp_path / "ws" / "test" / "rank" / "all_rank.csv").read_text().splitlines()
-    assert header.startswith("Rank,Algorithm,Scenario,accuracy")
+    assert header.startswith("Rank,Algorithm,Testenv,accuracy")
     assert [row.split(",")[2] for row in rows] == ["CIL", "CIL", "IIL", "IIL"]
     assert ianvs.run(path).ran == 0
     again = ianvs.load_results(tmp_path / "ws")

@@ -15,11 +15,12 @@ from ianvs.config import load_job
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec
 from ianvs.errors import IanvsError, Place
 from ianvs.execution import ray_code
-from ianvs.execution.case_request import ExamRequest
+from ianvs.execution.case_request import case_request
 from ianvs.execution.engine import Task
 from ianvs.execution.ray_code import files_of, gather_code
 from ianvs.execution.ray_connection import capacity
 from ianvs.execution.ray_storage import mark, pack, relocate, sees, travel_of, unpack
+from ianvs.planning import make_plan
 from tests.jobs import MAJORITY, TESTENV, write_job
 
 
@@ -112,13 +113,14 @@ def test_only_the_marked_workspace_is_seen(tmp_path: Path) -> None:
 def test_paths_of_a_request_move_and_nothing_else_does(tmp_path: Path) -> None:
     write(tmp_path, {"mine.py": b"def mine(y_true, y_pred): return 1"})
     job = load_job(write_job(tmp_path, testenv=TESTENV.replace("{name: BWT}", "{name: mine, url: ./mine.py}")))
-    request = ExamRequest("exam", job.exams[0], "default", False, job.workspace)
+    planned = next(iter(plan := make_plan(job)))
+    request = case_request(plan, planned.case, planned.algorithm, {})
     moved = relocate(request, {job.workspace: Path("/node/ws"), tmp_path / "mine.py": Path("/code/plugins/0/mine.py")})
     assert moved.workspace == Path("/node/ws")
-    assert moved.exam.metrics[1].url == Path("/code/plugins/0/mine.py")
-    assert moved.exam.metrics[1].place == job.exams[0].metrics[1].place
-    assert moved.exam.dataset == job.exams[0].dataset
-    assert (moved.exam_id, moved.splitting_method) == ("exam", "default")
+    assert moved.testenv.metrics[1].url == Path("/code/plugins/0/mine.py")
+    assert moved.testenv.metrics[1].place == job.testenvs[0].metrics[1].place
+    assert moved.testenv.dataset == job.testenvs[0].dataset
+    assert (moved.exam_id, moved.splitting_method) == (planned.algorithm.exam_id, "default")
 
 
 def test_a_manifest_travels_with_the_code(tmp_path: Path) -> None:
@@ -127,7 +129,7 @@ def test_a_manifest_travels_with_the_code(tmp_path: Path) -> None:
     job = load_job(write_job(tmp_path / "job", testenv=exam.replace("./manifest", "../manifest")))
     assert tmp_path / "manifest.json" in files_of(job)
     places = gather_code(files_of(job), tmp_path / "sent")
-    moved = relocate(job.exams[0], {path: Path("/code") / name for path, name in places.items()})
+    moved = relocate(job.testenvs[0], {path: Path("/code") / name for path, name in places.items()})
     assert moved.scenario is not None
     assert moved.scenario.options["file"] == f"/code/{places[tmp_path / 'manifest.json']}"
     assert read(tmp_path / "sent")[places[tmp_path / "manifest.json"]] == b"{}"
@@ -201,8 +203,8 @@ def test_our_own_algorithms_travel_once(tmp_path: Path) -> None:
     import ianvs.testalgorithms.ewc.basemodel
 
     file = Path(ianvs.testalgorithms.ewc.basemodel.__file__)
-    assert gather_code([file], tmp_path) == {file: "testalgorithms/ewc/basemodel.py"}
-    assert (tmp_path / "testalgorithms" / "ewc" / "basemodel.py").is_file()
+    assert gather_code([file], tmp_path) == {file: "ianvs/testalgorithms/ewc/basemodel.py"}
+    assert (tmp_path / "ianvs" / "testalgorithms" / "ewc" / "basemodel.py").is_file()
 
 
 def test_code_that_is_too_large_to_travel_is_refused_with_the_remedy(

@@ -195,7 +195,7 @@ def test_exams_that_differ_in_what_is_held_out_have_references_of_their_own(tmp_
     (tmp_path / "gated.yaml").write_text(gated + gate)
     path.write_text(path.read_text().replace("testenv: ./testenv.yaml", "testenv: [./testenv.yaml, ./gated.yaml]"))
     plan = ianvs.plan(path)
-    exam_of = {case.id: case.exam for case, _ in plan.cases()}
+    exam_of = {case.id: case.testenv for case, _ in plan.cases()}
     for case, algorithm in plan.cases():
         if not case.role:
-            assert exam_of[plan.references.of(case, algorithm)["joint"]] == case.exam
+            assert exam_of[plan.references.of(case, algorithm)["joint"]] == case.testenv

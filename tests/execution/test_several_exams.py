@@ -61,7 +61,7 @@ def test_loaded_results_call_cases_as_their_job_does(tmp_path):
     ianvs.run(write_job(tmp_path, testenv=FIRST.format("accuracy"), hyperparameters="", job="engine: inline"))
     results = ianvs.run(job(tmp_path, "accuracy", "accuracy", algorithms=("majority", "twin")))
     loaded = ianvs.load_results(tmp_path / "ws")
-    assert [(found.case.exam, found.case.algorithm) for found in loaded] == [
+    assert [(found.case.testenv, found.case.algorithm) for found in loaded] == [
         ("five", "majority"),
         ("five", "twin"),
         ("two", "majority"),
@@ -77,8 +77,7 @@ def test_what_is_odd_about_a_row_names_its_exam(tmp_path):
     plugin += "    def predict(self, data):\n        return [0] * len(data)\n"
     plugin += "    def save(self, path): ...\n    def load(self, path): ...\n"
     page = markdown(ianvs.run(job(tmp_path, "accuracy", "accuracy", plugin=plugin)).leaderboard)
-    assert "majority in five (seed 0): RuntimeError: no" in page
-    assert "majority in two (seed 0): RuntimeError: no" in page
+    assert "2 cases of majority in five, majority in two: RuntimeError: no" in page
 
 
 def test_a_reference_that_two_exams_share_is_scored_for_both(tmp_path):

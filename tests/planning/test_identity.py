@@ -94,4 +94,4 @@ def test_secret_values_are_not_written_into_the_identity(tmp_path: Path) -> None
     grid = "- api_key: {values: [sesame-open-1234]}"
     plugin = MAJORITY.replace("bias=0,", "bias=0, api_key=None,")
     [planned] = ianvs.plan(write_job(tmp_path, plugin=plugin, hyperparameters=grid, job="seeds: [0]"))
-    assert planned.identity()["hyperparameters"] == {"api_key": HIDDEN}
+    assert planned.algorithm.identity_of(planned.case)["hyperparameters"] == {"api_key": HIDDEN}

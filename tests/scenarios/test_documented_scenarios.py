@@ -36,7 +36,7 @@ def scenario_of(block):
 
 
 def spec_of(folder, block):
-    return load_job(write_job(folder, testenv=dedent(block.removeprefix("testenv:\n")))).exams[0].scenario
+    return load_job(write_job(folder, testenv=dedent(block.removeprefix("testenv:\n")))).testenvs[0].scenario
 
 
 @pytest.mark.parametrize("block", BLOCKS)

@@ -81,7 +81,7 @@ def load_job(
         name=job.name,
         file=file,
         workspace=(here / (workspace or job.workspace)).absolute(),
-        exams=tuple(
+        testenvs=tuple(
             testenv_spec(testenv, source, name)
             for (source, testenv), name in zip(testenvs, _exam_names(testenvs), strict=True)
         ),

@@ -192,7 +192,7 @@ class JobSpec:
     name: str
     file: Path
     workspace: Path
-    exams: tuple[TestEnvSpec, ...]
+    testenvs: tuple[TestEnvSpec, ...]
     algorithms: tuple[AlgorithmSpec, ...]
     rank: RankSpec
     seeds: tuple[int, ...] = (0,)

@@ -41,7 +41,7 @@ def run_case(request: CaseRequest, report: Reporter) -> None:
 
     Ends the process with EXIT_INTERRUPTED when it was asked to stop: after the round that was under way.
     """
-    store = CaseStore(request.exam.workspace)
+    store = CaseStore(request.workspace)
     with store.lock(request.case.id):
         try:
             _sit(request, store, report)
@@ -65,7 +65,7 @@ def _sit(request: CaseRequest, store: CaseStore, report: Reporter) -> None:
     store.begin(case, request.identity)
     _watch(store, request)
     device = _prepare_process(request)
-    exam = open_exam(request.exam)
+    exam = open_exam(request)
     report({"round": 0, "doing": "start"})  # ready: the clocks of the limits begin
     for may_take_over in (True, False):
         learner = _new_learner(request, exam.rules)

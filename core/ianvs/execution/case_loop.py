@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from ianvs.config.spec import JobSpec, LimitsSpec
 from ianvs.execution.case import EXIT_INTERRUPTED, EXIT_STORAGE
-from ianvs.execution.case_request import CaseRequest
+from ianvs.execution.case_request import RUN_CASE, CaseRequest
 from ianvs.execution.engine import Engine, Event, Task
 from ianvs.execution.slots import Slot, Slots
 from ianvs.planning import Plan, PlannedCase
@@ -21,7 +21,6 @@ from ianvs.types import Failure, Status
 
 __all__ = ["CaseLoop", "Listener"]
 
-RUN = "ianvs.execution.case:run_case"
 _TICK = 0.5  # seconds between looks at the clock while nothing happens
 
 
@@ -108,7 +107,7 @@ class CaseLoop:
         self._attempts[case.id] += 1
         environment: Mapping[str, str] = slot.environment if slot.gpu is not None or self._job.device == "cpu" else {}
         log = self._plan.store.log(case.id)
-        self._engine.submit(Task(case.id, RUN, self._request(planned), log, environment))
+        self._engine.submit(Task(case.id, RUN_CASE, self._request(planned), log, environment))
         self._listener.started(planned)
 
     def _follow(self, event: Event) -> None:

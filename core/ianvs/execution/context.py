@@ -23,7 +23,7 @@ class ContextBuilder:
     ) -> None:
         self._case, self._exam, self._feed = request.case, exam, feed
         self._device, self._folder, self._report = device, folder, report
-        budget = None if request.case.role else request.exam.exam.budget
+        budget = None if request.case.role else request.testenv.budget
         limits = (exam.rules.passes, None if budget is None else budget.passes)
         self._passes = min((limit for limit in limits if limit is not None), default=None)
 

@@ -12,7 +12,7 @@ from typing import Any
 from ianvs.config.spec import JobSpec
 from ianvs.execution.case import EXIT_INTERRUPTED
 from ianvs.execution.case_loop import CaseLoop, Listener
-from ianvs.execution.case_request import CaseRequest, exam_request
+from ianvs.execution.case_request import CaseRequest, case_request
 from ianvs.execution.engine import Engine
 from ianvs.execution.inline import InlineEngine
 from ianvs.execution.local import LocalEngine
@@ -20,7 +20,6 @@ from ianvs.execution.preflight import Watcher, preflight
 from ianvs.execution.slots import Slots, visible_gpus
 from ianvs.metrics.registry import outline
 from ianvs.planning import Plan, PlannedCase
-from ianvs.planning.identity import train_ratio
 from ianvs.plugins.source import imported_names
 
 __all__ = ["Listener", "Outcome", "check_job", "open_engine", "run_job"]
@@ -52,7 +51,11 @@ def run_job(job: JobSpec, listener: Listener, provenance: dict[str, Any]) -> Out
             return Outcome(plan, 0, 0, interrupted=False)
         engine = engines.runner(plan)
         slots = Slots(engine.slots, _gpus(job), job.cases_per_gpu)
-        loop = CaseLoop(engine, plan, slots, listener, lambda planned: _case_request(plan, planned, provenance))
+
+        def request(planned: PlannedCase) -> CaseRequest:
+            return case_request(plan, planned.case, planned.algorithm, provenance)
+
+        loop = CaseLoop(engine, plan, slots, listener, request)
         loop.go()
         return Outcome(plan, loop.ran, loop.failed, loop.interrupted)
 
@@ -140,7 +143,7 @@ def _preload(job: JobSpec) -> list[str]:
     if "torch" in imported:
         # The first optimiser pulls in torch._dynamo, over a second that every case would pay.
         names |= {"torch", "torch._dynamo", "ianvs.authoring"}
-    metrics = [outline(metric) for exam in job.exams for metric in exam.metrics]
+    metrics = [outline(metric) for exam in job.testenvs for metric in exam.metrics]
     if any(metric.batch is not None for metric in metrics):
         imported.add("sentence_transformers")
     return sorted(names | {name for name in _HEAVY if name in imported and importlib.util.find_spec(name)})
@@ -156,19 +159,3 @@ def _gpus(job: JobSpec) -> tuple[int, ...]:
 def _imports(job: JobSpec) -> set[str]:
     modules = [module for algorithm in job.algorithms for module in algorithm.modules]
     return {name for module in modules for name in imported_names(module.url, module.name)}
-
-
-def _case_request(plan: Plan, planned: PlannedCase, provenance: dict[str, Any]) -> CaseRequest:
-    job = plan.job
-    return CaseRequest(
-        case=planned.case,
-        algorithm=planned.algorithm.spec,
-        exam=exam_request(plan, planned.algorithm),
-        identity=planned.identity(),
-        train_ratio=train_ratio(planned.algorithm.exam_spec, planned.algorithm.spec),
-        scores=plan.scores_of(planned.algorithm),
-        threads=job.threads,
-        device=job.device,
-        memory_mb=job.limits.memory_mb,
-        provenance=provenance,
-    )

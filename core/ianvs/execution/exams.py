@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ianvs import data
 from ianvs.errors import ConfigError, DataError, Place, Problem
-from ianvs.execution.case_request import ExamRequest
+from ianvs.execution.case_request import CaseRequest
 from ianvs.execution.evaluation import SHOWN
 from ianvs.execution.lineage import content
 from ianvs.execution.misfits import preflight_scores
@@ -21,9 +21,9 @@ from ianvs.store import ExamRecord, ExamStore
 __all__ = ["open_exam", "prepare_exam"]
 
 
-def open_exam(request: ExamRequest, progress: Callable[[float], None] | None = None) -> Exam:
+def open_exam(request: CaseRequest, progress: Callable[[float], None] | None = None) -> Exam:
     """The exam with its data: memory maps that all cases share. Raises ConfigError or DataError."""
-    spec = request.exam
+    spec = request.testenv
     dataset = data.load(spec.dataset, request.workspace / "cache", progress)
     return build_exam(
         dataset,
@@ -35,7 +35,7 @@ def open_exam(request: ExamRequest, progress: Callable[[float], None] | None = N
     )
 
 
-def prepare_exam(request: ExamRequest, report: Callable[[Any], None]) -> list[Problem]:
+def prepare_exam(request: CaseRequest, report: Callable[[Any], None]) -> list[Problem]:
     """Decode the data and store the exam's record, once for all its cases. Returns what is wrong with them."""
     store = ExamStore(request.workspace)
     try:
@@ -43,8 +43,8 @@ def prepare_exam(request: ExamRequest, report: Callable[[Any], None]) -> list[Pr
     except ConfigError as error:
         return list(error.problems)
     except DataError as error:
-        return [Problem(str(error), request.exam.dataset.place or Place(request.exam.file))]
-    if problems := preflight_scores(exam, request.exam):
+        return [Problem(str(error), request.testenv.dataset.place or Place(request.testenv.file))]
+    if problems := preflight_scores(exam, request.testenv):
         return problems
     if not store.exists(request.exam_id):
         record = ExamRecord(

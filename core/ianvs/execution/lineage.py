@@ -49,7 +49,7 @@ def lineage_of(request: CaseRequest, exam: ExamRecord) -> tuple[str, ...]:
     """[k] digest of all that determines the model after round k; [0] of the untrained model."""
     case = request.case
     first = [request.identity["algorithm"], dict(case.hyperparameters), case.seed]
-    if request.exam.exam.linear_probe:
+    if request.testenv.linear_probe:
         first.append("linear_probe")  # its answers can't be had of models that are gone
     links = [digest([*first, exam.classes, dict(exam.rules), exam.kind])]
     for round_digest in exam.round_digests:
@@ -81,8 +81,8 @@ class Earlier:
 
 def find_earlier(request: CaseRequest, chain: Sequence[str]) -> Earlier | None:
     """The longest beginning of the case that another one has already run; None if there is none."""
-    store, exams = CaseStore(request.exam.workspace), ExamStore(request.exam.workspace)
-    record = exams.record(request.exam.exam_id)
+    store, exams = CaseStore(request.workspace), ExamStore(request.workspace)
+    record = exams.record(request.exam_id)
     for index in range(len(chain) - 1, 0, -1):
         other = store.owner(chain[index])
         if record is None or other is None or other == request.case.id or store.model(other, index) is None:

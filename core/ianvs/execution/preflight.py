@@ -18,7 +18,7 @@ from ianvs import checks
 from ianvs.config.spec import JobSpec, ModuleSpec
 from ianvs.errors import ConfigError, IanvsError, Place, Problem, shown_path
 from ianvs.execution.asking import ask
-from ianvs.execution.case_request import exam_request
+from ianvs.execution.case_request import PREPARE_EXAM, case_request
 from ianvs.execution.engine import Engine, Task
 from ianvs.execution.misfits import misfits
 from ianvs.planning import Plan, PlannedAlgorithm, cells, grid, make_plan
@@ -29,7 +29,6 @@ from ianvs.store import ExamRecord, ExamStore
 __all__ = ["CHECKS", "Check", "Preflight", "Watcher", "preflight", "require_files"]
 
 LOOK = "ianvs.plugins.check:check_task"
-PREPARE = "ianvs.execution.exams:prepare_exam"
 MOST_BUILT = 32  # choices of hyperparameters that an algorithm is built with; of a larger grid each value once
 
 
@@ -251,18 +250,19 @@ def _exams(flight: Preflight) -> list[Problem]:
             problems += _prepare(flight, plan, algorithm)
     for algorithm in plan.algorithms:  # also of an exam that an earlier job has prepared
         record = exams.record(algorithm.exam_id)
-        problems += () if record is None else misfits(record, algorithm.exam_spec)
+        problems += () if record is None else misfits(record, algorithm.testenv)
     return problems
 
 
 def _prepare(flight: Preflight, plan: Plan, algorithm: PlannedAlgorithm) -> list[Problem]:
-    name = algorithm.exam_spec.dataset.name or "data"
-    if algorithm.exam_name:
-        name = f"{name} for {algorithm.exam_name}"
+    name = algorithm.testenv.dataset.name or "data"
+    if algorithm.testenv_name:
+        name = f"{name} for {algorithm.testenv_name}"
     watcher = flight.watcher
     watcher.preparing(name, 0.0)
+    first = next(algorithm.cases(plan.job.seeds))
     log = plan.job.workspace / "exams" / f"{algorithm.exam_id}.log"
-    task = Task(f"exam-{algorithm.exam_id}", PREPARE, exam_request(plan, algorithm), log)
+    task = Task(f"exam-{algorithm.exam_id}", PREPARE_EXAM, case_request(plan, first, algorithm, {}), log)
     answer = ask(flight.engine, task, told=lambda fraction: watcher.preparing(name, float(fraction)))
     if answer.code != 0:
         raise IanvsError(f"reading the data failed; the reason is at the end of {log}.")

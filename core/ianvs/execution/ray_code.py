@@ -25,10 +25,10 @@ _BESIDE_LIMIT = 10 << 20  # bytes; what is larger beside a plugin is data, not p
 
 def files_of(job: JobSpec) -> tuple[Path, ...]:
     """Files and folders of the job's authors: plugins, metrics, initial models, files that scenarios are read from."""
-    metrics = [metric for exam in job.exams for metric in exam.metrics]
-    metrics += [exam.gate.metric for exam in job.exams if exam.gate]
+    metrics = [metric for exam in job.testenvs for metric in exam.metrics]
+    metrics += [exam.gate.metric for exam in job.testenvs if exam.gate]
     found = [metric.url for metric in metrics if metric.url is not None]
-    scenarios = [exam.scenario for exam in job.exams if exam.scenario is not None]
+    scenarios = [exam.scenario for exam in job.testenvs if exam.scenario is not None]
     found += [Path(file) for scenario in scenarios if isinstance(file := scenario.options.get("file"), str)]
     for algorithm in job.algorithms:
         found += [path for module in algorithm.modules if (path := _file_of(module)) is not None]

@@ -19,7 +19,7 @@ from filelock import Timeout
 
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec, ScenarioSpec
 from ianvs.errors import Place
-from ianvs.execution.case_request import CaseRequest, ExamRequest
+from ianvs.execution.case_request import PREPARE_EXAM, CaseRequest
 from ianvs.execution.engine import Task
 from ianvs.execution.lineage import lineage_of
 from ianvs.store import CaseStore, ExamStore
@@ -42,17 +42,15 @@ class Travel:
 def travel_of(task: Task) -> Travel | None:
     """None for a task that works on no workspace."""
     argument = task.argument
-    if isinstance(argument, CaseRequest):
-        workspace = argument.exam.workspace
-        case = _name(CaseStore(workspace).folder(argument.case.id), workspace)
-        exam = _name(ExamStore(workspace).folder(argument.exam.exam_id), workspace)
-        return Travel(workspace, constant=(exam,), own=(case,), back=(case,))
-    if isinstance(argument, ExamRequest):
-        workspace = argument.workspace
-        exam = _name(ExamStore(workspace).folder(argument.exam_id), workspace)
+    if not isinstance(argument, CaseRequest):
+        return None
+    workspace = argument.workspace
+    exam = _name(ExamStore(workspace).folder(argument.exam_id), workspace)
+    if task.target == PREPARE_EXAM:
         log = (_name(task.log, workspace),) if task.log is not None else ()
         return Travel(workspace, back=(exam, *log))
-    return None
+    case = _name(CaseStore(workspace).folder(argument.case.id), workspace)
+    return Travel(workspace, constant=(exam,), own=(case,), back=(case,))
 
 
 def _name(path: Path, workspace: Path) -> str:
@@ -131,7 +129,7 @@ def store_arrived(task: Task, travel: Travel, source: IO[bytes], patience: float
 
     False, and nothing is touched, if another process keeps the case for more than `patience` seconds.
     """
-    if not isinstance(task.argument, CaseRequest):
+    if not isinstance(task.argument, CaseRequest) or task.target == PREPARE_EXAM:
         unpack(source, travel.workspace)
         return True
     case, store = task.argument.case, CaseStore(travel.workspace)
@@ -140,7 +138,7 @@ def store_arrived(task: Task, travel: Travel, source: IO[bytes], patience: float
             if store.status(case.id) != "finished":
                 store.begin(case, task.argument.identity)
             unpack(source, travel.workspace)
-            exam = ExamStore(travel.workspace).record(task.argument.exam.exam_id)
+            exam = ExamStore(travel.workspace).record(task.argument.exam_id)
             if exam is not None and store.status(case.id) == "finished":
                 store.own(lineage_of(task.argument, exam)[-1], case.id)
     except Timeout:

@@ -32,7 +32,7 @@ class ReferenceScores:
         cases = tuple(cases)
         wanted = {reference for roles in by_case.values() for reference in roles.values()}
         self._by_case, self._read = by_case, read
-        self._exams = {case.id: case.exam for case in cases}
+        self._exams = {case.id: case.testenv for case in cases}
         self._cases = {case.id: case for case in cases if case.id in wanted}
         self._known: dict[tuple[str, str], dict[str, NDArray[np.float64]]] = {}  # by (id, exam), by score
 

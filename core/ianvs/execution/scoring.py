@@ -26,13 +26,13 @@ Score = tuple[float | None, dict[str, float | None] | None]  # the number, and t
 
 def score_case(request: CaseRequest) -> None:
     """Compute the scores of `request` that are not there yet: on every test set after every round."""
-    cases, exams = CaseStore(request.exam.workspace), ExamStore(request.exam.workspace)
+    cases, exams = CaseStore(request.workspace), ExamStore(request.workspace)
     missing = [(spec, key) for spec, key in request.scores if not cases.has_score(request.case.id, key)]
     if not missing:
         return
-    record = exams.record(request.exam.exam_id)
+    record = exams.record(request.exam_id)
     if record is None:
-        raise FileNotFoundError(f"{exams.folder(request.exam.exam_id)} is gone: run the job again to make it anew")
+        raise FileNotFoundError(f"{exams.folder(request.exam_id)} is gone: run the job again to make it anew")
     metrics = [(spec, key, resolve(spec)) for spec, key in missing]
     at_once = any(metric.batch is not None for _, _, metric in metrics)
     wanted = record.kind == "segmentation" and any(metric.pictures for _, _, metric in metrics)
@@ -41,7 +41,7 @@ def score_case(request: CaseRequest) -> None:
     about: dict[str, Mapping[str, str]] = {}
     when: list[int | None] = []
     kept: list[list[EvaluationRecord | None]] = []  # where a metric wants everything at once
-    for arrived, row in _rows(cases, request.case.id, record, exams.truth(request.exam.exam_id), pictures):
+    for arrived, row in _rows(cases, request.case.id, record, exams.truth(request.exam_id), pictures):
         when.append(arrived)
         kept += [row] if at_once else []
         for spec, key, metric in metrics:
@@ -72,7 +72,7 @@ def _true_pictures(request: CaseRequest) -> list[LabelPictures]:
     """[j] the label pictures of test set j, read from the data, which the store does not keep."""
     from ianvs.execution.exams import open_exam  # which imports this module to try metrics
 
-    exam = open_exam(request.exam)
+    exam = open_exam(request)
     return [PictureRows(exam.dataset.test.y, test.test) for test in exam.tests]
 
 

@@ -49,24 +49,24 @@ class CaseSession:
         *,
         may_take_over: bool = True,
     ) -> None:
-        record = ExamStore(request.exam.workspace).record(request.exam.exam_id)
+        record = ExamStore(request.workspace).record(request.exam_id)
         self._lineage = lineage_of(request, record) if record and exam.stream is None else ()
         self._may_take_over = may_take_over
         self._request, self._exam = request, exam
-        spec = request.exam.exam
+        spec = request.testenv
         self._budget = None if request.case.role or learner.sees_past_rounds else spec.budget
         self._gate = Gate(spec.gate) if spec.gate and not request.case.role else None
         self._keeps_pictures = exam.dataset.kind == "segmentation" and any(
             resolve(metric).pictures for metric, _ in request.scores if metric.url is not None
         )
         self._feed = DataFeed(exam, request.train_ratio, request.case.seed, exam.rules.passes)
-        self._files = CaseStore(request.exam.workspace).files(request.case.id)
+        self._files = CaseStore(request.workspace).files(request.case.id)
         self._contexts = ContextBuilder(request, exam, self._feed, device, self._files, report)
         self._training = Training(request, self._feed, self._contexts, report)
         self._use(learner)
         self._predicts_untrained = True
         self._report = report
-        self._store = CaseStore(request.exam.workspace)
+        self._store = CaseStore(request.workspace)
         self._id = request.case.id
         self.rounds = len(exam.rounds)
         self.completed = self._resume()
@@ -74,7 +74,7 @@ class CaseSession:
 
     def _use(self, learner: LearnerCalls) -> None:
         self._learner = learner
-        probe = self._request.exam.exam.linear_probe
+        probe = self._request.testenv.linear_probe
         self._evaluation = Evaluation(
             self._exam, self._feed, learner, self._training.seed_for, probe=probe, pictures=self._keeps_pictures
         )

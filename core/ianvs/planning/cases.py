@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ianvs.config.secrets import without_secrets
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec, TestEnvSpec
 from ianvs.store.keys import digest
 from ianvs.types import TestCase
@@ -18,13 +19,13 @@ __all__ = ["PlannedAlgorithm", "cells", "grid"]
 class PlannedAlgorithm:
     """An algorithm in one exam, with what its cases share.
 
-    exam_name: "" where the job has one exam only. role: of reference runs; choices: their hyperparameters, None: the
+    testenv_name: "" where the job has one exam only. role: of reference runs; choices: their hyperparameters, None: the
     grid of `spec`.
     """
 
     spec: AlgorithmSpec
-    exam_spec: TestEnvSpec
-    exam_name: str
+    testenv: TestEnvSpec
+    testenv_name: str
     exam_id: str
     exam: Mapping[str, Any]
     identity: Mapping[str, Any]
@@ -48,9 +49,19 @@ class PlannedAlgorithm:
             modules=tuple((module.type, module.name) for module in self.spec.modules),
             hyperparameters=hyperparameters,
             seed=seed,
-            exam=self.exam_name,
+            testenv=self.testenv_name,
             role=self.role,
         )
+
+    def identity_of(self, case: TestCase) -> dict[str, Any]:
+        """Everything that made the id of `case`, readable; secret values are not written down."""
+        return {
+            "exam_id": self.exam_id,
+            "exam": dict(self.exam),
+            "algorithm": dict(self.identity),
+            "hyperparameters": without_secrets(case.hyperparameters),
+            "seed": case.seed,
+        }
 
     def __len__(self) -> int:
         return cells(self.spec.modules) if self.choices is None else len(self.choices)

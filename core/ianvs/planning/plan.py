@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ianvs import data
-from ianvs.config.secrets import without_secrets
 from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec
 from ianvs.errors import ConfigError, Problem, shown_path
 from ianvs.planning.cases import PlannedAlgorithm
@@ -31,16 +30,6 @@ class PlannedCase:
     state: Literal["new", "finished", "failed", "unfinished"]
     action: Action
     reason: str
-
-    def identity(self) -> dict[str, Any]:
-        """Everything that made the id, readable; secret values are not written down."""
-        return {
-            "exam_id": self.algorithm.exam_id,
-            "exam": dict(self.algorithm.exam),
-            "algorithm": dict(self.algorithm.identity),
-            "hyperparameters": without_secrets(self.case.hyperparameters),
-            "seed": self.case.seed,
-        }
 
 
 @dataclass(frozen=True)
@@ -72,8 +61,8 @@ class Plan:
         A reference run is shared by exams that differ only in what is no concern of it, and is scored for all of them.
         """
         if not algorithm.role:
-            return self.scores[self.job.exams.index(algorithm.exam_spec)]
-        alike = {self.job.exams.index(a.exam_spec) for a in self.algorithms if a.exam_id == algorithm.exam_id}
+            return self.scores[self.job.testenvs.index(algorithm.testenv)]
+        alike = {self.job.testenvs.index(a.testenv) for a in self.algorithms if a.exam_id == algorithm.exam_id}
         found = {key: (metric, key) for index in sorted(alike) for metric, key in self.scores[index]}
         return tuple(found.values())
 
@@ -111,9 +100,9 @@ def make_plan(job: JobSpec) -> Plan:
 
     algorithms: list[PlannedAlgorithm] = []
     scores = []
-    for exam in job.exams:
+    for exam in job.testenvs:
         fingerprint = data.fingerprint(exam.dataset, job.workspace / "cache")
-        name = exam.name if len(job.exams) > 1 else ""
+        name = exam.name if len(job.testenvs) > 1 else ""
         for spec in job.algorithms:
             facts = exam_identity(exam, spec, fingerprint)
             identity = algorithm_identity(job, exam, spec)
@@ -129,7 +118,7 @@ def _refuse_repeated(algorithms: Sequence[PlannedAlgorithm]) -> None:
     """Raise ConfigError where two testenvs are one exam: their cases would be the same, and each is run once."""
     first: dict[tuple[str, str, str], TestEnvSpec] = {}
     for planned in algorithms:
-        exam = planned.exam_spec
+        exam = planned.testenv
         key = (planned.exam_id, planned.identity_digest, planned.spec.name)
         if first.setdefault(key, exam) is not exam:
             other = shown_path(first[key].file)

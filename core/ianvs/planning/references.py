@@ -57,10 +57,10 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> Plann
     for student in students:
         if find_paradigm(student.spec.paradigm).single_task:
             continue  # it has no rounds to compare
-        for role in _needed(student.exam_spec):
+        for role in _needed(student.testenv):
             if role in job.references:
                 named = next(
-                    s for s in students if s.spec.name == job.references[role] and s.exam_spec is student.exam_spec
+                    s for s in students if s.spec.name == job.references[role] and s.testenv is student.testenv
                 )
                 only = next(
                     grid(named.spec.modules)
@@ -91,7 +91,7 @@ def _needed(exam: TestEnvSpec) -> tuple[str, ...]:
 
 def _facts(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> dict[str, PluginInfo]:
     """By algorithm; empty where no reference has to be planned, since finding out takes seconds."""
-    roles = {role for student in students for role in _needed(student.exam_spec)} - set(job.references)
+    roles = {role for student in students for role in _needed(student.testenv)} - set(job.references)
     if not roles or not job.plans_references:
         return {}
     modules = {algorithm.name: algorithm.modules[0] for algorithm in job.algorithms}
@@ -103,7 +103,7 @@ def _facts(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> dict[str, Plug
 def _reference(job: JobSpec, student: PlannedAlgorithm, facts: PluginInfo, role: str) -> PlannedAlgorithm:
     module = ModuleSpec("basemodel", facts.name, facts.url, place=student.spec.place)
     spec = replace(student.spec, name=f"{facts.name} ({role} reference)", modules=(module,))
-    identity = algorithm_identity(job, student.exam_spec, spec, role)
+    identity = algorithm_identity(job, student.testenv, spec, role)
     return replace(student, spec=spec, identity=identity, identity_digest=digest(identity), role=role, choices=())
 
 

@@ -15,7 +15,7 @@ __all__ = ["COSTS", "Column", "Kind", "make_columns", "title_of"]
 Kind = Literal[
     "rank",
     "algorithm",
-    "scenario",
+    "testenv",
     "metric",
     "metric_std",
     "paradigm",
@@ -87,7 +87,7 @@ def make_columns(
         Column("Algorithm", "algorithm", meaning="name in the algorithm's yaml"),
     ]
     if several:
-        columns.append(Column("Scenario", "scenario", meaning="which exam of the job; each has its own ranking"))
+        columns.append(Column("Testenv", "testenv", meaning="which testenv of the job; each has its own ranking"))
     for name, metric in metrics:
         title = title_of(metric.name) if metric.level == "system" and metric.name in COSTS else name
         meaning = metric.summary or name

@@ -52,20 +52,20 @@ def draw_curves(leaderboard: Leaderboard, results: Iterable[CaseResult], folder:
         score, curve = first.metric, first.curve
         found.setdefault(key, []).append((curve.samples, curve_means(curve)))
         if not rows[key].bound:  # a bound goes over earlier rounds again
-            ends.setdefault(rows[key].scenario, curve.samples[np.flatnonzero(np.diff(curve.ended, prepend=0))])
+            ends.setdefault(rows[key].testenv, curve.samples[np.flatnonzero(np.diff(curve.ended, prepend=0))])
     drawn = []
-    for scenario in dict.fromkeys(row.scenario for row in rows.values()):
+    for testenv in dict.fromkeys(row.testenv for row in rows.values()):
         lines: dict[str, Line] = {}
         for key, row in rows.items():
-            if row.scenario == scenario and key in found and (line := _mean_line(found[key])) is not None:
+            if row.testenv == testenv and key in found and (line := _mean_line(found[key])) is not None:
                 name = f"{row.algorithm} {settings_text(row, varied(leaderboard))}".strip()
-                lines[f"{name} (bound)" if row.bound else name] = _along(line, ends.get(scenario), row.bound)
+                lines[f"{name} (bound)" if row.bound else name] = _along(line, ends.get(testenv), row.bound)
         if not lines or max(len(line[0]) for line in lines.values()) < 2:
             continue
-        title = f"{score} while learning" + (f": {scenario}" if scenario else "")
-        marks = ends.get(scenario, np.empty(0, dtype=np.int64))
+        title = f"{score} while learning" + (f": {testenv}" if testenv else "")
+        marks = ends.get(testenv, np.empty(0, dtype=np.int64))
         inputs = [title, *(f"{name} {[part.tolist() for part in line]}" for name, line in lines.items()), str(marks)]
-        path = folder / f"curves-{slug(scenario or score)}.png"
+        path = folder / f"curves-{slug(testenv or score)}.png"
         drawn.append(save_picture(path, inputs, lambda: learning_curves(lines, marks, score, title)))  # noqa: B023
     return drawn
 

@@ -179,7 +179,7 @@ def gap_lines(leaderboard: Leaderboard) -> list[str]:
 
 def row_name(row: LeaderboardRow) -> str:
     """ "ewc", or "ewc in online" where the job has several exams."""
-    return f"{row.algorithm} in {row.scenario}" if row.scenario else row.algorithm
+    return f"{row.algorithm} in {row.testenv}" if row.testenv else row.algorithm
 
 
 def short_status(row: LeaderboardRow) -> str:

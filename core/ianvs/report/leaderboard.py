@@ -45,7 +45,7 @@ class LeaderboardRow:
     unfinished: int
     status: str
     time: str  # "YYYY-MM-DD HH:MM:SS" UTC, "" when no case has ended
-    scenario: str = ""  # which of the job's exams, where it has several
+    testenv: str = ""  # which of the job's testenvs, where it has several
     adopted: tuple[int, int] | None = None  # rounds whose new model passed the gate, and all; None: there is no gate
     over_budget: tuple[str, ...] = ()  # what went over the exam's budget, in words
     remarks: Mapping[int, str] = field(default_factory=dict)  # what its plugin says of how it went, by seed
@@ -89,8 +89,8 @@ class Leaderboard:
                 if not row.complete:
                     return "-"
                 return "bound" if row.bound else "over" if row.over_budget else "-" if row.rank is None else row.rank
-            case "scenario":
-                return row.scenario
+            case "testenv":
+                return row.testenv
             case "algorithm":
                 return row.algorithm
             case "metric" | "metric_std":
@@ -167,12 +167,12 @@ def build_leaderboard(
     everything = gather(results, [name for name, _ in shown], root)
     references = tuple(_row(group, seeds) for group in everything if group.case.role)
     groups = [group for group in everything if not group.case.role]
-    rows = _by_scenario([_row(group, seeds) for group in groups], sort_by)
+    rows = _by_testenv([_row(group, seeds) for group in groups], sort_by)
     columns = make_columns(
         shown,
         modules=(kind for group in groups for kind, _ in group.case.modules),
         hyperparameters=(name for group in groups for name in group.case.hyperparameters),
-        several=any(group.case.exam for group in groups),
+        several=any(group.case.testenv for group in groups),
         gated=any(row.adopted is not None for row in rows),
         measured=(key for key in COSTS for row in rows if key in row.costs and row.costs[key].mean is not None),
     )
@@ -221,7 +221,7 @@ def _row(group: RowCases, seeds: int) -> LeaderboardRow:
         failures=tuple(group.failures),
         unfinished=unfinished,
         status=_status(group, expected, unfinished, metrics),
-        scenario=group.case.exam,
+        testenv=group.case.testenv,
         adopted=(group.adopted, group.judged) if group.judged else None,
         over_budget=tuple(group.over_budget),
         remarks=dict(sorted(group.remarks.items())),
@@ -245,10 +245,10 @@ def _status(group: RowCases, expected: int, unfinished: int, metrics: Mapping[st
     return "; ".join(parts if not group.complete(expected) else ["finished", *parts])
 
 
-def _by_scenario(rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]]) -> tuple[LeaderboardRow, ...]:
+def _by_testenv(rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]]) -> tuple[LeaderboardRow, ...]:
     """The ranking of each exam, in the order of the exams."""
-    exams = dict.fromkeys(row.scenario for row in rows)
-    return tuple(row for exam in exams for row in _ranked([r for r in rows if r.scenario == exam], sort_by))
+    exams = dict.fromkeys(row.testenv for row in rows)
+    return tuple(row for exam in exams for row in _ranked([r for r in rows if r.testenv == exam], sort_by))
 
 
 def _ranked(rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]]) -> tuple[LeaderboardRow, ...]:

@@ -52,7 +52,7 @@ def markdown(
         plain_table(columns, "github"),
         *map(_escape, filter(None, notes)),
         _section("Metrics", [f"- {_escape(line)}" for line in legend(leaderboard)]),
-        *(by_test_set(leaderboard, scenario) for scenario in dict.fromkeys(row.scenario for row in leaderboard.rows)),
+        *(by_test_set(leaderboard, testenv) for testenv in dict.fromkeys(row.testenv for row in leaderboard.rows)),
         _section("Remarks", _remarks(leaderboard)),
         _section("Failed cases", failures),
         _section("Pictures", [f"![{_escape(PurePosixPath(path).stem)}](<{path}>)" for path in pictures]),
@@ -61,12 +61,12 @@ def markdown(
     return "\n\n".join(filter(None, blocks)) + "\n"
 
 
-def by_test_set(leaderboard: Leaderboard, scenario: str = "") -> str:
+def by_test_set(leaderboard: Leaderboard, testenv: str = "") -> str:
     """What became of each test set: its score just after its round, and after the last one. "" for a single one.
 
-    scenario: of the rows that are told of.
+    testenv: of the rows that are told of.
     """
-    rows = [row for row in leaderboard.rows if row.scenario == scenario and len(row.tests) > 1]
+    rows = [row for row in leaderboard.rows if row.testenv == testenv and len(row.tests) > 1]
     if not rows:
         return ""
     names = list(dict.fromkeys(name for row in rows for name in row.tests))
@@ -82,7 +82,7 @@ def by_test_set(leaderboard: Leaderboard, scenario: str = "") -> str:
     score = next(iter(rows[0].tests.values()))[0]
     said = f"{score} on each test set: just after its round -> after the last round. Mean over seeds."
     text = tabulated(["Algorithm", "Hyperparameters", *map(_escape, names)], table)
-    heading = f"By test set: {_escape(scenario)}" if scenario else "By test set"
+    heading = f"By test set: {_escape(testenv)}" if testenv else "By test set"
     return f"## {heading}\n\n{_escape(said)}\n\n{text}"
 
 
@@ -96,7 +96,7 @@ def _remarks(leaderboard: Leaderboard) -> list[str]:
     """What the methods say of how it went, for every seed."""
     lines = []
     for row in leaderboard.rows:
-        which = ", ".join(filter(None, (row.scenario, settings_text(row, varied(leaderboard)))))
+        which = ", ".join(filter(None, (row.testenv, settings_text(row, varied(leaderboard)))))
         name = f"{row.algorithm} ({which})" if which else row.algorithm
         lines += [f"- {_escape(name)}, seed {seed}: {_escape(text)}" for seed, text in row.remarks.items()]
     return lines

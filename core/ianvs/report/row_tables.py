@@ -50,7 +50,7 @@ def cases_frame(results: Iterable[CaseResult], root: Path | None = None) -> pd.D
             "rounds": len(result.round_names),
             "status": result.status,
             "bound": result.bound,
-            "scenario": case.exam,
+            "testenv": case.testenv,
             "role": case.role,
             "over_budget": "; ".join(result.over_budget),
         }

@@ -99,7 +99,7 @@ def draw_class_bars(leaderboard: Leaderboard, results: Iterable[CaseResult], fol
             for test, found in zip(tests, details[-1], strict=False):
                 found = _of_one_scale(score, found or {})
                 if len(found) > 1:
-                    parts.setdefault((rows[key].scenario, score, test), {}).setdefault(key, []).append(found)
+                    parts.setdefault((rows[key].testenv, score, test), {}).setdefault(key, []).append(found)
     drawn = []
     for (exam, score, test), by_row in parts.items():
         bars = {

@@ -136,7 +136,7 @@ def _table(leaderboard: Leaderboard, columns: Sequence[TextColumn]) -> Table:
         named = ("rank", "algorithm")
         cells = (Text(c.cells[i], style=first if c.column.kind in named else style) for c in columns)
         # Each exam's ranking stands by itself.
-        last = i + 1 < len(leaderboard.rows) and leaderboard.rows[i + 1].scenario != row.scenario
+        last = i + 1 < len(leaderboard.rows) and leaderboard.rows[i + 1].testenv != row.testenv
         table.add_row(*cells, end_section=last)
     return table
 
@@ -148,7 +148,7 @@ def _fit(
     sorting = {name for name, _ in leaderboard.sort_by}
     telling = varied(leaderboard)  # the others say nothing that the algorithm's name does not
     settings = [c for c in columns if c.column.kind == "hyperparameter" and c.column.key in telling]
-    must = [c for c in columns if c.column.kind in ("rank", "algorithm", "scenario", "adopted", "status")]
+    must = [c for c in columns if c.column.kind in ("rank", "algorithm", "testenv", "adopted", "status")]
     must += [c for c in columns if c.column.kind == "metric" and c.column.key in sorting]
     optional = [c for c in columns if c not in must and c not in settings and c.column.kind in _IMPORTANCE]
     optional.sort(key=lambda c: _IMPORTANCE.index(c.column.kind))  # stable: the table's order within a kind
