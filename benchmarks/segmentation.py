@@ -37,7 +37,7 @@ from ianvs.testalgorithms.segmentation.finetune.basemodel import FineTuning  # n
 CLASSES = 19
 
 
-class Handed:
+class View:
     """Pictures as the benchmark hands them over."""
 
     def __init__(self, x: np.ndarray, y: np.ndarray | None) -> None:
@@ -120,7 +120,7 @@ class Ways:
         self.learner = FineTuning(epochs=arguments.epochs, compile=arguments.compile, **options)
         self.net = ErfNet([CLASSES + 1], self.learner.shape).to(self.device, memory_format=torch.channels_last)
         self.stepped = torch.compile(self.net) if arguments.compile else self.net
-        x, y = Handed(self.x, self.y).tensors(arguments.device)
+        x, y = View(self.x, self.y).tensors(arguments.device)
         self.ready = [
             (part.float().div(255).contiguous(memory_format=torch.channels_last), labels.long())
             for part, labels in zip(x.split(arguments.batch), y.split(arguments.batch), strict=True)
@@ -128,10 +128,10 @@ class Ways:
 
     def ours_train(self) -> None:
         given = {"num_classes": CLASSES, "new_classes": tuple(range(CLASSES)), "round": 1, "task": 0}
-        self.learner.train(Handed(self.x, self.y), device=self.a.device, **given)
+        self.learner.train(View(self.x, self.y), device=self.a.device, **given)
 
     def ours_predict(self) -> None:
-        self.learner.predict(Handed(self.x, None), num_classes=CLASSES, task=0, device=self.a.device)
+        self.learner.predict(View(self.x, None), num_classes=CLASSES, task=0, device=self.a.device)
 
     def device_train(self) -> None:
         batches = ((x.flip(-1), y.flip(-1)) for _ in range(self.a.epochs) for x, y in self.ready)

@@ -29,7 +29,7 @@ def refused(folder: Path, scenario: str, metrics: str = "accuracy", more: str = 
 
 def test_a_stream_holds_nothing_out_that_could_decide_about_a_model(tmp_path):
     said = refused(tmp_path, "{name: online, rounds: 5}", more=GATE)
-    assert "testenv.yaml:5:3: model_eval holds back a part of each round, and online delivers a stream" in said
+    assert "testenv.yaml:5:3: model_eval holds back a part of each round, and online brings a stream" in said
 
 
 def test_hidden_labels_can_not_decide_about_a_model(tmp_path):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ianvs.config.spec import DatasetSpec
 from ianvs.data.builtin import check_builtin, fingerprint_builtin, load_builtin
 from ianvs.data.cache import Progress, cached_arrays, cached_labels, cached_pictures, slice_of
-from ianvs.data.conversations import handed, notes_of, topics_of
+from ianvs.data.conversations import notes_of, topics_of, user_turns
 from ianvs.data.dataset import Dataset, Samples
 from ianvs.data.domains import label_only
 from ianvs.data.fingerprint import digest_of, file_digests, files_fingerprint
@@ -157,7 +157,7 @@ def _samples(listing: Listing, spec: DatasetSpec, cache_dir: Path, progress: Pro
     if listing.form != "files":
         if progress is not None:
             progress(1.0)
-        return handed(listing.x) if listing.form == "conversation" else listing.x
+        return user_turns(listing.x) if listing.form == "conversation" else listing.x
     paths = listing.x.tolist()
     return cached_pictures(paths, file_digests(paths, cache_dir), spec.image_size, cache_dir, progress)
 

@@ -23,7 +23,7 @@ from ianvs.errors import Place, Problem, closest, one_line
 
 __all__ = [
     "conversation_of",
-    "handed",
+    "user_turns",
     "holds_conversations",
     "notes_of",
     "read_conversations",
@@ -40,7 +40,7 @@ def holds_conversations(records: Records) -> bool:
 
 
 def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
-    """x: (N,) Conversation, see `handed`; labels: (N,) lists of replies.
+    """x: (N,) Conversation, see `user_turns`; labels: (N,) lists of replies.
 
     A domain is what the field holds that `spec.domain` names; without that key the field `domain`, if there is one.
     Raises SourceError with the line of each problem.
@@ -73,7 +73,7 @@ def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
 def samples_of(said: Sequence[Conversation], ids: Sequence[str], domains: Sequence[str] | None = None) -> Samples:
     """Conversations as samples. ids, domains: the name, and the domain, of each."""
     return Samples(
-        x=handed(said),
+        x=user_turns(said),
         y=column([list(one.assistant) for one in said]),
         ids=np.array(ids, dtype=str),
         domains=None if domains is None else np.array(domains, dtype=str),
@@ -81,7 +81,7 @@ def samples_of(said: Sequence[Conversation], ids: Sequence[str], domains: Sequen
     )
 
 
-def handed(said: Iterable[Conversation]) -> NDArray[Any]:
+def user_turns(said: Iterable[Conversation]) -> NDArray[Any]:
     """(N,) dicts {"id": str, "system": str | None, "user": [str, ...]}: what a learner is handed.
 
     An id is a digest of what stands beside it, so that it tells nothing else: numbers would betray, of a question that

@@ -52,7 +52,7 @@ def misfits(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[Problem]:
     if scenario == "single-task":
         return  # the scenario's own business: a testenv may serve several paradigms
     if spec.gate is not None and not exam.rules.get("boundaries", True):
-        message = f"model_eval holds back a part of each round, and {scenario} delivers a stream. Take it out."
+        message = f"model_eval holds back a part of each round, and {scenario} brings a stream. Take it out."
         yield Problem(message, spec.gate.place)
     elif spec.gate is not None and not exam.rules.get("training_labels", True):
         message = f"model_eval scores answers to a part of each round, and {scenario} hides its labels. Take it out."

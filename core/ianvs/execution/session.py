@@ -242,14 +242,14 @@ class CaseSession:
         """
         done = self._store.complete_rounds(self._id)
         if len(done) <= 1:
-            self._store.forget(self._id)
+            self._store.reset(self._id)
             return -1
         last = done[-1].index
         if not self._has_pictures(self._store.predictions(self._id, last)):
             print(
                 "a metric reads all predicted label pictures, and only counts are stored; starting over from round 1."
             )
-            self._store.forget(self._id)
+            self._store.reset(self._id)
             return -1
         if last == self.rounds:
             return last
@@ -266,7 +266,7 @@ class CaseSession:
                 raise PluginError("load() does not bring back the predictions of before save()")
         except Exception as error:
             print(f"can't resume after round {last} ({type(error).__name__}: {error}); starting over from round 1.")
-            self._store.forget(self._id)
+            self._store.reset(self._id)
             raise StartOver from error
         print(f"resuming after round {last} of {self.rounds}")
         return last

@@ -49,8 +49,8 @@ class Trained:
 class Training:
     """The ways in which a round is taught."""
 
-    def __init__(self, request: CaseRequest, feed: DataFeed, told: ContextBuilder, report: Reporter) -> None:
-        self._request, self._feed, self._told, self._report = request, feed, told, report
+    def __init__(self, request: CaseRequest, feed: DataFeed, contexts: ContextBuilder, report: Reporter) -> None:
+        self._request, self._feed, self._contexts, self._report = request, feed, contexts, report
 
     def seed_for(self, purpose: str, number: int = 0) -> None:
         """Start the global random streams anew."""
@@ -58,7 +58,7 @@ class Training:
 
     def on_round(self, learner: LearnerCalls, index: int, valid: TrainView | None) -> Trained:
         """Round `index` as a whole; a bound is given all rounds so far, and no rule on passes is for it."""
-        context = self._told.after_round(index, learner)
+        context = self._contexts.after_round(index, learner)
         if not learner.sees_past_rounds:
             return self._train(learner, index, [self._feed.round(index)], valid, context)
         views = self._feed.past_rounds(index)
@@ -70,7 +70,7 @@ class Training:
         trained = Trained()
         chunks = self._feed.chunks(index)
         for chunk in chunks:
-            context = self._told.after_chunk(chunk)
+            context = self._contexts.after_chunk(chunk)
             view = self._feed.chunk(chunk)
             self.seed_for("global", chunk.number)
             with measure.stopwatch() as watch:
@@ -90,7 +90,7 @@ class Training:
 
     def reference(self, learner: LearnerCalls, index: int) -> Trained:
         """Round `index` alone ("single_task"), or rounds 1 to `index` as if they were one ("joint")."""
-        context = self._told.by_reference(index, learner)
+        context = self._contexts.by_reference(index, learner)
         alone = self._request.case.role == "single_task"
         view = self._feed.rounds(index, index if alone else 1)
         if learner.sees_past_rounds:

@@ -26,7 +26,7 @@ def start_over(plan: Plan, wanted: str) -> int:
     for planned in plan:
         if planned.state != "new" and matches(planned, wanted):
             with plan.store.lock(planned.case.id):
-                plan.store.forget(planned.case.id)
+                plan.store.reset(planned.case.id)
             count += 1
     return count
 

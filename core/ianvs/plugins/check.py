@@ -24,7 +24,7 @@ __all__ = ["NO_CUDA", "Checked", "Subject", "check_algorithm", "check_task", "la
 NO_CUDA = "device: cuda is asked for, but torch finds no CUDA device here. Use `device: auto` or `cpu`."
 _METHODS = ("train", "predict", "save", "load")
 
-_Told = Callable[[str], None]
+_Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,10 @@ class Checked:
 def check_task(subjects: Sequence[Subject], report: Callable[[Any], None]) -> list[Checked]:
     """Of each subject, as a task of an engine. What is under way is reported, so that one that never ends is known."""
 
-    def told(index: int) -> _Told:
+    def say(index: int) -> _Say:
         return lambda doing: report({"subject": index, "doing": doing})
 
-    return [_check(subject, told(index)) for index, subject in enumerate(subjects)]
+    return [_check(subject, say(index)) for index, subject in enumerate(subjects)]
 
 
 def check_algorithm(algorithm: AlgorithmSpec) -> list[Problem]:
@@ -69,9 +69,9 @@ def lacks_cuda(device: str) -> bool:
     return device == "cuda" and torch is not None and not torch.cuda.is_available()
 
 
-def _check(subject: Subject, told: _Told) -> Checked:
+def _check(subject: Subject, say: _Say) -> Checked:
     module = subject.algorithm.modules[0]
-    told(f"importing {_file(module)}")
+    say(f"importing {_file(module)}")
     problems: list[Problem] = []
     if subject.exam is None:
         given = sorted({name for choice in subject.choices for name in choice})
@@ -84,15 +84,15 @@ def _check(subject: Subject, told: _Told) -> Checked:
             problems.append(Problem(NO_CUDA, subject.device_place))
         loaded = load(module.url, module.name)
         asks = callable(getattr(loaded.target, "check_exam", None))
-        problems += _check_choices(module, loaded, subject, told)
+        problems += _check_choices(module, loaded, subject, say)
     return Checked(tuple(problems), asks)
 
 
-def _check_choices(module: ModuleSpec, loaded: Loaded, subject: Subject, told: _Told) -> Iterator[Problem]:
+def _check_choices(module: ModuleSpec, loaded: Loaded, subject: Subject, say: _Say) -> Iterator[Problem]:
     """What a constructor, or check_exam() where there is an exam, refuses; the same refusal of many choices once."""
     refused: dict[str, list[Mapping[str, Any]]] = {}
     for choice in subject.choices:
-        told(f"building {module.name}")
+        say(f"building {module.name}")
         said = _refusal(module, loaded, choice, subject.exam)
         if said is not None:
             refused.setdefault(hide_secrets(said, choice), []).append(choice)

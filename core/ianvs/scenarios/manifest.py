@@ -1,6 +1,6 @@
-"""What an exam consists of, by the names of its samples: enough to share it, to tell two apart, and to sit it again.
+"""What an exam consists of, by the names of its samples: enough to share it, to tell two apart, and to take it again.
 
-Two laboratories that load one manifest over the same data sit the same exam, whatever recipe made it.
+Two laboratories that load one manifest over the same data take the same exam, whatever recipe made it.
 """
 
 from __future__ import annotations

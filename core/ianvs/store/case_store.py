@@ -147,7 +147,7 @@ class CaseStore:
             else:
                 path.unlink(missing_ok=True)
 
-    def forget(self, case_id: str) -> None:
+    def reset(self, case_id: str) -> None:
         """Drop all rounds and scores: the case starts over. Its log stays."""
         for name in ("rounds", "scores", "files"):
             shutil.rmtree(self.folder(case_id) / name, ignore_errors=True)

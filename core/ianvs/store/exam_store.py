@@ -1,4 +1,4 @@
-"""What is kept of an exam, once for all cases that sit it: names, rules, true labels, and the manifest of samples.
+"""What is kept of an exam, once for all cases that take it: names, rules, true labels, and the manifest of samples.
 
 Of label pictures, which are large, the first few of each test set are kept, with their pictures, for reports.
 """
