@@ -39,7 +39,7 @@ def grids(job: JobSpec) -> dict[str, dict[str, list]]:
 def test_every_method_had_the_same_number_of_trials(tuning_job: JobSpec) -> None:
     report = pd.read_csv(REPORT)
     trials = report.groupby(["Scenario", "Algorithm"]).size()
-    assert len(trials) == len(tuning_job.exams) * len(tuning_job.algorithms)
+    assert len(trials) == len(tuning_job.testenvs) * len(tuning_job.algorithms)
     assert set(trials) == {20}
 
 
