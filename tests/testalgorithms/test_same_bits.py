@@ -51,7 +51,7 @@ def test_pictures_on_a_residual_network_equal_a_plain_loop_bit_for_bit(method):
     learner, own = METHODS[method]
     training = {"epochs": 2, "batch_size": 8, "learning_rate": 0.02}
     exam = pictures()
-    widths = (4, 8, 16)
+    widths = (8, 8, 16)  # of fewer, torch corrupts memory on some CPUs (ianvs.authoring.networks)
     ours = examine(learner(network="resnet", widths=widths, **training, **own), exam, seed=3)
     plain = plain_loop(method, exam, lambda classes: small_resnet(classes, widths), seed=3, **training, **own)
     assert_same_bits(ours, plain)
