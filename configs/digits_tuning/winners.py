@@ -17,13 +17,13 @@ def trials(path):
     tried = columns[columns.index("Basemodel") + 1 : columns.index("Seeds")]
     order = table.sort_values(["Algorithm", *tried], kind="stable")
     found = order.groupby(["Algorithm", *tried], dropna=False, sort=False)["accuracy"].agg(["mean", "count"])
-    return found[found["count"] == table["Scenario"].nunique()]["mean"]
+    return found[found["count"] == table["Testenv"].nunique()]["mean"]
 
 
 def winners(path):
     """By algorithm: {hyperparameter: value}, as its yaml has them."""
     found = trials(path)
-    names = [name.lower() for name in found.index.names[1:]]
+    names = ["epochs" if name == "Epoch" else name.lower() for name in found.index.names[1:]]
     best = {}
     for algorithm in dict.fromkeys(key[0] for key in found.index):
         of_it = found[[key[0] == algorithm for key in found.index]]

@@ -38,7 +38,7 @@ def grids(job: JobSpec) -> dict[str, dict[str, list]]:
 
 def test_every_method_had_the_same_number_of_trials(tuning_job: JobSpec) -> None:
     report = pd.read_csv(REPORT)
-    trials = report.groupby(["Scenario", "Algorithm"]).size()
+    trials = report.groupby(["Testenv", "Algorithm"]).size()
     assert len(trials) == len(tuning_job.testenvs) * len(tuning_job.algorithms)
     assert set(trials) == {20}
 
@@ -53,7 +53,7 @@ def test_the_main_job_uses_the_winners_of_the_committed_report(main_job: JobSpec
 def test_the_winner_has_the_highest_mean_over_both_exams_and_finished_both(tmp_path: Path) -> None:
     rows = [("a", 0.1, "one", 0.9), ("a", 0.1, "two", 0.1), ("a", 0.2, "one", 0.6), ("a", 0.2, "two", 0.6)]
     rows += [("a", 0.3, "one", 1.0), ("a", 0.3, "two", None)]
-    table = pd.DataFrame(rows, columns=["Algorithm", "Learning_rate", "Scenario", "accuracy"])
+    table = pd.DataFrame(rows, columns=["Algorithm", "Learning_rate", "Testenv", "accuracy"])
     table.insert(1, "Basemodel", "A")
     table.insert(3, "Seeds", 2)
     table.to_csv(tmp_path / "rank.csv")

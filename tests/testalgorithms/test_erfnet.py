@@ -158,7 +158,7 @@ def test_a_tiny_variant_learns_on_a_cpu(adapters):
     y = (x.mean(1) > 0.5).long()
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
     losses = []
-    for _ in range(30):
+    for _ in range(40):
         loss = nn.functional.cross_entropy(network(x), y)
         optimizer.zero_grad()
         loss.backward()
