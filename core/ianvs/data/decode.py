@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ianvs.data.labels import Numbering, renumbered
 from ianvs.data.listing import SourceError
-from ianvs.datasets.label_pictures import deep_colour, deep_first_channel
+from ianvs.datasets.label_ids import deep_colour, deep_first_channel
 from ianvs.errors import Place, Problem
 
 __all__ = ["decode_labels", "decode_picture", "require_one_shape"]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.datasets.found import Found
-from ianvs.datasets.label_pictures import check_ids, check_size, map_ids, read_ids, write_ids
+from ianvs.datasets.label_ids import check_ids, check_size, map_ids, read_ids, write_ids
 from ianvs.datasets.labelset import IGNORE
 from ianvs.datasets.paired_folders import Pair
 from ianvs.errors import DataError, shown_path

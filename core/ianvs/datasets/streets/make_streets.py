@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ianvs.datasets.cityscapes import LABELS as CITYSCAPES
 from ianvs.datasets.cloud_robotics import LABELS as CLOUD_ROBOTICS
 from ianvs.datasets.found import Found
-from ianvs.datasets.label_pictures import write_ids
+from ianvs.datasets.label_ids import write_ids
 from ianvs.datasets.labelset import LabelSet
 from ianvs.datasets.paired_folders import Pair
 from ianvs.datasets.preparers import origin_of
