@@ -1,7 +1,5 @@
-"""The proposal's base model: ERFNet, trained as MDIL-SS trains it."""
+"""The proposal's base model: ERFNet, trained as MDIL-SS trains it (testalgorithms/mdil_ss/basemodel.py)."""
 
-from ianvs.testalgorithms.mdil_ss.basemodel import MDILSS
+from ianvs.testalgorithms.mdil_ss.basemodel import ERFNet
 
-
-class ERFNet(MDILSS):
-    """MDIL-SS (Garg et al., WACV 2022) under the name that the proposal gives it."""
+__all__ = ["ERFNet"]

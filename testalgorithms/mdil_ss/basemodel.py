@@ -79,3 +79,7 @@ class MDILSS(SegmentationLearner):
 
     def after_round(self, data):
         del self.teacher
+
+
+class ERFNet(MDILSS):
+    """MDIL-SS under the name of its network, as the files of the MDIL-SS proposal call it."""
