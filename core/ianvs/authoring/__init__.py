@@ -1,4 +1,4 @@
-"""What an author of a PyTorch method may build on. Nothing else in core needs it."""
+"""What an author of a PyTorch method may build on. Nothing else needs it."""
 
 from ianvs.authoring.buffers import BiasedReservoirMemory, ClassBalancedMemory
 from ianvs.authoring.distillation import distillation_loss

@@ -1,4 +1,4 @@
-"""Validated models -> the specs that the rest of core works on."""
+"""Validated models -> the specs that the rest of the package works on."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Assignment:
 
 
 def make_mailbox(capacity: int) -> type:
-    """The class of the mailbox. It is made in here so that it travels by value: its process need not find core.
+    """The class of the mailbox. It is made in here so that it travels by value: its process need not find ianvs.
 
     capacity: bytes of blocks that wait at most; a host that brings more back is held until some were taken.
     """
@@ -102,7 +102,7 @@ def make_mailbox(capacity: int) -> type:
 
 
 def make_entry() -> Callable[..., None]:
-    """The function that Ray calls. It is made in here so that it travels by value: it makes core importable itself."""
+    """The function that Ray calls. It is made in here so that it travels by value: it makes ianvs importable itself."""
 
     def ianvs_case(
         paths: list[str], folder: str, code_came: bool, packed: bytes, cargo: list[list[Any]], mailbox: Any

@@ -20,7 +20,7 @@ from ianvs.store.keys import digest
 __all__ = ["IDENTITY_VERSION", "algorithm_identity", "exam_identity", "metric_key"]
 
 IDENTITY_VERSION = 1
-"""Raised when a change of core changes results, so that results of before are not taken for results of after."""
+"""Raised when a change of ours changes results, so that results of before are not taken for results of after."""
 
 
 _REDEFINED = {"lexical_similarity": 2, "semantic_similarity": 2}  # built in: 1 was from 0 to 100
