@@ -1,6 +1,6 @@
 """What the three files say, resolved: every path absolute, every default filled in, every value typed.
 
-The rest of the package works on these frozen dataclasses and never on yaml. They hold no logic. `place` fields say where in
+All others work on these frozen dataclasses and never on yaml. They hold no logic. `place` fields say where in
 which file a thing stood, so that a check that comes later (does the path exist? is the metric known?) can point there;
 they take no part in comparison.
 """
