@@ -1,4 +1,4 @@
-"""Rounds chain on the rounds before: two cases whose chains agree up to round k are the same case up to there.
+"""A round stands on the rounds before: two cases whose lineages agree up to round k are the same case up to there.
 
 So a job with more rounds continues from the model that a job with fewer has left, instead of from the beginning.
 """

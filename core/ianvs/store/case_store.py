@@ -155,12 +155,12 @@ class CaseStore:
 
     def own(self, link: str, case_id: str) -> None:
         """Remember that `case_id` holds the model that the chain's `link` determines."""
-        write_atomic(self.root / ".chains" / link, case_id.encode())
+        write_atomic(self.root / ".lineage" / link, case_id.encode())
 
     def owner(self, link: str) -> str | None:
         """The case that `own` named; None if nobody has."""
         try:
-            return (self.root / ".chains" / link).read_text()
+            return (self.root / ".lineage" / link).read_text()
         except OSError:
             return None
 

@@ -106,7 +106,7 @@ def matrices(results: ianvs.Results) -> list[Any]:
 
 
 def leftovers(workspace: Path) -> list[Path]:
-    return [path for path in workspace.rglob(".*") if path.name not in (".locks", ".names", ".chains")]
+    return [path for path in workspace.rglob(".*") if path.name not in (".locks", ".names", ".lineage")]
 
 
 @pytest.mark.slow
