@@ -83,9 +83,7 @@ class _Engines:
 
     def runner(self, plan: Plan) -> Engine:
         if self._runner is None:
-            references = tuple(
-                reference.spec for reference in plan.references.algorithms
-            )  # their classes are there too
+            references = (reference.spec for reference in plan.references.algorithms)  # their classes are loaded too
             job = replace(self._job, algorithms=(*self._job.algorithms, *references))
             self._runner = open_engine(job, self.tasks(plan))
         return self._runner
