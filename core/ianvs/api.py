@@ -10,10 +10,6 @@ from typing import Any
 from ianvs.config import load_job, resolved
 from ianvs.config.spec import JobSpec, MetricSpec
 from ianvs.errors import ConfigError, IanvsError, shown_path
-from ianvs.execution.case_loop import Listener
-from ianvs.execution.controller import check_job, run_job
-from ianvs.execution.preflight import Watcher, require_files
-from ianvs.execution.provenance import collect
 from ianvs.metrics.metric import Metric
 from ianvs.planning import Plan, make_plan, scored_metrics, start_over
 from ianvs.planning.identity import metric_key
@@ -21,7 +17,11 @@ from ianvs.planning.info import metric_info
 from ianvs.planning.missing_pictures import missing_pictures
 from ianvs.report import write_reports
 from ianvs.results import Results, load_results, record_of
+from ianvs.results.provenance import collect
 from ianvs.scenarios import Exam, build_exam
+from ianvs.scheduler.case_loop import Listener
+from ianvs.scheduler.controller import check_job, run_job
+from ianvs.scheduler.preflight import Watcher, require_files
 from ianvs.shipped import job_path
 from ianvs.store import JobStore
 
@@ -90,7 +90,7 @@ def validate(
     """The job at `path`, if nothing is wrong with it; its `warnings` tell what has no effect.
 
     Makes every check that `run` makes before the first case, in the same order and with the same words
-    (ianvs.execution.preflight lists them): files, data, metrics, scenario, the grids against the constructors of the
+    (ianvs.scheduler.preflight lists them): files, data, metrics, scenario, the grids against the constructors of the
     plugins, and the exam itself, whose data are decoded into the workspace as a run would do. Code of authors runs in a
     process of its own. Raises ConfigError with everything that is wrong.
     """

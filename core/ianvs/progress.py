@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from ianvs.config.secrets import without_secrets
-from ianvs.execution.case_loop import Listener
 from ianvs.planning import Plan, PlannedAlgorithm, PlannedCase
+from ianvs.scheduler.case_loop import Listener
 from ianvs.types import Failure, Status
 
 __all__ = ["LiveProgress", "PlainProgress", "Silent", "describe", "listener_for"]

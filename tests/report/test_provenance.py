@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ianvs.execution.provenance import collect
 from ianvs.report.markdown import markdown
+from ianvs.results.provenance import collect
 from tests.report.report_cases import board, result
 
 
@@ -54,7 +54,7 @@ def test_without_git_there_is_no_commit(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_collecting_imports_no_torch() -> None:
-    script = "import sys; from ianvs.execution.provenance import collect; collect(); assert 'torch' not in sys.modules"
+    script = "import sys; from ianvs.results.provenance import collect; collect(); assert 'torch' not in sys.modules"
     root = Path(__file__).parents[2]
     subprocess.run([sys.executable, "-c", script], cwd=root, check=True)
 

@@ -64,7 +64,7 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> Plann
                 )
                 only = next(
                     grid(named.spec.modules)
-                )  # a named reference has one choice: ianvs.execution.preflight sees to that
+                )  # a named reference has one choice: ianvs.scheduler.preflight sees to that
                 by_student[_key(student, role)] = (named, partial(_always, only))
                 continue
             known = facts.get(student.spec.name)

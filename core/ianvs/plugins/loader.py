@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
@@ -24,7 +24,7 @@ from ianvs.errors import PluginError, closest, shown_path
 from ianvs.package import PACKAGE
 from ianvs.plugins.registration import aliases_of, sedna_stand_in
 
-__all__ = ["ENTRY_POINTS", "Loaded", "cause", "load", "load_object"]
+__all__ = ["ENTRY_POINTS", "Loaded", "cause", "installed", "load", "load_object"]
 
 ENTRY_POINTS = "ianvs.algorithms"
 
@@ -71,14 +71,14 @@ def _folder_first(folder: Path, own: dict[str, ModuleType], rivals: tuple[str, .
         sys.modules.update(hidden)
 
 
-def load(url: str | None, name: str) -> Loaded:
+def load(url: str | None, name: str, group: str = ENTRY_POINTS) -> Loaded:
     """The object called `name` (or registered under that alias) at `url`.
 
-    url: path of a python file, "package.module", "package.module:Class", or None for an installed entry point of the
-    group "ianvs.algorithms". Raises PluginError with the line of the author's file where that is known.
+    url: path of a python file, "package.module", "package.module:Class", or None for an installed entry point of
+    `group`. Raises PluginError with the line of the author's file where that is known.
     """
     if url is None:
-        return _from_entry_point(name)
+        return _from_entry_point(name, group)
     if url.endswith(".py"):
         return _from_file(Path(url), name)
     module_name, _, attribute = url.partition(":")
@@ -89,17 +89,23 @@ def load(url: str | None, name: str) -> Loaded:
     return Loaded(_pick(module, attribute or name, module_name))
 
 
-def load_object(url: str | None, name: str) -> Any:
+def load_object(url: str | None, name: str, group: str = ENTRY_POINTS) -> Any:
     """The bare object of `load`, for functions that import nothing lazily."""
-    return load(url, name).target
+    return load(url, name, group).target
 
 
-def _from_entry_point(name: str) -> Loaded:
-    known = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+def installed(group: str) -> dict[str, EntryPoint]:
+    """The entry points of `group` by name: what is installed beside ianvs, and ianvs's own."""
+    return {point.name: point for point in entry_points(group=group)}
+
+
+def _from_entry_point(name: str, group: str) -> Loaded:
+    known = installed(group)
     if name not in known:
+        what = group.rpartition(".")[2].removesuffix("s")
         built_in = ", ".join(sorted(known)) or "none is installed"
         raise PluginError(
-            f"'{name}' is not a built-in algorithm ({built_in}).{closest(name, known)} Give the `url` of its file."
+            f"'{name}' is not a built-in {what} ({built_in}).{closest(name, known)} Give the `url` of its file."
         )
     return Loaded(known[name].load())
 

@@ -22,21 +22,21 @@ from ianvs.plugins.loader import ENTRY_POINTS
 __all__ = ["imported_names", "source_files", "source_of"]
 
 
-def source_of(url: str | None, name: str) -> dict[str, str]:
+def source_of(url: str | None, name: str, group: str = ENTRY_POINTS) -> dict[str, str]:
     """{short file name: sha256 of its text} of the plugin `name` at `url` and its local imports; line ends don't count.
 
     Names are relative to the plugin's folder (or to our package), so that a moved folder keeps its fingerprint.
     """
-    entry = _entry_file(url, name)
+    entry = _entry_file(url, name, group)
     if entry is None:
         return {}
     found = source_files(entry)
     return {_short(path, entry.parent): _digest(path) for path in sorted(found)}
 
 
-def imported_names(url: str | None, name: str) -> set[str]:
+def imported_names(url: str | None, name: str, group: str = ENTRY_POINTS) -> set[str]:
     """Top-level names of all packages that the plugin or its local modules import, "torch" for instance."""
-    entry = _entry_file(url, name)
+    entry = _entry_file(url, name, group)
     if entry is None:
         return set()
     return {module.split(".")[0] for path in source_files(entry) for module in _imports(path, _digest(path))}
@@ -56,11 +56,11 @@ def source_files(entry: Path) -> set[Path]:
     return found
 
 
-def _entry_file(url: str | None, name: str) -> Path | None:
+def _entry_file(url: str | None, name: str, group: str) -> Path | None:
     if url is not None and url.endswith(".py"):
         return Path(url).resolve()
     if url is None:
-        points = entry_points(group=ENTRY_POINTS, name=name)
+        points = entry_points(group=group, name=name)
         if not points:
             return None
         url = next(iter(points)).value

@@ -37,7 +37,7 @@ def markdown(
     """The page: table, how it is ranked, what each metric means, bounds, failures, and how to make it again.
 
     command: what a reader types to get this page. pictures: paths relative to the page.
-    provenance: as ianvs.execution.provenance.collect gives it; versions, machine and commit are shown.
+    provenance: as ianvs.results.provenance.collect gives it; versions, machine and commit are shown.
     """
     columns = []
     for column in text_columns(leaderboard):

@@ -17,7 +17,7 @@ from tests.jobs import MAJORITY, write_job
 def ray_of_this_module() -> Iterator[None]:
     """Ray starts in seconds: once for all tests here, whose jobs join it."""
     pytest.importorskip("ray")
-    from ianvs.execution.ray_engine import RayEngine
+    from ianvs.engines.ray.ray_engine import RayEngine
 
     made = RayEngine("local", jobs=2)
     yield

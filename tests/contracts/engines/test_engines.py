@@ -13,12 +13,12 @@ import psutil
 import pytest
 
 import ianvs
+from ianvs.engines.engine import Engine, Event, Task
+from ianvs.engines.inline import InlineEngine
+from ianvs.engines.local import LocalEngine
+from ianvs.engines.ray.ray_engine import RayEngine
 from ianvs.errors import IanvsError
-from ianvs.execution import controller
-from ianvs.execution.engine import Engine, Event, Task
-from ianvs.execution.inline import InlineEngine
-from ianvs.execution.local import LocalEngine
-from ianvs.execution.ray_engine import RayEngine
+from ianvs.scheduler import controller
 from tests.jobs import write_job
 
 TASKS = "tests.contracts.tasks"

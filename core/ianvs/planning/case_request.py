@@ -1,0 +1,63 @@
+"""What the process of one case needs to know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ianvs.config.spec import AlgorithmSpec, MetricSpec, TestEnvSpec
+from ianvs.planning import Plan, PlannedAlgorithm
+from ianvs.planning.identity import train_ratio
+from ianvs.types import TestCase
+
+__all__ = ["PREPARE_EXAM", "RUN_CASE", "CaseRequest", "case_request"]
+
+PREPARE_EXAM = "ianvs.session.exams:prepare_exam"
+RUN_CASE = "ianvs.session.case:run_case"
+"""What is called with a CaseRequest."""
+
+
+@dataclass(frozen=True)
+class CaseRequest:
+    """A test case to be run, resumed or scored; which of these is found out on disk.
+
+    An exam is prepared for the first case that takes it: testenv, exam_id, splitting_method and single_task say which.
+    """
+
+    case: TestCase
+    algorithm: AlgorithmSpec
+    testenv: TestEnvSpec
+    exam_id: str
+    splitting_method: str
+    single_task: bool
+    workspace: Path
+    identity: Mapping[str, Any]
+    train_ratio: float
+    scores: tuple[tuple[MetricSpec, str], ...]  # (metric, key under which its values are stored)
+    threads: int
+    device: str  # "auto", "cpu", "cuda"
+    memory_mb: float | None
+    provenance: Mapping[str, Any]
+
+
+def case_request(plan: Plan, case: TestCase, algorithm: PlannedAlgorithm, provenance: Mapping[str, Any]) -> CaseRequest:
+    """What the process of `case`, one of `algorithm`'s in `plan`, needs to know."""
+    job = plan.job
+    return CaseRequest(
+        case=case,
+        algorithm=algorithm.spec,
+        testenv=algorithm.testenv,
+        exam_id=algorithm.exam_id,
+        splitting_method=algorithm.exam["splitting_method"],
+        single_task=algorithm.exam["single_task"],
+        workspace=job.workspace,
+        identity=algorithm.identity_of(case),
+        train_ratio=train_ratio(algorithm.testenv, algorithm.spec),
+        scores=plan.scores_of(algorithm),
+        threads=job.threads,
+        device=job.device,
+        memory_mb=job.limits.memory_mb,
+        provenance=provenance,
+    )

@@ -1,0 +1,168 @@
+"""The results of a job, as objects and as pandas frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ianvs.config.spec import BudgetSpec, MetricSpec, RankSpec
+from ianvs.errors import IanvsError, closest
+from ianvs.metrics.metric import Metric
+from ianvs.metrics.registry import resolve
+from ianvs.report import Leaderboard, build_leaderboard, cases_frame, rounds_frame, to_frame
+from ianvs.results.case_results import read_case
+from ianvs.results.reference_scores import ReferenceScores
+from ianvs.store import CaseStore, ExamRecord, ExamStore, JobStore
+from ianvs.types import CaseResult, TestCase
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Results", "load_results", "record_of"]
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results of a job, read from its workspace when they are asked for.
+
+    Iterate it for typed results (one CaseResult per case, in the order of the plan); `leaderboard_frame`, `cases` and
+    `rounds` are pandas frames. exit_code: 0 all good, 1 some case failed, 130 interrupted.
+    """
+
+    name: str
+    workspace: Path
+    rank: RankSpec
+    seeds: int
+    # Of each exam ("" where the job has one): every score that is stored, and what is computed from them. An exam
+    # may mean something else by a name: another file, or BWT of another score.
+    metrics: Mapping[str, tuple[tuple[MetricSpec, Metric, str], ...]]
+    columns: tuple[str, ...]  # names of those that the leaderboard shows
+    case_list: tuple[TestCase, ...]
+    provenance: dict[str, Any]
+    references: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # case id -> {role: id of its reference}
+    budgets: Mapping[str, BudgetSpec] = field(default_factory=dict)  # of each exam that has one
+    exit_code: int = 0
+    ran: int = 0
+
+    def __iter__(self) -> Iterator[CaseResult]:
+        cases, exams = CaseStore(self.workspace), ExamStore(self.workspace)
+        records: dict[str, ExamRecord | None] = {}
+
+        def read(case: TestCase, exam: str, references: ReferenceScores | None = None) -> CaseResult:
+            exam_id = (cases.identity(case.id) or {}).get("exam_id", "")
+            if exam_id not in records:
+                records[exam_id] = exams.record(exam_id) if exam_id else None
+            metrics, budget = self.metrics.get(exam, ()), self.budgets.get(exam)
+            return read_case(cases, case, records[exam_id], metrics, references, budget)
+
+        references = ReferenceScores(self.references, self.case_list, read)
+        for case in self.case_list:
+            yield read(case, case.testenv, references)
+
+    def __len__(self) -> int:
+        return len(self.case_list)
+
+    @cached_property
+    def leaderboard(self) -> Leaderboard:
+        """Ranked rows, one for each algorithm and choice of hyperparameters."""
+        shown = {spec.name: metric for metrics in self.metrics.values() for spec, metric, _ in metrics}
+        return build_leaderboard(
+            self, self.rank, [shown[name] for name in self.columns], self.columns, self.seeds, self.workspace
+        )
+
+    @property
+    def leaderboard_frame(self) -> pd.DataFrame:
+        """The leaderboard with every column, typed; `frame.attrs` tells what a column means."""
+        return to_frame(self.leaderboard)
+
+    @property
+    def cases(self) -> pd.DataFrame:
+        """One row per case."""
+        return cases_frame(self, self.workspace)
+
+    @property
+    def rounds(self) -> pd.DataFrame:
+        """One row per case, round, test set and score."""
+        return rounds_frame(self)
+
+    @property
+    def failed(self) -> tuple[CaseResult, ...]:
+        return tuple(result for result in self if result.status == "failed")
+
+
+def load_results(workspace: str | Path, job: str | None = None) -> Results:
+    """Results of a job that ran in `workspace`; `job` is its name, which may be left out where there is one only."""
+    workspace = Path(workspace).resolve()
+    names = list(JobStore.names(workspace))
+    if not names:
+        raise IanvsError(f"{workspace} holds no results: no job has run there.")
+    if job is None and len(names) > 1:
+        raise IanvsError(f"{workspace} holds results of several jobs: {', '.join(names)}. Say which: job=...")
+    name = job or names[0]
+    record = JobStore(workspace, name).read()
+    if record is None:
+        raise IanvsError(f"{workspace} holds no job '{name}'.{closest(name, names)} It holds: {', '.join(names)}.")
+    if not isinstance(record["metrics"], dict):
+        raise IanvsError(f"the record of job '{name}' is of an earlier ianvs; `ianvs report -f JOB` writes it anew.")
+    stored_rank: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in record["rank"].items()}
+    stored_rank["sort_by"] = tuple((key, bool(down)) for key, down in record["rank"]["sort_by"])
+    known = {case.id: case for case in CaseStore(workspace).all_cases()}
+    # What ran a case first may have called it otherwise: cases are shared among jobs.
+    cases = [
+        replace(known[stored["id"]], algorithm=stored["algorithm"], testenv=stored["testenv"])
+        for stored in record["cases"]
+        if stored["id"] in known
+    ]
+    return Results(
+        name=name,
+        workspace=workspace,
+        rank=RankSpec(**stored_rank),
+        seeds=record["seeds"],
+        metrics={exam: tuple(map(_metric_from_record, stored)) for exam, stored in record["metrics"].items()},
+        columns=tuple(record["columns"]),
+        case_list=tuple(cases),
+        provenance=record["provenance"],
+        references=record["references"],
+        budgets={exam: BudgetSpec(**stored) for exam, stored in record.get("budgets", {}).items()},
+    )
+
+
+def record_of(results: Results) -> dict[str, Any]:
+    """What `load_results` needs to find the results again, ready for json."""
+    rank = {name: value for name, value in vars(results.rank).items() if name != "places"}
+    return {
+        "name": results.name,
+        "seeds": results.seeds,
+        "rank": rank | {"sort_by": [list(key) for key in results.rank.sort_by]},
+        "columns": list(results.columns),
+        "metrics": {exam: [_metric_record(*one) for one in metrics] for exam, metrics in results.metrics.items()},
+        "cases": [{"id": case.id, "algorithm": case.algorithm, "testenv": case.testenv} for case in results.case_list],
+        "references": {case_id: dict(roles) for case_id, roles in results.references.items()},
+        "budgets": {exam: vars(budget) for exam, budget in results.budgets.items()},
+        "provenance": results.provenance,
+    }
+
+
+def _metric_record(spec: MetricSpec, metric: Metric, key: str) -> dict[str, Any]:
+    return {
+        "name": spec.name,
+        "of": spec.of,
+        "options": dict(spec.options),
+        "key": key,
+        "custom": spec.url is not None,
+        "summary": metric.summary,
+        "higher_is_better": metric.higher_is_better,
+        "mapping": metric.mapping,
+    }
+
+
+def _metric_from_record(stored: dict[str, Any]) -> tuple[MetricSpec, Metric, str]:
+    """A metric of an author's file is not loaded again: its scores are stored."""
+    spec = MetricSpec(stored["name"], of=stored["of"], options=stored.get("options", {}))
+    if not stored["custom"]:
+        return spec, resolve(spec), stored["key"]
+    described: dict[str, Any] = {name: stored[name] for name in ("summary", "higher_is_better", "mapping")}
+    return spec, Metric(stored["name"], "score", **described), stored["key"]

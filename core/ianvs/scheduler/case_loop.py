@@ -1,0 +1,233 @@
+"""The loop over cases: submits them, follows them, ends those that overrun, tries killed ones again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from ianvs.config.spec import JobSpec, LimitsSpec
+from ianvs.engines.engine import Engine, Event, Task
+from ianvs.planning import Plan, PlannedCase
+from ianvs.planning.case_request import RUN_CASE, CaseRequest
+from ianvs.scheduler.slots import Slot, Slots
+from ianvs.session.case import EXIT_INTERRUPTED, EXIT_STORAGE
+from ianvs.types import Failure, Status
+
+__all__ = ["CaseLoop", "Listener"]
+
+_TICK = 0.5  # seconds between looks at the clock while nothing happens
+
+
+class Listener(Protocol):
+    """Is told what happens, to show it."""
+
+    def planned(self, plan: Plan, to_do: int) -> None: ...
+    def preparing(self, what: str, fraction: float) -> None: ...
+    def started(self, case: PlannedCase) -> None: ...
+    def progressed(self, case: PlannedCase, payload: Any) -> None: ...
+    def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None: ...
+    def retried(self, case: PlannedCase, failure: Failure) -> None: ...
+    def stopping(self, running: int) -> None: ...
+
+
+@dataclass
+class _Running:
+    planned: PlannedCase
+    slot: Slot
+    clocks: dict[str, float] = field(default_factory=dict)  # when the case, and its present round, began
+    round: int = 0
+    overrun: str = ""  # which limit, in words
+    told: float = 0.0  # when it was asked to stop
+    forced: bool = False
+
+
+class CaseLoop:
+    """Runs every case of the plan that has something to do. Nothing of a finished case is kept in memory.
+
+    request: makes what a process needs to know of a case.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        plan: Plan,
+        slots: Slots,
+        listener: Listener,
+        request: Callable[[PlannedCase], CaseRequest],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._engine, self._plan, self._slots, self._listener = engine, plan, slots, listener
+        self._request, self._clock = request, clock
+        self._running: dict[str, _Running] = {}
+        self._again: deque[PlannedCase] = deque()
+        self._attempts: Counter[str] = Counter()  # by id of the case
+        self._alone: set[str] = set()  # ids of cases that take a card for themselves
+        self.ran = self.failed = 0
+        self.interrupted = False
+        self._stopping = False
+
+    @property
+    def _job(self) -> JobSpec:
+        return self._plan.job
+
+    def go(self) -> None:
+        """Until everything is done, or was told to stop and has ended."""
+        fresh = (planned for planned in self._plan if planned.action != "nothing")
+        ahead: PlannedCase | None = next(fresh, None)
+        while self._running or (not self._stopping and (ahead or self._again)):
+            try:
+                while not self._stopping and (waiting := self._again[0] if self._again else ahead) is not None:
+                    if waiting.case.id in self._running:
+                        break  # the same case under another name of its algorithm: it will find itself done
+                    slot = self._slots.take(alone=waiting.case.id in self._alone)
+                    if slot is None:
+                        break
+                    if self._again:
+                        self._again.popleft()
+                    else:
+                        ahead = next(fresh, None)
+                    self._submit(waiting, slot)
+                for event in self._engine.events(_TICK):
+                    self._follow(event)
+                self._check_limits()
+            except KeyboardInterrupt:
+                self._interrupt()
+
+    # --- one case -----------------------------------------------------------------------------------------------
+
+    def _submit(self, planned: PlannedCase, slot: Slot) -> None:
+        case = planned.case
+        self._running[case.id] = _Running(planned, slot)
+        self._attempts[case.id] += 1
+        environment: Mapping[str, str] = slot.environment if slot.gpu is not None or self._job.device == "cpu" else {}
+        log = self._plan.store.log(case.id)
+        self._engine.submit(Task(case.id, RUN_CASE, self._request(planned), log, environment))
+        self._listener.started(planned)
+
+    def _follow(self, event: Event) -> None:
+        running = self._running.get(event.key)
+        if running is None:
+            return
+        if event.kind == "progress":
+            self._note(running, event.payload)
+            self._listener.progressed(running.planned, event.payload)
+        elif event.kind == "ended":
+            del self._running[event.key]
+            self._slots.give(running.slot)
+            self._end(running, event.payload)
+
+    def _note(self, running: _Running, payload: Any) -> None:
+        """Start the clocks: the case's when it says that it is ready, a round's when it says that it begins."""
+        if not isinstance(payload, dict):
+            return
+        now = self._clock()
+        running.clocks.setdefault("case", now)
+        if payload.get("round", 0) != running.round:
+            running.round = payload["round"]
+            running.clocks["round"] = now
+
+    def _end(self, running: _Running, code: int) -> None:
+        planned, store = running.planned, self._plan.store
+        status = store.status(planned.case.id)
+        failure: Failure | None = store.failure(planned.case.id) if status == "failed" else None
+        if status == "finished":
+            pass
+        elif running.overrun:
+            failure = self._failure(planned, "timeout", "TimeLimit", running.overrun)
+        elif code == EXIT_INTERRUPTED or (self._stopping and code < 0):
+            self._listener.ended(planned, "unfinished", None)
+            return
+        elif failure is None:
+            failure = self._ended_early(planned, code)
+        store.sweep(planned.case.id)
+        if failure is not None and self._worth_another_try(running, failure):
+            return
+        self._attempts.pop(planned.case.id, None)
+        self._alone.discard(planned.case.id)
+        self.ran += 1
+        if failure is None:
+            self._listener.ended(planned, "finished", None)
+            return
+        self.failed += 1
+        self._listener.ended(planned, "failed", failure)
+        if self._job.fail_fast and not self._stopping:
+            self._stop()
+
+    def _worth_another_try(self, running: _Running, failure: Failure) -> bool:
+        """One more try for what was killed or lost, and alone on its card for what found it too small to share."""
+        planned = running.planned
+        crowded = failure.kind == "memory" and running.slot.gpu is not None and not running.slot.alone
+        killed = failure.kind in ("killed", "lost") and self._attempts[planned.case.id] <= self._job.retries
+        if self._stopping or not (killed or crowded):
+            return False
+        if crowded:
+            self._alone.add(planned.case.id)
+        self._again.append(planned)
+        self._listener.retried(planned, failure)
+        return True
+
+    def _ended_early(self, planned: PlannedCase, code: int) -> Failure:
+        if code == EXIT_STORAGE:
+            said = "its results can't be stored: the disk is full, or the workspace can't be written"
+            return self._failure(planned, "exception", "OSError", said)
+        if code < 0:
+            said = "the process was killed; if the machine ran out of memory, fewer jobs or limits.memory_mb help"
+            return self._failure(planned, "killed", _signal_name(code), said)
+        return self._failure(planned, "exception", f"exit status {code}", "the process of the case ended by itself")
+
+    def _failure(self, planned: PlannedCase, kind: Any, error: str, message: str) -> Failure:
+        """The failure, stored if the disk takes it: what can't be stored is at least shown."""
+        store = self._plan.store
+        log = Path(os.path.relpath(store.log(planned.case.id), store.workspace))
+        failure = Failure(kind, error, message, log)
+        try:
+            store.fail(planned.case.id, failure)
+        except OSError:
+            return Failure(kind, error, f"{message} (this could not be stored either)", log)
+        return failure
+
+    # --- limits and interruptions -------------------------------------------------------------------------------
+
+    def _check_limits(self) -> None:
+        limits, now = self._job.limits, self._clock()
+        for key, running in self._running.items():
+            if not running.overrun and (said := _overrun(limits, running, now)):
+                running.overrun, running.told = said, now
+                self._engine.cancel(key)
+            elif running.overrun and not running.forced and now - running.told > limits.grace_seconds:
+                running.forced = True
+                self._engine.cancel(key, force=True)
+
+    def _interrupt(self) -> None:
+        """The first Ctrl-C lets running cases end their round; the second ends them now."""
+        self.interrupted = True
+        self._stop()
+
+    def _stop(self) -> None:
+        for key in self._running:
+            self._engine.cancel(key, force=self._stopping)
+        self._listener.stopping(0 if self._stopping else len(self._running))
+        self._stopping = True
+
+
+def _overrun(limits: LimitsSpec, running: _Running, now: float) -> str:
+    """Which limit the case is over, in words; "" for none."""
+    for name, limit in (("case", limits.case_seconds), ("round", limits.round_seconds)):
+        began = running.clocks.get(name)
+        if limit is not None and began is not None and now - began > limit:
+            what = f"round {running.round}" if name == "round" else "the case"
+            return f"{what} took longer than limits.{name}_seconds: {limit:g}"
+    return ""
+
+
+def _signal_name(code: int) -> str:
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"

@@ -1,0 +1,305 @@
+"""Every check that `validate` and `run` share, in the order in which they are made.
+
+What is cheap comes first. A check that stands on others is made only where these have found nothing; all others are
+made, so that a user hears of everything at once. `plan`, `report` and the like make those of FILES alone. Nothing is
+trained, and no code of an author runs in this process.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+from ianvs.config.spec import JobSpec, ModuleSpec
+from ianvs.engines.asking import ask
+from ianvs.engines.engine import Engine, Task
+from ianvs.errors import ConfigError, IanvsError, Place, Problem, shown_path
+from ianvs.planning import Plan, PlannedAlgorithm, cells, grid, make_plan
+from ianvs.planning.case_request import PREPARE_EXAM, case_request
+from ianvs.planning.missing_pictures import missing_pictures
+from ianvs.plugins.check import Checked, Subject
+from ianvs.scheduler import checks
+from ianvs.scoring.misfits import misfits
+from ianvs.store import ExamRecord, ExamStore
+
+__all__ = ["CHECKS", "Check", "Preflight", "Watcher", "preflight", "require_files"]
+
+LOOK = "ianvs.plugins.check:check_task"
+MOST_BUILT = 32  # choices of hyperparameters that an algorithm is built with; of a larger grid each value once
+
+
+class Watcher(Protocol):
+    """Is told how far the data are prepared."""
+
+    def preparing(self, what: str, fraction: float) -> None: ...
+
+
+@dataclass(frozen=True)
+class Check:
+    """One of the checks. stands_on_others: it takes for granted that those before it have found nothing."""
+
+    name: str
+    find: Callable[[Preflight], Iterable[Problem]]
+    stands_on_others: bool = False
+
+
+class Preflight:
+    """The checks of one job, and what they have found. engine: whose processes run authors' code; None: no plan yet."""
+
+    def __init__(self, job: JobSpec, engine: Callable[[Plan | None], Engine], watcher: Watcher) -> None:
+        self.job, self.watcher = job, watcher
+        self._engine = engine
+        self.tasks = 0
+        self.problems: list[Problem] = []
+        self.asking: list[PlannedAlgorithm] = []  # those that want to see the facts of an exam
+
+    def make(self, checks_: Sequence[Check]) -> None:
+        """Make these checks, those apart that stand on others which have found something."""
+        for check in checks_:
+            if not (self.problems and check.stands_on_others):
+                self.problems += check.find(self)
+
+    def insist(self) -> None:
+        """Raise ConfigError if anything was found."""
+        if self.problems:
+            raise ConfigError(dict.fromkeys(self.problems))
+
+    @cached_property
+    def plan(self) -> Plan:
+        return make_plan(self.job)
+
+    @cached_property
+    def metrics(self) -> tuple[list[Problem], dict[str, str]]:
+        return checks.metric_levels(self.job)
+
+    @property
+    def levels(self) -> dict[str, str]:
+        return self.metrics[1]
+
+    @property
+    def engine(self) -> Engine:
+        return self._engine(None if self.problems else self.plan)
+
+
+def preflight(
+    job: JobSpec,
+    engine: Callable[[Plan | None], Engine],
+    watcher: Watcher,
+    runs: Callable[[Plan], bool] = lambda plan: True,
+) -> Plan:
+    """The plan of `job` when all checks have found nothing; else ConfigError with everything that they have found.
+
+    runs: whether anything of the plan will run; where nothing will, no code of an author is looked at.
+    """
+    found = Preflight(job, engine, watcher)
+    found.make(FILES + PLAN)
+    if found.problems or runs(found.plan):
+        found.make(CODE)
+    found.insist()
+    return found.plan
+
+
+def require_files(job: JobSpec) -> None:
+    """The checks that cost no more than reading. Raises ConfigError with everything that they find."""
+    found = Preflight(job, _no_engine, _Nobody())
+    found.make(FILES)
+    found.insist()
+
+
+def _no_engine(plan: Plan | None) -> Engine:
+    raise AssertionError("no check of files runs a task")
+
+
+# --- the data, the plan, the workspace ----------------------------------------------------------------------------
+
+
+def _workspace(flight: Preflight) -> list[Problem]:
+    """Find out before anything runs that results can't be stored."""
+    workspace = flight.job.workspace
+    try:
+        workspace.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=workspace):
+            pass
+    except OSError as error:
+        raise IanvsError(
+            f"the workspace {shown_path(workspace)} can't be written: {error.strerror}. "
+            "Choose another with `workspace` in the job file or with --workspace."
+        ) from error
+    return []
+
+
+def _pictures(flight: Preflight) -> list[Problem]:
+    """Finished cases whose predicted label pictures a metric asks for, and that kept none."""
+    return missing_pictures(flight.plan)
+
+
+def _plan(flight: Preflight) -> list[Problem]:
+    """Two testenvs that are one exam; files of data that can't be read."""
+    try:
+        _ = flight.plan
+    except ConfigError as error:
+        return list(error.problems)
+    return []
+
+
+# --- plugins ------------------------------------------------------------------------------------------------------
+
+
+def _plugins(flight: Preflight) -> list[Problem]:
+    """Import each algorithm's plugin, hold it against its contract and its grid, and build it."""
+    job = flight.job
+    planned: Sequence[PlannedAlgorithm | None]
+    if flight.problems:  # there is no plan: what the files name is looked at all the same
+        planned = [None] * len(job.algorithms)
+        subjects = [_subject(job, algorithm.modules, algorithm) for algorithm in job.algorithms]
+    else:
+        planned = list({_key(each): each for each in flight.plan.algorithms}.values())
+        subjects = [_subject(job, each.spec.modules, each.spec, each.choices) for each in planned if each is not None]
+    problems: list[Problem] = []
+    for one, found in zip(planned, _look(flight, subjects), strict=True):
+        problems += found.problems
+        if one is not None and found.asks:
+            flight.asking.append(one)
+    return problems
+
+
+def _fit(flight: Preflight) -> list[Problem]:
+    """Ask those plugins that have a check_exam() whether they can take the exams as they turned out to be."""
+    exams = ExamStore(flight.job.workspace)
+    asking = {_key(each) for each in flight.asking}
+    subjects = []
+    for each in flight.plan.algorithms:
+        record = exams.record(each.exam_id)
+        if _key(each) in asking and record is not None and record.shape is not None:
+            subject = _subject(flight.job, each.spec.modules, each.spec, each.choices, _facts(record))
+            if subject not in subjects:
+                subjects.append(subject)
+    return [problem for found in _look(flight, subjects) for problem in found.problems]
+
+
+def _look(flight: Preflight, subjects: Sequence[Subject]) -> list[Checked]:
+    """Of all subjects, in one process: torch is imported once. Who ends it, or never ends, is left out of the next."""
+    found: dict[int, Checked] = {}
+    seconds = flight.job.limits.check_seconds
+    environment = {"CUDA_VISIBLE_DEVICES": ""} if flight.job.device == "cpu" else {}
+    while left := [index for index in range(len(subjects)) if index not in found]:
+        flight.tasks += 1
+        task = Task(f"check-{flight.tasks}", LOOK, [subjects[index] for index in left], environment=environment)
+        answer = ask(flight.engine, task, seconds)
+        if answer.result is not None:
+            found |= dict(zip(left, answer.result, strict=True))
+            continue
+        said: Mapping[str, Any] = answer.said or {"subject": 0, "doing": "importing its plugin"}
+        guilty = left[said["subject"]]
+        algorithm = subjects[guilty].algorithm
+        why = f"took longer than limits.check_seconds: {seconds:g}" if answer.overran else "ended the process"
+        place = algorithm.modules[0].places.get("name") or algorithm.place or Place(algorithm.file)
+        found[guilty] = Checked((Problem(f"{said['doing']} of {algorithm.name} {why}.", place),), asks=False)
+    return [found[index] for index in range(len(subjects))]
+
+
+def _subject(
+    job: JobSpec,
+    modules: tuple[ModuleSpec, ...],
+    algorithm: Any,
+    choices: tuple[Mapping[str, Any], ...] | None = None,
+    exam: Mapping[str, Any] | None = None,
+) -> Subject:
+    built = tuple(_some(modules)) if choices is None else choices[:MOST_BUILT]
+    return Subject(algorithm, built, job.device, job.places.get("device"), exam)
+
+
+def _some(modules: tuple[ModuleSpec, ...]) -> Iterator[dict[str, Any]]:
+    """The grid, or, of a large one, a few choices that have each value in one of them."""
+    if cells(modules) <= MOST_BUILT:
+        yield from grid(modules)
+        return
+    longest = max(len(values) for module in modules for _, values in module.grid)
+    constants, axes = dict(next(grid(modules))), dict(modules[0].grid)
+    for index in itertools.islice(itertools.count(), min(longest, 8 * MOST_BUILT)):
+        yield {**constants, **{name: values[index % len(values)] for name, values in axes.items()}}
+
+
+def _key(planned: PlannedAlgorithm) -> tuple[Any, ...]:
+    return planned.spec.name, planned.spec.file, planned.identity["class"], len(planned)
+
+
+def _facts(record: ExamRecord) -> dict[str, Any]:
+    return {
+        "kind": record.kind,
+        "shape": record.shape,
+        "classes": record.classes,
+        "num_classes": len(record.classes),
+        "rounds": len(record.rounds),
+    }
+
+
+# --- exams --------------------------------------------------------------------------------------------------------
+
+
+def _exams(flight: Preflight) -> list[Problem]:
+    """Decode the data and build each exam, once, for all jobs of the workspace; then what its metrics can't have."""
+    plan, exams = flight.plan, ExamStore(flight.job.workspace)
+    problems: list[Problem] = []
+    for algorithm in {algorithm.exam_id: algorithm for algorithm in plan.algorithms}.values():
+        if not exams.exists(algorithm.exam_id):
+            problems += _prepare(flight, plan, algorithm)
+    for algorithm in plan.algorithms:  # also of an exam that an earlier job has prepared
+        record = exams.record(algorithm.exam_id)
+        problems += () if record is None else misfits(record, algorithm.testenv)
+    return problems
+
+
+def _prepare(flight: Preflight, plan: Plan, algorithm: PlannedAlgorithm) -> list[Problem]:
+    name = algorithm.testenv.dataset.name or "data"
+    if algorithm.testenv_name:
+        name = f"{name} for {algorithm.testenv_name}"
+    watcher = flight.watcher
+    watcher.preparing(name, 0.0)
+    first = next(algorithm.cases(plan.job.seeds))
+    log = plan.job.workspace / "exams" / f"{algorithm.exam_id}.log"
+    task = Task(f"exam-{algorithm.exam_id}", PREPARE_EXAM, case_request(plan, first, algorithm, {}), log)
+    answer = ask(flight.engine, task, told=lambda fraction: watcher.preparing(name, float(fraction)))
+    if answer.code != 0:
+        raise IanvsError(f"reading the data failed; the reason is at the end of {log}.")
+    return list(answer.result or ())
+
+
+class _Nobody:
+    def preparing(self, what: str, fraction: float) -> None: ...
+
+
+# --- the list -----------------------------------------------------------------------------------------------------
+
+FILES: tuple[Check, ...] = (
+    # What the files say of themselves has been checked by load_job, which raises before there is a job.
+    Check("data", lambda p: checks.data_problems(p.job)),  # opens index files, looks for pictures
+    Check("scenarios", lambda p: checks.scenario_problems(p.job)),
+    Check("metrics", lambda p: p.metrics[0]),  # an author's file: a second in another process, once
+    Check("columns", lambda p: checks.column_problems(p.job, p.levels), stands_on_others=True),
+    Check("quantities", lambda p: checks.quantity_problems(p.job), stands_on_others=True),
+    Check("references", lambda p: checks.reference_problems(p.job), stands_on_others=True),
+    Check("links", lambda p: checks.link_problems(p.job, p.levels), stands_on_others=True),
+    Check("protocols", lambda p: checks.protocol_problems(p.job), stands_on_others=True),
+)
+"""What costs no more than reading the files."""
+
+PLAN: tuple[Check, ...] = (
+    Check("workspace", _workspace, stands_on_others=True),
+    Check("plan", _plan, stands_on_others=True),  # reads all data once, ever, for their digests
+    Check("pictures", _pictures, stands_on_others=True),
+)
+"""What has to be known to tell what is finished."""
+
+CODE: tuple[Check, ...] = (
+    Check("plugins", _plugins),  # imports them, torch too: seconds
+    Check("exams", _exams, stands_on_others=True),  # decodes the data, once
+    Check("fit", _fit, stands_on_others=True),  # imports again those plugins that ask for it
+)
+"""What takes processes of an engine, or time."""
+
+CHECKS = FILES + PLAN + CODE

@@ -1,0 +1,1 @@
+"""Stored predictions -> scores; nothing is trained or predicted again."""

@@ -1,0 +1,151 @@
+"""Metrics of a case from what is stored of its evaluations; nothing is trained or predicted again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ianvs.config.spec import MetricSpec
+from ianvs.errors import IanvsError, PluginError
+from ianvs.metrics.label_pictures import LabelPictures, PackedPictures, PictureRows
+from ianvs.metrics.metric import EvaluationRecord, Metric
+from ianvs.metrics.registry import resolve
+from ianvs.planning.case_request import CaseRequest
+from ianvs.scoring.evaluation_record import evaluation_record
+from ianvs.session.evaluation import ALL
+from ianvs.store import CaseStore, ExamRecord, ExamStore
+
+__all__ = ["as_read", "score_case", "score_of"]
+
+Score = tuple[float | None, dict[str, float | None] | None]  # the number, and the parts where there are some
+
+
+def score_case(request: CaseRequest) -> None:
+    """Compute the scores of `request` that are not there yet: on every test set after every round."""
+    cases, exams = CaseStore(request.workspace), ExamStore(request.workspace)
+    missing = [(spec, key) for spec, key in request.scores if not cases.has_score(request.case.id, key)]
+    if not missing:
+        return
+    record = exams.record(request.exam_id)
+    if record is None:
+        raise FileNotFoundError(f"{exams.folder(request.exam_id)} is gone: run the job again to make it anew")
+    metrics = [(spec, key, resolve(spec)) for spec, key in missing]
+    at_once = any(metric.batch is not None for _, _, metric in metrics)
+    wanted = record.kind == "segmentation" and any(metric.pictures for _, _, metric in metrics)
+    pictures = _true_pictures(request) if wanted else None
+    scores: dict[str, list[list[Score]]] = {key: [] for _, key in missing}
+    about: dict[str, Mapping[str, str]] = {}
+    when: list[int | None] = []
+    kept: list[list[EvaluationRecord | None]] = []  # where a metric wants everything at once
+    for arrived, row in _rows(cases, request.case.id, record, exams.truth(request.exam_id), pictures):
+        when.append(arrived)
+        kept += [row] if at_once else []
+        for spec, key, metric in metrics:
+            if metric.batch is None:
+                scores[key].append([score_of(spec, metric, as_read(metric, cell)) for cell in row])
+    for spec, key, metric in metrics:
+        if metric.batch is not None:
+            scores[key], about[key] = _at_once(spec, metric, metric.batch, kept)
+        numbers = [[number for number, _ in row] for row in scores[key]]
+        cases.write_score(
+            request.case.id,
+            key,
+            [row for arrived, row in zip(when, numbers, strict=True) if arrived is None],
+            [[part for _, part in row] for arrived, row in zip(when, scores[key], strict=True) if arrived is None],
+            {arrived: row for arrived, row in zip(when, numbers, strict=True) if arrived is not None},
+            about.get(key),
+        )
+
+
+def as_read(metric: Metric, cell: EvaluationRecord | None) -> EvaluationRecord | None:
+    """`cell` as `metric` sees it: label pictures only if it reads them."""
+    if cell is None or metric.pictures or not isinstance(cell.y_true, LabelPictures):
+        return cell
+    return replace(cell, y_true=None, y_pred=None)
+
+
+def _true_pictures(request: CaseRequest) -> list[LabelPictures]:
+    """[j] the label pictures of test set j, read from the data, which the store does not keep."""
+    from ianvs.session.exams import open_exam  # which imports this module to try metrics
+
+    exam = open_exam(request)
+    return [PictureRows(exam.dataset.test.y, test.test) for test in exam.tests]
+
+
+def _rows(
+    cases: CaseStore,
+    case_id: str,
+    record: ExamRecord,
+    truth: Sequence[NDArray[Any]],
+    pictures: Sequence[LabelPictures] | None,
+) -> Iterator[tuple[int | None, list[EvaluationRecord | None]]]:
+    """(samples that had arrived, what is known of each test set) of each examination; None at the end of a round.
+
+    One by one, and nothing of them is kept: a long stream is examined thousands of times.
+    """
+    for round_ in cases.complete_rounds(case_id):
+        stored = cases.predictions(case_id, round_.index)
+        yield None, _row(record, truth, stored, pictures)
+        for arrived, _, _ in round_.examined[:-1]:
+            yield arrived, _row(record, truth, stored, pictures, f"@{arrived}")
+
+
+def _row(
+    record: ExamRecord,
+    truth: Sequence[NDArray[Any]],
+    stored: Mapping[str, NDArray[Any]],
+    pictures: Sequence[LabelPictures] | None,
+    when: str = "",
+) -> list[EvaluationRecord | None]:
+    """[j] what is known of test set j; None where it was not asked. when: "@<samples>" within a stream."""
+    row: list[EvaluationRecord | None] = []
+    for j, labels in enumerate(truth):
+        if f"{j}{when}" not in stored:
+            row.append(None)
+            continue
+        said = stored.get(f"{ALL}_{j}{when}")
+        both = None if pictures is None or said is None else (pictures[j], PackedPictures(said))
+        row.append(evaluation_record(record, j, labels, stored[f"{j}{when}"], stored.get(f"probe_{j}{when}"), both))
+    return row
+
+
+def _at_once(
+    spec: MetricSpec, metric: Metric, batch: Callable[[Any], Any], rows: Sequence[Sequence[EvaluationRecord | None]]
+) -> tuple[list[list[Score]], Mapping[str, str]]:
+    """(the score of each cell, what it was computed with)."""
+    values, about = _guarded(spec, batch, [cell for row in rows for cell in row if cell is not None])
+    left = iter(values)
+    return [[_score(spec, metric, None if cell is None else next(left)) for cell in row] for row in rows], about
+
+
+def score_of(spec: MetricSpec, metric: Metric, seen: EvaluationRecord | None) -> Score:
+    """(number, parts): a metric that yields a mapping gives parts, and its number is the part of its own name."""
+    if seen is None or metric.function is None:
+        return None, None
+    return _score(spec, metric, _guarded(spec, metric.function, seen))
+
+
+def _guarded(spec: MetricSpec, function: Callable[[Any], Any], seen: Any) -> Any:
+    """What the metric's function says; its own errors under the metric's name."""
+    try:
+        return function(seen)
+    except IanvsError:
+        raise
+    except Exception as error:
+        raise PluginError(f"metric '{spec.name}' failed: {type(error).__name__}: {error}") from error
+
+
+def _score(spec: MetricSpec, metric: Metric, value: Any) -> Score:
+    if isinstance(value, Mapping):
+        parts = {str(name): _finite(part) for name, part in value.items()}
+        return parts.get(spec.name, parts.get(metric.name)), parts
+    return (None if value is None else _finite(value)), None
+
+
+def _finite(value: Any) -> float | None:
+    number = float(value)
+    return number if math.isfinite(number) else None

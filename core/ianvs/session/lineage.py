@@ -1,0 +1,95 @@
+"""A round stands on the rounds before: two cases whose lineages agree up to round k are the same case up to there.
+
+So a job with more rounds continues from the model that a job with fewer has left, instead of from the beginning.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ianvs.data.dataset import Samples
+from ianvs.planning.case_request import CaseRequest
+from ianvs.scenarios.exam import Round, TestSet
+from ianvs.store import CaseStore, ExamRecord, ExamStore
+from ianvs.store.keys import digest
+from ianvs.types import RoundResult
+
+__all__ = ["Earlier", "lineage_of", "content", "find_earlier"]
+
+# Hashed at a time, so that a memory map is not read into memory whole:
+_BLOCK = 4096  # samples, at most
+_BLOCK_BYTES = 1 << 26
+
+
+def content(samples: Samples, part: Round | TestSet) -> str:
+    """Digest of what a round teaches or a test set asks: samples, labels, transform, name."""
+    positions = part.train if isinstance(part, Round) else part.test
+    sha = hashlib.blake2b(digest_size=20)
+    sha.update(repr((part.name, part.classes, part.transform)).encode())
+    told = part.labels if isinstance(part, Round) else part.adapt
+    if told is not None:
+        sha.update(np.ascontiguousarray(told).data.cast("B"))
+    size = samples.x.dtype.itemsize * math.prod(samples.x.shape[1:])
+    block = max(1, min(_BLOCK, _BLOCK_BYTES // max(1, size)))
+    for start in range(0, len(positions), block):
+        chosen = positions[start : start + block]
+        for column in (samples.x, samples.y):
+            values = np.ascontiguousarray(column[chosen])
+            sha.update(repr(values.tolist()).encode() if values.dtype == object else values.data.cast("B"))
+        sha.update(repr((samples.x.shape[1:], samples.x.dtype.str)).encode())
+    return sha.hexdigest()
+
+
+def lineage_of(request: CaseRequest, exam: ExamRecord) -> tuple[str, ...]:
+    """[k] digest of all that determines the model after round k; [0] of the untrained model."""
+    case = request.case
+    first = [request.identity["algorithm"], dict(case.hyperparameters), case.seed]
+    if request.testenv.linear_probe:
+        first.append("linear_probe")  # its answers can't be had of models that are gone
+    links = [digest([*first, exam.classes, dict(exam.rules), exam.kind])]
+    for round_digest in exam.round_digests:
+        links.append(digest([links[-1], round_digest]))
+    return tuple(links)
+
+
+class Earlier:
+    """A finished case that is the same up to round `last`, whose model it has kept."""
+
+    def __init__(self, store: CaseStore, case_id: str, last: int, tests: Sequence[int | None]) -> None:
+        self.case_id, self.last = case_id, last
+        self._store, self._tests = store, tests
+
+    def result(self, index: int) -> RoundResult:
+        return replace(self._store.complete_rounds(self.case_id)[index], taken_from=self.case_id)
+
+    def predictions(self, index: int) -> dict[str, np.ndarray]:
+        """Of round `index`, by our positions of test sets; those that the other exam did not have are missing."""
+        theirs = self._store.predictions(self.case_id, index)
+        names = {
+            f"{what}{other}": f"{what}{j}"
+            for j, other in enumerate(self._tests)
+            for what in ("", "pictures_", "all_pictures_", "probe_")
+            if other is not None
+        }
+        return {names[name]: kept for name, kept in theirs.items() if name in names}
+
+
+def find_earlier(request: CaseRequest, chain: Sequence[str]) -> Earlier | None:
+    """The longest beginning of the case that another one has already run; None if there is none."""
+    store, exams = CaseStore(request.workspace), ExamStore(request.workspace)
+    record = exams.record(request.exam_id)
+    for index in range(len(chain) - 1, 0, -1):
+        other = store.owner(chain[index])
+        if record is None or other is None or other == request.case.id or store.model(other, index) is None:
+            continue
+        their_exam = exams.record((store.identity(other) or {}).get("exam_id", ""))
+        if their_exam is None or len(store.complete_rounds(other)) <= index:
+            continue
+        where = {test_digest: j for j, test_digest in enumerate(their_exam.test_digests)}
+        return Earlier(store, other, index, [where.get(test_digest) for test_digest in record.test_digests])
+    return None
