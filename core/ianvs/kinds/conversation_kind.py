@@ -1,18 +1,53 @@
-"""Replies to conversations: checked as a plugin gives them, and as bytes for the store, which holds no objects."""
+"""Conversations. Replies are checked as a plugin gives them, and are bytes in the store, which holds no objects."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ianvs.data.dataset import Samples
 from ianvs.data.listing import column
 from ianvs.errors import PluginError
+from ianvs.kinds.kind import Kind
+from ianvs.metrics.metric import EvaluationRecord
+from ianvs.scenarios.parts import Part
+from ianvs.types import Predictions
 
-__all__ = ["checked_replies", "packed", "unpacked"]
+__all__ = ["ConversationKind", "checked_replies", "packed", "unpacked"]
+
+
+class ConversationKind(Kind):
+    name: ClassVar[str] = "conversation"
+
+    def checker(self, asked: Part, classes: int) -> Callable[[object, str], Any]:
+        turns = [len(one["user"]) for one in asked.samples.x[asked.positions]]
+        return lambda found, where: checked_replies(found, turns, where)
+
+    def kept(self, answers: Iterable[tuple[Part, Any]], classes: int, every: bool) -> Predictions:
+        [(_, replies)] = answers
+        return Predictions(packed(replies))
+
+    def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[Any]:
+        topics = None if samples.topics is None else samples.topics[positions].tolist()
+        return packed(samples.y[positions].tolist(), topics)
+
+    def record(
+        self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: Any = None
+    ) -> EvaluationRecord:
+        wanted, topics = unpacked(truth)
+        return replace(about, y_true=wanted, y_pred=unpacked(said.labels)[0], topics=topics)
+
+    def misfit(self, metric: str, error: Exception) -> str:
+        return (
+            f"metric '{metric}' does not score replies to conversations. Those that do: semantic_similarity, "
+            "lexical_similarity, reply_exact_match, ROUGE_L, reply_coverage; or one of your own, in a file. "
+            f"({error})"
+        )
 
 
 def checked_replies(found: Any, turns: Sequence[int], where: str) -> list[list[str | None]]:
