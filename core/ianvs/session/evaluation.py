@@ -51,8 +51,11 @@ class Evaluation:
             saved = self._session.modules.save(Path(folder)) if folder else None
             for j, test in asked:
                 part = Part(self._exam.dataset.test, test.test, test.transform)
-                with nullcontext() if test.adapt is None else self._session.as_copy(self._adapted(test, saved)):
-                    said = self._answers(part, f"test set {test.name}", self._context(j, test.classes), self._every)
+                context = self._context(j, test.classes)
+                with (
+                    nullcontext() if test.adapt is None else self._session.as_copy(self._adapted(test, saved, context))
+                ):
+                    said = self._answers(part, f"test set {test.name}", context, self._every)
                 found[Asked(j, samples)] = said
             if self._probe and samples is None:
                 for j, test in asked:
@@ -81,13 +84,13 @@ class Evaluation:
         copied = any(test.adapt is not None for test in self._exam.tests)
         return tempfile.TemporaryDirectory(prefix="ianvs-") if copied and taught else nullcontext()
 
-    def _adapted(self, test: TestSet, saved: list[Any] | None) -> Modules:
+    def _adapted(self, test: TestSet, saved: list[Any] | None, context: Mapping[str, Any]) -> Modules:
         """Copies of the modules, which have learned from the labelled samples of `test` as they themselves have not."""
         session = self._session
         session.seeds.start(f"adapt to {test.name}")
         copies = session.modules.copied(saved)
         with session.as_copy(copies), session.examining(counts=False):
-            for data in session.adaptation(test):
+            for data in session.adaptation(test, context):
                 self._paradigm.adapt(data, session)
         return copies
 

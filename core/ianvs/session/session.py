@@ -184,11 +184,14 @@ class CaseSession:
         new = tuple(rounds[index - 1].classes)
         return self._told(index, tuple(seen), new)
 
-    def adaptation(self, test: TestSet) -> Iterator[TrainView]:
-        """What a copy of the learner is adapted on before it answers `test`; the learner itself goes on as it is."""
+    def adaptation(self, test: TestSet, context: Mapping[str, Any]) -> Iterator[TrainView]:
+        """What a copy of the learner is adapted on before it answers `test`; the learner itself goes on as it is.
+
+        context: what is told with the test set.
+        """
         view = self.feeder.adaptation(test)
-        context = {"pretraining": False, "new_classes": test.classes, "train_rounds": (view,)}
-        yield from self._handed_out(_Fed(view, None, context=context))
+        told = {**context, "pretraining": False, "new_classes": test.classes, "train_rounds": (view,)}
+        yield from self._handed_out(_Fed(view, None, context=told))
 
     # --- within -------------------------------------------------------------------------------------------------
 
