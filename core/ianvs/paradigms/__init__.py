@@ -9,12 +9,22 @@ from ianvs.config.spec import ParadigmSpec
 from ianvs.errors import PluginError, closest
 from ianvs.paradigms.incremental import IncrementalLearning
 from ianvs.paradigms.joint import Joint
-from ianvs.paradigms.paradigm import Paradigm, Session
+from ianvs.paradigms.paradigm import Context, Measure, Options, Paradigm, Predictions, Session
 from ianvs.paradigms.single_task import SingleTaskLearning
 from ianvs.paradigms.solo import Solo
 from ianvs.plugins.loader import installed, load_object
 
-__all__ = ["GROUP", "PARADIGMS", "Paradigm", "Session", "find_paradigm"]
+__all__ = [
+    "GROUP",
+    "PARADIGMS",
+    "Context",
+    "Measure",
+    "Options",
+    "Paradigm",
+    "Predictions",
+    "Session",
+    "find_paradigm",
+]
 
 GROUP = "ianvs.paradigms"
 """The group of entry points by which installed packages bring theirs."""

@@ -121,7 +121,8 @@ class CaseSession:
         if fed is not None and fed.seed is not None:
             self._seed(fed.seed)
             module.taught = _taught(module.taught, fed)
-        offered = self._always() | self._told(module.taught.calls, module.taught.seen, module.taught.new)
+        taught = module.taught if module.taught.calls else self._common()
+        offered = self._always() | self._told(taught.calls, taught.seen, taught.new)
         if fed is not None:
             offered |= {"valid_data": None, **fed.context}
         self.who = f"{module.name}.{method}()"
@@ -203,7 +204,7 @@ class CaseSession:
             raise PluginError(f"feed(share={share}): a share is (k, n), the k-th of n parts, with k from 0 to n - 1.")
         if last > self.step.index:
             raise ExamRuleError(f"feed({first}, {last}): round {last} has not come yet in step {self.step.index}.")
-        self.saw_past_rounds |= first < self.step.index and not self.paradigm.reference
+        self.saw_past_rounds |= first < self.step.index
 
     def _whole(self, first: int, last: int, share: Share, free: bool) -> _Fed:
         """Rounds `first` to `last` as one view."""
@@ -262,6 +263,14 @@ class CaseSession:
         call = self._calls[number]
         self._calls[number] += 1
         self.seeds.start(f"global, call {call}" if call else "global", number)
+
+    def _common(self) -> Taught:
+        """What the modules were taught together: for one that learns from others instead of data."""
+        taught = [module.taught for module in self.modules if module.taught.calls]
+        if not taught:
+            return Taught()
+        seen, new = {c for one in taught for c in one.seen}, {c for one in taught for c in one.new}
+        return Taught(self.step.index, tuple(sorted(seen)), tuple(sorted(new)))
 
     def _told(self, number: int, seen: tuple[int, ...], new: tuple[int, ...]) -> dict[str, Any]:
         draws = generator(self.seed, number, "plugin")
