@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from ianvs.config.spec import AlgorithmSpec, MetricSpec, TestEnvSpec
 from ianvs.planning.cases import PlannedAlgorithm
 from ianvs.planning.identity import train_ratio
 from ianvs.planning.plan import Plan
+from ianvs.scenarios import Exam, open_exam
 from ianvs.types import TestCase
 
 __all__ = ["PREPARE_EXAM", "RUN_CASE", "CaseRequest", "case_request"]
@@ -41,6 +42,11 @@ class CaseRequest:
     device: str  # "auto", "cpu", "cuda"
     memory_mb: float | None
     provenance: Mapping[str, Any]
+
+    def exam(self, progress: Callable[[float], None] | None = None) -> Exam:
+        """The exam that the case takes, with its data. Raises ConfigError or DataError."""
+        cache = self.workspace / "cache"
+        return open_exam(self.testenv, cache, self.splitting_method, as_one=self.as_one, progress=progress)
 
 
 def case_request(plan: Plan, case: TestCase, algorithm: PlannedAlgorithm, provenance: Mapping[str, Any]) -> CaseRequest:

@@ -38,8 +38,8 @@ def check_scenario(
 def open_exam(
     testenv: TestEnvSpec,
     cache: Path,
-    *,
     splitting_method: str = "default",
+    *,
     as_one: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Exam:

@@ -16,7 +16,6 @@ from ianvs.metrics.label_pictures import LabelPictures
 from ianvs.metrics.metric import EvaluationRecord, Metric
 from ianvs.metrics.registry import resolve
 from ianvs.planning.case_request import CaseRequest
-from ianvs.scenarios import open_exam
 from ianvs.store import CaseStore, ExamRecord, ExamStore
 from ianvs.types import Asked, Predictions
 
@@ -71,12 +70,7 @@ def as_read(metric: Metric, cell: EvaluationRecord | None) -> EvaluationRecord |
 
 def _every_truth(request: CaseRequest) -> list[Any]:
     """[j] all true labels of test set j, read from the data where the store does not keep them."""
-    exam = open_exam(
-        request.testenv,
-        request.workspace / "cache",
-        splitting_method=request.splitting_method,
-        as_one=request.as_one,
-    )
+    exam = request.exam()
     kind = KINDS[exam.dataset.kind]
     return [kind.every_truth(exam.dataset.test, test.test) for test in exam.tests]
 

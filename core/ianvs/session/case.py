@@ -17,7 +17,6 @@ from ianvs.errors import IanvsError
 from ianvs.paradigms import find_paradigm
 from ianvs.planning.case_request import CaseRequest
 from ianvs.plugins.check import NO_CUDA
-from ianvs.scenarios import open_exam
 from ianvs.scoring.scoring import score_case
 from ianvs.session.rounds import CaseRounds, Interrupted, StartOver
 from ianvs.session.session import CaseSession
@@ -61,12 +60,7 @@ def _sit(request: CaseRequest, store: CaseStore, report: Reporter) -> None:
     store.begin(case, request.identity)
     _watch(store, request)
     device = _prepare_process(request)
-    exam = open_exam(
-        request.testenv,
-        request.workspace / "cache",
-        splitting_method=request.splitting_method,
-        as_one=request.as_one,
-    )
+    exam = request.exam()
     paradigm = find_paradigm(request.algorithm.paradigm)
     options = paradigm.options.model_validate(dict(request.algorithm.paradigm.options))
     report({"round": 0, "doing": "start"})  # ready: the clocks of the limits begin

@@ -8,7 +8,7 @@ from typing import Any
 from ianvs.errors import ConfigError, DataError, Place, Problem
 from ianvs.kinds import KINDS
 from ianvs.planning.case_request import CaseRequest
-from ianvs.scenarios import Part, manifest, open_exam
+from ianvs.scenarios import Part, manifest
 from ianvs.scoring.misfits import preflight_scores
 from ianvs.session.lineage import content
 from ianvs.store import ExamRecord, ExamStore
@@ -20,13 +20,7 @@ def prepare_exam(request: CaseRequest, report: Callable[[Any], None]) -> list[Pr
     """Decode the data and store the exam's record, once for all its cases. Returns what is wrong with them."""
     store = ExamStore(request.workspace)
     try:
-        exam = open_exam(
-            request.testenv,
-            request.workspace / "cache",
-            splitting_method=request.splitting_method,
-            as_one=request.as_one,
-            progress=report,
-        )
+        exam = request.exam(report)
     except ConfigError as error:
         return list(error.problems)
     except DataError as error:
