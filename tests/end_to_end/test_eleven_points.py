@@ -18,8 +18,8 @@ import pytest
 
 import ianvs
 from ianvs.cli import main
-from ianvs.datasets.drift import write_drift
 from ianvs.errors import ConfigError
+from ianvs.testenv.datasets.drift import write_drift
 from tests.jobs import MAJORITY, TESTENV, write_job
 
 ROOT = Path(__file__).parents[2]

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.config.spec import DatasetSpec
-from ianvs.data.builtin import check_builtin, fingerprint_builtin, load_builtin
 from ianvs.data.cache import Progress, cached_arrays, cached_labels, cached_pictures, slice_of
 from ianvs.data.conversations import notes_of, topics_of, user_turns
 from ianvs.data.dataset import Dataset, Samples
+from ianvs.data.dataset_source import Source
 from ianvs.data.domains import label_only
 from ianvs.data.fingerprint import digest_of, file_digests, files_fingerprint
 from ianvs.data.labels import (
@@ -28,10 +28,21 @@ from ianvs.data.labels import (
     renumbered,
 )
 from ianvs.data.listing import Listing, SourceError
+from ianvs.data.named import check_named, named_source
 from ianvs.data.sources import PARTS, read_part
 from ianvs.errors import Place, Problem
 
-__all__ = ["Dataset", "Progress", "Samples", "check", "fingerprint", "load", "warnings"]
+__all__ = [
+    "Dataset",
+    "Progress",
+    "Samples",
+    "Source",
+    "SourceError",
+    "check",
+    "fingerprint",
+    "load",
+    "warnings",
+]
 
 # What a dataset is, by what its labels are.
 _KINDS = MappingProxyType(
@@ -48,7 +59,7 @@ _KINDS = MappingProxyType(
 def check(spec: DatasetSpec) -> list[Problem]:
     """Everything that is wrong with the data and can be found without decoding: names, options, files, labels."""
     if spec.name is not None:
-        return check_builtin(spec)
+        return check_named(spec)
     listings: list[Listing] = []
     problems: list[Problem] = []
     for part in PARTS:
@@ -86,7 +97,9 @@ def warnings(spec: DatasetSpec) -> list[Problem]:
 
 def fingerprint(spec: DatasetSpec, cache_dir: Path) -> str:
     """A hash that changes when, and only when, the samples do. Reads each file once, ever, while it stays the same."""
-    return files_fingerprint(spec, cache_dir) if spec.name is None else fingerprint_builtin(spec, cache_dir)
+    if spec.name is not None:
+        return named_source(spec).fingerprint(spec, cache_dir)
+    return files_fingerprint(spec, cache_dir)
 
 
 def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
@@ -95,7 +108,7 @@ def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -
     progress is told how much of the decoding is done, 0 to 1.
     """
     if spec.name is not None:
-        return load_builtin(spec, cache_dir, progress)
+        return named_source(spec).load(spec, cache_dir, progress)
     train, test = (read_part(spec, part) for part in PARTS)
     lists = _agreed_classes([train, test], spec)
     unnamed = only_numbers([train, test], spec)
