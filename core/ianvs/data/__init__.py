@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.config.spec import DatasetSpec
+from ianvs.data.arrays import PACKED
 from ianvs.data.cache import Progress, cached_arrays, cached_labels, cached_pictures, slice_of
 from ianvs.data.conversations import notes_of, topics_of, user_turns
 from ianvs.data.dataset import Dataset, Samples
@@ -80,7 +81,7 @@ def check(spec: DatasetSpec) -> list[Problem]:
 
 def warnings(spec: DatasetSpec) -> list[Problem]:
     """What is read otherwise than its author may think, as far as it shows without decoding. [] for broken data."""
-    packed = any(source.path.suffix.lower() == ".npz" for source in (*spec.train, *spec.test))  # slow to unpack
+    packed = any(source.path.suffix.lower() in PACKED for source in (*spec.train, *spec.test))  # slow to unpack
     if spec.name is not None or packed or not (spec.using or spec.classes is None):
         return []
     try:

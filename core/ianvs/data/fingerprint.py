@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.config.spec import DatasetSpec
+from ianvs.data.arrays import PACKED, array_files
 from ianvs.data.listing import Listing
 from ianvs.data.sources import PARTS, read_part, sources_of
 
@@ -75,11 +76,14 @@ def _classes(spec: DatasetSpec) -> Any:
 
 def _part(spec: DatasetSpec, part: str, cache_dir: Path, listings: Mapping[str, Listing] | None) -> dict[str, Any]:
     sources = sources_of(spec, part)
-    files = [os.fspath(source.path) for source in sources if source.path.is_file()]
+    held = [[os.fspath(path) for path in array_files(source.path).values()] for source in sources]
+    files = [path for paths in held for path in paths if Path(path).is_file()]
     contents = dict(zip(files, file_digests(files, cache_dir), strict=True))
-    described = [[source.domain, contents.get(os.fspath(source.path))] for source in sources]
-    if sources and all(source.path.suffix.lower() == ".npz" for source in sources) and len(files) == len(sources):
-        return {"sources": described}  # names no other files: no need to unpack it
+    described = [
+        [source.domain, *(contents.get(path) for path in paths)] for source, paths in zip(sources, held, strict=True)
+    ]
+    if sources and all(source.path.suffix.lower() in PACKED and source.path.is_file() for source in sources):
+        return {"sources": described}  # name no other files: no need to unpack them
     return {"sources": described, "samples": _samples(listings[part] if listings else read_part(spec, part), cache_dir)}
 
 

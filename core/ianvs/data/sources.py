@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.config.spec import DatasetSpec, SourceSpec
-from ianvs.data.arrays import read_arrays
+from ianvs.data.arrays import PACKED, read_arrays
 from ianvs.data.conversations import holds_conversations, read_conversations
 from ianvs.data.domains import assign_domains, select_domains
 from ianvs.data.folders import read_folder
@@ -82,10 +82,11 @@ def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
             return (
                 read_conversations(records, spec) if holds_conversations(records) else read_table(source, spec, records)
             )
-        case ".npz":
+        case packed if packed in PACKED:
             return read_arrays(source, part)
         case other:
-            message = f"don't know how to read '{other}'; expected .txt, .csv, .json, .jsonl, .npz or a folder."
+            known = one_line([".txt", *_WITH_FIELDS, *PACKED])
+            message = f"don't know how to read '{other}'; expected {known} or a folder."
             raise SourceError([Problem(message, source.place or Place(path))])
 
 
