@@ -17,7 +17,16 @@ from ianvs.config.spec import SourceSpec
 from ianvs.data.listing import Listing, SourceError, column
 from ianvs.errors import Place, Problem, closest, one_line
 
-__all__ = ["LAYOUT", "PACKED", "array_files", "arrays_listing", "plain_array", "read_arrays"]
+__all__ = [
+    "LAYOUT",
+    "PACKED",
+    "array_files",
+    "arrays_listing",
+    "plain_array",
+    "read_arrays",
+    "require_aligned",
+    "tokens",
+]
 
 LAYOUT = ("x", "y", "ids", "domain")  # the last two may be left out
 PACKED = (".npz", ".npy", ".pt", ".pth")
@@ -59,17 +68,13 @@ def arrays_listing(
     """
     called = names or {key: key for key in LAYOUT}
     x, y = arrays["x"], arrays["y"]
-    count = len(x) if x.ndim else 0
-    wrong = [called[key] for key in LAYOUT[1:] if key in arrays and arrays[key].shape[:1] != (count,)]
-    if wrong or not count:
-        message = f"{one_line(wrong or [called['x']])} should hold one entry for each of the {count} samples of"
-        raise SourceError([Problem(f"{message} {called['x']}.", place)])
+    count = require_aligned(arrays, called, place)
     maps = y.ndim == 3
     return Listing(
         form="arrays",
         x=_features(x, called["x"], place),
         label_form="maps" if maps else "class",
-        labels=_maps(y, called["y"], place) if maps else _tokens(y, called["y"], place),
+        labels=_maps(y, called["y"], place) if maps else tokens(y, called["y"], place),
         ids=arrays["ids"].astype(str) if "ids" in arrays else np.array([f"{part}/{i:06d}" for i in range(count)]),
         domains=column([str(name) for name in arrays["domain"]] if "domain" in arrays else [""] * count),
         sources=(place.file,),
@@ -77,6 +82,16 @@ def arrays_listing(
         lines=np.full(count, place.line, dtype=np.int64),
         classes=classes,
     )
+
+
+def require_aligned(arrays: Mapping[str, NDArray[Any]], called: Mapping[str, str], place: Place) -> int:
+    """How many samples there are. Raises SourceError where there is none, or an array has another length."""
+    count = len(arrays["x"]) if arrays["x"].ndim else 0
+    wrong = [called[key] for key in LAYOUT[1:] if key in arrays and arrays[key].shape[:1] != (count,)]
+    if wrong or not count:
+        message = f"{one_line(wrong or [called['x']])} should hold one entry for each of the {count} samples of"
+        raise SourceError([Problem(f"{message} {called['x']}.", place)])
+    return count
 
 
 def array_files(path: Path) -> dict[str, Path]:
@@ -172,7 +187,8 @@ def _maps(y: NDArray[Any], name: str, place: Place) -> NDArray[np.uint8]:
     return y.astype(np.uint8, copy=False)
 
 
-def _tokens(y: NDArray[Any], name: str, place: Place) -> NDArray[Any]:
+def tokens(y: NDArray[Any], name: str, place: Place) -> NDArray[Any]:
+    """(N,) texts of (N,) or (N, 1) class indices or names. Raises SourceError for anything else."""
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim != 1 or y.dtype.kind not in "iuUb":

@@ -20,7 +20,7 @@ from ianvs.data.records import read_records
 from ianvs.data.tables import read_table
 from ianvs.errors import Place, Problem, one_line
 
-__all__ = ["PARTS", "read_part", "sources_of"]
+__all__ = ["PARTS", "domain_names", "read_part", "read_parts", "select", "sources_of"]
 
 PARTS = ("train", "test")
 _WITH_FIELDS = (".csv", ".json", ".jsonl")
@@ -31,11 +31,26 @@ def sources_of(spec: DatasetSpec, part: str) -> tuple[SourceSpec, ...]:
     return spec.train if part == "train" else spec.test
 
 
+def read_parts(spec: DatasetSpec) -> tuple[Listing, Listing]:
+    """The training and the test part. Raises SourceError with the problems of both."""
+    listings: list[Listing] = []
+    problems: list[Problem] = []
+    for part in PARTS:
+        try:
+            listings.append(read_part(spec, part))
+        except SourceError as broken:
+            problems += broken.problems
+    if problems:
+        raise SourceError(dict.fromkeys(problems))
+    train, test = listings
+    return train, test
+
+
 def read_part(spec: DatasetSpec, part: str) -> Listing:
     """What "train" or "test" lists, domains chosen. Raises SourceError with the problems of all its sources."""
     listings: list[Listing] = []
     problems: list[Problem] = []
-    names = spec.using or (tuple(spec.classes) if isinstance(spec.classes, Mapping) else ())
+    names = domain_names(spec)
     for source in sources_of(spec, part):
         try:
             _require_no_contradiction(source, spec)
@@ -49,7 +64,17 @@ def read_part(spec: DatasetSpec, part: str) -> Listing:
             f"the dataset has no {part} part. Give `{part}_index` or `{part}_data`, or a built-in source by `name`."
         )
         raise SourceError([Problem(message, spec.place)])
-    selected = select_domains(join(listings), spec, part)
+    return select(join(listings), spec, part)
+
+
+def domain_names(spec: DatasetSpec) -> tuple[str, ...]:
+    """What is looked for in the paths of samples."""
+    return spec.using or (tuple(spec.classes) if isinstance(spec.classes, Mapping) else ())
+
+
+def select(listing: Listing, spec: DatasetSpec, part: str) -> Listing:
+    """The samples of the domains to use, each under a name of its own. Raises SourceError."""
+    selected = select_domains(listing, spec, part)
     return replace(selected, ids=_unique(selected.ids))
 
 
