@@ -171,8 +171,8 @@ def data_of(job: str, folder: Path) -> list[str]:
         pictures(folder / "photos", lines, names).rename(folder / "photos" / "train-index.txt")
         shutil.copy(folder / "photos" / "train-index.txt", folder / "photos" / "test-index.txt")
         return ["--root", "photos"]
-    if "own_dataset" in job:  # its README has the data made first
-        subprocess.check_call([sys.executable, str(ROOT / "examples/own_dataset/make_data.py"), "data"])
+    if "own_index_files" in job:  # its README has the data made first
+        subprocess.check_call([sys.executable, str(ROOT / "examples/own_index_files/make_data.py"), "data"])
         return ["--root", "."]
     if "camvid" in job:
         scenes(folder / "camvid", [f"{sequence}/1.png" for sequence in ("0016E5", "0006R0", "0001TP")])
