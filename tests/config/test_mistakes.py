@@ -1,4 +1,3 @@
-# ruff: noqa: E501  (a message stands here as a user sees it: in one line)
 """Each mistake, and the very line that a user sees."""
 
 import os

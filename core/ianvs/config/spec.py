@@ -43,9 +43,10 @@ class SourceSpec:
 
 @dataclass(frozen=True)
 class DatasetSpec:
-    """The data of an exam: a built-in source (`name`) or files (`train`, `test`)."""
+    """The data of an exam: a built-in source (`name`), an author's (`name` in `url`), or files (`train`, `test`)."""
 
     name: str | None = None
+    url: Path | None = None  # the author's file that defines `name`
     train: tuple[SourceSpec, ...] = ()
     test: tuple[SourceSpec, ...] = ()
     root: Path | None = None  # where paths inside index files and torchvision's folders start
@@ -56,7 +57,7 @@ class DatasetSpec:
     label: str | None = None  # the label's column in a csv
     domain: str | None = None  # the column or field that names a sample's domain; None: `domain`, if there is one
     using: tuple[str, ...] = ()  # domains to use, in order; () means all
-    options: Mapping[str, Any] = field(default_factory=dict)  # of a built-in source, checked by it
+    options: Mapping[str, Any] = field(default_factory=dict)  # of a named source, checked by it
     place: Place | None = field(default=None, compare=False, repr=False)
     places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)  # by yaml key
 

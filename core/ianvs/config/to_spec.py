@@ -115,6 +115,7 @@ def _dataset(testenv: TestEnvFile, document: Document) -> DatasetSpec:
     files = isinstance(dataset, FileDataset)
     return DatasetSpec(
         name=None if isinstance(dataset, FileDataset) else dataset.name,
+        url=None if isinstance(dataset, FileDataset) else dataset.url,
         train=tuple(_sources(dataset, "train", document)) if isinstance(dataset, FileDataset) else (),
         test=tuple(_sources(dataset, "test", document)) if isinstance(dataset, FileDataset) else (),
         root=dataset.root,

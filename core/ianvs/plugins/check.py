@@ -16,7 +16,7 @@ from ianvs.errors import IanvsError, Place, PluginError, Problem, closest, shown
 from ianvs.plugins.contract import CONTEXT, EXAM_FACTS
 from ianvs.plugins.loader import Loaded, cause, load
 from ianvs.plugins.reference import reference_of
-from ianvs.plugins.signature import constructor_parameters, named_arguments
+from ianvs.plugins.signature import constructor_parameters, misnamed, named_arguments
 from ianvs.plugins.value_types import type_problems, value_place
 
 __all__ = ["NO_CUDA", "Checked", "Subject", "check_algorithm", "check_task", "lacks_cuda"]
@@ -155,20 +155,9 @@ def _check_module(
     problems += _check_reference(target, module, place)
     takes = constructor_parameters(target)
     given = list(dict.fromkeys([*dict(module.grid), *module.constants, *built_with]))
-    for name in given:
-        if takes.open or name in takes.names:
-            continue
-        listed = f"It takes: {', '.join(takes.names)}." if takes.names else "It takes none."
-        problems.append(
-            Problem(
-                f"{module.name} has no hyperparameter '{name}'.{closest(name, takes.names)} {listed}",
-                module.places.get(name, place),
-            )
-        )
     problems += [
-        Problem(f"{module.name} needs the hyperparameter '{name}', which the file does not give.", place)
-        for name in takes.required
-        if name not in given
+        Problem(message, module.places.get(name, place))
+        for name, message in misnamed(module.name, "hyperparameter", takes, given)
     ]
     return [*problems, *type_problems(module, takes, place)]
 

@@ -27,8 +27,12 @@ PROBED = "linear_probe_accuracy"
 
 
 def data_problems(job: JobSpec) -> list[Problem]:
-    """What is wrong with names, options, index files and labels; nothing is decoded."""
-    return [problem for exam in job.testenvs for problem in data.check(exam.dataset)]
+    """What is wrong with names, options, index files and labels; nothing is decoded.
+
+    An author's function is called by another process, once, for the samples that it returns.
+    """
+    cache, seconds = job.workspace / "cache", job.limits.check_seconds
+    return [problem for exam in job.testenvs for problem in data.check(exam.dataset, cache, seconds)]
 
 
 def scenario_problems(job: JobSpec) -> list[Problem]:

@@ -280,10 +280,8 @@ class _Nobody:
 
 FILES: tuple[Check, ...] = (
     # What the files say of themselves has been checked by load_job, which raises before there is a job.
-    Check(
-        "paradigms", lambda p: checks.paradigm_problems(p.job)
-    ),  # as for metrics: an author's file is read by another process
-    Check("data", lambda p: checks.data_problems(p.job)),  # opens index files, looks for pictures
+    Check("paradigms", lambda p: checks.paradigm_problems(p.job)),  # as for metrics, another process reads a file
+    Check("data", lambda p: checks.data_problems(p.job)),  # index files, pictures; an author's function, once
     Check("scenarios", lambda p: checks.scenario_problems(p.job)),
     Check("metrics", lambda p: p.metrics[0]),  # an author's file: a second in another process, once
     Check("columns", lambda p: checks.column_problems(p.job, p.levels), stands_on_others=True),

@@ -76,9 +76,10 @@ class FileDataset(Section):
 
 
 class NamedDataset(OpenSection):
-    """A built-in source; further keys are its options."""
+    """A built-in source, or the function of that name in the author's file `url`; further keys are its options."""
 
     name: Name = Field(description="the name of a built-in source")
+    url: FilePath = None
     download: bool = False  # before root, which need not exist yet when the source may download
     root: Root = Field(default=None, validate_default=True)
     using: Words | None = None
