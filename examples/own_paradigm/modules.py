@@ -40,7 +40,7 @@ class SoftmaxRegression:
 
 
 class ServerMomentum:
-    """The mean over samples of what the clients sent, with momentum (FedAvgM, Hsu et al. 2019); 0 is plain averaging."""
+    """The mean over samples of what clients sent, with momentum (FedAvgM, Hsu et al. 2019); 0 is plain averaging."""
 
     def __init__(self, momentum=0.0):
         self.momentum, self.weights, self.velocity = momentum, 0.0, 0.0

@@ -37,7 +37,7 @@ def spirals(samples=300, seed=0):
             x.append(np.stack([t * np.cos(way), t * np.sin(way)], 1) + rng.normal(0, 0.05, (samples, 2)))
             y.append(label)
             domains += [f"turned {angle}"] * samples
-        parts[part] = {"x": np.concatenate(x).astype("float32"), "y": np.concatenate(y), "domains": domains}
+        parts[part] = {"x": np.concatenate(x).astype("float32"), "y": np.concatenate(y), "domain": domains}
     return parts
 '''
 
