@@ -37,7 +37,7 @@ class ConversationKind(Kind):
         return packed(samples.y[positions].tolist(), topics)
 
     def record(
-        self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: Any = None
+        self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: object = None
     ) -> EvaluationRecord:
         wanted, topics = unpacked(truth)
         return replace(about, y_true=wanted, y_pred=unpacked(said.labels)[0], topics=topics)
@@ -81,7 +81,7 @@ def unpacked(stored: NDArray[np.uint8]) -> tuple[NDArray[Any], NDArray[np.str_] 
     return column(found["replies"]), None if found["topics"] is None else np.array(found["topics"], dtype=str)
 
 
-def _replies(said: Any, count: int, where: str, wanted: str) -> list[str | None]:
+def _replies(said: object, count: int, where: str, wanted: str) -> list[str | None]:
     if said is None:
         return [None] * count
     if not isinstance(said, list | tuple | np.ndarray):
