@@ -178,7 +178,7 @@ def _one_by_one(name: str, record: EvaluationRecord, score: Callable[[str, str],
     return in_parts(name, scores, pairs)
 
 
-def _texts(value: Any, index: int) -> list[str | None]:
+def _texts(value: object, index: int) -> list[str | None]:
     if isinstance(value, str):
         return [str(value)]
     if not isinstance(value, list | tuple) or any(text is not None and not isinstance(text, str) for text in value):
