@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 __all__ = ["PACKAGES", "collect"]
 
@@ -34,8 +33,8 @@ PACKAGES = (
 _PATIENCE = 10.0  # seconds that git or nvidia-smi may take
 
 
-def collect(packages: Sequence[str] = PACKAGES, job_file: Path | None = None) -> dict[str, Any]:
-    """PluginInfo about this process and machine, ready for json; None where a fact can't be had.
+def collect(packages: Sequence[str] = PACKAGES, job_file: Path | None = None) -> dict[str, object]:
+    """Facts about this process and machine, ready for json; None where a fact can't be had.
 
     Keys: command (str), python, platform, cpu {model, count, usable}, memory_bytes, gpus (names), packages
     {name: version or None}, git {commit, dirty} of the folder of `job_file` or None. Imports neither torch nor any of
@@ -92,7 +91,7 @@ def _gpus() -> list[str]:
     return (_output(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]) or "").splitlines()
 
 
-def _git(folder: Path) -> dict[str, Any] | None:
+def _git(folder: Path) -> dict[str, str | bool | None] | None:
     commit = _output(["git", "-C", str(folder), "rev-parse", "HEAD"])
     if not commit:
         return None
