@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ianvs.config.secrets import hide_secrets
 from ianvs.errors import shown_path
 from ianvs.metrics.system import measured, measured_by_paradigm
 from ianvs.report.columns import COSTS
-from ianvs.report.values import hide_secrets
 from ianvs.types import CaseResult, Failure, Measure, TestCase
 
 __all__ = ["FailedCase", "RowCases", "TestScores", "case_costs", "describe_failure", "gather", "shown_log", "utc"]
