@@ -69,9 +69,6 @@ class RowCases:
     judged: int = 0  # rounds that passed a gate or did not
     adopted: int = 0  # those of them whose new model stayed
 
-    def complete(self, expected: int) -> bool:
-        return len(self.seeds) == expected
-
     def add(self, result: CaseResult, metrics: Sequence[str], root: Path | None) -> None:
         if result.case.id in self.seen:
             raise ValueError(f"case {result.case.id} comes twice in the results")
