@@ -40,12 +40,14 @@ def collect(packages: Sequence[str] = PACKAGES, job_file: Path | None = None) ->
     {name: version or None}, git {commit, dirty} of the folder of `job_file` or None. Imports neither torch nor any of
     `packages`, and does not start CUDA. Calls git, so ask once for a run and not once for a case.
     """
+    import psutil
+
     return {
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cpu": {"model": _cpu_model(), "count": os.cpu_count(), "usable": _usable_cores()},
-        "memory_bytes": _memory(),
+        "memory_bytes": psutil.virtual_memory().total,
         "gpus": _gpus(),
         "packages": {name: _version(name) for name in packages},
         "git": _git(job_file.parent) if job_file is not None else None,
@@ -71,12 +73,6 @@ def _cpu_model() -> str | None:
 def _usable_cores() -> int | None:
     """Cores that this process may use: fewer than there are in a container or under taskset."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-
-
-def _memory() -> int:
-    import psutil
-
-    return int(psutil.virtual_memory().total)
 
 
 def _gpus() -> list[str]:
