@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
 from ianvs.config import resolved
 from ianvs.config.models import FILE_KINDS
@@ -333,7 +334,7 @@ def test_the_resolved_job_is_json_without_places_and_secrets(files):
 
 def test_every_kind_of_file_has_a_json_schema():
     for model in FILE_KINDS.values():
-        assert model.model_json_schema()["additionalProperties"] is False
+        assert TypeAdapter(model).json_schema()["additionalProperties"] is False
 
 
 def test_configuration_loads_no_heavy_package():

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationInfo
 
@@ -16,6 +16,7 @@ from ianvs.config.strict_yaml import Step, Steps
 __all__ = [
     "ByForm",
     "FilePath",
+    "Key",
     "Link",
     "ListForm",
     "MappingForm",
@@ -29,15 +30,29 @@ __all__ = [
     "described",
     "entries",
     "found_path",
+    "leaves",
+    "lookup_of",
     "path_text",
     "repeated",
 ]
+
+
+class Key(NamedTuple):
+    """What a section knows of one of its keys."""
+
+    field: str  # "" if the key has no effect, whatever it says
+    form: object  # the type of the value, as it is annotated
+    description: str = ""
 
 
 class Section(BaseModel):
     """A mapping with a fixed set of keys."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    @classmethod
+    def known_keys(cls) -> Mapping[str, Key]:
+        return {name: Key(name, info.annotation, info.description or "") for name, info in cls.model_fields.items()}
 
 
 class OpenSection(Section):
@@ -103,11 +118,14 @@ def path_text(value: Any) -> str:
     return value
 
 
+def lookup_of(info: ValidationInfo) -> Lookup:
+    """How paths of the file are resolved, which is the context of every validation."""
+    return cast("Lookup", info.context)
+
+
 def found_path(value: Any, info: ValidationInfo, want: Want = "file", below: Path | None = None) -> Path:
-    """The existing file or folder that `value` names; without a Lookup in the context, nothing is looked up."""
-    text = path_text(value)
-    lookup: Lookup | None = info.context
-    return lookup.find(text, want, below) if lookup else Path(text)
+    """The existing file or folder that `value` names, looked for by the Lookup in the context."""
+    return lookup_of(info).find(path_text(value), want, below)
 
 
 def _optional_file(value: Any, info: ValidationInfo) -> Path | None:
@@ -137,6 +155,12 @@ def entries(data: Any, *path: Step) -> Iterator[tuple[Steps, Any]]:
         yield from (((*path, index), value) for index, value in enumerate(found))
     elif isinstance(found, Mapping):
         yield from (((*path, key), value) for key, value in found.items())
+
+
+def leaves(data: Any, *path: Step) -> Iterator[tuple[Steps, Any]]:
+    """As `entries`, with the entries of an entry that is a list in its place."""
+    for where, value in entries(data, *path):
+        yield from entries(data, *where) if isinstance(value, list) else [(where, value)]
 
 
 def repeated(what: str, named: Iterable[tuple[Steps, Any]], remedy: str, key: bool = False) -> Iterator[Slip]:
