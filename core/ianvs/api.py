@@ -15,10 +15,11 @@ from ianvs.planning import Plan, make_plan, scored_metrics, start_over
 from ianvs.planning.identity import metric_key
 from ianvs.planning.info import metric_info
 from ianvs.planning.missing_pictures import missing_pictures
+from ianvs.planning.paradigm_info import without_unused
 from ianvs.report import write_reports
 from ianvs.results import Results, load_results, record_of
 from ianvs.results.provenance import collect
-from ianvs.scenarios import Exam, build_exam
+from ianvs.scenarios import Exam, open_exam
 from ianvs.scheduler.case_loop import Listener
 from ianvs.scheduler.controller import check_job, run_job
 from ianvs.scheduler.preflight import Watcher, require_files
@@ -115,17 +116,9 @@ def report(path: PathLike, *, workspace: PathLike | None = None, root: PathLike 
 
 def exams(path: PathLike, *, workspace: PathLike | None = None, root: PathLike | None = None) -> dict[str, Exam]:
     """The exams of the job at `path` by name, with their data; nothing runs."""
-    from ianvs import data
-
     job = _load(path, workspace, None, root)
     require_files(job)
-    found = {}
-    for exam in job.testenvs:
-        dataset = data.load(exam.dataset, job.workspace / "cache")
-        found[exam.name] = build_exam(
-            dataset, exam.scenario, using=exam.dataset.using, incremental_rounds=exam.incremental_rounds
-        )
-    return found
+    return {exam.name: open_exam(exam, job.workspace / "cache") for exam in job.testenvs}
 
 
 def _load(
@@ -149,6 +142,7 @@ def _load(
         device=device,
         environment=os.environ,
     )
+    job = without_unused(job)
     return replace(job, warnings=(*job.warnings, *(w for exam in job.testenvs for w in data.warnings(exam.dataset))))
 
 

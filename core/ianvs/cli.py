@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     from ianvs import cli_jobs, cli_metrics
-    from ianvs.datasets.command import add_commands
+    from ianvs.testenv.datasets.dataset_command import add_commands
 
     parser = argparse.ArgumentParser(
         prog="ianvs", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter

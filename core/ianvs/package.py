@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 __all__ = ["CONFIGS", "PACKAGE", "own_files", "own_name"]
@@ -30,7 +32,14 @@ def own_name(path: Path) -> Path | None:
 
 
 def own_files() -> Iterator[tuple[Path, Path]]:
-    """(file, its own_name) of all that ianvs is made of, without what is hidden or compiled."""
+    """(file, its own_name) of all that ianvs is made of, without what is hidden or compiled.
+
+    What is known of the installed package belongs to it: its entry points say which algorithms and datasets there are.
+    """
+    with suppress(PackageNotFoundError):
+        for file in distribution(PACKAGE.name).files or ():
+            if file.parent.suffix == ".dist-info" and file.name in ("METADATA", "entry_points.txt"):
+                yield Path(str(file.locate())), Path(file)
     for folder, inner, names in os.walk(PACKAGE, followlinks=True):
         inner[:] = sorted(name for name in inner if not name.startswith((".", "__pycache__")))
         for name in sorted(names):

@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CaseResult", "Failure", "Curve", "RoundResult", "ScoreMatrix", "Status", "TestCase"]
+__all__ = [
+    "Asked",
+    "CaseResult",
+    "Curve",
+    "Failure",
+    "Measure",
+    "Predictions",
+    "RoundResult",
+    "ScoreMatrix",
+    "Status",
+    "TestCase",
+]
 
 Status = Literal["finished", "failed", "unfinished"]
 
@@ -30,6 +41,34 @@ class TestCase:
     seed: int
     testenv: str = ""  # which of the job's testenvs, where it has several
     role: str = ""  # of a reference run: "joint" or "single_task"; such a case is no competitor
+
+
+class Asked(NamedTuple):
+    """Which test set was asked, and when: at the end of a round, or within a stream after so many samples."""
+
+    test: int
+    samples: int | None = None
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Answers to samples, as a paradigm gives them; stored, they are what their kind of data keeps of them.
+
+    labels: one for each sample, such as (N,) class indices. extras: what else is known of each sample, by name.
+    Kept of label pictures: in `labels` the (C, C+1) counts of ianvs.metrics.overlap.picture_confusion.
+    """
+
+    labels: Any
+    extras: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What a paradigm measures beside scores. over: how the number of a case comes from those of its rounds."""
+
+    summary: str
+    over: Literal["sum", "max", "last"] = "sum"
+    higher_is_better: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,6 +170,8 @@ class RoundResult:
     remark: str = ""  # what the plugin says of how it went so far
     passes: int | None = None  # over the round's data, as far as the objects that were handed out can tell
     examined: tuple[tuple[int, int, int], ...] = ()  # (samples so far, rounds begun, rounds ended); the last is its end
+    measures: Mapping[str, float] = field(default_factory=dict)  # what its paradigm measured, by name
+    bound: bool = False  # saw past rounds by declaration, or because its paradigm asked for them
 
 
 @dataclass(frozen=True)
@@ -152,5 +193,6 @@ class CaseResult:
     over_budget: tuple[str, ...] = ()  # what went over the exam's budget, in words
     details: Mapping[str, Any] = field(default_factory=dict)  # by score name: [k][j] -> {part: value}, e.g. per class
     metrics: Mapping[str, float | None] = field(default_factory=dict)  # by column name, one number each
+    measures: Mapping[str, Measure] = field(default_factory=dict)  # what its paradigm measures, by name
     finished_at: str | None = None  # ISO 8601, UTC
     provenance: Mapping[str, Any] = field(default_factory=dict)

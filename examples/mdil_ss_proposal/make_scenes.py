@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from ianvs.datasets.streets import STREETS_CLASSES, make_streets
+from ianvs.testenv.datasets.streets import STREETS_CLASSES, make_streets
 
 HERE = Path(__file__).parent / "dataset"
 SIZE = (28, 44)  # height, width: no multiples of 8, like real pictures

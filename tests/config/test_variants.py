@@ -27,7 +27,7 @@ def test_a_small_job_with_every_default_filled_in(files):
     assert job.testenvs[0].incremental_rounds == 2
     assert job.testenvs[0].scenario is job.testenvs[0].gate is None
     (algorithm,) = job.algorithms
-    assert (algorithm.name, algorithm.paradigm, algorithm.split) == ("student", "incrementallearning", None)
+    assert (algorithm.name, algorithm.paradigm.name, algorithm.split) == ("student", "incrementallearning", None)
     (module,) = algorithm.modules
     assert module.url == str(here / "student.py")
     assert module.grid == (("learning_rate", (0.1, 0.001)), ("epochs", (1,)))
@@ -288,7 +288,6 @@ def test_keys_of_ianvs_without_effect_are_accepted_with_a_warning_each(files):
   fl_data_setting: {train_ratio: 1.0, non_iid_ratio: "0.6"}
   modules""",
     )
-    files.change("algorithm.yaml", "    - type", "    - {type: hard_example_mining, name: IBT}\n    - type")
     assert files.warnings() == [
         "job.yaml:10:3: 'simulation' has no effect yet.",
         "testenv.yaml:5:3: 'round' has no effect: 'incremental_rounds' is the number of rounds.",
@@ -304,10 +303,21 @@ def test_keys_of_ianvs_without_effect_are_accepted_with_a_warning_each(files):
         "algorithm.yaml:5:3: 'quantization_type' has no effect yet.",
         "algorithm.yaml:6:3: 'llama_quantize_path' has no effect yet.",
         "algorithm.yaml:7:3: 'fl_data_setting' has no effect yet.",
-        "algorithm.yaml:9:14: a module of type hard_example_mining has no effect yet in incrementallearning; "
-        "its hyperparameters are not tried.",
     ]
-    assert [module.type for module in files.load().algorithms[0].modules] == ["basemodel"]
+
+
+def test_a_paradigm_has_a_name_or_a_file_of_its_own_and_further_keys_are_its_options(files):
+    files.write("mine.py", "")
+    files.change("algorithm.yaml", "incrementallearning", "{name: Mine, url: ./mine.py}\n  clients: 3")
+    paradigm = files.load().algorithms[0].paradigm
+    assert (paradigm.name, paradigm.url) == ("Mine", str(files.folder / "mine.py"))
+    assert paradigm.options == {"clients": 3}
+    assert paradigm.places["clients"] == Place(files.folder / "algorithm.yaml", 3, 3)
+
+
+def test_the_base_model_comes_first_whatever_the_order_of_the_file(files):
+    files.change("algorithm.yaml", "    - type", "    - {type: aggregation, name: Mean}\n    - type")
+    assert [module.type for module in files.load().algorithms[0].modules] == ["basemodel", "aggregation"]
 
 
 def test_foreign_keys_beside_the_top_key_are_not_read_and_said_so(files):
@@ -333,8 +343,9 @@ def test_the_resolved_job_is_json_without_places_and_secrets(files):
 
 
 def test_every_kind_of_file_has_a_json_schema():
-    for model in FILE_KINDS.values():
-        assert TypeAdapter(model).json_schema()["additionalProperties"] is False
+    for kind, model in FILE_KINDS.items():
+        open_ = kind == "algorithm"  # further keys are the options of its paradigm
+        assert TypeAdapter(model).json_schema()["additionalProperties"] is open_
 
 
 def test_configuration_loads_no_heavy_package():

@@ -9,6 +9,7 @@ import pytest
 
 from ianvs import data
 from ianvs.config.spec import DatasetSpec
+from ianvs.data import listed
 from ianvs.errors import DataError
 from tests.data.pictures import write_index, write_picture
 
@@ -60,7 +61,7 @@ def test_named_classes_are_told_of_by_nothing(tmp_path):
 def test_classes_are_looked_for_once_while_the_files_stay_the_same(tmp_path, monkeypatch):
     spec = scenes(tmp_path, train=pictures(0, 1), test=pictures(0, 1))
     data.load(spec, tmp_path / "cache")
-    monkeypatch.setattr(data, "numbered_classes", lambda *_: pytest.fail("looked again"))
+    monkeypatch.setattr(listed, "numbered_classes", lambda *_: pytest.fail("looked again"))
     assert data.load(spec, tmp_path / "cache").classes == ("0", "1")
 
 

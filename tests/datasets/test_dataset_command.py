@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ianvs.datasets.command import DATASETS, add_commands
-from ianvs.datasets.preparers import PREPARERS
 from ianvs.errors import DataError
+from ianvs.testenv.datasets.dataset_command import DATASETS, add_commands
+from ianvs.testenv.datasets.downloads.preparers import PREPARERS
 from tests.datasets import trees
 
 
@@ -70,6 +70,7 @@ def test_every_dataset_is_listed(capsys: pytest.CaptureFixture[str]):
 
 def test_the_command_line_loads_nothing_heavy():
     heavy = ("numpy", "torch", "pandas", "PIL", "yaml")
-    code = f"import sys, ianvs.datasets.command; print([name for name in {heavy} if name in sys.modules])"
+    module = "ianvs.testenv.datasets.dataset_command"
+    code = f"import sys, {module}; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

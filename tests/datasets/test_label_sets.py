@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ianvs.datasets import bdd100k, camvid, cityscapes, cloud_robotics, idd, synthia
-from ianvs.datasets.streets import STREETS_CLASSES
+from ianvs.testenv.datasets.downloads import bdd100k, camvid, cityscapes, cloud_robotics, idd, synthia
+from ianvs.testenv.datasets.streets import STREETS_CLASSES
 
 # trainId(labelId) name, as in cityscapesScripts' labels.py
 CITYSCAPES = """0(7) road; 1(8) sidewalk; 2(11) building; 3(12) wall; 4(13) fence; 5(17) pole; 6(19) traffic light;

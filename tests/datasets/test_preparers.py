@@ -12,8 +12,8 @@ from PIL import Image
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.data.listing import Listing
 from ianvs.data.sources import read_part
-from ianvs.datasets.preparers import PREPARERS, prepare
 from ianvs.errors import DataError
+from ianvs.testenv.datasets.downloads.preparers import PREPARERS, prepare
 from tests.datasets import trees
 
 TREES: dict[str, Callable[[Path], Path]] = {

@@ -12,9 +12,9 @@ from PIL import Image
 
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.data.sources import read_part
-from ianvs.datasets.streets import STREETS_CLASSES, make_streets, write_streets
-from ianvs.datasets.streets.canvas import Camera, Canvas, Polygon
 from ianvs.errors import DataError
+from ianvs.testenv.datasets.streets import STREETS_CLASSES, make_streets, write_streets
+from ianvs.testenv.datasets.streets.canvas import Camera, Canvas, Polygon
 
 DOMAINS = tuple(STREETS_CLASSES)
 
@@ -35,7 +35,7 @@ def test_the_scenes_of_version_1_stay_as_they_are():
         for array in make_streets(domain, 2, (32, 64), seed=0):
             digest.update(array.tobytes())
     assert digest.hexdigest() == "f7844b39a41a3d4f188c2d220d10c12b05bb3df0ca7e84611364060cb9934b79", (
-        "other scenes need another ianvs.datasets.streets.make_streets.VERSION"
+        "other scenes need another ianvs.testenv.datasets.streets.make_streets.VERSION"
     )
 
 

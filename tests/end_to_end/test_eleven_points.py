@@ -18,8 +18,8 @@ import pytest
 
 import ianvs
 from ianvs.cli import main
-from ianvs.datasets.drift import write_drift
 from ianvs.errors import ConfigError
+from ianvs.testenv.datasets.drift import write_drift
 from tests.jobs import MAJORITY, TESTENV, write_job
 
 ROOT = Path(__file__).parents[2]
@@ -171,8 +171,8 @@ def data_of(job: str, folder: Path) -> list[str]:
         pictures(folder / "photos", lines, names).rename(folder / "photos" / "train-index.txt")
         shutil.copy(folder / "photos" / "train-index.txt", folder / "photos" / "test-index.txt")
         return ["--root", "photos"]
-    if "own_dataset" in job:  # its README has the data made first
-        subprocess.check_call([sys.executable, str(ROOT / "examples/own_dataset/make_data.py"), "data"])
+    if "own_index_files" in job:  # its README has the data made first
+        subprocess.check_call([sys.executable, str(ROOT / "examples/own_index_files/make_data.py"), "data"])
         return ["--root", "."]
     if "camvid" in job:
         scenes(folder / "camvid", [f"{sequence}/1.png" for sequence in ("0016E5", "0006R0", "0001TP")])

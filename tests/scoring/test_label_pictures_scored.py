@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 import ianvs
-from ianvs.session.evaluation import AT_ONCE
-from ianvs.session.learner_calls import LearnerCalls
+from ianvs.data.dataset import Samples
+from ianvs.kinds.picture_kind import FIRST, PictureKind
+from ianvs.scenarios.parts import Part
 from ianvs.store import CaseStore, ExamStore
+from ianvs.types import Asked
 from tests.data.pictures import write_picture
 from tests.jobs import write_job
 
@@ -180,13 +182,15 @@ def test_what_is_stored_is_counts_and_the_first_pictures(tmp_path):
     rows = naive(written)
     for k in range(4):
         stored = store.predictions(case.case.id, k)
-        assert set(stored) == {"0", "1", "2", "pictures_0", "pictures_1", "pictures_2"}
+        assert set(stored) == {Asked(0), Asked(1), Asked(2)}
         for j in range(3):
             said, truth = rows[k][j]
-            assert stored[str(j)].shape == (7, 8)
-            assert stored[str(j)].dtype == np.int64
-            assert stored[str(j)].sum() == sum(t is not None for t in truth.ravel())
-            shown = stored[f"pictures_{j}"]
+            counts = stored[Asked(j)].labels
+            assert counts.shape == (7, 8)
+            assert counts.dtype == np.int64
+            assert counts.sum() == sum(t is not None for t in truth.ravel())
+            assert set(stored[Asked(j)].extras) == {FIRST}
+            shown = stored[Asked(j)].extras[FIRST]
             assert (shown.dtype, shown.shape) == (np.uint8, (min(3, len(said)), 6, 5))
             named = [None if i == 255 else UNION[i] for i in shown.ravel().tolist()]
             assert named == said[:3].ravel().tolist()
@@ -196,7 +200,7 @@ def test_what_is_stored_is_counts_and_the_first_pictures(tmp_path):
         assert named == rows[0][j][1][:3].ravel().tolist()
     order = json.loads((store.files(case.case.id) / "classes1.json").read_text())
     assert [UNION[i] for i in order] == list(DOMAINS["SYN"])  # the order of the domain's own list
-    assert max(TESTS.values()) > AT_ONCE
+    assert max(TESTS.values()) > PictureKind.at_once
 
 
 def test_a_gate_judges_label_pictures_held_out_of_the_round(tmp_path):
@@ -241,23 +245,10 @@ def _mean(values):
     return np.mean(values) if values else math.nan
 
 
-class _Says:
-    """A plugin that answers with a given thing."""
-
-    def __init__(self, answer):
-        self.answer = answer
-
-    def predict(self, data):
-        return self.answer
-
-
-class _Loaded:
-    """What ianvs.plugins.loader gives, for a class that is at hand."""
-
-    def active(self):
-        import contextlib
-
-        return contextlib.nullcontext(_Says)
+def asked_pictures() -> Part:
+    """Two pictures of 4 x 5 that are asked for."""
+    samples = Samples(np.zeros((2, 4, 5, 3), np.uint8), np.zeros((2, 4, 5), np.uint8), np.array(["a", "b"]))
+    return Part(samples, np.arange(2))
 
 
 @pytest.mark.parametrize(
@@ -278,9 +269,9 @@ class _Loaded:
 def test_answers_that_are_no_label_pictures_are_refused(answer, message):
     from ianvs.errors import PluginError
 
-    learner = LearnerCalls(_Loaded(), {"answer": answer})
-    with pytest.raises(PluginError, match=r"_Says.predict\(\) .*" + message):
-        learner.predict_pictures([0, 1], {}, 3, (4, 5))
+    check = PictureKind().checker(asked_pictures(), 3)
+    with pytest.raises(PluginError, match=r"Says.predict\(\) .*" + message):
+        check(answer, "Says.predict()")
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "int64", "bool"])
@@ -291,7 +282,7 @@ def test_label_pictures_of_any_whole_numbers_are_taken_from_arrays_lists_and_ten
     if dtype != "bool":
         answer[0, 0, 0] = 255 if dtype != "int16" else 2
     for given in (answer, torch.from_numpy(answer), list(answer)):
-        said = LearnerCalls(_Loaded(), {"answer": given}).predict_pictures([0, 1], {}, 3, (4, 5))
+        said = PictureKind().checker(asked_pictures(), 3)(given, "Says.predict()")
         assert isinstance(said, torch.Tensor) == isinstance(given, torch.Tensor)
         assert str(said.dtype).endswith("uint8")
         np.testing.assert_array_equal(np.asarray(said), answer.astype(np.uint8))

@@ -64,7 +64,7 @@ def test_a_misfit_is_found_too_when_the_exam_is_there_already(tmp_path):
 )
 def test_a_single_task_is_refused_where_rounds_can_not_be_one(tmp_path, scenario, why):
     said = refused(tmp_path, scenario, paradigm="singletasklearning")
-    assert "singletasklearning teaches all rounds as one, which this exam can't do" in said
+    assert "a paradigm that teaches all rounds as one can't take this exam" in said
     assert why in said
 
 

@@ -9,9 +9,10 @@ import pytest
 
 import ianvs
 from ianvs.errors import ConfigError
+from ianvs.kinds.picture_kind import EVERY
 from ianvs.store import CaseStore
 from tests.jobs import write_job
-from tests.scoring.test_label_pictures_scored import AS_ARRAYS, TESTENV, TESTS, write_scenes
+from tests.scoring.test_label_pictures_scored import AS_ARRAYS, TESTENV, write_scenes
 
 MINE = """
 import numpy as np
@@ -41,7 +42,7 @@ def job_of(folder, metrics, more="", **changes):
 
 
 def stored_names(case):
-    return set(CaseStore(case.directory.parents[1]).predictions(case.case.id, 3))
+    return CaseStore(case.directory.parents[1]).extras(case.case.id, 3)
 
 
 def test_it_gets_all_label_pictures_and_agrees_with_the_built_in_score(tmp_path):
@@ -49,7 +50,7 @@ def test_it_gets_all_label_pictures_and_agrees_with_the_built_in_score(tmp_path)
     (case,) = ianvs.run(job_of(tmp_path, OWN[0]), engine="inline")
     assert case.status == "finished", case.failure
     np.testing.assert_allclose(case.matrices["mine"].values, case.matrices["mIoU"].values, atol=1e-12)
-    assert {f"all_pictures_{j}" for j in range(len(TESTS))} <= stored_names(case)
+    assert EVERY in stored_names(case)
 
 
 def test_one_that_takes_the_confusion_matrix_stores_no_pictures(tmp_path):
@@ -57,7 +58,7 @@ def test_one_that_takes_the_confusion_matrix_stores_no_pictures(tmp_path):
     (case,) = ianvs.run(job_of(tmp_path, OWN[1]), engine="inline")
     assert case.status == "finished", case.failure
     np.testing.assert_array_equal(case.matrices["counted"].values, case.matrices["pixel_accuracy"].values)
-    assert not any(name.startswith("all_pictures") for name in stored_names(case))
+    assert EVERY not in stored_names(case)
 
 
 def test_added_to_a_finished_job_it_says_which_cases_have_to_run_again(tmp_path):

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import ianvs
 from ianvs.data.conversations import conversation_of, samples_of
 from ianvs.errors import ConfigError, PluginError
+from ianvs.kinds.conversation_kind import checked_replies, packed, unpacked
 from ianvs.scenarios.parts import Part
 from ianvs.scenarios.views import TrainView
-from ianvs.scoring.replies import checked_replies, packed, unpacked
 from tests.jobs import write_job
 
 PARROT = '''

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ianvs.store import CaseStore
-from ianvs.types import Failure, RoundResult, TestCase
+from ianvs.store import CaseStore, StoredModule
+from ianvs.types import Asked, Failure, Predictions, RoundResult, TestCase
 
 
 def case(**changes: object) -> TestCase:
@@ -33,7 +33,9 @@ def keep_round(store: CaseStore, index: int, label: int = 1) -> None:
     result = RoundResult(index=index, name=f"round {index}", train_seconds=0.5, gate_scores=(0.25, 0.5))
     with store.new_round("c1", index) as folder:
         (folder.model / "model.pt").write_text(f"weights {index}")
-        folder.fill(result, {"0": np.full(3, label)}, "model.pt")
+        said = Predictions(np.full(3, label), {"sure": np.ones(3)})
+        modules = [StoredModule("basemodel", "", folder.model / "model.pt", index, (0, 1), (1,))]
+        folder.fill(result, {Asked(0): said, Asked(0, 120): said, Asked(1): Predictions(np.zeros(2))}, modules)
 
 
 def test_a_case_is_unknown_then_unfinished_then_finished(store: CaseStore) -> None:
@@ -68,11 +70,19 @@ def test_rounds_come_back_in_order_and_only_the_last_model_is_kept(store: CaseSt
         (1, (0.25, 0.5)),
         (2, (0.25, 0.5)),
     ]
-    assert store.predictions("c1", 1)["0"].tolist() == [1, 1, 1]
-    assert (store.model("c1", 0), store.model("c1", 1)) == (None, None)
-    last = store.model("c1", 2)
+    stored = store.predictions("c1", 1)
+    assert stored.keys() == {Asked(0), Asked(0, 120), Asked(1)}
+    assert stored[Asked(0)].labels.tolist() == stored[Asked(0, 120)].labels.tolist() == [1, 1, 1]
+    assert stored[Asked(0)].extras["sure"].tolist() == [1, 1, 1]
+    assert stored[Asked(1)].extras == {}
+    assert store.extras("c1", 1) == {"sure"}
+    assert (store.modules("c1", 0), store.modules("c1", 1)) == (None, None)
+    last = store.modules("c1", 2)
     assert last is not None
-    assert last.read_text() == "weights 2"
+    [module] = last
+    assert module.path is not None
+    assert module.path.read_text() == "weights 2"
+    assert (module.kind, module.calls, module.seen, module.new) == ("basemodel", 2, (0, 1), (1,))
 
 
 def test_a_gap_ends_the_complete_rounds(store: CaseStore) -> None:

@@ -9,10 +9,7 @@ from ianvs.config.models.base import NoEffect, at
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import Problem
 
-__all__ = ["ACTED_ON", "warnings_of"]
-
-ACTED_ON = ("basemodel",)
-"""Types of modules that the paradigms use so far."""
+__all__ = ["warnings_of"]
 
 
 def warnings_of(model: JobFile | TestEnvSpec | AlgorithmFile, document: Document, kind: str) -> Iterator[Problem]:
@@ -22,8 +19,6 @@ def warnings_of(model: JobFile | TestEnvSpec | AlgorithmFile, document: Document
             yield _no_effect(document, (kind, key), remark)
     if isinstance(model, TestEnvSpec):
         yield from _of_testenv(model, document)
-    elif isinstance(model, AlgorithmFile):
-        yield from _of_algorithm(model, document)
 
 
 def _without_effect(model: JobFile | TestEnvSpec | AlgorithmFile) -> Mapping[str, str]:
@@ -53,16 +48,3 @@ def _of_testenv(testenv: TestEnvSpec, document: Document) -> Iterator[Problem]:
     path: Steps = (*top, "model_eval", "model_metric", "mode")
     if (mode := at(document.data, *path)) not in (None, "none", "no-inference"):
         yield Problem(f"mode '{mode}' has no effect yet; the metric is computed as ever.", document.key_place(path))
-
-
-def _of_algorithm(algorithm: AlgorithmFile, document: Document) -> Iterator[Problem]:
-    paradigm = algorithm.paradigm_type
-    for index, module in enumerate(algorithm.modules):
-        if module.type not in ACTED_ON:
-            message = (
-                f"a module of type {module.type} has no effect yet in {paradigm}; its hyperparameters are not tried."
-            )
-            yield Problem(message, document.value_place(("algorithm", "modules", index, "type")))
-    if algorithm.incremental_learning_data_setting and paradigm != "incrementallearning":
-        key = "incremental_learning_data_setting"
-        yield Problem(f"'{key}' has no effect in {paradigm}.", document.key_place(("algorithm", key)))

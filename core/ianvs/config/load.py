@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from ianvs.config.effects import ACTED_ON
 from ianvs.config.models import AlgorithmFile, JobFile, TestEnvSpec
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
 from ianvs.config.models.base import at, entries
@@ -134,13 +133,9 @@ def _students(reading: Reading, document: Document) -> Iterator[_Student]:
 
 def _constants(reading: Reading, document: Document) -> dict[int, list[Document]]:
     found: dict[int, list[Document]] = {}
-    for path, module in entries(document.data, "algorithm", "modules"):
+    for path, _ in entries(document.data, "algorithm", "modules"):
         for where, name, grid in grids(document.data, path):
-            if (
-                name == OTHER_HYPERPARAMETERS
-                and at(module, "type") in ACTED_ON
-                and isinstance(at(grid, "values"), list)
-            ):
+            if name == OTHER_HYPERPARAMETERS and isinstance(at(grid, "values"), list):
                 files = [reading.constants(document, link) for link, _ in entries(document.data, *where, "values")]
                 found[int(path[-1])] = [file for file in files if file]
     return found

@@ -26,6 +26,7 @@ __all__ = [
     "LimitsSpec",
     "MetricSpec",
     "ModuleSpec",
+    "ParadigmSpec",
     "RankSpec",
     "ScenarioSpec",
     "SourceSpec",
@@ -52,8 +53,19 @@ class ModuleSpec:
     grid: tuple[tuple[str, tuple[Any, ...]], ...] = ()  # in file order: (hyperparameter, values)
     constants: Mapping[str, Any] = field(default_factory=dict)  # from other_hyperparameters; the grid wins
     place: Place | None = field(default=None, compare=False, repr=False)
-    places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)  # by hyperparameter, name, url
+    places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)  # by hyperparameter, name, ...
     value_places: Mapping[str, tuple[Place, ...]] = field(default_factory=dict, compare=False, repr=False)  # of a grid
+
+
+@dataclass(frozen=True)
+class ParadigmSpec:
+    """A paradigm by name; `url` is the file or module that defines it. `options` are checked by the paradigm itself."""
+
+    name: str
+    url: str | None = None
+    options: Mapping[str, object] = field(default_factory=dict)
+    place: Place | None = field(default=None, compare=False, repr=False)
+    places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)  # by option
 
 
 @dataclass(frozen=True)
@@ -62,8 +74,8 @@ class AlgorithmSpec:
 
     name: str
     file: Path
-    paradigm: str
-    modules: tuple[ModuleSpec, ...]
+    paradigm: ParadigmSpec
+    modules: tuple[ModuleSpec, ...]  # the base model first
     split: SplitSpec | None = None  # None: not said in the file
     initial_model: Path | str | None = None
     place: Place | None = field(default=None, compare=False, repr=False)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ianvs.config.effects import ACTED_ON
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, AlgorithmFile, Grid, Module
-from ianvs.config.spec import AlgorithmSpec, ModuleSpec, SplitSpec
+from ianvs.config.spec import AlgorithmSpec, ModuleSpec, ParadigmSpec, SplitSpec
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import Place
 
@@ -28,17 +27,24 @@ def algorithm_spec(
     return AlgorithmSpec(
         name=name,
         file=document.file,
-        paradigm=algorithm.paradigm_type,
+        paradigm=_paradigm(algorithm, document),
         modules=tuple(
             _module(module, document, (*top, "modules", index), constants.get(index, ()))
-            for index, module in enumerate(algorithm.modules)
-            if module.type in ACTED_ON
+            for index, module in sorted(enumerate(algorithm.modules), key=lambda one: one[1].type != "basemodel")
         ),
-        split=split if algorithm.paradigm_type == "incrementallearning" else None,
+        split=split,
         initial_model=algorithm.initial_model_url,
         place=place,
-        places=_places(document, top, algorithm.model_fields_set),
+        places={key: document.key_place((*top, key)) for key in document.data["algorithm"]},
     )
+
+
+def _paradigm(algorithm: AlgorithmFile, document: Document) -> ParadigmSpec:
+    told, path = algorithm.paradigm_type, ("algorithm", "paradigm_type")
+    places = {key: document.key_place(("algorithm", key)) for key in algorithm.options}
+    if isinstance(told, str):
+        return ParadigmSpec(told, None, algorithm.options, document.value_place(path), places)
+    return ParadigmSpec(told.name, told.url, algorithm.options, document.value_place((*path, "name")), places)
 
 
 def _places(document: Document, path: Steps, keys: set[str]) -> dict[str, Place]:
@@ -62,8 +68,7 @@ def _module(module: Module, document: Document, path: Steps, constants: Sequence
             value_places[name] = tuple(
                 document.value_place((*listed, "values", index)) for index in range(len(values.values))
             )
-    places["name"] = document.value_place((*path, "name"))
-    places["url"] = document.value_place((*path, "url"))
+    places |= {key: document.value_place((*path, key)) for key in ("type", "name", "url")}
     return ModuleSpec(
         type=module.type,
         name=module.name,

@@ -3,90 +3,70 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ianvs.config.spec import DatasetSpec
-from ianvs.data.builtin import check_builtin, fingerprint_builtin, load_builtin
-from ianvs.data.cache import Progress, cached_arrays, cached_labels, cached_pictures, slice_of
-from ianvs.data.conversations import notes_of, topics_of, user_turns
+from ianvs.data.arrays import PACKED
+from ianvs.data.authored import authored
+from ianvs.data.cache import Progress
 from ianvs.data.dataset import Dataset, Samples
-from ianvs.data.domains import label_only
-from ianvs.data.fingerprint import digest_of, file_digests, files_fingerprint
-from ianvs.data.labels import (
-    AS_WRITTEN,
-    IGNORED,
-    ClassLists,
-    Numbering,
-    class_indices,
-    class_lists,
-    numbered_classes,
-    only_numbers,
-    renumbered,
-)
-from ianvs.data.listing import Listing, SourceError
-from ianvs.data.sources import PARTS, read_part
-from ianvs.errors import Place, Problem
+from ianvs.data.dataset_source import Source
+from ianvs.data.fingerprint import files_fingerprint
+from ianvs.data.listed import check_listed, load_listed, warnings_of
+from ianvs.data.listing import SourceError
+from ianvs.data.named import check_named, named_source
+from ianvs.data.sources import read_parts
+from ianvs.errors import Problem
 
-__all__ = ["Dataset", "Progress", "Samples", "check", "fingerprint", "load", "warnings"]
+__all__ = [
+    "Dataset",
+    "Progress",
+    "Samples",
+    "Source",
+    "SourceError",
+    "check",
+    "fingerprint",
+    "load",
+    "warnings",
+]
 
-# What a dataset is, by what its labels are.
-_KINDS = MappingProxyType(
-    {
-        "class": "classification",
-        "files": "segmentation",
-        "maps": "segmentation",
-        "text": "text",
-        "replies": "conversation",
-    }
-)
+CHECK_SECONDS = 120.0  # of limits.check_seconds, where nothing is said
 
 
-def check(spec: DatasetSpec) -> list[Problem]:
-    """Everything that is wrong with the data and can be found without decoding: names, options, files, labels."""
-    if spec.name is not None:
-        return check_builtin(spec)
-    listings: list[Listing] = []
-    problems: list[Problem] = []
-    for part in PARTS:
-        try:
-            listings.append(read_part(spec, part))
-        except SourceError as broken:
-            problems += [problem for problem in broken.problems if problem not in problems]
-    if not problems:
-        try:
-            lists = _agreed_classes(listings, spec)
-            for listing in listings:
-                if listing.label_form == "class":
-                    class_indices(listing, lists)
-        except SourceError as broken:
-            problems += broken.problems
-    return problems
+def check(spec: DatasetSpec, cache_dir: Path | None = None, seconds: float = CHECK_SECONDS) -> list[Problem]:
+    """Everything that is wrong with the data and can be found without decoding: names, options, files, labels.
+
+    An author's function is called, if it has not been before, and may take `seconds`; without a cache it is not.
+    """
+    if spec.name is not None and spec.url is None:
+        return check_named(spec)
+    try:
+        if spec.url is None:
+            check_listed(read_parts(spec), spec)
+        elif cache_dir is not None:
+            check_listed(authored(spec, cache_dir, seconds).parts, spec)
+    except SourceError as broken:
+        return list(broken.problems)
+    return []
 
 
 def warnings(spec: DatasetSpec) -> list[Problem]:
     """What is read otherwise than its author may think, as far as it shows without decoding. [] for broken data."""
-    packed = any(source.path.suffix.lower() == ".npz" for source in (*spec.train, *spec.test))  # slow to unpack
+    packed = any(source.path.suffix.lower() in PACKED for source in (*spec.train, *spec.test))  # slow to unpack
     if spec.name is not None or packed or not (spec.using or spec.classes is None):
         return []
     try:
-        train, test = (read_part(spec, part) for part in PARTS)
-        found = []
-        if label_only(train, test, spec):
-            found.append(Problem(_using_is_a_label(spec), spec.places.get("using", spec.place)))
-        if only_numbers([train, test], spec):
-            found.append(Problem(_named_by_numbers(), spec.place))
-        return found
+        return warnings_of(read_parts(spec), spec)
     except SourceError:
         return []  # `check` tells
 
 
 def fingerprint(spec: DatasetSpec, cache_dir: Path) -> str:
     """A hash that changes when, and only when, the samples do. Reads each file once, ever, while it stays the same."""
-    return files_fingerprint(spec, cache_dir) if spec.name is None else fingerprint_builtin(spec, cache_dir)
+    if spec.url is not None:
+        return authored(spec, cache_dir, CHECK_SECONDS).fingerprint(spec, cache_dir)
+    if spec.name is not None:
+        return named_source(spec).fingerprint(spec, cache_dir)
+    return files_fingerprint(spec, cache_dir)
 
 
 def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
@@ -94,142 +74,10 @@ def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -
 
     progress is told how much of the decoding is done, 0 to 1.
     """
+    if spec.url is not None:
+        returned = authored(spec, cache_dir, CHECK_SECONDS)
+        return load_listed(returned.parts, spec, returned.fingerprint(spec, cache_dir), cache_dir, progress)
     if spec.name is not None:
-        return load_builtin(spec, cache_dir, progress)
-    train, test = (read_part(spec, part) for part in PARTS)
-    lists = _agreed_classes([train, test], spec)
-    unnamed = only_numbers([train, test], spec)
-    notes = [note for part, one in zip(PARTS, (train, test), strict=True) for note in _notes(one, part)]
-    notes += [_using_is_a_label(spec)] if label_only(train, test, spec) else []
-    train_x = _samples(train, spec, cache_dir, slice_of(progress, 0.0, 0.5))
-    test_x = _samples(test, spec, cache_dir, slice_of(progress, 0.5, 0.8))
-    if train_x.shape[1:] != test_x.shape[1:]:
-        message = f"its samples are {test_x.shape[1:]}, those of the training part are {train_x.shape[1:]}."
-        remedy = " Set `image_size: [height, width]` in the dataset." if train.form == "files" else ""
-        raise SourceError([Problem(message + remedy, Place(test.sources[0]))])
-    numbering = AS_WRITTEN if unnamed else None
-    train_y = _targets(train, lists, spec, cache_dir, slice_of(progress, 0.8, 0.9), numbering)
-    test_y = _targets(test, lists, spec, cache_dir, slice_of(progress, 0.9, 1.0), numbering)
-    if unnamed:
-        lists = _numbered(train, test, [train_y, test_y], spec, cache_dir)
-        notes.append(_named_by_numbers(len(lists.names)))
-    for listing, x, y in ((train, train_x, train_y), (test, test_x, test_y)):
-        if y.ndim == 3 and x.shape[1:3] != y.shape[1:3]:
-            message = f"pictures are {x.shape[1:3]}, label pictures {y.shape[1:3]}. Set `image_size: [height, width]`."
-            raise SourceError([Problem(message, Place(listing.sources[0]))])
-    kind = _KINDS[train.label_form]
-    return Dataset(
-        name=_name(spec),
-        kind=kind,
-        train=Samples(train_x, train_y, train.ids, _domains(train), _topics(train)),
-        test=Samples(test_x, test_y, test.ids, _domains(test), _topics(test)),
-        classes=lists.names,
-        fingerprint=files_fingerprint(spec, cache_dir, {"train": train, "test": test}),
-        ignore_index=IGNORED if kind == "segmentation" else None,
-        domain_classes=lists.domains,
-        notes=tuple(notes),
-    )
-
-
-def _agreed_classes(listings: list[Listing], spec: DatasetSpec) -> ClassLists:
-    train, test = listings
-    label_only(train, test, spec)  # raises where only one part knows the domains
-    if (train.form, train.label_form) != (test.form, test.label_form):
-        message = (
-            f"the test part has {test.form} with labels as {test.label_form}, the training part has {train.form} with "
-            f"labels as {train.label_form}. Both parts hold the same kind of samples."
-        )
-        raise SourceError([Problem(message, Place(test.sources[0]))])
-    if spec.image_size is not None and train.form != "files":
-        message = "`image_size` is for picture files; these samples are not. Take it out."
-        raise SourceError([Problem(message, spec.places.get("image_size", spec.place))])
-    if train.form == "conversation":
-        for key, given in (("label", spec.label), ("classes", spec.classes)):
-            if given is not None:
-                message = (
-                    f"`{key}` has no meaning for conversations, whose labels are the assistant's replies. Take it out."
-                )
-                raise SourceError([Problem(message, spec.places.get(key, spec.place))])
-    return class_lists(listings, spec)
-
-
-def _samples(listing: Listing, spec: DatasetSpec, cache_dir: Path, progress: Progress | None) -> NDArray[Any]:
-    if listing.form != "files":
-        if progress is not None:
-            progress(1.0)
-        return user_turns(listing.x) if listing.form == "conversation" else listing.x
-    paths = listing.x.tolist()
-    return cached_pictures(paths, file_digests(paths, cache_dir), spec.image_size, cache_dir, progress)
-
-
-def _targets(
-    listing: Listing,
-    lists: ClassLists,
-    spec: DatasetSpec,
-    cache_dir: Path,
-    progress: Progress | None,
-    numbering: Numbering | None = None,
-) -> NDArray[Any]:
-    """Labels as the Dataset holds them. numbering: of label pictures whose classes have no names."""
-    numberings = [numbering or lists.of(domain) for domain in listing.domains.tolist()]
-    if listing.label_form == "files":
-        paths, pictures = listing.labels.tolist(), listing.x.tolist()
-        digests, of = file_digests(paths, cache_dir), file_digests(pictures, cache_dir)
-        pairs = list(zip(pictures, of, strict=True))
-        return cached_labels(paths, digests, numberings, pairs, spec.image_size, cache_dir, progress)
-    if progress is not None:
-        progress(1.0)
-    if listing.label_form == "class":
-        return class_indices(listing, lists)
-    if listing.label_form in ("text", "replies"):
-        return listing.labels
-    maps = [renumbered(picture, numberings[i], listing.place(i)) for i, picture in enumerate(listing.labels)]
-    return np.stack(maps)
-
-
-def _numbered(
-    train: Listing, test: Listing, pictures: list[NDArray[Any]], spec: DatasetSpec, cache_dir: Path
-) -> ClassLists:
-    """The classes that label pictures hold; of files, they are looked for once while the files stay the same."""
-    if train.label_form != "files":
-        return numbered_classes(pictures, spec)
-    contents = [file_digests(listing.labels.tolist(), cache_dir) for listing in (train, test)]
-    key = f"classes-{digest_of([spec.image_size, *contents])[:32]}"
-    found = cached_arrays(cache_dir, key, lambda: {"names": np.array(numbered_classes(pictures, spec).names)})
-    return ClassLists(tuple(found["names"].tolist()))
-
-
-def _named_by_numbers(count: int | None = None) -> str:
-    numbers = '"0", "1" and so on' if count is None else f'"0" to "{count - 1}"'
-    return (
-        f"no class names are given: classes are the numbers in the label pictures ({IGNORED} is ignored), and their "
-        f"names are these numbers, {numbers}. List names by `classes` in the dataset, in the order of the numbers."
-    )
-
-
-def _using_is_a_label(spec: DatasetSpec) -> str:
-    return (
-        f"no path in the index holds {' or '.join(spec.using)}, so `using` is only a label. Without a `scenario`, the "
-        f"training and the test file are each cut into {len(spec.using)} parts in the order of their lines. For rounds "
-        "by domain, make the domain a folder of the path, a column `domain`, or give an index for each domain."
-    )
-
-
-def _domains(listing: Listing) -> NDArray[np.str_] | None:
-    return listing.domains.astype(str) if any(listing.domains) else None
-
-
-def _topics(listing: Listing) -> NDArray[np.str_] | None:
-    return topics_of(listing.x) if listing.form == "conversation" else None
-
-
-def _notes(listing: Listing, part: str) -> tuple[str, ...]:
-    return notes_of(listing.x.tolist(), part) if listing.form == "conversation" else ()
-
-
-def _name(spec: DatasetSpec) -> str:
-    """What a leaderboard calls data in files: what `using` says, else the folder of an index, or the file's name."""
-    if spec.using:
-        return " ".join(spec.using)
-    first = spec.train[0]
-    return first.path.parent.name if first.form == "index" else first.path.stem
+        return named_source(spec).load(spec, cache_dir, progress)
+    parts = read_parts(spec)
+    return load_listed(parts, spec, files_fingerprint(spec, cache_dir, parts), cache_dir, progress)

@@ -1,8 +1,13 @@
-"""Arrays in a .npz file."""
+"""Arrays that hold the samples themselves: in .npz, .npy and .pt files, or given by an author's function."""
 
 from __future__ import annotations
 
+import pickle
+import re
 import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,73 +17,181 @@ from ianvs.config.spec import SourceSpec
 from ianvs.data.listing import Listing, SourceError, column
 from ianvs.errors import Place, Problem, closest, one_line
 
-__all__ = ["read_arrays"]
+__all__ = [
+    "LAYOUT",
+    "PACKED",
+    "array_files",
+    "arrays_listing",
+    "plain_array",
+    "read_arrays",
+    "require_aligned",
+    "tokens",
+]
+
+LAYOUT = ("x", "y", "ids", "domain")  # the last two may be left out
+PACKED = (".npz", ".npy", ".pt", ".pth")
+
+_X = re.compile(r"(?<![a-zA-Z0-9])[xX](?![a-zA-Z0-9])")  # as in x_train, train-x, X
 
 
 def read_arrays(source: SourceSpec, part: str) -> Listing:
     """x and y (optional: ids, domain, classes). A file for both parts has x_train, y_train, x_test, y_test.
 
-    x: (N, ...) numbers; uint8 are pictures, (N, height, width) becomes (N, height, width, 1); others become float32.
-    y: (N,) integers or names, or (N, height, width) integers 0 to 255 for label pictures.
+    A .npy file holds x; y lies in the file beside it that `array_files` names. A .pt file may also hold a pair (x, y).
     """
-    try:
-        with np.load(source.path, allow_pickle=False) as file:
-            both = f"x_{part}" in file
-            names = {key: f"{key}_{part}" if both else key for key in ("x", "y", "ids", "domain")} | {
-                "classes": "classes"
-            }
-            arrays = {key: file[name] for key, name in names.items() if name in file}
-            present = list(file)
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
-        message = f"can't be read as .npz without pickled objects ({error}). Save plain arrays with numpy.savez."
-        raise SourceError([Problem(message, Place(source.path))]) from None
-    missing = [names[key] for key in ("x", "y") if key not in arrays]
+    path = source.path
+    arrays, present = _READERS[path.suffix.lower()](path, part)
+    both = f"x_{part}" in arrays
+    names = {key: f"{key}_{part}" if both else key for key in LAYOUT}
+    missing = [names[key] for key in ("x", "y") if names[key] not in arrays]
     if missing:
         hint = closest(missing[0], present)
         wanted = f"Expected x and y, or x_{part} and y_{part}."
         message = f"has no array {one_line(missing)}; it has: {one_line(present)}.{hint} {wanted}"
-        raise SourceError([Problem(message, Place(source.path))])
+        raise SourceError([Problem(message, Place(path))])
+    classes = tuple(map(str, arrays["classes"])) if "classes" in arrays else None
+    held = {key: arrays[name] for key, name in names.items() if name in arrays}
+    return arrays_listing(held, part, Place(path), classes, names)
+
+
+def arrays_listing(
+    arrays: Mapping[str, NDArray[Any]],
+    part: str,
+    place: Place,
+    classes: tuple[str, ...] | None = None,
+    names: Mapping[str, str] | None = None,
+) -> Listing:
+    """Samples of the arrays of LAYOUT. names: what they are called where they come from, which is `place`.
+
+    x: (N, ...) numbers; uint8 are pictures, (N, height, width) becomes (N, height, width, 1); others become float32.
+    y: (N,) integers or names, or (N, height, width) integers 0 to 255 for label pictures.
+    """
+    called = names or {key: key for key in LAYOUT}
     x, y = arrays["x"], arrays["y"]
-    count = len(x) if x.ndim else 0
-    wrong = [names[key] for key in ("y", "ids", "domain") if key in arrays and arrays[key].shape[:1] != (count,)]
-    if wrong or not count:
-        message = f"{one_line(wrong or ['x'])} should hold one entry for each of the {count} samples of {names['x']}."
-        raise SourceError([Problem(message, Place(source.path))])
+    count = require_aligned(arrays, called, place)
     maps = y.ndim == 3
     return Listing(
         form="arrays",
-        x=_features(x, source),
+        x=_features(x, called["x"], place),
         label_form="maps" if maps else "class",
-        labels=_maps(y, source) if maps else _tokens(y, source),
+        labels=_maps(y, called["y"], place) if maps else tokens(y, called["y"], place),
         ids=arrays["ids"].astype(str) if "ids" in arrays else np.array([f"{part}/{i:06d}" for i in range(count)]),
         domains=column([str(name) for name in arrays["domain"]] if "domain" in arrays else [""] * count),
-        sources=(source.path,),
+        sources=(place.file,),
         origins=np.zeros(count, dtype=np.int64),
-        lines=np.zeros(count, dtype=np.int64),
-        classes=tuple(map(str, arrays["classes"])) if "classes" in arrays else None,
+        lines=np.full(count, place.line, dtype=np.int64),
+        classes=classes,
     )
 
 
-def _features(x: NDArray[Any], source: SourceSpec) -> NDArray[Any]:
+def require_aligned(arrays: Mapping[str, NDArray[Any]], called: Mapping[str, str], place: Place) -> int:
+    """How many samples there are. Raises SourceError where there is none, or an array has another length."""
+    count = len(arrays["x"]) if arrays["x"].ndim else 0
+    wrong = [called[key] for key in LAYOUT[1:] if key in arrays and arrays[key].shape[:1] != (count,)]
+    if wrong or not count:
+        message = f"{one_line(wrong or [called['x']])} should hold one entry for each of the {count} samples of"
+        raise SourceError([Problem(f"{message} {called['x']}.", place)])
+    return count
+
+
+def array_files(path: Path) -> dict[str, Path]:
+    """The files that belong to `path`, by what they hold: beside x in a .npy file lie y and perhaps ids and domain.
+
+    Their names have "y" where that of x has "x" (x_train.npy, y_train.npy), else "_y" at the end.
+    """
+    if path.suffix.lower() != ".npy":
+        return {"x": path}
+    found = _X.search(path.stem)
+    before, after = (path.stem[: found.start()], path.stem[found.end() :]) if found else (f"{path.stem}_", "")
+    beside = {key: path.with_name(f"{before}{key}{after}{path.suffix}") for key in LAYOUT[1:]}
+    return {"x": path} | {key: file for key, file in beside.items() if key == "y" or file.is_file()}
+
+
+def plain_array(value: Any) -> NDArray[Any]:
+    """A numpy array of an array, a torch tensor or a list. Tensors (N, channels, height, width) are turned."""
+    if not hasattr(value, "detach"):
+        return np.asarray(value)
+    tensor = value.detach().cpu()
+    array: NDArray[Any] = (tensor.float() if tensor.is_floating_point() else tensor).numpy()
+    channels = (1, 3)
+    if array.ndim == 4 and (array.shape[1] in channels or array.shape[3] not in channels):
+        return np.moveaxis(array, 1, 3)
+    return array
+
+
+def _npz(path: Path, part: str) -> tuple[dict[str, NDArray[Any]], Sequence[str]]:
+    with _reading(path), np.load(path, allow_pickle=False) as file:
+        known = {"classes", *LAYOUT, *(f"{key}_{part}" for key in LAYOUT)}
+        return {name: file[name] for name in file if name in known}, list(file)
+
+
+def _npy(path: Path, part: str) -> tuple[dict[str, NDArray[Any]], Sequence[str]]:
+    files = array_files(path)
+    if not files["y"].is_file():
+        message = f"holds x alone; its labels are looked for in {files['y'].name} beside it, which is not there."
+        raise SourceError([Problem(message, Place(path))])
+    arrays = {}
+    for key, file in files.items():
+        with _reading(file):
+            arrays[key] = np.load(file, mmap_mode="r", allow_pickle=False)
+    return arrays, list(files)
+
+
+def _torch(path: Path, part: str) -> tuple[dict[str, NDArray[Any]], Sequence[str]]:
+    import torch
+
+    with _reading(path):
+        held = torch.load(path, map_location="cpu", weights_only=True)
+    if isinstance(held, tuple | list) and len(held) == 2:
+        held = dict(zip(("x", "y"), held, strict=True))
+    if not isinstance(held, dict):
+        message = f"holds {type(held).__name__}; expected a dict with x and y, or a pair (x, y)."
+        raise SourceError([Problem(message, Place(path))])
+    return {str(name): plain_array(value) for name, value in held.items()}, [str(name) for name in held]
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """What libraries raise for a file that is broken, or holds anything but arrays, becomes a SourceError."""
+    try:
+        yield
+    except (OSError, ValueError, RuntimeError, zipfile.BadZipFile, EOFError, pickle.UnpicklingError) as error:
+        how, remedy = _HOW[path.suffix.lower()]
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        raise SourceError([Problem(f"can't be read {how} ({said}). {remedy}", Place(path))]) from None
+
+
+_READERS = {".npz": _npz, ".npy": _npy, ".pt": _torch, ".pth": _torch}
+_OF_TORCH = ("by torch.load with weights_only=True", "Save tensors alone: torch.save({'x': x, 'y': y}, path).")
+_HOW = {
+    ".npz": ("as .npz without pickled objects", "Save plain arrays with numpy.savez."),
+    ".npy": ("as .npy without pickled objects", "Save plain arrays with numpy.save."),
+    ".pt": _OF_TORCH,
+    ".pth": _OF_TORCH,
+}
+
+
+def _features(x: NDArray[Any], name: str, place: Place) -> NDArray[Any]:
     if x.dtype == np.uint8:
         return x[..., None] if x.ndim == 3 else x
     if x.dtype.kind not in "iufb":
-        message = f"x holds {x.dtype}; expected numbers."
-        raise SourceError([Problem(message, Place(source.path))])
-    return x.astype(np.float32)
+        message = f"{name} holds {x.dtype}; expected numbers."
+        raise SourceError([Problem(message, place)])
+    return x.astype(np.float32, copy=False)
 
 
-def _maps(y: NDArray[Any], source: SourceSpec) -> NDArray[np.uint8]:
+def _maps(y: NDArray[Any], name: str, place: Place) -> NDArray[np.uint8]:
     if y.dtype.kind not in "iu" or y.min() < 0 or y.max() > 255:
-        message = "label pictures in y hold class indices from 0 to 255; these don't."
-        raise SourceError([Problem(message, Place(source.path))])
-    return y.astype(np.uint8)
+        message = f"label pictures in {name} hold class indices from 0 to 255; these don't."
+        raise SourceError([Problem(message, place)])
+    return y.astype(np.uint8, copy=False)
 
 
-def _tokens(y: NDArray[Any], source: SourceSpec) -> NDArray[Any]:
+def tokens(y: NDArray[Any], name: str, place: Place) -> NDArray[Any]:
+    """(N,) texts of (N,) or (N, 1) class indices or names. Raises SourceError for anything else."""
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim != 1 or y.dtype.kind not in "iuUb":
-        message = f"y is {y.dtype} {y.shape}; expected one integer or name for each sample."
-        raise SourceError([Problem(message, Place(source.path))])
+        message = f"{name} is {y.dtype} {y.shape}; expected one integer or name for each sample."
+        raise SourceError([Problem(message, place)])
     return column([str(label) for label in y.tolist()])

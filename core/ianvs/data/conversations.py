@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from ianvs.errors import Place, Problem, closest, one_line
 
 __all__ = [
     "conversation_of",
+    "conversations_listing",
     "user_turns",
     "holds_conversations",
     "notes_of",
@@ -46,15 +48,34 @@ def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
     Raises SourceError with the line of each problem.
     """
     _require_domain_field(records, spec)
+
+    def told(index: int, slip: Slip) -> Problem:
+        return Problem(slip.message, records.place(index, *slip.steps))
+
+    return conversations_listing(records.values, records.path.stem, records.path, records.lines, told, spec.domain)
+
+
+def conversations_listing(
+    records: Sequence[Any],
+    stem: str,
+    path: Path,
+    lines: Sequence[int],
+    told: Callable[[int, Slip], Problem],
+    domain: str | None = None,
+) -> Listing:
+    """`read_conversations` of records from anywhere. stem: of their names. told: what is said of a slip in one of them.
+
+    path, lines: where they were written. domain: the field that names a domain; None: `domain`, if there is one.
+    """
     said: list[Conversation] = []
     domains: list[str] = []
     problems: list[Problem] = []
-    for index, record in enumerate(records.values):
+    for index, record in enumerate(records):
         try:
             said.append(conversation_of(record))
-            domains.append(_domain(record, spec.domain))
+            domains.append(_domain(record, domain))
         except Slip as slip:
-            problems.append(Problem(slip.message, records.place(index, *slip.steps)))
+            problems.append(told(index, slip))
     if problems:
         raise SourceError(summary(problems))
     return Listing(
@@ -62,11 +83,11 @@ def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
         x=column(said),
         label_form="replies",
         labels=column([list(one.assistant) for one in said]),
-        ids=np.array([f"{records.path.stem}/{index:06d}" for index in range(len(records))], dtype=str),
+        ids=np.array([f"{stem}/{index:06d}" for index in range(len(said))], dtype=str),
         domains=column(domains),
-        sources=(records.path,),
-        origins=np.zeros(len(records), dtype=np.int64),
-        lines=np.array(records.lines, dtype=np.int64),
+        sources=(path,),
+        origins=np.zeros(len(said), dtype=np.int64),
+        lines=np.array(lines, dtype=np.int64),
     )
 
 

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from ianvs.data.labels import Numbering, renumbered
 from ianvs.data.listing import SourceError
-from ianvs.datasets.label_ids import deep_colour, deep_first_channel
-from ianvs.errors import Place, Problem
+from ianvs.errors import DataError, Place, Problem, shown_path
 
-__all__ = ["decode_labels", "decode_picture", "require_one_shape"]
+__all__ = ["decode_labels", "decode_picture", "deep_colour", "deep_first_channel", "require_one_shape"]
+
+_DEPTH, _COLOUR_TYPE = 24, 25  # bytes of a PNG file (RFC 2083, section 4.1.1)
 
 
 def decode_picture(path: str, size: tuple[int, int] | None) -> NDArray[np.uint8]:
@@ -82,6 +83,36 @@ def require_one_shape(label: str, picture: str, size: tuple[int, int] | None) ->
     ):
         remedy = " They show different parts of a scene, so resizing can't make them fit. Check that they are a pair."
         raise SourceError([Problem(sizes + remedy, Place(Path(label)))])
+
+
+def deep_colour(path: Path) -> bool:
+    """Whether it is a PNG of 16 bits and several channels, which Pillow would cut down to the upper 8 bits."""
+    with path.open("rb") as stream:
+        head = stream.read(_COLOUR_TYPE + 1)
+    return head[1:4] == b"PNG" and head[_DEPTH] == 16 and head[_COLOUR_TYPE] != 0
+
+
+def deep_first_channel(path: Path) -> NDArray[Any]:
+    """(height, width) ids of 16 bits.
+
+    Pillow makes 8-bit pictures of 16-bit colour by taking the upper byte of each value. Where a value's bytes are
+    said to come in the other order, it takes the lower one.
+    """
+    from PIL import Image
+
+    upper_and_lower = []
+    for order in "BL":
+        with Image.open(path) as image:
+            (name, extents, offset, raw), *rest = image.tile
+            if rest or raw not in ("RGB;16B", "RGBA;16B"):
+                raise DataError(
+                    f"{shown_path(path)}: expected 16-bit RGB or RGBA, found {raw}. Save it as one of them."
+                )
+            image.tile = [type(image.tile[0])(name, extents, offset, raw[:-1] + order)]
+            upper_and_lower.append(np.asarray(image)[..., 0].astype(np.int32))
+    upper, lower = upper_and_lower
+    ids: NDArray[Any] = upper * 256 + lower
+    return ids
 
 
 def _shape(path: str) -> tuple[int, int]:

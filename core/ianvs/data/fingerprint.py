@@ -11,10 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.config.spec import DatasetSpec
+from ianvs.data.arrays import PACKED, array_files
 from ianvs.data.listing import Listing
 from ianvs.data.sources import PARTS, read_part, sources_of
 
-__all__ = ["digest_of", "file_digests", "files_fingerprint"]
+__all__ = [
+    "digest_of",
+    "file_digests",
+    "files_fingerprint",
+    "listing_digest",
+    "read_memo",
+    "settings_digest",
+    "write_memo",
+]
 
 VERSION = 2  # part of every fingerprint: raise it when the same files give other samples
 SETTLED_NS = 2_000_000_000  # a younger file may still change without a change of its modification time
@@ -29,7 +38,7 @@ def digest_of(value: Any) -> str:
 def file_digests(paths: Sequence[str], cache_dir: Path) -> list[str]:
     """SHA-256 of each file's bytes. A file is read again only if its size or modification time has changed."""
     memo = cache_dir / "digests" / f"{digest_of(list(paths))[:32]}.json"
-    known = _read_memo(memo)
+    known: dict[str, tuple[int, int, str]] = read_memo(memo) or {}
     now = time.time_ns()
     fresh: dict[str, tuple[int, int, str]] = {}
     changed = False
@@ -45,25 +54,23 @@ def file_digests(paths: Sequence[str], cache_dir: Path) -> list[str]:
         if now - stat.st_mtime_ns > SETTLED_NS:
             fresh[path] = (stat.st_size, stat.st_mtime_ns, digest)
     if changed:
-        _write_memo(memo, fresh)
+        write_memo(memo, fresh)
     return digests
 
 
-def files_fingerprint(spec: DatasetSpec, cache_dir: Path, listings: Mapping[str, Listing] | None = None) -> str:
+def files_fingerprint(spec: DatasetSpec, cache_dir: Path, listings: tuple[Listing, Listing] | None = None) -> str:
     """Hash of what the testenv's sources hold: index files, all files they name, and the settings that shape samples.
 
-    Not in it: where the files lie, how the yaml is written. listings: of each part, if they are read already.
+    Not in it: where the files lie, how the yaml is written. listings: training and test, if they are read already.
     """
-    return digest_of(
-        {
-            "version": VERSION,
-            "image_size": spec.image_size,
-            "classes": _classes(spec),
-            "using": spec.using,
-            "label": spec.label,
-            **{part: _part(spec, part, cache_dir, listings) for part in PARTS},
-        }
-    )
+    known = zip(PARTS, listings or (None, None), strict=True)
+    return settings_digest(spec, {part: _part(spec, part, cache_dir, listing) for part, listing in known})
+
+
+def settings_digest(spec: DatasetSpec, facts: Mapping[str, object]) -> str:
+    """Hash of `facts` and of the settings of a dataset that shape samples."""
+    settings = {"image_size": spec.image_size, "classes": _classes(spec), "using": spec.using, "label": spec.label}
+    return digest_of({"version": VERSION, **settings, **facts})
 
 
 def _classes(spec: DatasetSpec) -> Any:
@@ -73,17 +80,22 @@ def _classes(spec: DatasetSpec) -> Any:
     return [[domain, spec.classes.get(domain)] for domain in spec.using or spec.classes]
 
 
-def _part(spec: DatasetSpec, part: str, cache_dir: Path, listings: Mapping[str, Listing] | None) -> dict[str, Any]:
+def _part(spec: DatasetSpec, part: str, cache_dir: Path, listing: Listing | None) -> dict[str, object]:
     sources = sources_of(spec, part)
-    files = [os.fspath(source.path) for source in sources if source.path.is_file()]
+    held = [[os.fspath(path) for path in array_files(source.path).values()] for source in sources]
+    files = [path for paths in held for path in paths if Path(path).is_file()]
     contents = dict(zip(files, file_digests(files, cache_dir), strict=True))
-    described = [[source.domain, contents.get(os.fspath(source.path))] for source in sources]
-    if sources and all(source.path.suffix.lower() == ".npz" for source in sources) and len(files) == len(sources):
-        return {"sources": described}  # names no other files: no need to unpack it
-    return {"sources": described, "samples": _samples(listings[part] if listings else read_part(spec, part), cache_dir)}
+    described = [
+        [source.domain, *(contents.get(path) for path in paths)] for source, paths in zip(sources, held, strict=True)
+    ]
+    if sources and all(source.path.suffix.lower() in PACKED and source.path.is_file() for source in sources):
+        return {"sources": described}  # name no other files: no need to unpack them
+    listed = read_part(spec, part) if listing is None else listing
+    return {"sources": described, "samples": listing_digest(listed, cache_dir)}
 
 
-def _samples(listing: Listing, cache_dir: Path) -> str:
+def listing_digest(listing: Listing, cache_dir: Path) -> str:
+    """Hash of the samples' names and domains; of files, of their content and labels too."""
     columns: list[list[str]] = [listing.ids.tolist(), listing.domains.tolist()]
     if listing.form == "files":
         columns.append(file_digests(listing.x.tolist(), cache_dir))
@@ -93,18 +105,17 @@ def _samples(listing: Listing, cache_dir: Path) -> str:
     return digest_of(columns)
 
 
-def _read_memo(memo: Path) -> dict[str, tuple[int, int, str]]:
+def read_memo(memo: Path) -> Any:
+    """What `write_memo` kept; None where nothing is, or it is damaged: it only saves time."""
     try:
-        return {
-            path: (int(size), int(time_), digest)
-            for path, (size, time_, digest) in json.loads(memo.read_text()).items()
-        }
-    except (OSError, ValueError, AttributeError, TypeError):
-        return {}  # not there, or damaged: it only saves time
+        return json.loads(memo.read_bytes())
+    except (OSError, ValueError):
+        return None
 
 
-def _write_memo(memo: Path, entries: dict[str, tuple[int, int, str]]) -> None:
+def write_memo(memo: Path, value: object) -> None:
+    """Keep something that json can hold; whole or not at all."""
     memo.parent.mkdir(parents=True, exist_ok=True)
     part = memo.with_suffix(f".{os.getpid()}.part")
-    part.write_text(json.dumps(entries))
+    part.write_text(json.dumps(value))
     part.replace(memo)

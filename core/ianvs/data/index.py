@@ -17,6 +17,11 @@ __all__ = ["PICTURE_SUFFIXES", "files_listing", "read_lines", "read_text"]
 
 PICTURE_SUFFIXES = (".png", ".bmp", ".tif", ".tiff", ".jpg", ".jpeg", ".gif", ".webp", ".ppm", ".pgm")
 
+_OF_INDEX = (
+    "Paths are relative to `root` or to the index file; a path with blanks needs double quotes, or tabs between the "
+    "columns."
+)
+
 
 def read_lines(source: SourceSpec, spec: DatasetSpec) -> Listing:
     """A text index: `path [more inputs ...] label` on each line, parted by blanks, or by tabs where a line has some.
@@ -68,8 +73,12 @@ def files_listing(
     labels: Sequence[str],
     lines: Sequence[int],
     domains: Sequence[str],
+    remedy: str = _OF_INDEX,
 ) -> Listing:
-    """A listing of picture files. A label is the path of a label picture only if it ends like one."""
+    """A listing of picture files. A label is the path of a label picture only if it ends like one.
+
+    remedy: what is said where a file is missing.
+    """
     pictures = [label.lower().endswith(PICTURE_SUFFIXES) for label in labels]
     if any(pictures) and not all(pictures):
         odd = pictures.index(not pictures[0])
@@ -80,11 +89,11 @@ def files_listing(
         raise SourceError([Problem(message, Place(path, lines[odd], 1 if lines[odd] else 0))])
     bases = [os.fspath(base) for base in (spec.root, path.parent) if base is not None]
     found = [_found(name, bases) for name in samples]
-    problems = _missing("picture", path, bases, samples, found, lines)
+    problems = _missing("picture", path, bases, samples, found, lines, remedy)
     targets: Sequence[str | None] = labels
     if all(pictures):
         targets = [_found(name, bases) for name in labels]
-        problems += _missing("label picture", path, bases, labels, targets, lines)
+        problems += _missing("label picture", path, bases, labels, targets, lines, remedy)
     if problems:
         raise SourceError(problems)
     return Listing(
@@ -131,6 +140,7 @@ def _missing(
     written: Sequence[str],
     found: Sequence[str | None],
     lines: Sequence[int],
+    remedy: str,
 ) -> list[Problem]:
     lost = [index for index, name in enumerate(found) if name is None]
     if not lost:
@@ -138,8 +148,7 @@ def _missing(
     line = lines[lost[0]]
     message = (
         f"{len(lost)} of {len(found)} {what}s can't be found: {one_line([written[index] for index in lost], 3)}. "
-        f"Looked in {' and in '.join(map(shown_path, bases))}. Paths are relative to `root` or to the index file; "
-        "a path with blanks needs double quotes, or tabs between the columns."
+        f"Looked in {' and in '.join(map(shown_path, bases))}. {remedy}"
     )
     return [Problem(message, Place(path, line, 1 if line else 0))]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.config.spec import DatasetSpec, SourceSpec
-from ianvs.data.arrays import read_arrays
+from ianvs.data.arrays import PACKED, read_arrays
 from ianvs.data.conversations import holds_conversations, read_conversations
 from ianvs.data.domains import assign_domains, select_domains
 from ianvs.data.folders import read_folder
@@ -20,7 +20,7 @@ from ianvs.data.records import read_records
 from ianvs.data.tables import read_table
 from ianvs.errors import Place, Problem, one_line
 
-__all__ = ["PARTS", "read_part", "sources_of"]
+__all__ = ["PARTS", "domain_names", "read_part", "read_parts", "select", "sources_of"]
 
 PARTS = ("train", "test")
 _WITH_FIELDS = (".csv", ".json", ".jsonl")
@@ -31,11 +31,26 @@ def sources_of(spec: DatasetSpec, part: str) -> tuple[SourceSpec, ...]:
     return spec.train if part == "train" else spec.test
 
 
+def read_parts(spec: DatasetSpec) -> tuple[Listing, Listing]:
+    """The training and the test part. Raises SourceError with the problems of both."""
+    listings: list[Listing] = []
+    problems: list[Problem] = []
+    for part in PARTS:
+        try:
+            listings.append(read_part(spec, part))
+        except SourceError as broken:
+            problems += broken.problems
+    if problems:
+        raise SourceError(dict.fromkeys(problems))
+    train, test = listings
+    return train, test
+
+
 def read_part(spec: DatasetSpec, part: str) -> Listing:
     """What "train" or "test" lists, domains chosen. Raises SourceError with the problems of all its sources."""
     listings: list[Listing] = []
     problems: list[Problem] = []
-    names = spec.using or (tuple(spec.classes) if isinstance(spec.classes, Mapping) else ())
+    names = domain_names(spec)
     for source in sources_of(spec, part):
         try:
             _require_no_contradiction(source, spec)
@@ -49,7 +64,17 @@ def read_part(spec: DatasetSpec, part: str) -> Listing:
             f"the dataset has no {part} part. Give `{part}_index` or `{part}_data`, or a built-in source by `name`."
         )
         raise SourceError([Problem(message, spec.place)])
-    selected = select_domains(join(listings), spec, part)
+    return select(join(listings), spec, part)
+
+
+def domain_names(spec: DatasetSpec) -> tuple[str, ...]:
+    """What is looked for in the paths of samples."""
+    return spec.using or (tuple(spec.classes) if isinstance(spec.classes, Mapping) else ())
+
+
+def select(listing: Listing, spec: DatasetSpec, part: str) -> Listing:
+    """The samples of the domains to use, each under a name of its own. Raises SourceError."""
+    selected = select_domains(listing, spec, part)
     return replace(selected, ids=_unique(selected.ids))
 
 
@@ -82,10 +107,11 @@ def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
             return (
                 read_conversations(records, spec) if holds_conversations(records) else read_table(source, spec, records)
             )
-        case ".npz":
+        case packed if packed in PACKED:
             return read_arrays(source, part)
         case other:
-            message = f"don't know how to read '{other}'; expected .txt, .csv, .json, .jsonl, .npz or a folder."
+            known = one_line([".txt", *_WITH_FIELDS, *PACKED])
+            message = f"don't know how to read '{other}'; expected {known} or a folder."
             raise SourceError([Problem(message, source.place or Place(path))])
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from ianvs.metrics.metric import Metric
-from ianvs.types import RoundResult
+from ianvs.types import Measure, RoundResult
 
-__all__ = ["SYSTEM", "measured"]
+__all__ = ["SYSTEM", "measured", "measured_by_paradigm"]
 
 Rounds = Sequence[RoundResult]  # those of a case, row 0 first
 _MEGA = 1e6
@@ -21,6 +21,14 @@ _MEGA = 1e6
 def measured(name: str, rounds: Rounds) -> float | None:
     """The system metric `name` of a case with these rounds; None where it was not measured."""
     return _MEASURES[name](rounds)
+
+
+def measured_by_paradigm(name: str, measure: Measure, rounds: Rounds) -> float | None:
+    """What the paradigm of a case measured under `name`; None where it never did."""
+    found = [round_.measures[name] for round_ in rounds if name in round_.measures]
+    if not found:
+        return None
+    return found[-1] if measure.over == "last" else max(found) if measure.over == "max" else sum(found)
 
 
 def _total(values: Iterable[float | None]) -> float | None:

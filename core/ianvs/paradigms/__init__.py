@@ -1,5 +1,60 @@
-"""How one case is examined."""
+"""How a case is examined: one file for each paradigm."""
 
-from ianvs.paradigms.rounds import PARADIGMS, Paradigm, Session, examine, find_paradigm
+from __future__ import annotations
 
-__all__ = ["PARADIGMS", "Paradigm", "Session", "examine", "find_paradigm"]
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ianvs.config.spec import ParadigmSpec
+from ianvs.errors import PluginError, closest
+from ianvs.paradigms.incremental import IncrementalLearning
+from ianvs.paradigms.joint import Joint
+from ianvs.paradigms.paradigm import Context, Measure, Options, Paradigm, Predictions, Session
+from ianvs.paradigms.single_task import SingleTaskLearning
+from ianvs.paradigms.solo import Solo
+from ianvs.plugins.loader import installed, load_object
+
+__all__ = [
+    "GROUP",
+    "PARADIGMS",
+    "Context",
+    "Measure",
+    "Options",
+    "Paradigm",
+    "Predictions",
+    "Session",
+    "find_paradigm",
+]
+
+GROUP = "ianvs.paradigms"
+"""The group of entry points by which installed packages bring theirs."""
+
+PARADIGMS: Mapping[str, type[Paradigm]] = MappingProxyType(
+    {paradigm.name: paradigm for paradigm in (IncrementalLearning, SingleTaskLearning, Joint, Solo)}
+)
+_OF_IANVS = (
+    "lifelonglearning",
+    "jointinference",
+    "federatedlearning",
+    "federatedclassincrementallearning",
+    "multiedgeinference",
+)
+
+
+def find_paradigm(spec: ParadigmSpec) -> type[Paradigm]:
+    """The class that `spec` names; a `url` runs its author's code. Raises PluginError for one that there is not."""
+    if spec.url is None and spec.name in PARADIGMS:
+        return PARADIGMS[spec.name]
+    found: type[Paradigm]
+    if spec.url is None and spec.name not in installed(GROUP):
+        known = [*PARADIGMS, *installed(GROUP)]
+        there_are = f" There are: {', '.join(known)}."
+        if spec.name in _OF_IANVS:
+            raise PluginError(f"paradigm '{spec.name}' of Ianvs is not supported yet.{there_are}")
+        raise PluginError(f"paradigm '{spec.name}' is not known.{closest(spec.name, known) or there_are}")
+    found = load_object(spec.url, spec.name, GROUP)
+    lacking = [name for name in ("steps", "train", "predict") if not callable(getattr(found, name, None))]
+    if not isinstance(found, type) or lacking:
+        what = f"it lacks {', '.join(lacking)}" if isinstance(found, type) else "it is no class"
+        raise PluginError(f"'{spec.name}' is no paradigm: {what}. ianvs.paradigms.Paradigm says what one has.")
+    return found

@@ -1,6 +1,6 @@
 """Grid -> test cases, their identities, and what is new, finished or failed, with the reason."""
 
-from ianvs.planning.cases import PlannedAlgorithm, cells, grid
+from ianvs.planning.cases import PlannedAlgorithm, cells, grid, own_hyperparameters
 from ianvs.planning.plan import Plan, PlannedCase, make_plan, scored_metrics
 from ianvs.planning.rerun import matches, start_over
 
@@ -12,6 +12,7 @@ __all__ = [
     "grid",
     "make_plan",
     "matches",
+    "own_hyperparameters",
     "scored_metrics",
     "start_over",
 ]

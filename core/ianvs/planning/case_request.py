@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ianvs.config.spec import AlgorithmSpec, MetricSpec, TestEnvSpec
-from ianvs.planning import Plan, PlannedAlgorithm
+from ianvs.planning.cases import PlannedAlgorithm
 from ianvs.planning.identity import train_ratio
+from ianvs.planning.plan import Plan
+from ianvs.scenarios import Exam, open_exam
 from ianvs.types import TestCase
 
 __all__ = ["PREPARE_EXAM", "RUN_CASE", "CaseRequest", "case_request"]
@@ -23,7 +25,7 @@ RUN_CASE = "ianvs.session.case:run_case"
 class CaseRequest:
     """A test case to be run, resumed or scored; which of these is found out on disk.
 
-    An exam is prepared for the first case that takes it: testenv, exam_id, splitting_method and single_task say which.
+    An exam is prepared for the first case that takes it: testenv, splitting_method and as_one say which it is.
     """
 
     case: TestCase
@@ -31,7 +33,7 @@ class CaseRequest:
     testenv: TestEnvSpec
     exam_id: str
     splitting_method: str
-    single_task: bool
+    as_one: bool
     workspace: Path
     identity: Mapping[str, Any]
     train_ratio: float
@@ -40,6 +42,11 @@ class CaseRequest:
     device: str  # "auto", "cpu", "cuda"
     memory_mb: float | None
     provenance: Mapping[str, Any]
+
+    def exam(self, progress: Callable[[float], None] | None = None) -> Exam:
+        """The exam that the case takes, with its data. Raises ConfigError or DataError."""
+        cache = self.workspace / "cache"
+        return open_exam(self.testenv, cache, self.splitting_method, as_one=self.as_one, progress=progress)
 
 
 def case_request(plan: Plan, case: TestCase, algorithm: PlannedAlgorithm, provenance: Mapping[str, Any]) -> CaseRequest:
@@ -51,7 +58,7 @@ def case_request(plan: Plan, case: TestCase, algorithm: PlannedAlgorithm, proven
         testenv=algorithm.testenv,
         exam_id=algorithm.exam_id,
         splitting_method=algorithm.exam["splitting_method"],
-        single_task=algorithm.exam["single_task"],
+        as_one=algorithm.paradigm.as_one,
         workspace=job.workspace,
         identity=algorithm.identity_of(case),
         train_ratio=train_ratio(algorithm.testenv, algorithm.spec),

@@ -9,10 +9,11 @@ from typing import Any
 
 from ianvs.config.secrets import without_secrets
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec, TestEnvSpec
+from ianvs.planning.paradigm_info import ParadigmInfo
 from ianvs.store.keys import digest
 from ianvs.types import TestCase
 
-__all__ = ["PlannedAlgorithm", "cells", "grid"]
+__all__ = ["PlannedAlgorithm", "cells", "grid", "own_hyperparameters"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class PlannedAlgorithm:
     """
 
     spec: AlgorithmSpec
+    paradigm: ParadigmInfo
     testenv: TestEnvSpec
     testenv_name: str
     exam_id: str
@@ -45,7 +47,7 @@ class PlannedAlgorithm:
             id=digest([row, seed]),
             row=row,
             algorithm=self.spec.name,
-            paradigm=self.spec.paradigm,
+            paradigm=self.spec.paradigm.name,
             modules=tuple((module.type, module.name) for module in self.spec.modules),
             hyperparameters=hyperparameters,
             seed=seed,
@@ -76,13 +78,25 @@ def cells(modules: tuple[ModuleSpec, ...]) -> int:
     return size
 
 
+def own_hyperparameters(hyperparameters: Mapping[str, Any], kind: str, kinds: Sequence[str]) -> dict[str, Any]:
+    """Those that the module of type `kind` is built with, of an algorithm with modules of these `kinds`.
+
+    The first module's carry their plain names; those of further modules the type too ("aggregation-rate"), so that two
+    modules may have a hyperparameter of one name.
+    """
+    if kind == kinds[0]:
+        others = tuple(f"{other}-" for other in kinds[1:])
+        return {name: value for name, value in hyperparameters.items() if not name.startswith(others)}
+    prefix = f"{kind}-"
+    return {name.removeprefix(prefix): value for name, value in hyperparameters.items() if name.startswith(prefix)}
+
+
 def grid(modules: tuple[ModuleSpec, ...]) -> Iterator[dict[str, Any]]:
     """Choices of hyperparameters, the last named one changing fastest, as the files list them."""
     constants: dict[str, Any] = {}
     axes: list[tuple[str, tuple[Any, ...]]] = []
-    for position, module in enumerate(modules):
-        # The base model's hyperparameters keep their names; those of further modules carry the module's type.
-        prefix = "" if position == 0 else f"{module.type}-"
+    for module in modules:
+        prefix = "" if module is modules[0] else f"{module.type}-"
         constants |= {prefix + name: value for name, value in module.constants.items()}
         axes += [(prefix + name, values) for name, values in module.grid]
     names = [name for name, _ in axes]

@@ -8,25 +8,28 @@ spelling of numbers, comments in yaml, the number of jobs, the engine, the devic
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ianvs.config.spec import AlgorithmSpec, GateSpec, JobSpec, MetricSpec, TestEnvSpec
-from ianvs.paradigms import find_paradigm
+from ianvs.paradigms import GROUP, PARADIGMS
+from ianvs.planning.paradigm_info import ParadigmInfo
 from ianvs.plugins.source import source_of
 from ianvs.store.keys import digest
 
 __all__ = ["IDENTITY_VERSION", "algorithm_identity", "exam_identity", "metric_key"]
 
-IDENTITY_VERSION = 1
+IDENTITY_VERSION = 2
 """Raised when a change of ours changes results, so that results of before are not taken for results of after."""
 
 
 _REDEFINED = {"lexical_similarity": 2, "semantic_similarity": 2}  # built in: 1 was from 0 to 100
 
 
-def exam_identity(exam: TestEnvSpec, algorithm: AlgorithmSpec, dataset_fingerprint: str) -> dict[str, Any]:
+def exam_identity(
+    exam: TestEnvSpec, algorithm: AlgorithmSpec, paradigm: ParadigmInfo, dataset_fingerprint: str
+) -> dict[str, Any]:
     """What determines the rounds and test sets that `algorithm` meets."""
     scenario = exam.scenario
     facts: dict[str, Any] = {
@@ -36,31 +39,42 @@ def exam_identity(exam: TestEnvSpec, algorithm: AlgorithmSpec, dataset_fingerpri
         "using": list(exam.dataset.using),
         "incremental_rounds": exam.incremental_rounds,
         "splitting_method": algorithm.split.splitting_method if algorithm.split else "default",
-        "single_task": find_paradigm(algorithm.paradigm).single_task,
+        "as_one": paradigm.as_one,
     }
     if exam.linear_probe:
         facts["linear_probe"] = True
     return facts
 
 
-def algorithm_identity(job: JobSpec, exam: TestEnvSpec, algorithm: AlgorithmSpec, role: str = "") -> dict[str, Any]:
-    """What determines a result beside the exam, the hyperparameters and the seed. role: of a reference run."""
-    module = algorithm.modules[0]
+def algorithm_identity(
+    job: JobSpec, exam: TestEnvSpec, algorithm: AlgorithmSpec, paradigm: ParadigmInfo
+) -> dict[str, Any]:
+    """What determines a result beside the exam, the hyperparameters and the seed."""
+    spec = algorithm.paradigm
     facts: dict[str, Any] = {
         "version": IDENTITY_VERSION,
-        "paradigm": algorithm.paradigm,
-        "class": module.name,
-        "source": source_of(module.url, module.name),
+        "paradigm": {"name": spec.name, "options": dict(spec.options)},
+        "modules": {module.type: module.name for module in algorithm.modules},
+        "source": dict(_sources(algorithm)),
         "train_ratio": train_ratio(exam, algorithm),
-        "model_eval": None if role else _gate_identity(exam.gate),
+        "model_eval": None if paradigm.reference else _gate_identity(exam.gate),
         "initial_model": _content(algorithm.initial_model),
         "threads": job.threads,
     }
-    if role:
-        facts["role"] = role
-    elif exam.budget is not None and exam.budget.passes is not None:
+    if not paradigm.reference and exam.budget is not None and exam.budget.passes is not None:
         facts["passes"] = exam.budget.passes  # a learner is told; of the rest of the budget it is not
     return facts
+
+
+def _sources(algorithm: AlgorithmSpec) -> Iterator[tuple[str, str]]:
+    """(file, digest) of its modules, and of a paradigm that is not ours, whose changes the version above tells."""
+    for module in algorithm.modules:
+        prefix = "" if module is algorithm.modules[0] else f"{module.type}/"
+        yield from ((prefix + name, content) for name, content in source_of(module.url, module.name).items())
+    spec = algorithm.paradigm
+    if spec.url is not None or spec.name not in PARADIGMS:
+        found = source_of(spec.url, spec.name, GROUP)
+        yield from ((f"paradigm/{name}", content) for name, content in found.items())
 
 
 def train_ratio(exam: TestEnvSpec, algorithm: AlgorithmSpec) -> float:

@@ -5,7 +5,7 @@ Kept in the workspace's cache under the fingerprint of the source, so that it is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,17 +15,15 @@ from ianvs.errors import ConfigError, IanvsError, Problem
 from ianvs.metrics.metric import Metric
 from ianvs.metrics.registry import outline, resolve
 from ianvs.planning.identity import metric_key
+from ianvs.planning.memo import Answer, known_or_asked
 from ianvs.plugins.isolated import ask_isolated
 from ianvs.plugins.loader import load
 from ianvs.plugins.reference import reference_of
 from ianvs.plugins.signature import constructor_parameters
 from ianvs.plugins.source import source_of
-from ianvs.store.files import read_json, write_json
 from ianvs.store.keys import digest
 
 __all__ = ["PluginInfo", "metric_info", "plugin_info"]
-
-_Answer = dict[str, Any]  # ready for json
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ def plugin_info(
 ) -> list[PluginInfo | None]:
     """Of each (url, name); None for a plugin that can't be imported in time, which its check will tell."""
 
-    def ask(unknown: Sequence[int]) -> Sequence[_Answer | None]:
+    def ask(unknown: Sequence[int]) -> Sequence[Answer | None]:
         try:
             answers = ask_isolated("ianvs.planning.info:look_at_plugins", [plugins[n] for n in unknown], seconds)
         except TimeoutError:
@@ -54,7 +52,7 @@ def plugin_info(
         return answers or [None] * len(unknown)
 
     paths = [cache / "plugins" / f"{digest([url, name, source_of(url, name)])}.json" for url, name in plugins]
-    known = _known_or_asked(paths, ask, _still_true)
+    known = known_or_asked(paths, ask, _still_true)
     return [
         None if found is None else PluginInfo(found["bound"], found["url"], found["name"], _names(found["takes"]))
         for found in known
@@ -74,7 +72,7 @@ def metric_info(specs: Sequence[MetricSpec], cache: Path, seconds: float = 120.0
             found.append(list(error.problems))
     authored = [n for n, metric in enumerate(found) if specs[n].url is not None and isinstance(metric, Metric)]
     paths = [_path_of(specs[n], cache) for n in authored]
-    answers = _known_or_asked(paths, lambda unknown: _ask([specs[authored[n]] for n in unknown], seconds))
+    answers = known_or_asked(paths, lambda unknown: _ask([specs[authored[n]] for n in unknown], seconds))
     for n, answer in zip(authored, answers, strict=True):
         assert answer is not None
         if "problems" in answer:
@@ -84,31 +82,15 @@ def metric_info(specs: Sequence[MetricSpec], cache: Path, seconds: float = 120.0
     return found
 
 
-def _known_or_asked(
-    paths: Sequence[Path | None],
-    ask: Callable[[Sequence[int]], Sequence[_Answer | None]],
-    holds: Callable[[_Answer], bool] = lambda answer: True,
-) -> list[_Answer | None]:
-    """[n] the answer that stands in file n and still holds, else what `ask` says to n, which is kept for next time."""
-    stored = [None if path is None else read_json(path) for path in paths]
-    answers = [answer if answer is not None and holds(answer) else None for answer in stored]
-    unknown = [n for n, answer in enumerate(answers) if answer is None]
-    for n, answer in zip(unknown, ask(unknown) if unknown else (), strict=True):
-        answers[n], path = answer, paths[n]
-        if answer is not None and path is not None and "problems" not in answer:
-            write_json(path, answer)
-    return answers
-
-
 # --- plugins ----------------------------------------------------------------------------------------------------------
 
 
-def look_at_plugins(plugins: list[tuple[str | None, str]]) -> list[_Answer | None]:
+def look_at_plugins(plugins: list[tuple[str | None, str]]) -> list[Answer | None]:
     """What `plugin_info` wants to know of each, by running its author's code."""
     return [_look_at_plugin(url, name) for url, name in plugins]
 
 
-def _look_at_plugin(url: str | None, name: str) -> _Answer | None:
+def _look_at_plugin(url: str | None, name: str) -> Answer | None:
     try:
         target = load(url, name).target
         bound = bool(getattr(target, "sees_past_rounds", False))
@@ -125,7 +107,7 @@ def _look_at_plugin(url: str | None, name: str) -> _Answer | None:
     }
 
 
-def _still_true(answer: _Answer) -> bool:
+def _still_true(answer: Answer) -> bool:
     """Unless the source of the class that trains plainly is another one now."""
     try:
         return bool(answer.get("source") == digest(source_of(answer["url"], answer["name"])))
@@ -145,14 +127,14 @@ def _path_of(spec: MetricSpec, cache: Path) -> Path | None:
     return cache / "metrics" / f"{metric_key(spec)}.json" if there else None
 
 
-def _ask(specs: Sequence[MetricSpec], seconds: float) -> list[_Answer]:
+def _ask(specs: Sequence[MetricSpec], seconds: float) -> list[Answer]:
     """Each alone, where together they end the process or come to no end."""
     questions = [
         {"name": spec.name, "url": str(spec.url), "of": spec.of, "options": dict(spec.options)} for spec in specs
     ]
     why = "ended the process"
     try:
-        answers: list[_Answer] | None = ask_isolated("ianvs.planning.info:look_at_metrics", questions, seconds)
+        answers: list[Answer] | None = ask_isolated("ianvs.planning.info:look_at_metrics", questions, seconds)
         if answers is not None:
             return answers
     except TimeoutError:
@@ -162,12 +144,12 @@ def _ask(specs: Sequence[MetricSpec], seconds: float) -> list[_Answer]:
     return [{"problems": [f"importing the file of metric '{specs[0].name}' {why}."]}]
 
 
-def look_at_metrics(questions: list[dict[str, Any]]) -> list[_Answer]:
+def look_at_metrics(questions: list[dict[str, Any]]) -> list[Answer]:
     """What `metric_info` wants to know of each, by running its author's code."""
     return [_look_at_metric(MetricSpec(**{**question, "url": Path(question["url"])})) for question in questions]
 
 
-def _look_at_metric(spec: MetricSpec) -> _Answer:
+def _look_at_metric(spec: MetricSpec) -> Answer:
     try:
         metric = resolve(spec)
     except ConfigError as error:

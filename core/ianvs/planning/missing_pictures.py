@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from ianvs.errors import Place, Problem, one_line
+from ianvs.kinds.picture_kind import EVERY, FIRST
 from ianvs.planning.info import metric_info
 from ianvs.planning.plan import Plan
+from ianvs.store import CaseStore
 
 __all__ = ["missing_pictures"]
 
@@ -22,9 +24,15 @@ def missing_pictures(plan: Plan) -> list[Problem]:
         if planned.state == "finished":
             for _, key in plan.scores_of(planned.algorithm):
                 case = planned.case.id
-                if key in reading and not plan.store.has_score(case, key) and plan.store.lacks_pictures(case):
+                if key in reading and not plan.store.has_score(case, key) and _lacks_pictures(plan.store, case):
                     lacking.setdefault(key, []).append(case[:8])
     return [_problem(authored[key].name, cases, authored[key].place) for key, cases in lacking.items()]
+
+
+def _lacks_pictures(store: CaseStore, case_id: str) -> bool:
+    """Whether of some round only the first predicted label pictures are stored, not all of them."""
+    stored = (store.extras(case_id, round_.index) for round_ in store.complete_rounds(case_id))
+    return any(FIRST in extras and EVERY not in extras for extras in stored)
 
 
 def _problem(name: str, cases: list[str], place: Place | None) -> Problem:

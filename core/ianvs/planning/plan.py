@@ -11,6 +11,7 @@ from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec
 from ianvs.errors import ConfigError, Problem, shown_path
 from ianvs.planning.cases import PlannedAlgorithm
 from ianvs.planning.identity import algorithm_identity, exam_identity, metric_key
+from ianvs.planning.paradigm_info import paradigm_info
 from ianvs.planning.references import PlannedReferences, plan_references
 from ianvs.store import CaseStore
 from ianvs.store.keys import digest
@@ -100,13 +101,16 @@ def make_plan(job: JobSpec) -> Plan:
 
     algorithms: list[PlannedAlgorithm] = []
     scores = []
+    students = list(zip(job.algorithms, paradigm_info(job), strict=True))
     for exam in job.testenvs:
         fingerprint = data.fingerprint(exam.dataset, job.workspace / "cache")
         name = exam.name if len(job.testenvs) > 1 else ""
-        for spec in job.algorithms:
-            facts = exam_identity(exam, spec, fingerprint)
-            identity = algorithm_identity(job, exam, spec)
-            algorithms.append(PlannedAlgorithm(spec, exam, name, digest(facts), facts, identity, digest(identity)))
+        for spec, paradigm in students:
+            facts = exam_identity(exam, spec, paradigm, fingerprint)
+            identity = algorithm_identity(job, exam, spec, paradigm)
+            algorithms.append(
+                PlannedAlgorithm(spec, paradigm, exam, name, digest(facts), facts, identity, digest(identity))
+            )
         named = scored_metrics(exam)
         scores.append(tuple((metric, metric_key(metric)) for metric in named if outline(metric).level == "score"))
     _refuse_repeated(algorithms)

@@ -1,9 +1,10 @@
 """Reference runs: models that others are compared with by IM, the survey's FWT, delta_m and Omega.
 
 joint: for each round k a fresh model trained on rounds 1 to k together. single_task: for each round j a fresh model
-trained on it alone. They are ordinary cases with a role. What is trained is the class that an algorithm names as its
-`reference`, with those of its hyperparameters that this class takes; so all algorithms with the same network, data and
-seed share one. A class that names none is its own reference: a fresh one that is trained once has nothing to remember.
+trained on it alone. They are ordinary cases of the paradigms `joint` and `solo`. What is trained is the class that an
+algorithm names as its `reference`, with those of its hyperparameters that this class takes; so all algorithms with the
+same network, data and seed share one. A class that names none is its own reference: a fresh one that is trained once
+has nothing to remember.
 """
 
 from __future__ import annotations
@@ -13,17 +14,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from ianvs.config.spec import JobSpec, ModuleSpec, TestEnvSpec
-from ianvs.paradigms import find_paradigm
-from ianvs.planning.cases import PlannedAlgorithm, grid
+from ianvs.config.spec import JobSpec, ModuleSpec, ParadigmSpec, TestEnvSpec
+from ianvs.planning.cases import PlannedAlgorithm, grid, own_hyperparameters
 from ianvs.planning.identity import algorithm_identity
 from ianvs.planning.info import PluginInfo, plugin_info
+from ianvs.planning.paradigm_info import ParadigmInfo
 from ianvs.store.keys import digest
 from ianvs.types import TestCase
 
 __all__ = ["ROLES", "PlannedReferences", "plan_references"]
 
-ROLES = ("joint", "single_task")
+_PARADIGMS = {"joint": "joint", "single_task": "solo"}  # by role
+ROLES = tuple(_PARADIGMS)
 
 _Values = Mapping[str, Any]
 
@@ -55,7 +57,7 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> Plann
     made: dict[tuple[str, str], PlannedAlgorithm] = {}
     facts = _facts(job, students)
     for student in students:
-        if find_paradigm(student.spec.paradigm).single_task:
+        if student.paradigm.as_one:
             continue  # it has no rounds to compare
         for role in _needed(student.testenv):
             if role in job.references:
@@ -73,10 +75,11 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> Plann
             reference = _reference(job, student, known, role)
             key = (reference.exam_id, reference.identity_digest)
             reference = made.setdefault(key, reference)
-            by_student[_key(student, role)] = (reference, partial(_taken, known.takes))
+            taken_by = partial(_taken, known.takes, [module.type for module in student.spec.modules])
+            by_student[_key(student, role)] = (reference, taken_by)
             choices = planned.setdefault(key, {})
             for hyperparameters in grid(student.spec.modules):
-                taken = _taken(known.takes, hyperparameters)
+                taken = taken_by(hyperparameters)
                 choices.setdefault(digest(taken), taken)
     algorithms = tuple(replace(made[key], choices=tuple(choices.values())) for key, choices in planned.items())
     return PlannedReferences(algorithms, by_student)
@@ -94,7 +97,7 @@ def _facts(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> dict[str, Plug
     roles = {role for student in students for role in _needed(student.testenv)} - set(job.references)
     if not roles or not job.plans_references:
         return {}
-    modules = {algorithm.name: algorithm.modules[0] for algorithm in job.algorithms}
+    modules = {a.name: module for a in job.algorithms for module in a.modules if module.type == "basemodel"}
     plugins = [(module.url, module.name) for module in modules.values()]
     found = plugin_info(plugins, job.workspace / "cache", job.limits.check_seconds)
     return {name: facts for name, facts in zip(modules, found, strict=True) if facts is not None}
@@ -102,13 +105,29 @@ def _facts(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> dict[str, Plug
 
 def _reference(job: JobSpec, student: PlannedAlgorithm, facts: PluginInfo, role: str) -> PlannedAlgorithm:
     module = ModuleSpec("basemodel", facts.name, facts.url, place=student.spec.place)
-    spec = replace(student.spec, name=f"{facts.name} ({role} reference)", modules=(module,))
-    identity = algorithm_identity(job, student.testenv, spec, role)
-    return replace(student, spec=spec, identity=identity, identity_digest=digest(identity), role=role, choices=())
+    spec = replace(
+        student.spec,
+        name=f"{facts.name} ({role} reference)",
+        modules=(module,),
+        paradigm=ParadigmSpec(_PARADIGMS[role], place=student.spec.place),
+    )
+    paradigm = ParadigmInfo(student.paradigm.methods, ("basemodel",), as_one=False, reference=True)
+    identity = algorithm_identity(job, student.testenv, spec, paradigm)
+    return replace(
+        student,
+        spec=spec,
+        paradigm=paradigm,
+        identity=identity,
+        identity_digest=digest(identity),
+        role=role,
+        choices=(),
+    )
 
 
-def _taken(takes: tuple[str, ...] | None, hyperparameters: _Values) -> _Values:
-    return {name: value for name, value in hyperparameters.items() if takes is None or name in takes}
+def _taken(takes: tuple[str, ...] | None, kinds: Sequence[str], hyperparameters: _Values) -> _Values:
+    """Of the base model's those that the reference takes. kinds: of the algorithm's modules."""
+    own = own_hyperparameters(hyperparameters, "basemodel", kinds)
+    return {name: value for name, value in own.items() if takes is None or name in takes}
 
 
 def _always(only: _Values, hyperparameters: _Values) -> _Values:

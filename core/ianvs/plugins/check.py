@@ -16,25 +16,28 @@ from ianvs.errors import IanvsError, Place, PluginError, Problem, closest, shown
 from ianvs.plugins.contract import CONTEXT, EXAM_FACTS
 from ianvs.plugins.loader import Loaded, cause, load
 from ianvs.plugins.reference import reference_of
-from ianvs.plugins.signature import constructor_parameters, named_arguments
+from ianvs.plugins.signature import constructor_parameters, misnamed, named_arguments
 from ianvs.plugins.value_types import type_problems, value_place
 
 __all__ = ["NO_CUDA", "Checked", "Subject", "check_algorithm", "check_task", "lacks_cuda"]
 
 NO_CUDA = "device: cuda is asked for, but torch finds no CUDA device here. Use `device: auto` or `cpu`."
-_METHODS = ("train", "predict", "save", "load")
+METHODS = ("train", "predict", "save", "load")  # of a base model
 
 _Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is to be looked at. choices: hyperparameters that it is built with, by which its constructor may refuse.
+    """A module of an algorithm that is to be looked at. methods: those that its class has to have.
 
-    exam: the facts of an exam (EXAM_FACTS) that the plugin is asked whether it can take; None: before there are any.
+    choices: hyperparameters that it is built with, by which its constructor may refuse. exam: the facts of an exam
+    (EXAM_FACTS) that the plugin is asked whether it can take; None: before there are any.
     """
 
     algorithm: AlgorithmSpec
+    module: ModuleSpec
+    methods: tuple[str, ...]
     choices: tuple[Mapping[str, Any], ...]
     device: str = "auto"
     device_place: Place | None = None
@@ -60,7 +63,7 @@ def check_task(subjects: Sequence[Subject], report: Callable[[Any], None]) -> li
 
 def check_algorithm(algorithm: AlgorithmSpec) -> list[Problem]:
     """Everything that is wrong with the algorithm's modules, short of building them. Imports the authors' code."""
-    return [problem for module in algorithm.modules for problem in _check_module(module, algorithm)]
+    return [problem for module in algorithm.modules for problem in _check_module(module, algorithm, METHODS)]
 
 
 def lacks_cuda(device: str) -> bool:
@@ -70,14 +73,12 @@ def lacks_cuda(device: str) -> bool:
 
 
 def _check(subject: Subject, say: _Say) -> Checked:
-    module = subject.algorithm.modules[0]
+    module = subject.module
     say(f"importing {_file(module)}")
     problems: list[Problem] = []
     if subject.exam is None:
         given = sorted({name for choice in subject.choices for name in choice})
-        problems = [
-            found for each in subject.algorithm.modules for found in _check_module(each, subject.algorithm, given)
-        ]
+        problems = _check_module(module, subject.algorithm, subject.methods, given)
     asks = False
     if not problems:
         if lacks_cuda(subject.device):  # now that everything is imported
@@ -135,7 +136,9 @@ def _file(module: ModuleSpec) -> str:
     return f"'{module.name}'" if module.url is None else shown_path(module.url)
 
 
-def _check_module(module: ModuleSpec, algorithm: AlgorithmSpec, built_with: Sequence[str] = ()) -> list[Problem]:
+def _check_module(
+    module: ModuleSpec, algorithm: AlgorithmSpec, methods: Sequence[str], built_with: Sequence[str] = ()
+) -> list[Problem]:
     place = module.places.get("name") or module.place or Place(algorithm.file)
     try:
         target = load(module.url, module.name).target
@@ -144,7 +147,7 @@ def _check_module(module: ModuleSpec, algorithm: AlgorithmSpec, built_with: Sequ
     if not callable(target):
         return [Problem(f"'{module.name}' is not a class.", place)]
     problems = []
-    missing = [method for method in _METHODS if not callable(getattr(target, method, None))]
+    missing = [method for method in methods if not callable(getattr(target, method, None))]
     if isinstance(target, type) and missing:
         plural = "s" if len(missing) > 1 else ""
         problems.append(Problem(f"{module.name} lacks the method{plural} {', '.join(missing)}.", place))
@@ -152,20 +155,9 @@ def _check_module(module: ModuleSpec, algorithm: AlgorithmSpec, built_with: Sequ
     problems += _check_reference(target, module, place)
     takes = constructor_parameters(target)
     given = list(dict.fromkeys([*dict(module.grid), *module.constants, *built_with]))
-    for name in given:
-        if takes.open or name in takes.names:
-            continue
-        listed = f"It takes: {', '.join(takes.names)}." if takes.names else "It takes none."
-        problems.append(
-            Problem(
-                f"{module.name} has no hyperparameter '{name}'.{closest(name, takes.names)} {listed}",
-                module.places.get(name, place),
-            )
-        )
     problems += [
-        Problem(f"{module.name} needs the hyperparameter '{name}', which the file does not give.", place)
-        for name in takes.required
-        if name not in given
+        Problem(message, module.places.get(name, place))
+        for name, message in misnamed(module.name, "hyperparameter", takes, given)
     ]
     return [*problems, *type_problems(module, takes, place)]
 

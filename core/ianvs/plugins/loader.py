@@ -101,13 +101,17 @@ def installed(group: str) -> dict[str, EntryPoint]:
 
 def _from_entry_point(name: str, group: str) -> Loaded:
     known = installed(group)
+    what = group.rpartition(".")[2].removesuffix("s")
     if name not in known:
-        what = group.rpartition(".")[2].removesuffix("s")
         built_in = ", ".join(sorted(known)) or "none is installed"
         raise PluginError(
             f"'{name}' is not a built-in {what} ({built_in}).{closest(name, known)} Give the `url` of its file."
         )
-    return Loaded(known[name].load())
+    try:
+        return Loaded(known[name].load())
+    except Exception as error:
+        where = known[name].value
+        raise PluginError(f"the installed {what} '{name}', {where}, can't be imported: {cause(error, None)}") from error
 
 
 def _from_file(path: Path, name: str) -> Loaded:

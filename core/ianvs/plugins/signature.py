@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
-__all__ = ["Parameters", "constructor_parameters", "named_arguments"]
+from ianvs.errors import closest
+
+__all__ = ["Parameters", "constructor_parameters", "misnamed", "named_arguments"]
 
 
 class Parameters:
@@ -33,6 +35,17 @@ class Parameters:
     @property
     def names(self) -> tuple[str, ...]:
         return self.required + self.optional
+
+
+def misnamed(owner: str, noun: str, takes: Parameters, given: Collection[str]) -> Iterator[tuple[str, str]]:
+    """(name, what is wrong with it): arguments that `owner` does not take, and those that it needs and does not get."""
+    listed = f"It takes: {', '.join(takes.names)}." if takes.names else "It takes none."
+    for name in given:
+        if not takes.open and name not in takes.names:
+            yield name, f"{owner} has no {noun} '{name}'.{closest(name, takes.names)} {listed}"
+    for name in takes.required:
+        if name not in given:
+            yield name, f"{owner} needs the {noun} '{name}', which the file does not give."
 
 
 def constructor_parameters(target: Callable[..., Any]) -> Parameters:

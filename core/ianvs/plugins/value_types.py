@@ -54,7 +54,7 @@ def type_problems(module: ModuleSpec, takes: Parameters, place: Place) -> Iterat
         if takes.defaults.get(name, ...) is None:
             annotation = annotation | None if isinstance(annotation, type) else Union[annotation, None]  # noqa: UP007
         for index, value in enumerate(values):
-            said = _wrong(annotation, value)
+            said = _wrong(annotation, value, tried=name in dict(module.grid))
             if said is None or _is_default(value, name, takes):
                 continue
             what, remedy = said
@@ -74,8 +74,8 @@ def value_place(module: ModuleSpec, name: str, index: int = 0) -> Place | None:
     return places[index] if index < len(places) else module.places.get(name)
 
 
-def _wrong(annotation: Any, value: Any) -> tuple[str, str] | None:
-    """(what is wanted, a remedy) where `annotation` rules `value` out, else None."""
+def _wrong(annotation: Any, value: Any, tried: bool) -> tuple[str, str] | None:
+    """(what is wanted, a remedy) where `annotation` rules `value` out, else None. tried: as one of several values."""
     adapter = _adapter(annotation)
     if adapter is None:
         return None
@@ -89,18 +89,18 @@ def _wrong(annotation: Any, value: Any) -> tuple[str, str] | None:
         limits = [said for kind, said in found.items() if kind.startswith(_LIMITS)]
         if limits:
             return f"{wanted} (here: {limits[0][0].lower()}{limits[0][1:]})", ""
-        return wanted, _remedy(annotation, value)
+        return wanted, _remedy(annotation, value, tried)
     except Exception:  # a validator of the author's own that fails otherwise
         return None
     return None
 
 
-def _remedy(annotation: Any, value: Any) -> str:
+def _remedy(annotation: Any, value: Any, tried: bool) -> str:
     kinds = set(_alternatives(annotation))
     numeric = {float, int} & kinds
     if isinstance(value, str) and numeric and _is_number(value):
         return f" Write it without quotes: {value.strip()}."
-    if isinstance(value, list) and kinds <= {bool, int, float, str, type(None)}:
+    if tried and isinstance(value, list) and kinds <= {bool, int, float, str, type(None)}:
         return " Each entry of `values` is one value to try: write it without brackets of its own."
     if isinstance(value, float) and int in numeric and value.is_integer():
         return f" Write {int(value)}."

@@ -9,6 +9,7 @@ from typing import Literal
 
 from ianvs.metrics.metric import Metric
 from ianvs.metrics.system import SYSTEM
+from ianvs.types import Measure
 
 __all__ = ["COSTS", "Column", "Kind", "make_columns", "title_of"]
 
@@ -66,6 +67,7 @@ def make_columns(
     modules: Iterable[str],
     hyperparameters: Iterable[str],
     measured: Iterable[str],
+    measures: Mapping[str, Measure] = MappingProxyType({}),
     several: bool = False,
     gated: bool = False,
 ) -> tuple[Column, ...]:
@@ -73,6 +75,7 @@ def make_columns(
 
     A cost that the testenv asks for has no second column: it stands among the metrics, under the title of the cost.
     metrics: (column name, metric) in the testenv's order. modules: module types. measured: keys of COSTS with a value.
+    measures: of paradigms, by name.
     several: whether the job has several exams. gated: whether an exam has `model_eval`.
     """
     asked = {metric.name for _, metric in metrics if metric.level == "system"}
@@ -111,6 +114,11 @@ def make_columns(
         Column(title_of(key), "cost", key, f"{metric.summary.rstrip('.')}. Mean over seeds")
         for key, metric in COSTS.items()
         if key in shown
+    ]
+    columns += [
+        Column(title_of(key), "cost", key, f"{measure.summary.rstrip('.')}. Mean over seeds")
+        for key, measure in measures.items()
+        if key not in COSTS
     ]
     columns += [
         Column("Status", "status", meaning="finished, or what is missing and why"),

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ianvs.errors import shown_path
-from ianvs.metrics.system import measured
+from ianvs.metrics.system import measured, measured_by_paradigm
 from ianvs.report.columns import COSTS
 from ianvs.report.values import hide_secrets
-from ianvs.types import CaseResult, Failure, RoundResult, TestCase
+from ianvs.types import CaseResult, Failure, Measure, TestCase
 
 __all__ = ["FailedCase", "RowCases", "TestScores", "case_costs", "describe_failure", "gather", "shown_log", "utc"]
 
@@ -58,6 +58,7 @@ class RowCases:
     seeds: list[int] = field(default_factory=list)  # of finished cases
     metrics: dict[str, list[float | None]] = field(default_factory=dict)
     costs: dict[str, list[float | None]] = field(default_factory=dict)
+    measures: dict[str, Measure] = field(default_factory=dict)  # of its paradigm
     tests: dict[str, TestScores] = field(default_factory=dict)  # of the first score, by test set
     failures: list[FailedCase] = field(default_factory=list)
     latest: datetime | None = None
@@ -95,7 +96,8 @@ class RowCases:
                 self.remarks[result.case.seed] = hide_secrets(result.remark, result.case.hyperparameters)
             for name in metrics:
                 self.metrics.setdefault(name, []).append(result.metrics.get(name))
-            for key, cost in case_costs(result.rounds).items():
+            self.measures |= result.measures
+            for key, cost in case_costs(result).items():
                 self.costs.setdefault(key, []).append(cost)
             self._add_tests(result)
 
@@ -122,9 +124,10 @@ def gather(results: Iterable[CaseResult], metrics: Sequence[str], root: Path | N
     return list(rows.values())
 
 
-def case_costs(rounds: Sequence[RoundResult]) -> Mapping[str, float | None]:
-    """The costs of one case by key of COSTS; None is "not measured"."""
-    return {key: measured(key, rounds) for key in COSTS}
+def case_costs(result: CaseResult) -> Mapping[str, float | None]:
+    """The costs of one case, by key of COSTS or by name of its paradigm's measure; None is "not measured"."""
+    own = {name: measured_by_paradigm(name, measure, result.rounds) for name, measure in result.measures.items()}
+    return own | {key: measured(key, result.rounds) for key in COSTS}
 
 
 def describe_failure(failure: Failure) -> str:

@@ -175,6 +175,7 @@ def build_leaderboard(
         several=any(group.case.testenv for group in groups),
         gated=any(row.adopted is not None for row in rows),
         measured=(key for key in COSTS for row in rows if key in row.costs and row.costs[key].mean is not None),
+        measures={name: measure for group in groups for name, measure in group.measures.items()},
     )
     notes = tuple(dict.fromkeys(note for group in groups for note in group.notes))
     return Leaderboard(columns, rows, tuple(metric for _, metric in shown), sort_by, seeds, references, notes)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ianvs.kinds.picture_kind import FIRST
 from ianvs.report.layout import settings_text, varied
 from ianvs.report.leaderboard import Leaderboard
 from ianvs.report.pictures import save_picture, slug
 from ianvs.store import CaseStore, ExamStore
-from ianvs.types import CaseResult
+from ianvs.types import Asked, CaseResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -174,8 +175,8 @@ def _scenes(result: CaseResult) -> tuple[Sequence[str], list[tuple[str, Any, Any
     stored = {index: cases.predictions(result.case.id, index) for index in range(1, len(result.rounds))}
     lines = []
     for j, name in enumerate(record.tests):
-        key = f"pictures_{j}"
-        predictions = {f"after {record.rounds[k - 1]}": kept[key][0] for k, kept in stored.items() if key in kept}
+        found = ((k, kept[Asked(j)].extras.get(FIRST)) for k, kept in stored.items() if Asked(j) in kept)
+        predictions = {f"after {record.rounds[k - 1]}": first[0] for k, first in found if first is not None}
         if predictions:
             lines.append((name, pictures[j][0], truth[j][0], predictions))
     return (record.classes, lines) if lines else None

@@ -15,7 +15,7 @@ from ianvs.metrics.system import measured
 from ianvs.results.reference_scores import ReferenceScores
 from ianvs.session.budget import over_budget
 from ianvs.store import CaseStore, ExamRecord
-from ianvs.types import CaseResult, Curve, RoundResult, ScoreMatrix, TestCase
+from ianvs.types import CaseResult, Curve, Measure, RoundResult, ScoreMatrix, TestCase
 
 __all__ = ["read_case"]
 
@@ -37,6 +37,7 @@ def read_case(
     bound = bool(stored.get("bound", False))
     rounds = store.complete_rounds(case.id)
     judged = () if bound or case.role else rounds[1:]
+    names = tuple(round_.name for round_ in rounds[1:])
     matrices: dict[str, ScoreMatrix] = {}
     details: dict[str, Any] = {}
     if exam is not None:
@@ -47,7 +48,7 @@ def read_case(
                     matrices[spec.name] = ScoreMatrix(
                         values,
                         spec.name,
-                        exam.rounds,
+                        names,
                         exam.tests,
                         curve=_curve(values, between, rounds),
                         joint=references.vector(case.id, "joint", spec.name) if references else None,
@@ -73,7 +74,7 @@ def read_case(
         case=case,
         status=status,
         dataset=exam.dataset if exam else "",
-        round_names=exam.rounds if exam else (),
+        round_names=names or (exam.rounds if exam else ()),
         directory=store.folder(case.id),
         failure=store.failure(case.id),
         bound=bound,
@@ -85,6 +86,7 @@ def read_case(
         over_budget=tuple(over for round_ in judged for over in over_budget(budget, round_)),
         details=details,
         metrics=numbers,
+        measures={name: Measure(**told) for name, told in stored.get("measures", {}).items()},
         finished_at=stored.get("finished_at"),
         provenance=stored.get("provenance", {}),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ianvs.scenarios.build import SCENARIOS, build_exam, check_scenario
+from ianvs.scenarios.build import SCENARIOS, build_exam, check_scenario, open_exam
 from ianvs.scenarios.exam import Exam, Round, Rules, Stream, TestSet
 from ianvs.scenarios.holdout import hold_out
 from ianvs.scenarios.manifest import load_manifest, manifest, read_manifest, save_manifest
@@ -24,6 +24,7 @@ __all__ = [
     "hold_out",
     "load_manifest",
     "manifest",
+    "open_exam",
     "read_manifest",
     "save_manifest",
 ]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
-from ianvs.config.spec import ScenarioSpec
+from ianvs import data
+from ianvs.config.spec import ScenarioSpec, TestEnvSpec
 from ianvs.data.dataset import Dataset
 from ianvs.data.options import check_options
 from ianvs.data.split import stratified_deal
@@ -20,7 +22,7 @@ from ianvs.scenarios.request import ScenarioOptions, ScenarioRequest, class_labe
 from ianvs.scenarios.scenario_catalogue import SCENARIOS, find_scenario
 from ianvs.seeding import generator
 
-__all__ = ["SCENARIOS", "build_exam", "check_scenario"]
+__all__ = ["SCENARIOS", "build_exam", "check_scenario", "open_exam"]
 
 DEFAULT_ROUNDS = 2  # of Ianvs, where a testenv says nothing
 SPLITTING_METHODS = ("default", "shuffled")
@@ -33,6 +35,28 @@ def check_scenario(
     return _planned(spec, incremental_rounds, using)[1]
 
 
+def open_exam(
+    testenv: TestEnvSpec,
+    cache: Path,
+    splitting_method: str = "default",
+    *,
+    as_one: bool = False,
+    progress: Callable[[float], None] | None = None,
+) -> Exam:
+    """The exam of a testenv with its data, which are decoded into `cache` once: memory maps that all cases share.
+
+    Raises ConfigError or DataError.
+    """
+    return build_exam(
+        data.load(testenv.dataset, cache, progress),
+        testenv.scenario,
+        using=testenv.dataset.using,
+        incremental_rounds=testenv.incremental_rounds,
+        splitting_method=splitting_method,
+        as_one=as_one,
+    )
+
+
 def build_exam(
     dataset: Dataset,
     scenario: ScenarioSpec | None,
@@ -40,17 +64,17 @@ def build_exam(
     using: tuple[str, ...] = (),
     incremental_rounds: int | None = None,
     splitting_method: str = "default",
-    single_task: bool = False,
+    as_one: bool = False,
 ) -> Exam:
     """The exam on `dataset`. Raises ConfigError at the place of the slip.
 
     Without a scenario as in Ianvs: `using` gives one round per domain in that order; else the samples are cut into
     `incremental_rounds` parts: by "default" in the order of the file, with "shuffled" stratified, with a fixed seed.
     Where `using` names domains that the samples don't know, the test samples are cut likewise, a test set a round.
-    With `single_task` there is one round of everything.
+    With `as_one` there is one round of everything.
     """
-    if single_task:
-        return _single_task(dataset, scenario, using)
+    if as_one:
+        return _as_one(dataset, scenario, using)
     planned, problems = _planned(scenario, incremental_rounds, using)
     if problems:
         raise ConfigError(problems)
@@ -170,7 +194,7 @@ def _cut_tests(request: ScenarioRequest, rounds: tuple[Round, ...]) -> tuple[Tes
     return tuple(TestSet(r.name, part, classes_in(dataset, dataset.test, part)) for r, part in named)
 
 
-def _single_task(dataset: Dataset, scenario: ScenarioSpec | None, using: tuple[str, ...]) -> Exam:
+def _as_one(dataset: Dataset, scenario: ScenarioSpec | None, using: tuple[str, ...]) -> Exam:
     """One round of everything that `scenario` brings."""
     request = ScenarioRequest(dataset, scenario, None, using, 1)
     positions = np.arange(len(dataset.train))
@@ -182,7 +206,7 @@ def _single_task(dataset: Dataset, scenario: ScenarioSpec | None, using: tuple[s
         if options is not None and build is not None:
             exam = build(replace(request, options=options, rounds=_count(options, using)))
             if (why := _separate(exam)) is not None:
-                message = "singletasklearning teaches all rounds as one, which this exam can't do"
+                message = "a paradigm that teaches all rounds as one can't take this exam"
                 refuse(request, f"{message}: {why}. An algorithm with `sees_past_rounds`, such as joint, can be here.")
             everything = _merged(exam)
     tests = domain_tests(request, using) if using and dataset.test.domains is not None else everything_asked(request)

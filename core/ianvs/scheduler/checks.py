@@ -6,9 +6,9 @@ from ianvs import data
 from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec
 from ianvs.errors import IanvsError, Place, Problem, closest
 from ianvs.metrics.registry import outline
-from ianvs.paradigms import find_paradigm
 from ianvs.planning import cells
 from ianvs.planning.info import metric_info
+from ianvs.planning.paradigm_info import paradigm_info, paradigm_problems
 from ianvs.scenarios import check_scenario
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "data_problems",
     "link_problems",
     "metric_levels",
+    "paradigm_problems",
     "protocol_problems",
     "quantity_problems",
     "reference_problems",
@@ -26,8 +27,12 @@ PROBED = "linear_probe_accuracy"
 
 
 def data_problems(job: JobSpec) -> list[Problem]:
-    """What is wrong with names, options, index files and labels; nothing is decoded."""
-    return [problem for exam in job.testenvs for problem in data.check(exam.dataset)]
+    """What is wrong with names, options, index files and labels; nothing is decoded.
+
+    An author's function is called by another process, once, for the samples that it returns.
+    """
+    cache, seconds = job.workspace / "cache", job.limits.check_seconds
+    return [problem for exam in job.testenvs for problem in data.check(exam.dataset, cache, seconds)]
 
 
 def scenario_problems(job: JobSpec) -> list[Problem]:
@@ -144,6 +149,7 @@ def reference_problems(job: JobSpec) -> list[Problem]:
     """What is wrong with the algorithms that `references` names."""
     problems = []
     algorithms = {algorithm.name: algorithm for algorithm in job.algorithms}
+    as_one = {name: info.as_one for name, info in zip(algorithms, paradigm_info(job), strict=True)}
     for role, name in job.references.items():
         place = job.places.get(f"references.{role}")
         if name not in algorithms:
@@ -153,7 +159,7 @@ def reference_problems(job: JobSpec) -> list[Problem]:
         elif cells(algorithms[name].modules) > 1:
             said = f"'{name}' has several choices of hyperparameters; a reference needs one value of each."
             problems.append(Problem(said, place))
-        elif find_paradigm(algorithms[name].paradigm).single_task:
+        elif as_one[name]:
             said = f"'{name}' learns everything in one round; a reference is asked after each round, like the others."
             problems.append(Problem(said, place))
     return problems

@@ -7,20 +7,20 @@ trained, and no code of an author runs in this process.
 
 from __future__ import annotations
 
-import itertools
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-from ianvs.config.spec import JobSpec, ModuleSpec
+from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec
 from ianvs.engines.asking import ask
 from ianvs.engines.engine import Engine, Task
 from ianvs.errors import ConfigError, IanvsError, Place, Problem, shown_path
 from ianvs.planning import Plan, PlannedAlgorithm, cells, grid, make_plan
 from ianvs.planning.case_request import PREPARE_EXAM, case_request
 from ianvs.planning.missing_pictures import missing_pictures
+from ianvs.planning.paradigm_info import ParadigmInfo, paradigm_info
 from ianvs.plugins.check import Checked, Subject
 from ianvs.scheduler import checks
 from ianvs.scoring.misfits import misfits
@@ -55,7 +55,7 @@ class Preflight:
         self._engine = engine
         self.tasks = 0
         self.problems: list[Problem] = []
-        self.asking: list[PlannedAlgorithm] = []  # those that want to see the facts of an exam
+        self.asking: set[tuple[Any, ...]] = set()  # modules whose plugins want to see the facts of an exam
 
     def make(self, checks_: Sequence[Check]) -> None:
         """Make these checks, those apart that stand on others which have found something."""
@@ -152,32 +152,33 @@ def _plan(flight: Preflight) -> list[Problem]:
 def _plugins(flight: Preflight) -> list[Problem]:
     """Import each algorithm's plugin, hold it against its contract and its grid, and build it."""
     job = flight.job
-    planned: Sequence[PlannedAlgorithm | None]
     if flight.problems:  # there is no plan: what the files name is looked at all the same
-        planned = [None] * len(job.algorithms)
-        subjects = [_subject(job, algorithm.modules, algorithm) for algorithm in job.algorithms]
+        subjects = [
+            subject
+            for algorithm, info in zip(job.algorithms, paradigm_info(job), strict=True)
+            for subject in _subjects(job, algorithm, info)
+        ]
     else:
-        planned = list({_key(each): each for each in flight.plan.algorithms}.values())
-        subjects = [_subject(job, each.spec.modules, each.spec, each.choices) for each in planned if each is not None]
+        planned = {(_key(each.spec, each.spec.modules[0]), len(each)): each for each in flight.plan.algorithms}.values()
+        subjects = [s for each in planned for s in _subjects(job, each.spec, each.paradigm, each.choices)]
     problems: list[Problem] = []
-    for one, found in zip(planned, _look(flight, subjects), strict=True):
+    for subject, found in zip(subjects, _look(flight, subjects), strict=True):
         problems += found.problems
-        if one is not None and found.asks:
-            flight.asking.append(one)
+        if found.asks:
+            flight.asking.add(_key(subject.algorithm, subject.module))
     return problems
 
 
 def _fit(flight: Preflight) -> list[Problem]:
     """Ask those plugins that have a check_exam() whether they can take the exams as they turned out to be."""
     exams = ExamStore(flight.job.workspace)
-    asking = {_key(each) for each in flight.asking}
-    subjects = []
+    subjects: list[Subject] = []
     for each in flight.plan.algorithms:
         record = exams.record(each.exam_id)
-        if _key(each) in asking and record is not None and record.shape is not None:
-            subject = _subject(flight.job, each.spec.modules, each.spec, each.choices, _facts(record))
-            if subject not in subjects:
-                subjects.append(subject)
+        if record is not None:
+            for subject in _subjects(flight.job, each.spec, each.paradigm, each.choices, _facts(record)):
+                if _key(each.spec, subject.module) in flight.asking and subject not in subjects:
+                    subjects.append(subject)
     return [problem for found in _look(flight, subjects) for problem in found.problems]
 
 
@@ -195,37 +196,39 @@ def _look(flight: Preflight, subjects: Sequence[Subject]) -> list[Checked]:
             continue
         said: Mapping[str, Any] = answer.said or {"subject": 0, "doing": "importing its plugin"}
         guilty = left[said["subject"]]
-        algorithm = subjects[guilty].algorithm
+        algorithm, module = subjects[guilty].algorithm, subjects[guilty].module
         why = f"took longer than limits.check_seconds: {seconds:g}" if answer.overran else "ended the process"
-        place = algorithm.modules[0].places.get("name") or algorithm.place or Place(algorithm.file)
+        place = module.places.get("name") or algorithm.place or Place(algorithm.file)
         found[guilty] = Checked((Problem(f"{said['doing']} of {algorithm.name} {why}.", place),), asks=False)
     return [found[index] for index in range(len(subjects))]
 
 
-def _subject(
+def _subjects(
     job: JobSpec,
-    modules: tuple[ModuleSpec, ...],
-    algorithm: Any,
+    algorithm: AlgorithmSpec,
+    paradigm: ParadigmInfo,
     choices: tuple[Mapping[str, Any], ...] | None = None,
     exam: Mapping[str, Any] | None = None,
-) -> Subject:
-    built = tuple(_some(modules)) if choices is None else choices[:MOST_BUILT]
-    return Subject(algorithm, built, job.device, job.places.get("device"), exam)
+) -> Iterator[Subject]:
+    """A subject for each module. choices: of the hyperparameters of an algorithm that has one module and no grid."""
+    for module in algorithm.modules:
+        built = tuple(_some(module)) if choices is None else choices[:MOST_BUILT]
+        methods = paradigm.methods.get(module.type, ())
+        yield Subject(algorithm, module, methods, built, job.device, job.places.get("device"), exam)
 
 
-def _some(modules: tuple[ModuleSpec, ...]) -> Iterator[dict[str, Any]]:
-    """The grid, or, of a large one, a few choices that have each value in one of them."""
-    if cells(modules) <= MOST_BUILT:
-        yield from grid(modules)
+def _some(module: ModuleSpec) -> Iterator[dict[str, Any]]:
+    """The module's grid, or, of a large one, a few choices that have each value in one of them."""
+    if cells((module,)) <= MOST_BUILT:
+        yield from grid((module,))
         return
-    longest = max(len(values) for module in modules for _, values in module.grid)
-    constants, axes = dict(next(grid(modules))), dict(modules[0].grid)
-    for index in itertools.islice(itertools.count(), min(longest, 8 * MOST_BUILT)):
-        yield {**constants, **{name: values[index % len(values)] for name, values in axes.items()}}
+    longest = max(len(values) for _, values in module.grid)
+    for index in range(min(longest, 8 * MOST_BUILT)):
+        yield {**module.constants, **{name: values[index % len(values)] for name, values in module.grid}}
 
 
-def _key(planned: PlannedAlgorithm) -> tuple[Any, ...]:
-    return planned.spec.name, planned.spec.file, planned.identity["class"], len(planned)
+def _key(algorithm: AlgorithmSpec, module: ModuleSpec) -> tuple[Any, ...]:
+    return algorithm.name, algorithm.file, algorithm.paradigm.name, module.type, module.name
 
 
 def _facts(record: ExamRecord) -> dict[str, Any]:
@@ -277,7 +280,8 @@ class _Nobody:
 
 FILES: tuple[Check, ...] = (
     # What the files say of themselves has been checked by load_job, which raises before there is a job.
-    Check("data", lambda p: checks.data_problems(p.job)),  # opens index files, looks for pictures
+    Check("paradigms", lambda p: checks.paradigm_problems(p.job)),  # as for metrics, another process reads a file
+    Check("data", lambda p: checks.data_problems(p.job)),  # index files, pictures; an author's function, once
     Check("scenarios", lambda p: checks.scenario_problems(p.job)),
     Check("metrics", lambda p: p.metrics[0]),  # an author's file: a second in another process, once
     Check("columns", lambda p: checks.column_problems(p.job, p.levels), stands_on_others=True),

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from ianvs.config.spec import TestEnvSpec
 from ianvs.errors import IanvsError, Problem
-from ianvs.metrics.label_pictures import PictureRows
-from ianvs.metrics.metric import EvaluationRecord
-from ianvs.metrics.overlap import picture_confusion
+from ianvs.kinds import KINDS, perfect_answers
 from ianvs.metrics.registry import outline, resolve
 from ianvs.scenarios.exam import Exam
 from ianvs.scoring.scoring import as_read, score_of
@@ -18,14 +14,14 @@ from ianvs.store import ExamRecord
 
 __all__ = ["misfits", "preflight_scores"]
 
-FEW = 16  # samples
 REFERENCES = frozenset({"joint", "single_task"})
 
 
 def preflight_scores(exam: Exam, spec: TestEnvSpec) -> list[Problem]:
     """What is wrong with the scores of `spec` for this kind of data; those that are costly to compute are not tried."""
     problems = []
-    seen = _perfect(exam)
+    kind = KINDS[exam.dataset.kind]
+    seen = perfect_answers(kind, exam)
     for metric_spec in [*spec.metrics, *([spec.gate.metric] if spec.gate else [])]:
         metric = resolve(metric_spec)
         if metric.level != "score" or metric.batch is not None:
@@ -33,16 +29,7 @@ def preflight_scores(exam: Exam, spec: TestEnvSpec) -> list[Problem]:
         try:
             score_of(metric_spec, metric, as_read(metric, seen))
         except IanvsError as error:
-            if exam.dataset.kind == "conversation":
-                message = (
-                    f"metric '{metric_spec.name}' does not score replies to conversations. Those that do: "
-                    "semantic_similarity, lexical_similarity, reply_exact_match, ROUGE_L, reply_coverage; or one of "
-                    f"your own, in a file. ({error})"
-                )
-                problems.append(Problem(message, metric_spec.place))
-                continue
-            message = f"{error} This was found with perfect answers to {exam.dataset.kind} data, before anything ran."
-            problems.append(Problem(message, metric_spec.place))
+            problems.append(Problem(kind.misfit(metric_spec.name, error), metric_spec.place))
     return problems
 
 
@@ -57,7 +44,7 @@ def misfits(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[Problem]:
     elif spec.gate is not None and not exam.rules.get("training_labels", True):
         message = f"model_eval scores answers to a part of each round, and {scenario} hides its labels. Take it out."
         yield Problem(message, spec.gate.place)
-    if spec.linear_probe and exam.kind != "classification":
+    if spec.linear_probe and not KINDS[exam.kind].probes:
         message = f"linear_probe fits a classifier to classes, and these are {exam.kind} data. Take it out."
         yield Problem(message, spec.places.get("linear_probe", spec.place))
         return
@@ -75,14 +62,3 @@ def misfits(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[Problem]:
 
 def _counted(things: Sequence[str], noun: str) -> str:
     return f"{len(things)} {noun}" if len(things) == 1 else f"{len(things)} {noun}s"
-
-
-def _perfect(exam: Exam) -> EvaluationRecord:
-    dataset, test = exam.dataset, exam.tests[0]
-    truth = np.asarray(dataset.test.y[test.test[:FEW]])
-    if dataset.kind == "segmentation":
-        counts = sum(picture_confusion(picture[None], picture[None], len(dataset.classes)) for picture in truth)
-        true, said = PictureRows(truth), PictureRows(truth)
-        return EvaluationRecord(dataset.classes, true, said, counts=np.asarray(counts), labels=test.classes, earlier=())
-    probe = truth if dataset.kind == "classification" else None
-    return EvaluationRecord(dataset.classes, y_true=truth, y_pred=truth, labels=test.classes, earlier=(), probe=probe)

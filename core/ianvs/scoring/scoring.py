@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from ianvs.config.spec import MetricSpec
 from ianvs.errors import IanvsError, PluginError
-from ianvs.metrics.label_pictures import LabelPictures, PackedPictures, PictureRows
+from ianvs.kinds import KINDS
+from ianvs.metrics.label_pictures import LabelPictures
 from ianvs.metrics.metric import EvaluationRecord, Metric
 from ianvs.metrics.registry import resolve
 from ianvs.planning.case_request import CaseRequest
-from ianvs.scoring.evaluation_record import evaluation_record
-from ianvs.session.evaluation import ALL
 from ianvs.store import CaseStore, ExamRecord, ExamStore
+from ianvs.types import Asked, Predictions
 
 __all__ = ["as_read", "score_case", "score_of"]
 
@@ -35,13 +35,13 @@ def score_case(request: CaseRequest) -> None:
         raise FileNotFoundError(f"{exams.folder(request.exam_id)} is gone: run the job again to make it anew")
     metrics = [(spec, key, resolve(spec)) for spec, key in missing]
     at_once = any(metric.batch is not None for _, _, metric in metrics)
-    wanted = record.kind == "segmentation" and any(metric.pictures for _, _, metric in metrics)
-    pictures = _true_pictures(request) if wanted else None
+    wanted = KINDS[record.kind].condenses and any(metric.pictures for _, _, metric in metrics)
+    every = _every_truth(request) if wanted else None
     scores: dict[str, list[list[Score]]] = {key: [] for _, key in missing}
     about: dict[str, Mapping[str, str]] = {}
     when: list[int | None] = []
     kept: list[list[EvaluationRecord | None]] = []  # where a metric wants everything at once
-    for arrived, row in _rows(cases, request.case.id, record, exams.truth(request.exam_id), pictures):
+    for arrived, row in _rows(cases, request.case.id, record, exams.truth(request.exam_id), every):
         when.append(arrived)
         kept += [row] if at_once else []
         for spec, key, metric in metrics:
@@ -68,12 +68,11 @@ def as_read(metric: Metric, cell: EvaluationRecord | None) -> EvaluationRecord |
     return replace(cell, y_true=None, y_pred=None)
 
 
-def _true_pictures(request: CaseRequest) -> list[LabelPictures]:
-    """[j] the label pictures of test set j, read from the data, which the store does not keep."""
-    from ianvs.session.exams import open_exam  # which imports this module to try metrics
-
-    exam = open_exam(request)
-    return [PictureRows(exam.dataset.test.y, test.test) for test in exam.tests]
+def _every_truth(request: CaseRequest) -> list[Any]:
+    """[j] all true labels of test set j, read from the data where the store does not keep them."""
+    exam = request.exam()
+    kind = KINDS[exam.dataset.kind]
+    return [kind.every_truth(exam.dataset.test, test.test) for test in exam.tests]
 
 
 def _rows(
@@ -81,7 +80,7 @@ def _rows(
     case_id: str,
     record: ExamRecord,
     truth: Sequence[NDArray[Any]],
-    pictures: Sequence[LabelPictures] | None,
+    every: Sequence[Any] | None,
 ) -> Iterator[tuple[int | None, list[EvaluationRecord | None]]]:
     """(samples that had arrived, what is known of each test set) of each examination; None at the end of a round.
 
@@ -89,28 +88,23 @@ def _rows(
     """
     for round_ in cases.complete_rounds(case_id):
         stored = cases.predictions(case_id, round_.index)
-        yield None, _row(record, truth, stored, pictures)
-        for arrived, _, _ in round_.examined[:-1]:
-            yield arrived, _row(record, truth, stored, pictures, f"@{arrived}")
+        for samples in (None, *(arrived for arrived, _, _ in round_.examined[:-1])):
+            yield samples, [_seen(record, truth, every, stored, Asked(j, samples)) for j in range(len(truth))]
 
 
-def _row(
+def _seen(
     record: ExamRecord,
     truth: Sequence[NDArray[Any]],
-    stored: Mapping[str, NDArray[Any]],
-    pictures: Sequence[LabelPictures] | None,
-    when: str = "",
-) -> list[EvaluationRecord | None]:
-    """[j] what is known of test set j; None where it was not asked. when: "@<samples>" within a stream."""
-    row: list[EvaluationRecord | None] = []
-    for j, labels in enumerate(truth):
-        if f"{j}{when}" not in stored:
-            row.append(None)
-            continue
-        said = stored.get(f"{ALL}_{j}{when}")
-        both = None if pictures is None or said is None else (pictures[j], PackedPictures(said))
-        row.append(evaluation_record(record, j, labels, stored[f"{j}{when}"], stored.get(f"probe_{j}{when}"), both))
-    return row
+    every: Sequence[Any] | None,
+    stored: Mapping[Asked, Predictions],
+    asked: Asked,
+) -> EvaluationRecord | None:
+    """What is known of a test set; None where it was not asked."""
+    if asked not in stored:
+        return None
+    j = asked.test
+    about = EvaluationRecord(record.classes, labels=record.test_classes[j], earlier=record.test_earlier[j])
+    return KINDS[record.kind].record(about, truth[j], stored[asked], None if every is None else every[j])
 
 
 def _at_once(

@@ -14,17 +14,12 @@ from typing import Literal
 from ianvs.config.secrets import hide_secrets
 from ianvs.engines.engine import Reporter
 from ianvs.errors import IanvsError
-from ianvs.paradigms import examine
+from ianvs.paradigms import find_paradigm
 from ianvs.planning.case_request import CaseRequest
 from ianvs.plugins.check import NO_CUDA
-from ianvs.plugins.loader import load
-from ianvs.scenarios import Rules
 from ianvs.scoring.scoring import score_case
-from ianvs.seeding import stream_seed
-from ianvs.session.exams import open_exam
-from ianvs.session.learner_calls import LearnerCalls
-from ianvs.session.session import CaseSession, Interrupted, StartOver
-from ianvs.session.training import seed_everything
+from ianvs.session.rounds import CaseRounds, Interrupted, StartOver
+from ianvs.session.session import CaseSession
 from ianvs.session.watchdog import watch_memory
 from ianvs.store import CaseStore
 from ianvs.types import Failure
@@ -65,18 +60,21 @@ def _sit(request: CaseRequest, store: CaseStore, report: Reporter) -> None:
     store.begin(case, request.identity)
     _watch(store, request)
     device = _prepare_process(request)
-    exam = open_exam(request)
+    exam = request.exam()
+    paradigm = find_paradigm(request.algorithm.paradigm)
+    options = paradigm.options.model_validate(dict(request.algorithm.paradigm.options))
     report({"round": 0, "doing": "start"})  # ready: the clocks of the limits begin
     for may_take_over in (True, False):
-        learner = _new_learner(request, exam.rules)
+        session = CaseSession(request, exam, paradigm(), options, device, store.files(case.id), report)
         try:
-            examine(CaseSession(request, exam, learner, device, report, may_take_over=may_take_over))
+            CaseRounds(request, exam, session, report, may_take_over=may_take_over).go()
         except StartOver:
             continue
         break
     facts = {
-        "bound": learner.sees_past_rounds,
-        "basemodel": learner.basemodel,
+        "bound": session.bound,
+        "basemodel": session.modules.basemodel,
+        "measures": {name: vars(measure) for name, measure in paradigm.measures.items()},
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "provenance": {**request.provenance, "device": _device_name(device), "threads": request.threads},
     }
@@ -104,13 +102,6 @@ def _watch(store: CaseStore, request: CaseRequest) -> None:
         store.fail(request.case.id, _failure(error, store, request))
 
     watch_memory(limit * 1e6, exceeded)
-
-
-def _new_learner(request: CaseRequest, rules: Rules) -> LearnerCalls:
-    module = request.algorithm.modules[0]
-    loaded = load(module.url, module.name)
-    seed_everything(stream_seed(request.case.seed, 0, "global"))
-    return LearnerCalls(loaded, request.case.hyperparameters, rules, request.algorithm.initial_model)
 
 
 def _prepare_process(request: CaseRequest) -> str:

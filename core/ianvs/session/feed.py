@@ -8,13 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ianvs.data.split import stratified_deal
 from ianvs.errors import PluginError
 from ianvs.scenarios import Part, hold_out
 from ianvs.scenarios.exam import Exam, TestSet
 from ianvs.scenarios.views import TrainView
 from ianvs.seeding import generator
 
-__all__ = ["DataFeed", "Chunk"]
+__all__ = ["ALL", "Chunk", "DataFeed", "Share"]
+
+Share = tuple[int, int]
+"""(k, n): the k-th, from 0, of n parts."""
+ALL: Share = (0, 1)
 
 
 @dataclass(frozen=True)
@@ -22,15 +27,14 @@ class Chunk:
     """One call of train() in a stream.
 
     number: counts from 1. samples: that have arrived when it is over. begun, ended: rounds whose samples have begun to
-    arrive by then, and rounds that are complete. seen, new: class indices told so far, and for the first time in it.
+    arrive by then, and rounds that are complete. classes: class indices that it tells.
     """
 
     number: int
     samples: int
     begun: int
     ended: int
-    seen: tuple[int, ...]
-    new: tuple[int, ...]
+    classes: tuple[int, ...]
     parts: tuple[Part, ...]
 
     @property
@@ -62,16 +66,17 @@ class DataFeed:
     def streams(self) -> bool:
         return self._exam.stream is not None
 
-    def round(self, index: int) -> TrainView:
-        """What is taught in round `index`, whole."""
-        return self._view((self._kept[index - 1],), f"round {index}", self._passes)
+    def round(self, index: int, share: Share = ALL, passed: int = 0) -> TrainView:
+        """What is taught in round `index`, whole or a share of it; `passed` is how often it was gone over already."""
+        return self._view((self._shared(self._kept[index - 1], share, index),), f"round {index}", self._left(passed))
 
-    def rounds(self, last: int, first: int = 1) -> TrainView:
-        """Rounds `first` to `last` as one, for a reference: no rule but that of hidden labels is for it.
+    def rounds(self, first: int, last: int, share: Share = ALL) -> TrainView:
+        """Rounds `first` to `last` as one, for who is above the rules: none is for it but that of hidden labels.
 
         They are mixed: one after the other, a learner that goes over them in order would still learn them in turn.
         """
-        parts = tuple(self._kept[first - 1 : last])
+        kept = enumerate(self._kept[first - 1 : last], start=first)
+        parts = tuple(self._shared(part, share, index) for index, part in kept)
         order = None
         if len(parts) > 1:
             order = generator(self._seed, last, "joint").permutation(sum(len(part.positions) for part in parts))
@@ -97,8 +102,9 @@ class DataFeed:
         """The chunks of the stream that arrive in round `index`: up to the one that brings its last sample."""
         return tuple(self._chunks[index - 1])
 
-    def chunk(self, chunk: Chunk) -> TrainView:
-        return self._view(chunk.parts, f"chunk {chunk.number} of the stream", self._passes)
+    def chunk(self, chunk: Chunk, share: Share = ALL, passed: int = 0) -> TrainView:
+        parts = tuple(self._shared(part, share, chunk.number) for part in chunk.parts)
+        return self._view(parts, f"chunk {chunk.number} of the stream", self._left(passed))
 
     def examines_after(self, chunk: Chunk) -> bool:
         """Whether the exam asks every n samples, and the n-th, 2n-th, ... has arrived in `chunk`."""
@@ -133,6 +139,21 @@ class DataFeed:
     ) -> TrainView:
         return TrainView(parts, name=name, passes=passes, labelled=self._exam.rules.training_labels, order=order)
 
+    def _left(self, passed: int) -> int | None:
+        return None if self._passes is None else self._passes - passed
+
+    def _shared(self, part: Part, share: Share, number: int) -> Part:
+        """The share (k, n) of `part`: the k-th of n hands that are alike in their classes."""
+        k, n = share
+        if n == 1:
+            return part
+        labels = part.samples.y[part.positions] if part.labels is None else part.labels
+        told = labels if labels.ndim == 1 and labels.dtype != object else None
+        hands = stratified_deal(told, len(part.positions), n, generator(self._seed, number, f"share of {n}"))
+        mine = np.sort(hands[k])
+        kept = None if part.labels is None else part.labels[mine]
+        return Part(part.samples, part.positions[mine], part.transform, kept)
+
     def _cut(self) -> None:
         """Chunks of equal size, whatever round their samples are of, so that no chunk tells where a round ends.
 
@@ -144,7 +165,6 @@ class DataFeed:
         flow = [self._ordered(index, stream.shuffled) for index in range(len(self._kept))]
         ends = np.cumsum([len(part.positions) for part in flow]).tolist()
         starts = [0, *ends[:-1]]
-        seen: tuple[int, ...] = ()
         for number, start in enumerate(range(0, ends[-1], stream.batch), start=1):
             end = min(start + stream.batch, ends[-1])
             first, begun = bisect_right(ends, start), bisect_left(starts, end)
@@ -153,9 +173,8 @@ class DataFeed:
                 for index in range(first, begun)
                 if ends[index] > starts[index]
             )
-            new = tuple(sorted({label for part in parts for label in _labels(part) if label >= 0}.difference(seen)))
-            seen = tuple(sorted((*seen, *new))) if new else seen
-            self._chunks[first].append(Chunk(number, end, begun, bisect_right(ends, end), seen, new, parts))
+            classes = tuple(sorted({label for part in parts for label in _labels(part) if label >= 0}))
+            self._chunks[first].append(Chunk(number, end, begun, bisect_right(ends, end), classes, parts))
 
     def _ordered(self, index: int, shuffled: bool) -> Part:
         part = self._kept[index]

@@ -8,16 +8,16 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ianvs.data.dataset import Samples
 from ianvs.planning.case_request import CaseRequest
 from ianvs.scenarios.exam import Round, TestSet
-from ianvs.store import CaseStore, ExamRecord, ExamStore
+from ianvs.store import CaseStore, ExamRecord, ExamStore, StoredModule
 from ianvs.store.keys import digest
-from ianvs.types import RoundResult
+from ianvs.types import Asked, Predictions, RoundResult
 
 __all__ = ["Earlier", "lineage_of", "content", "find_earlier"]
 
@@ -57,26 +57,27 @@ def lineage_of(request: CaseRequest, exam: ExamRecord) -> tuple[str, ...]:
     return tuple(links)
 
 
+@dataclass(frozen=True)
 class Earlier:
-    """A finished case that is the same up to round `last`, whose model it has kept."""
+    """A finished case that is the same up to round `last`, whose modules it has kept.
 
-    def __init__(self, store: CaseStore, case_id: str, last: int, tests: Sequence[int | None]) -> None:
-        self.case_id, self.last = case_id, last
-        self._store, self._tests = store, tests
+    tests: [j] the position of our test set j among its own; None for one that it did not have.
+    """
+
+    store: CaseStore
+    case_id: str
+    last: int
+    tests: tuple[int | None, ...]
+    modules: tuple[StoredModule, ...]
 
     def result(self, index: int) -> RoundResult:
-        return replace(self._store.complete_rounds(self.case_id)[index], taken_from=self.case_id)
+        return replace(self.store.complete_rounds(self.case_id)[index], taken_from=self.case_id)
 
-    def predictions(self, index: int) -> dict[str, np.ndarray]:
+    def predictions(self, index: int) -> dict[Asked, Predictions]:
         """Of round `index`, by our positions of test sets; those that the other exam did not have are missing."""
-        theirs = self._store.predictions(self.case_id, index)
-        names = {
-            f"{what}{other}": f"{what}{j}"
-            for j, other in enumerate(self._tests)
-            for what in ("", "pictures_", "all_pictures_", "probe_")
-            if other is not None
-        }
-        return {names[name]: kept for name, kept in theirs.items() if name in names}
+        theirs = self.store.predictions(self.case_id, index)
+        ours = ((Asked(j), Asked(other)) for j, other in enumerate(self.tests) if other is not None)
+        return {mine: theirs[other] for mine, other in ours if other in theirs}
 
 
 def find_earlier(request: CaseRequest, chain: Sequence[str]) -> Earlier | None:
@@ -85,11 +86,13 @@ def find_earlier(request: CaseRequest, chain: Sequence[str]) -> Earlier | None:
     record = exams.record(request.exam_id)
     for index in range(len(chain) - 1, 0, -1):
         other = store.owner(chain[index])
-        if record is None or other is None or other == request.case.id or store.model(other, index) is None:
+        if record is None or other is None or other == request.case.id:
             continue
+        modules = store.modules(other, index)
         their_exam = exams.record((store.identity(other) or {}).get("exam_id", ""))
-        if their_exam is None or len(store.complete_rounds(other)) <= index:
+        if modules is None or their_exam is None or len(store.complete_rounds(other)) <= index:
             continue
         where = {test_digest: j for j, test_digest in enumerate(their_exam.test_digests)}
-        return Earlier(store, other, index, [where.get(test_digest) for test_digest in record.test_digests])
+        tests = tuple(where.get(test_digest) for test_digest in record.test_digests)
+        return Earlier(store, other, index, tests, modules)
     return None

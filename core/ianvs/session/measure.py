@@ -7,11 +7,10 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 __all__ = [
     "NOTHING_SPENT",
@@ -104,15 +103,12 @@ def peak_gpu_bytes() -> int | None:
     return int(torch.cuda.max_memory_allocated())
 
 
-def memory_size(plugin: Any) -> tuple[int | None, int | None]:
-    """(samples, bytes) of the plugin's `memory`, its store of old samples; None for what it doesn't tell."""
-    memory = getattr(plugin, "memory", None)
-    try:
-        samples = len(memory)  # type: ignore[arg-type]
-    except TypeError:
-        return None, None
-    size = getattr(memory, "nbytes", None)
-    return samples, None if size is None else int(size)
+def memory_size(plugins: Iterable[object]) -> tuple[int | None, int | None]:
+    """(samples, bytes) of the plugins' `memory`, their stores of old samples; None for what none of them tells."""
+    held = (getattr(plugin, "memory", None) for plugin in plugins)
+    memories = [memory for memory in held if isinstance(memory, Sized)]
+    sizes = [int(size) for memory in memories if (size := getattr(memory, "nbytes", None)) is not None]
+    return sum(map(len, memories)) if memories else None, sum(sizes) if sizes else None
 
 
 def folder_bytes(folder: Path) -> int:

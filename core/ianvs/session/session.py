@@ -1,280 +1,301 @@
-"""One learner in one exam, in this process: training, gate, evaluation, and storing each round as it is done."""
+"""What a paradigm works with in one case: modules, data, calls, measurements. Implements ianvs.paradigms.Session."""
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Mapping
-from dataclasses import replace
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ianvs.engines.engine import Reporter
-from ianvs.errors import ExamRuleError, PluginError
-from ianvs.metrics.registry import resolve
+from ianvs.data.options import Options
+from ianvs.errors import ExamRuleError, PluginError, closest
+from ianvs.paradigms.paradigm import Module, Paradigm
 from ianvs.planning.case_request import CaseRequest
-from ianvs.scenarios.exam import Exam
+from ianvs.scenarios.exam import Exam, Rules, TestSet
 from ianvs.scenarios.views import TrainView
-from ianvs.session import measure
-from ianvs.session.budget import check_budget
-from ianvs.session.context import ContextBuilder
-from ianvs.session.evaluation import ALL, Evaluation
-from ianvs.session.feed import DataFeed
-from ianvs.session.gate import Gate
-from ianvs.session.learner_calls import LearnerCalls
-from ianvs.session.lineage import find_earlier, lineage_of
-from ianvs.session.training import Trained, Training
-from ianvs.store import CaseStore, ExamStore
-from ianvs.types import RoundResult
+from ianvs.seeding import generator
+from ianvs.session.feed import ALL, Chunk, DataFeed, Share
+from ianvs.session.measure import NOTHING_SPENT, Spent, stopwatch
+from ianvs.session.modules import AuthorsModule, Modules, Taught
+from ianvs.session.seeds import Seeds
+from ianvs.types import Asked, Predictions
 
-__all__ = ["CaseSession", "Interrupted", "StartOver"]
+__all__ = ["CaseSession", "Step"]
+
+Tell = Callable[[Any], None]
 
 
-class Interrupted(Exception):  # noqa: N818 - not an error: a wish that was granted
-    """The case was asked to end; what is complete is stored."""
+@dataclass
+class Step:
+    """What happened in one step so far."""
+
+    index: int = 0
+    samples: int = 0  # of training, as often as they were handed out
+    passes: int = 0
+    trained: Spent = NOTHING_SPENT
+    asked: Spent = NOTHING_SPENT
+    predictions: dict[Asked, Predictions] = field(default_factory=dict)  # from within a stream
+    examined: list[tuple[int, int, int]] = field(default_factory=list)  # (samples, rounds begun, rounds ended)
+    measures: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Fed:
+    """Where a view's data come from, and what a learner is told with them."""
+
+    view: TrainView
+    seed: int | None  # of the global generators, with the purpose "global"; None: they go on, and nothing is counted
+    number: int = 0  # of the round, or of the chunk
+    share: Share = ALL
+    classes: tuple[int, ...] = ()
+    chunk: Chunk | None = None
+    context: Mapping[str, Any] = field(default_factory=dict)
 
 
 class CaseSession:
-    """Implements ianvs.paradigms.Session on files. The caller holds the case's lock."""
+    """See ianvs.paradigms.Session. `step` is the step that is under way; CaseRounds takes it from one to the next.
+
+    between: examines the model within a stream, after a chunk.
+    """
 
     def __init__(
         self,
         request: CaseRequest,
         exam: Exam,
-        learner: LearnerCalls,
+        paradigm: Paradigm,
+        options: Options,
         device: str,
-        report: Reporter,
-        *,
-        may_take_over: bool = True,
+        folder: Path,
+        tell: Tell,
     ) -> None:
-        record = ExamStore(request.workspace).record(request.exam_id)
-        self._lineage = lineage_of(request, record) if record and exam.stream is None else ()
-        self._may_take_over = may_take_over
-        self._request, self._exam = request, exam
-        spec = request.testenv
-        self._budget = None if request.case.role or learner.sees_past_rounds else spec.budget
-        self._gate = Gate(spec.gate) if spec.gate and not request.case.role else None
-        self._keeps_pictures = exam.dataset.kind == "segmentation" and any(
-            resolve(metric).pictures for metric, _ in request.scores if metric.url is not None
-        )
-        self._feed = DataFeed(exam, request.train_ratio, request.case.seed, exam.rules.passes)
-        self._files = CaseStore(request.workspace).files(request.case.id)
-        self._contexts = ContextBuilder(request, exam, self._feed, device, self._files, report)
-        self._training = Training(request, self._feed, self._contexts, report)
-        self._use(learner)
-        self._predicts_untrained = True
-        self._report = report
-        self._store = CaseStore(request.workspace)
-        self._id = request.case.id
-        self.rounds = len(exam.rounds)
-        self.completed = self._resume()
-        self._files.mkdir(parents=True, exist_ok=True)
+        self.options, self.seed = options, request.case.seed
+        self.step = Step()
+        self.between: Callable[[Chunk], None] = lambda chunk: None
+        self.seeds = Seeds(self.seed)
+        self.feeder = DataFeed(exam, request.train_ratio, self.seed, exam.rules.passes)
+        self.modules = Modules(request.algorithm, request.case, exam.rules, self.seeds)
+        self.valid: TrainView | None = None  # the held-out part of the round
+        self.saw_past_rounds = False
+        self.who = f"{paradigm.name}.predict()"  # whose answers came last, for errors
+        self.paradigm, self._exam, self._tell = paradigm, exam, tell
+        self._device, self._folder = device, folder
+        self._fed: dict[int, _Fed] = {}  # open views by id
+        self._calls: Counter[int] = Counter()  # with training data, in this step, by seed
+        self._passed: dict[int, Counter[Share]] = {}  # over rounds or chunks, in this step, by number
+        self._training = self._counts = True  # what a call's time is taken for, and whether it is
+        budget = None if paradigm.reference else request.testenv.budget
+        limits = (exam.rules.passes, None if budget is None else budget.passes)
+        self._passes = min((limit for limit in limits if limit is not None), default=None)
 
-    def _use(self, learner: LearnerCalls) -> None:
-        self._learner = learner
-        probe = self._request.testenv.linear_probe
-        self._evaluation = Evaluation(
-            self._exam, self._feed, learner, self._training.seed_for, probe=probe, pictures=self._keeps_pictures
-        )
+    # --- what paradigms use -------------------------------------------------------------------------------------
 
-    def _context(self, index: int) -> dict[str, Any]:
-        if self._request.case.role and index:
-            return self._contexts.by_reference(index, self._learner)
-        return self._contexts.after_round(index, self._learner)
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        return tuple(round_.name for round_ in self._exam.rounds)
 
-    # --- steps --------------------------------------------------------------------------------------------------
+    @property
+    def rules(self) -> Rules:
+        return self._exam.rules
 
-    def examine_untrained(self) -> None:
-        """Row 0. A plugin that can't predict before it was trained has an empty one."""
-        try:
-            predictions, spent = self._evaluate(0)
-        except ExamRuleError:
-            raise
-        except Exception as error:
-            print(f"{self._learner.name} can't predict before training ({type(error).__name__}: {error});")
-            print("what needs the untrained model (FWT, Ianvs's BWT and FWT) stays empty.")
-            predictions, spent = {}, measure.NOTHING_SPENT
-            self._predicts_untrained = False
-        untrained = RoundResult(0, "untrained", eval_seconds=spent.seconds, eval_cpu_seconds=spent.cpu_seconds)
-        self._keep(untrained, predictions, trained=False)
-        self._take_over_earlier_rounds()
+    def module(self, kind: str, instance: str = "", *, fresh: bool = False) -> AuthorsModule:
+        return self.modules.get(kind, instance, fresh=fresh)
 
-    def run_round(self, index: int) -> None:
-        if self._report.stop_requested():
-            raise Interrupted
-        self._say(index, "train")
-        valid = self._feed.valid(index)
-        gate_before = self._gate_score(index, valid) if index > 1 or self._predicts_untrained else None
-        trained = self._train(index, valid)
-        adopted, scores = self._pass_gate(index, valid, gate_before)
-        if valid is not None:
-            valid.close()
-        self._say(index, "evaluate")
-        predictions, asked = self._evaluate(index)
-        asked += trained.eval_spent
-        samples, size = measure.memory_size(self._learner.plugin)
-        result = RoundResult(
-            index=index,
-            name=self._exam.rounds[index - 1].name,
-            train_samples=trained.samples,
-            test_samples=sum(len(test.test) for test in self._exam.tests),
-            train_seconds=trained.spent.seconds,
-            eval_seconds=asked.seconds,
-            train_cpu_seconds=trained.spent.cpu_seconds,
-            eval_cpu_seconds=asked.cpu_seconds,
-            peak_memory_bytes=measure.peak_host_bytes(),
-            peak_gpu_bytes=measure.peak_gpu_bytes(),
-            memory_samples=samples,
-            memory_bytes=size,
-            adopted=adopted,
-            gate_scores=scores,
-            passes=trained.passes,
-            remark=self._learner.remark,
-            examined=(*trained.examined, (self._feed.arrived(index), index, index)),
-        )
-        check_budget(self._budget, result)
-        self._keep(result, {**trained.predictions, **predictions})
-        if index == self.rounds and self._lineage:
-            self._store.own(self._lineage[-1], self._id)
-
-    def _say(self, index: int, doing: str) -> None:
-        """To the supervisor, and to whoever asks `ianvs status`."""
-        now = {"round": index, "rounds": self.rounds, "doing": doing}
-        self._report(now)
-        self._store.note_running(self._id, {**now, "since": time.time(), "pid": os.getpid()})
-
-    def _train(self, index: int, valid: TrainView | None) -> Trained:
-        if self._request.case.role:
-            self._use(self._training.reference_learner(self._learner))
-            return self._training.reference(self._learner, index)
-        if self._feed.streams and not self._learner.sees_past_rounds:
-            return self._training.on_chunks(self._learner, self._evaluation, index)
-        return self._training.on_round(self._learner, index, valid)
-
-    # --- evaluation ---------------------------------------------------------------------------------------------
-
-    def _evaluate(self, index: int) -> tuple[dict[str, NDArray[Any]], measure.Spent]:
-        """(what to keep of the answers to all test sets, what it took) of the present model, after round `index`."""
-        return self._evaluation.predictions(index, self._context(index))
-
-    def _gate_score(self, index: int, valid: TrainView | None) -> float | None:
-        """Score of the present model on the held-out part of round `index`; None without a gate."""
-        if self._gate is None:
-            return None
-        positions = self._feed.held_out(index)
-        seen = None
-        if valid is not None:
-            pictures = self._gate.pictures and self._exam.dataset.kind == "segmentation"
-            seen = self._evaluation.held_out(index, positions, self._context(index), pictures)
-        return self._gate.score(seen)
-
-    def _pass_gate(
-        self, index: int, valid: TrainView | None, before: float | None
-    ) -> tuple[bool, tuple[float, float] | None]:
-        """Whether the new model stays; if not, the model of the round before is back in place."""
-        if self._gate is None:
-            return True, None
-        if before is None and index == 1 and not self._predicts_untrained:
-            return True, None  # there is no model yet that could be kept instead
-
-        def undo() -> None:
-            previous = self._store.model(self._id, index - 1)
-            if previous is None:
-                raise PluginError(
-                    f"model_eval: the model of round {index - 1} is gone, so round {index} can't be undone."
-                )
-            self._learner.load(previous)
-
-        return self._gate.decide(index, before, self._gate_score(index, valid), undo)
-
-    # --- storing ------------------------------------------------------------------------------------------------
-
-    def _keep(self, result: RoundResult, predictions: dict[str, NDArray[Any]], *, trained: bool = True) -> None:
-        with self._store.new_round(self._id, result.index) as folder:
-            at = ""
-            try:
-                at = self._learner.save(folder.model / "model")
-            except Exception:
-                if trained:
-                    raise
-                # A plugin that has nothing to save before it was trained.
-            size = measure.folder_bytes(folder.model)
-            folder.fill(replace(result, model_bytes=size or None), predictions, at)
-        self.completed = result.index
-
-    def _keep_taken(self, result: RoundResult, predictions: dict[str, NDArray[Any]]) -> None:
-        """A round whose own model is gone: the learner is that of a later one, from which nothing may continue here."""
-        with self._store.new_round(self._id, result.index) as folder:
-            folder.fill(result, predictions, "")
-
-    def _take_over_earlier_rounds(self) -> None:
-        """Begin where a case with fewer rounds has ended, if its beginning is ours.
-
-        Test sets that only our exam has are predicted by its last model; for its earlier rounds they stay empty.
-        """
-        earlier = find_earlier(self._request, self._lineage) if self._may_take_over else None
-        if earlier is None or not self._has_pictures(earlier.predictions(earlier.last)):
+    def feed(self, first: int, last: int | None = None, *, share: Share = ALL) -> Iterator[TrainView]:
+        last = first if last is None else last
+        self._require(first, last, share)
+        free = self.paradigm.reference or self.bound or first < self.step.index
+        if self.feeder.streams and not free:
+            for index in range(first, last + 1):
+                yield from self._chunks(index, share)
             return
-        path = self._store.model(earlier.case_id, earlier.last)
-        assert path is not None
+        fed = self._whole(first, last, share, free)
+        if len(fed.view):
+            yield from self._handed_out(fed)
+
+    def call(self, module: Module, method: str, *arguments: Any, **context: Any) -> Any:
+        assert isinstance(module, AuthorsModule)
+        fed = next((self._fed[id(one)] for one in arguments if id(one) in self._fed), None)
+        if fed is not None and fed.seed is not None:
+            self._seed(fed.seed)
+            module.taught = _taught(module.taught, fed)
+        taught = module.taught if module.taught.calls else self._common()
+        offered = self._always() | self._told(taught.calls, taught.seen, taught.new)
+        if fed is not None:
+            offered |= {"valid_data": None, **fed.context}
+        self.who = f"{module.name}.{method}()"
+        with stopwatch() as watch:
+            found = module.call(method, arguments, offered | context)
+        if self._counts and self._training:
+            self.step.trained += watch.spent
+        elif self._counts:
+            self.step.asked += watch.spent
+        return found
+
+    def measure(self, name: str, value: float) -> None:
+        known = self.paradigm.measures
+        if name not in known:
+            raise PluginError(f"the paradigm measures '{name}', which is not in its `measures`.{closest(name, known)}")
+        if not math.isfinite(value):
+            raise PluginError(f"the paradigm measures {value} as '{name}': a finite number is needed.")
+        before = self.step.measures.get(name)
+        if before is not None and known[name].over != "last":
+            value = before + value if known[name].over == "sum" else max(before, value)
+        self.step.measures[name] = float(value)
+
+    # --- what the rounds of a case use --------------------------------------------------------------------------
+
+    @property
+    def bound(self) -> bool:
+        """Whether it sees past rounds: a class of its says so, or its paradigm has asked for them."""
+        return self.saw_past_rounds or self.modules.sees_past_rounds
+
+    def begin(self, index: int) -> Step:
+        """Step `index` begins; the record that it fills."""
+        self.step = Step(index)
+        self._calls.clear()
+        self._passed.clear()
+        return self.step
+
+    @contextmanager
+    def examining(self, *, counts: bool = True) -> Iterator[None]:
+        """Calls within are of an examination. counts: whether what they take is counted."""
+        before = self._training, self._counts
+        self._training, self._counts = False, counts
         try:
-            self._learner.load(path)
-            now, _ = self._evaluate(earlier.last)
-        except Exception as error:
-            print(f"can't continue from case {earlier.case_id} ({type(error).__name__}: {error}).")
-            raise StartOver from error
-        before = earlier.predictions(earlier.last)
-        if not all(name in now and np.array_equal(now[name], kept) for name, kept in before.items()):
-            print(f"can't continue from case {earlier.case_id}: load() does not bring back its predictions.")
-            raise StartOver
-        print(f"continuing from case {earlier.case_id} after round {earlier.last}")
-        for index in range(1, earlier.last):
-            self._keep_taken(earlier.result(index), earlier.predictions(index))
-        self._keep(earlier.result(earlier.last), now)
+            yield
+        finally:
+            self._training, self._counts = before
 
-    def _resume(self) -> int:
-        """Bring back the model of the last complete round, and make sure that it is the same model.
+    @contextmanager
+    def as_copy(self, modules: Modules) -> Iterator[None]:
+        """Within, `modules` are those of the session."""
+        before, self.modules = self.modules, modules
+        try:
+            yield
+        finally:
+            self.modules = before
 
-        A plugin whose load() does not bring back what was saved would end with other results than an undisturbed run;
-        it is found out by its predictions, and the case starts over.
+    def round_context(self, index: int) -> dict[str, Any]:
+        """What a learner is told of round `index` before it is taught it, for its held-out part."""
+        rounds = self._exam.rounds
+        seen = sorted({c for round_ in rounds[:index] for c in round_.classes})
+        new = tuple(rounds[index - 1].classes)
+        return self._told(index, tuple(seen), new)
+
+    def adaptation(self, test: TestSet, context: Mapping[str, Any]) -> Iterator[TrainView]:
+        """What a copy of the learner is adapted on before it answers `test`; the learner itself goes on as it is.
+
+        context: what is told with the test set.
         """
-        done = self._store.complete_rounds(self._id)
-        if len(done) <= 1:
-            self._store.reset(self._id)
-            return -1
-        last = done[-1].index
-        if not self._has_pictures(self._store.predictions(self._id, last)):
-            print(
-                "a metric reads all predicted label pictures, and only counts are stored; starting over from round 1."
-            )
-            self._store.reset(self._id)
-            return -1
-        if last == self.rounds:
-            return last
+        view = self.feeder.adaptation(test)
+        told = {**context, "pretraining": False, "new_classes": test.classes, "train_rounds": (view,)}
+        yield from self._handed_out(_Fed(view, None, context=told))
+
+    # --- within -------------------------------------------------------------------------------------------------
+
+    def _require(self, first: int, last: int, share: Share) -> None:
+        count, (k, n) = len(self._exam.rounds), share
+        if not 1 <= first <= last <= count:
+            raise PluginError(f"feed({first}, {last}): the exam has rounds 1 to {count}.")
+        if not 0 <= k < n:
+            raise PluginError(f"feed(share={share}): a share is (k, n), the k-th of n parts, with k from 0 to n - 1.")
+        if last > self.step.index:
+            raise ExamRuleError(f"feed({first}, {last}): round {last} has not come yet in step {self.step.index}.")
+        self.saw_past_rounds |= first < self.step.index
+
+    def _whole(self, first: int, last: int, share: Share, free: bool) -> _Fed:
+        """Rounds `first` to `last` as one view."""
+        classes = tuple(self._exam.rounds[first - 1].classes)
+        told: dict[str, Any] = {}
+        if first != last:
+            classes = tuple(sorted({c for round_ in self._exam.rounds[first - 1 : last] for c in round_.classes}))
+        elif self.rules.task_in_training:
+            told["task"] = first - 1
+            if self.rules.output_space == "task":
+                told["task_classes"] = classes
+        if not free:
+            told["valid_data"] = self.valid if share == ALL else None
+            view = self.feeder.round(first, share, self._gone_over(first, share))
+            return _Fed(view, self.step.index, first, share, classes, context=told)
+        told["passes"] = None
+        views = [self.feeder.rounds(first, last, share)]
+        if self.modules.sees_past_rounds:
+            if not self.paradigm.reference:
+                told["valid_data"], views = self.valid, self.feeder.past_rounds(last)
+            told["train_rounds"] = tuple(views)
+        return _Fed(views[-1], self.step.index, first, share, classes, context=told)
+
+    def _chunks(self, index: int, share: Share) -> Iterator[TrainView]:
+        chunks = self.feeder.chunks(index)
+        for chunk in chunks:
+            view = self.feeder.chunk(chunk, share, self._gone_over(chunk.number, share))
+            if len(view):
+                yield from self._handed_out(_Fed(view, chunk.number, chunk.number, share, chunk=chunk))
+            done = (chunk.number - chunks[0].number + 1) / len(chunks)
+            self._tell({"round": index, "fraction": done})
+            if chunk is not chunks[-1] and self.feeder.examines_after(chunk):
+                self.between(chunk)
+
+    def _handed_out(self, fed: _Fed) -> Iterator[TrainView]:
+        views = fed.context.get("train_rounds", (fed.view,))
+        self._fed[id(fed.view)] = fed
         try:
-            path = self._store.model(self._id, last)
-            if path is None:
-                raise PluginError("no model is stored")
-            self._learner.load(path)
-            now, _ = self._evaluate(last)
-            before = self._store.predictions(self._id, last)
-            before = {name: kept for name, kept in before.items() if "@" not in name}  # not those within a stream
-            same = now.keys() == before.keys() and all(np.array_equal(now[j], before[j]) for j in now)
-            if not same:
-                raise PluginError("load() does not bring back the predictions of before save()")
-        except Exception as error:
-            print(f"can't resume after round {last} ({type(error).__name__}: {error}); starting over from round 1.")
-            self._store.reset(self._id)
-            raise StartOver from error
-        print(f"resuming after round {last} of {self.rounds}")
-        return last
+            yield fed.view
+        finally:
+            del self._fed[id(fed.view)]
+            if fed.seed is not None:
+                self.step.samples += sum(map(len, views))
+                self.step.passes = max(self.step.passes, fed.view.passes)
+                self._passed.setdefault(fed.number, Counter())[fed.share] += fed.view.passes
+            for view in views:
+                view.close()
 
-    def _has_pictures(self, stored: Mapping[str, Any]) -> bool:
-        """Whether what is stored of a round is enough for the metrics that read all predicted label pictures."""
-        return not self._keeps_pictures or any(name.startswith(f"{ALL}_") for name in stored)
+    def _gone_over(self, number: int, share: Share) -> int:
+        """Passes so far, in this step, over a share of round or chunk `number`: what was handed out is counted once."""
+        passed = self._passed.get(number, Counter())
+        return max(passed[share], math.floor(sum(count / n for (_, n), count in passed.items()) + 1e-9))
+
+    def _seed(self, number: int) -> None:
+        """A stream of its own for each call of a step with training data."""
+        call = self._calls[number]
+        self._calls[number] += 1
+        self.seeds.start(f"global, call {call}" if call else "global", number)
+
+    def _common(self) -> Taught:
+        """What the modules were taught together: for one that learns from others instead of data."""
+        taught = [module.taught for module in self.modules if module.taught.calls]
+        if not taught:
+            return Taught()
+        seen, new = {c for one in taught for c in one.seen}, {c for one in taught for c in one.new}
+        return Taught(self.step.index, tuple(sorted(seen)), tuple(sorted(new)))
+
+    def _told(self, number: int, seen: tuple[int, ...], new: tuple[int, ...]) -> dict[str, Any]:
+        draws = generator(self.seed, number, "plugin")
+        return {"round": number, "classes_seen": seen, "new_classes": new, "generator": draws}
+
+    def _always(self) -> dict[str, Any]:
+        classes, index = self._exam.dataset.classes, self.step.index
+        context = {
+            "classes": classes,
+            "num_classes": len(classes),
+            "device": self._device,
+            "seed": self.seed,
+            "folder": self._folder,
+            "passes": self._passes,
+            "progress": lambda fraction: self._progress(index, fraction),
+        }
+        return context if self.rules.training_labels else {**context, "pretraining": True}
+
+    def _progress(self, index: int, fraction: float) -> None:
+        if not self.feeder.streams:  # the chunks of a stream are too short to tell how far each is
+            self._tell({"round": index, "rounds": len(self._exam.rounds), "fraction": fraction})
 
 
-class StartOver(Exception):  # noqa: N818 - a request to build a fresh learner
-    """The stored rounds can't be continued and were dropped; the learner may be half loaded."""
+def _taught(before: Taught, fed: _Fed) -> Taught:
+    if fed.chunk is None:
+        return Taught(before.calls + 1, tuple(sorted({*before.seen, *fed.classes})), fed.classes)
+    new = tuple(sorted(set(fed.chunk.classes).difference(before.seen)))
+    return Taught(before.calls + 1, tuple(sorted((*before.seen, *new))) if new else before.seen, new)

@@ -1,6 +1,6 @@
 """Where results live. The only package that knows file names of results."""
 
-from ianvs.store.case_store import CaseStore
+from ianvs.store.case_store import CaseStore, StoredModule
 from ianvs.store.exam_store import ExamRecord, ExamStore
 from ianvs.store.files import read_json, replace_folder, write_atomic, write_json
 from ianvs.store.job_store import JobStore
@@ -10,6 +10,7 @@ __all__ = [
     "ExamRecord",
     "ExamStore",
     "JobStore",
+    "StoredModule",
     "read_json",
     "replace_folder",
     "write_atomic",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,9 +25,25 @@ from numpy.typing import NDArray
 from ianvs.config.secrets import without_secrets
 from ianvs.store.files import read_json, replace_folder, write_atomic, write_json
 from ianvs.store.keys import digest
-from ianvs.types import Failure, RoundResult, Status, TestCase
+from ianvs.types import Asked, Failure, Predictions, RoundResult, Status, TestCase
 
-__all__ = ["CaseStore", "RoundFolder"]
+__all__ = ["CaseStore", "RoundFolder", "StoredModule"]
+
+
+@dataclass(frozen=True)
+class StoredModule:
+    """A module of an algorithm as it was after a round, with what it had been taught.
+
+    path: where its load() finds it; None: it had nothing to save. calls: of training, so far. seen, new: class indices
+    that it was taught so far, and in the last call.
+    """
+
+    kind: str
+    instance: str
+    path: Path | None
+    calls: int = 0
+    seen: tuple[int, ...] = ()
+    new: tuple[int, ...] = ()
 
 
 class CaseStore:
@@ -101,35 +117,50 @@ class CaseStore:
         """Results of rounds 0, 1, ... up to the first that is missing."""
         found: list[RoundResult] = []
         while (stored := read_json(self.round_folder(case_id, len(found)) / "round.json")) is not None:
-            stored.pop("model_at")
+            stored.pop("modules")
             scores = stored["gate_scores"]
             stored["gate_scores"] = None if scores is None else tuple(scores)
-            stored["examined"] = tuple(tuple(when) for when in stored.get("examined", ()))
-            stored.pop("over_budget", None)  # in rounds of before; what the budget is, the job says
+            stored["examined"] = tuple(tuple(when) for when in stored["examined"])
             found.append(RoundResult(**stored))
         return tuple(found)
 
-    def model(self, case_id: str, index: int) -> Path | None:
-        """Where the plugin's load() finds the model after round `index`; None if it is no longer kept."""
+    def modules(self, case_id: str, index: int) -> tuple[StoredModule, ...] | None:
+        """The modules after round `index`; None if they are no longer kept."""
         folder = self.round_folder(case_id, index)
         stored = read_json(folder / "round.json")
         if stored is None or not (folder / "model").is_dir():
             return None
-        return folder / "model" / str(stored["model_at"])
+        return tuple(
+            StoredModule(
+                one["kind"],
+                one["instance"],
+                None if one["path"] is None else folder / "model" / one["path"],
+                one["calls"],
+                tuple(one["seen"]),
+                tuple(one["new"]),
+            )
+            for one in stored["modules"]
+        )
 
-    def predictions(self, case_id: str, index: int) -> dict[str, NDArray[Any]]:
-        """{test set position: predictions} after round `index`; a test set that could not be predicted is missing."""
-        with np.load(self.round_folder(case_id, index) / "predictions.npz", allow_pickle=False) as stored:
-            return dict(stored)
+    def predictions(self, case_id: str, index: int) -> dict[Asked, Predictions]:
+        """What was answered in and after round `index`; a test set that could not be predicted is missing."""
+        found: dict[Asked, tuple[NDArray[Any], dict[str, NDArray[Any]]]] = {}
+        with np.load(self._predictions(case_id, index), allow_pickle=False) as stored:
+            for name, values in stored.items():  # labels come before extras
+                asked, extra = _asked_of(name)
+                if extra:
+                    found[asked][1][extra] = values
+                else:
+                    found[asked] = values, {}
+        return {asked: Predictions(labels, extras) for asked, (labels, extras) in found.items()}
 
-    def lacks_pictures(self, case_id: str) -> bool:
-        """Whether of some round only the first predicted label pictures are stored, not all of them."""
-        for round_ in self.complete_rounds(case_id):
-            with np.load(self.round_folder(case_id, round_.index) / "predictions.npz", allow_pickle=False) as stored:
-                names = stored.files
-            if any(n.startswith("pictures_") for n in names) and not any(n.startswith("all_pictures_") for n in names):
-                return True
-        return False
+    def extras(self, case_id: str, index: int) -> set[str]:
+        """Names of what is stored beside the labels after round `index`."""
+        with np.load(self._predictions(case_id, index), allow_pickle=False) as stored:
+            return {extra for _, extra in map(_asked_of, stored.files) if extra}
+
+    def _predictions(self, case_id: str, index: int) -> Path:
+        return self.round_folder(case_id, index) / "predictions.npz"
 
     def sweep(self, case_id: str) -> None:
         """Remove what a process that was killed left half-written, unless another process is at work there."""
@@ -262,13 +293,36 @@ class RoundFolder:
         """Folder for what the plugin's save() writes."""
         return self.folder / "model"
 
-    def fill(self, result: RoundResult, predictions: Mapping[str, NDArray[Any]], model_at: str) -> None:
-        """model_at: path that save() returned, relative to `model`. An empty `model` is not kept."""
+    def fill(
+        self, result: RoundResult, predictions: Mapping[Asked, Predictions], modules: Iterable[StoredModule] = ()
+    ) -> None:
+        """modules: with paths below `model`. An empty `model` is not kept."""
         if not any(self.model.iterdir()):
             self.model.rmdir()
-        np.savez(self.folder / "predictions.npz", **dict(predictions))  # type: ignore[arg-type]
+        arrays: dict[str, NDArray[Any]] = {}
+        for asked, said in predictions.items():
+            arrays[_name_of(asked)] = said.labels
+            arrays |= {_name_of(asked, extra): values for extra, values in said.extras.items()}
+        np.savez(self.folder / "predictions.npz", **arrays)  # type: ignore[arg-type]
+        told = [
+            {**vars(one), "path": None if one.path is None else one.path.relative_to(self.model).as_posix()}
+            for one in modules
+        ]
         # The folder is not in its place yet, so that these need not be atomic each.
-        (self.folder / "round.json").write_text(json.dumps({**vars(result), "model_at": model_at}, indent=1))
+        (self.folder / "round.json").write_text(json.dumps({**vars(result), "modules": told}, indent=1))
+
+
+def _name_of(asked: Asked, extra: str = "") -> str:
+    """In predictions.npz: "3" is test set 3 after the round, "3@120" after 120 samples, "3 probe" something beside."""
+    when = "" if asked.samples is None else f"@{asked.samples}"
+    return f"{asked.test}{when}" + (f" {extra}" if extra else "")
+
+
+def _asked_of(name: str) -> tuple[Asked, str]:
+    """(which test set when, the extra or ""), from what `_name_of` made of them."""
+    asked, _, extra = name.partition(" ")
+    test, _, samples = asked.partition("@")
+    return Asked(int(test), int(samples) if samples else None), extra
 
 
 def name_key(case: TestCase) -> str:

@@ -17,7 +17,7 @@ from ianvs.store.files import read_json, replace_folder, write_json
 
 __all__ = ["ExamRecord", "ExamStore"]
 
-_LISTS = ("classes", "rounds", "tests", "round_digests", "test_digests", "notes")
+_LISTS = ("classes", "rounds", "tests", "round_digests", "test_digests", "notes", "shape")
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class ExamRecord:
     rounds: tuple[str, ...]
     tests: tuple[str, ...]
     rules: Mapping[str, Any]
-    round_digests: tuple[str, ...] = ()  # of the content of each round
-    test_digests: tuple[str, ...] = ()  # of the content of each test set
-    test_classes: tuple[tuple[int, ...], ...] = ()  # class indices of each test set; () in records of before
-    test_earlier: tuple[tuple[int, ...] | None, ...] = ()  # those taught before the test set's own round, if it has one
-    notes: tuple[str, ...] = ()  # what a reader of results must know of the data
-    shape: tuple[int, ...] | None = None  # of one sample; None in records of before
+    round_digests: tuple[str, ...]  # of the content of each round
+    test_digests: tuple[str, ...]  # of the content of each test set
+    test_classes: tuple[tuple[int, ...], ...]  # class indices of each test set
+    test_earlier: tuple[tuple[int, ...] | None, ...]  # those taught before the test set's own round, if it has one
+    notes: tuple[str, ...]  # what a reader of results must know of the data
+    shape: tuple[int, ...]  # of one sample
 
 
 class ExamStore:
@@ -70,11 +70,10 @@ class ExamStore:
         found = read_json(self.folder(exam_id) / "exam.json")
         if found is None:
             return None
-        lists = {name: tuple(found.get(name, ())) for name in _LISTS}
+        lists = {name: tuple(found[name]) for name in _LISTS}
         for name in ("test_classes", "test_earlier"):
-            lists[name] = tuple(None if part is None else tuple(part) for part in found.get(name, ()))
-        shape = found.get("shape")
-        return ExamRecord(**{**found, **lists, "shape": None if shape is None else tuple(shape)})
+            lists[name] = tuple(None if part is None else tuple(part) for part in found[name])
+        return ExamRecord(**{**found, **lists})
 
     def truth(self, exam_id: str) -> list[NDArray[Any]]:
         """[j] the labels of test set j, which nobody was handed; label pictures only of its first few samples."""

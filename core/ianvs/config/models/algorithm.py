@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
@@ -16,8 +16,10 @@ from ianvs.config.models.base import (
     MappingForm,
     Name,
     NoEffect,
+    OpenSection,
     Section,
     Slip,
+    TextForm,
     at,
     entries,
     path_text,
@@ -27,57 +29,24 @@ from ianvs.config.paths import Lookup
 from ianvs.config.strict_yaml import Steps
 from ianvs.errors import closest
 
-__all__ = ["OTHER_HYPERPARAMETERS", "PARADIGMS", "AlgorithmFile", "Grid", "LearningData", "Module", "grids"]
+__all__ = ["OTHER_HYPERPARAMETERS", "AlgorithmFile", "Grid", "LearningData", "Module", "grids"]
 
-PARADIGMS = ("incrementallearning", "singletasklearning")
-FUTURE_PARADIGMS = (
-    "lifelonglearning",
-    "jointinference",
-    "federatedlearning",
-    "federatedclassincrementallearning",
-    "multiedgeinference",
-)
 SPLITTING_METHODS = ("default", "shuffled")
 FUTURE_SPLITTING_METHODS = ("fwt_splitting", "hard-example_splitting", "city_splitting")
 OTHER_HYPERPARAMETERS = "other_hyperparameters"
 """The name in a list of hyperparameters whose values are files of constants."""
 
-ModuleType = Literal[
-    "basemodel",
-    "edgemodel",
-    "cloudmodel",
-    "dataset_processor",
-    "hard_example_mining",
-    "task_definition",
-    "task_relationship_discovery",
-    "task_allocation",
-    "task_remodeling",
-    "inference_integrate",
-    "task_update_decision",
-    "unseen_task_allocation",
-    "unseen_sample_recognition",
-    "unseen_sample_re_recognition",
-    "aggregation",
-]
-
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*(:[^\W\d]\w*)?")
 
 
-def _one_of(what: str, name: str, here: tuple[str, ...], future: tuple[str, ...]) -> str:
-    if name in here:
-        return name
-    there_are = f" There are: {', '.join(here)}."
-    if name in future:
-        raise ValueError(f"{what} '{name}' of Ianvs is not supported yet.{there_are}")
-    raise ValueError(f"{what} '{name}' is not known.{closest(name, here + future) or there_are}")
-
-
-def _paradigm(name: str) -> str:
-    return _one_of("paradigm", name, PARADIGMS, FUTURE_PARADIGMS)
-
-
 def _splitting_method(name: str) -> str:
-    return _one_of("splitting method", name, SPLITTING_METHODS, FUTURE_SPLITTING_METHODS)
+    if name in SPLITTING_METHODS:
+        return name
+    there_are = f" There are: {', '.join(SPLITTING_METHODS)}."
+    if name in FUTURE_SPLITTING_METHODS:
+        raise ValueError(f"splitting method '{name}' of Ianvs is not supported yet.{there_are}")
+    known = SPLITTING_METHODS + FUTURE_SPLITTING_METHODS
+    raise ValueError(f"splitting method '{name}' is not known.{closest(name, known) or there_are}")
 
 
 def _module_url(value: Any, info: ValidationInfo) -> str | None:
@@ -124,7 +93,7 @@ class Grid(Section):
 class Module(Section):
     """A class of an algorithm and its hyperparameters."""
 
-    type: ModuleType = Field(description="what the module does, such as basemodel")
+    type: Name = Field(description="what the module does, such as basemodel")
     name: Name = Field(description="the name of the class")
     url: Annotated[str | None, BeforeValidator(_module_url)] = None
     hyperparameters: (
@@ -144,10 +113,17 @@ class LearningData(Section):
     splitting_method: Annotated[str, AfterValidator(_splitting_method)] = "default"
 
 
-class AlgorithmFile(Section):
-    """What stands below `algorithm:`."""
+class ParadigmLink(Section):
+    """A paradigm, and the file that defines it."""
 
-    paradigm_type: Annotated[Name, AfterValidator(_paradigm)] = Field(
+    name: Name = Field(description="the name of the paradigm")
+    url: Annotated[str | None, BeforeValidator(_module_url)] = None
+
+
+class AlgorithmFile(OpenSection):
+    """What stands below `algorithm:`; further keys are the paradigm's options."""
+
+    paradigm_type: Annotated[Annotated[Name, TextForm] | Annotated[ParadigmLink, MappingForm], ByForm] = Field(
         description="how the algorithm is examined, such as incrementallearning"
     )
     modules: list[Module] = Field(min_length=1, description="a list of modules, each with type, name and url")
@@ -166,9 +142,6 @@ class AlgorithmFile(Section):
         """Slips that concern several keys, in `data` of any shape."""
         types = [((*path, "type"), at(module, "type")) for path, module in entries(data, "modules")]
         yield from repeated("module type", types, "An algorithm has one of each.")
-        basemodels = [kind for _, kind in types if isinstance(kind, str) and closest(kind, ["basemodel"])]
-        if types and not basemodels and at(data, "paradigm_type") in PARADIGMS:
-            yield Slip(f"{at(data, 'paradigm_type')} needs a module of type basemodel. Add one.", ("modules",))
         for path, _ in entries(data, "modules"):
             named = [(where, name) for where, name, _ in grids(data, path)]
             yield from repeated("hyperparameter", named, "Put all its values in one list.", key=True)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from ianvs.config.models.base import (
+    FilePath,
     Name,
     Slip,
     at,
@@ -137,9 +138,13 @@ ClassNames = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSpec(PlacedSpec):
-    """The data of an exam: a built-in source (`name`; further keys are its options) or files (`train`, `test`)."""
+    """The data of an exam: a built-in source (`name`), an author's (`name` in `url`), or files (`train`, `test`).
+
+    Further keys beside a name are options.
+    """
 
     name: Annotated[Name | None, Field(description="the name of a built-in source")] = None
+    url: FilePath = None  # the author's file that defines `name`
     download: Annotated[bool, AfterValidator(_downloads)] = False  # before root, which need not exist yet then
     # Where paths inside index files and torchvision's folders start; paths of samples are looked for below it.
     root: Annotated[Path | None, BeforeValidator(_root), Field(validate_default=True)] = None
@@ -157,7 +162,7 @@ class DatasetSpec(PlacedSpec):
     test_url: InitVar[Sources] = ()
     label: Name | None = None  # the label's column in a csv
     domain: Name | None = None  # the column or field that names a sample's domain; None: `domain`, if there is one
-    options: Options = field(default_factory=dict)  # of a built-in source, checked by it
+    options: Options = field(default_factory=dict)  # of a named source, checked by it
     train: Annotated[tuple[SourceSpec, ...], NoKey] = ()
     test: Annotated[tuple[SourceSpec, ...], NoKey] = ()
 
@@ -197,6 +202,8 @@ def conflicting_sources(testenv: Any) -> Iterator[Slip]:
         for key in train[:1] + test[:1]:
             message = f"dataset has a name, which brings its own data, and {key}. Keep one of them."
             yield Slip(message, ("dataset", key))
+    elif dataset.get("url") is not None:
+        yield Slip("url is given and no name. Add the name of what that file defines.", ("dataset", "url"))
     elif not any(closest(key, known) for key in dataset.keys() - known.keys()):  # else the slip is that key
         yield from _missing(train, test)
     if dataset.get("using") and at(testenv, "using"):

@@ -24,10 +24,11 @@ _BESIDE_LIMIT = 10 << 20  # bytes; what is larger beside a plugin is data, not p
 
 
 def files_of(job: JobSpec) -> tuple[Path, ...]:
-    """Files and folders of the job's authors: plugins, metrics, initial models, files that scenarios are read from."""
+    """Files and folders of the job's authors: plugins, metrics, datasets, initial models, files of scenarios."""
     metrics = [metric for exam in job.testenvs for metric in exam.metrics]
     metrics += [exam.gate.metric for exam in job.testenvs if exam.gate]
     found = [metric.url for metric in metrics if metric.url is not None]
+    found += [exam.dataset.url for exam in job.testenvs if exam.dataset.url is not None]
     scenarios = [exam.scenario for exam in job.testenvs if exam.scenario is not None]
     found += [Path(file) for scenario in scenarios if isinstance(file := scenario.options.get("file"), str)]
     for algorithm in job.algorithms:

@@ -1,0 +1,170 @@
+"""A dataset in an author's file: a function that returns the samples.
+
+It is called once, in a process of its own (author_call.py). What it returned is kept in the cache until its source, its
+options or something that it read is another one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from ianvs.config.spec import DatasetSpec
+from ianvs.data.arrays import LAYOUT, arrays_listing, require_aligned, tokens
+from ianvs.data.author_call import Answer, Made, Question, look_of
+from ianvs.data.cache import entry
+from ianvs.data.conversations import conversations_listing
+from ianvs.data.domains import assign_domains
+from ianvs.data.fingerprint import digest_of, listing_digest, read_memo, settings_digest, write_memo
+from ianvs.data.index import files_listing
+from ianvs.data.listing import Listing, SourceError
+from ianvs.data.returned import CONVERSATIONS
+from ianvs.data.sources import PARTS, domain_names, select
+from ianvs.errors import Place, Problem, shown_path
+from ianvs.plugins.isolated import ask_isolated
+from ianvs.plugins.source import source_of
+
+__all__ = ["Authored", "authored"]
+
+VERSION = 1  # part of every key: raise it when the same return is stored otherwise
+
+
+@dataclass(frozen=True)
+class Authored:
+    """The parts that a function returned, and the digests of what is stored of them."""
+
+    parts: tuple[Listing, Listing]  # training, test
+    content: Mapping[str, str]
+
+    def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
+        """Hash of the samples, and of the settings that shape them; not of the function."""
+        facts: dict[str, object] = {"class_names": self.parts[0].classes}
+        for part, listing in zip(PARTS, self.parts, strict=True):
+            if listing.form == "files":
+                facts[part] = listing_digest(listing, cache_dir)
+            else:
+                facts[part] = {name: digest for name, digest in self.content.items() if name.startswith(f"{part}/")}
+        return settings_digest(spec, facts)
+
+
+def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
+    """What the function `spec.name` in the file `spec.url` returns for the options, called if it has to be.
+
+    seconds: what importing the file and calling the function may take. Raises SourceError.
+    """
+    url = Path(spec.url or "")
+    memo = cache_dir / "authored" / f"{_key(spec, url)}.json"
+    made = _known(memo, cache_dir)
+    if made is None:
+        from filelock import FileLock
+
+        memo.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(memo.with_suffix(".lock")):
+            made = _known(memo, cache_dir)  # by another process, meanwhile
+            if made is None:
+                made = _ask(spec, url, memo, cache_dir, seconds)
+                write_memo(memo, made)
+    place = Place(url, made["line"], 1 if made["line"] else 0)
+    folder = _folder(made, cache_dir)
+    classes = None if made["classes"] is None else tuple(made["classes"])
+    listings = [_listing(spec, folder / part, part, place, classes) for part in PARTS]
+    names = domain_names(spec)
+    train, test = (
+        select(assign_domains(listing, None, names), spec, part) for part, listing in zip(PARTS, listings, strict=True)
+    )
+    return Authored((train, test), made["content"])
+
+
+# --- what is known --------------------------------------------------------------------------------------------------
+
+
+def _key(spec: DatasetSpec, url: Path) -> str:
+    name = str(spec.name)
+    asked = [VERSION, str(url), name, source_of(str(url), name), dict(spec.options), str(spec.root), spec.download]
+    return digest_of(asked)[:32]
+
+
+def _known(memo: Path, cache_dir: Path) -> Made | None:
+    """What was returned last time, unless something that was read then looks different now."""
+    made: Made | None = read_memo(memo)
+    if made is None or not _folder(made, cache_dir).is_dir():
+        return None
+    return made if all(look_of(path) == look for path, look in made["read"].items()) else None
+
+
+def _folder(made: Made, cache_dir: Path) -> Path:
+    return cache_dir / f"authored-{digest_of(made['content'])[:32]}"
+
+
+def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: float) -> Made:
+    """Have the function called in another process. Raises SourceError with all that is wrong."""
+    name, place = str(spec.name), spec.places.get("name", spec.place)
+    for stale in memo.parent.glob(f"{memo.stem}.*.new"):  # of a process that was killed: we hold its lock
+        shutil.rmtree(stale, ignore_errors=True)
+    folder = memo.with_suffix(f".{os.getpid()}.new")
+    folder.mkdir()
+    offered: dict[str, object] = {"download": spec.download}
+    if spec.root is not None:
+        offered["root"] = str(spec.root)
+    question = Question(
+        url=str(url), name=name, options=dict(spec.options), offered=offered, folder=str(folder.resolve())
+    )
+    calling = f"calling {name}() of {shown_path(url)}"
+    try:
+        answer: Answer | None = ask_isolated("ianvs.data.author_call:call_function", question, seconds)
+        if answer is None:
+            raise SourceError([Problem(f"{calling} ended the process.", place)])
+        if answer["made"] is None:
+            raise SourceError(
+                Problem(message, Place(url, line, 1) if line else spec.places.get(option, place))
+                for message, option, line in answer["wrong"]
+            )
+        made = answer["made"]
+        entry(cache_dir, _folder(made, cache_dir).name, lambda target: _move(folder, target))
+        return made
+    except TimeoutError:
+        message = f"{calling} took longer than limits.check_seconds: {seconds:g}. Allow it more time in the job file."
+        raise SourceError([Problem(message, place)]) from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _move(folder: Path, target: Path) -> None:
+    for inside in folder.iterdir():
+        inside.replace(target / inside.name)
+
+
+# --- from what is stored to listings ----------------------------------------------------------------------------------
+
+
+def _listing(spec: DatasetSpec, folder: Path, part: str, place: Place, classes: tuple[str, ...] | None) -> Listing:
+    if (folder / CONVERSATIONS).is_file():
+        if classes is not None:
+            message = "`classes` has no meaning for conversations, whose labels are the assistant's replies."
+            raise SourceError([Problem(message, place)])
+        records = [json.loads(line) for line in (folder / CONVERSATIONS).read_text(encoding="utf-8").splitlines()]
+        lines = [place.line] * len(records)
+        return conversations_listing(
+            records, part, place.file, lines, lambda i, slip: Problem(f"{part}[{i}]: {slip.message}", place)
+        )
+    arrays = {key: np.load(file, mmap_mode="r") for key in LAYOUT if (file := folder / f"{key}.npy").is_file()}
+    called = {key: f"{key} of {part}" for key in LAYOUT}
+    if arrays["x"].dtype.kind != "U":
+        return arrays_listing(arrays, part, place, classes, called)
+    count = require_aligned(arrays, called, place)
+    listing = files_listing(
+        place.file,
+        spec,
+        arrays["x"].tolist(),
+        tokens(arrays["y"], called["y"], place).tolist(),
+        [place.line] * count,
+        arrays["domain"].tolist() if "domain" in arrays else [""] * count,
+        remedy=f"Paths are relative to `root` or to the folder of {place.file.name}.",
+    )
+    return replace(listing, ids=arrays.get("ids", listing.ids), classes=classes)

@@ -1,0 +1,56 @@
+"""Samples with a class each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.errors import PluginError
+from ianvs.kinds.kind import WholeLabels
+from ianvs.scenarios.parts import Part
+
+__all__ = ["ClassKind", "one_for_each"]
+
+
+class ClassKind(WholeLabels):
+    name: ClassVar[str] = "classification"
+    probes: ClassVar[bool] = True
+
+    def checker(self, asked: Part, classes: int) -> Callable[[object, str], Any]:
+        count = len(asked.positions)
+        return lambda found, where: _class_indices(one_for_each(found, count, where), classes, where)
+
+
+def one_for_each(found: Any, expected: int, where: str) -> NDArray[Any]:
+    """`found` as an array with one entry for each of `expected` samples. Raises PluginError."""
+    if found is None:
+        raise PluginError(f"{where} returned nothing: return one prediction for each of the {expected} samples.")
+    if hasattr(found, "detach"):  # a tensor, perhaps on an accelerator
+        found = found.detach().cpu().numpy()
+    array = np.asarray(found)
+    if array.ndim == 0 or len(array) != expected:
+        shape = f"shape {array.shape}" if array.ndim else type(found).__name__
+        raise PluginError(f"{where} returned {shape} for {expected} samples: return one prediction for each.")
+    return array
+
+
+def _class_indices(array: NDArray[Any], classes: int, where: str) -> NDArray[Any]:
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim == 2:
+        raise PluginError(f"{where} returned scores {array.shape}: return class indices, scores.argmax(axis=1).")
+    if array.dtype.kind not in "iub":
+        whole = array.dtype.kind == "f" and bool(np.all(np.isfinite(array)) and np.all(array == np.round(array)))
+        if not whole:
+            raise PluginError(
+                f"{where} returned {array.dtype} values such as {array.flat[0]!r}: return class indices, 0 to "
+                f"{classes - 1}."
+            )
+    array = array.astype(np.int64)
+    if array.size and (array.min() < 0 or array.max() >= classes):
+        wrong = array.min() if array.min() < 0 else array.max()
+        raise PluginError(f"{where} returned class index {wrong}; the exam has classes 0 to {classes - 1}.")
+    return array.astype(np.min_scalar_type(classes - 1) if classes > 1 else np.uint8)

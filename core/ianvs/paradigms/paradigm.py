@@ -1,0 +1,107 @@
+"""The contract of paradigms: what an author of one writes, and what it is given to work with.
+
+A class with these methods is a paradigm; one that is derived from `Paradigm` has the defaults that stand here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar, Protocol
+
+from ianvs.data.options import Options
+from ianvs.plugins.contract import Learner
+from ianvs.scenarios.exam import Rules
+from ianvs.scenarios.views import TestView, TrainView
+from ianvs.types import Measure, Predictions
+
+__all__ = ["Context", "Measure", "Module", "Options", "Paradigm", "Predictions", "Session"]
+
+Context = Mapping[str, Any]
+"""What is told with a test set, as far as the exam's rules show it: `task`, `task_classes`. Hand it on in `call`."""
+
+
+class Module(Protocol):
+    """An object of an author's class that a session has given out. Call its methods by `Session.call`."""
+
+    @property
+    def plugin(self) -> Any:
+        """The object itself."""
+
+
+class Session(Protocol):
+    """What a paradigm has of the case that is under way.
+
+    options: those of the algorithm's yaml, an object of the paradigm's `options`. rounds: names of the exam's rounds.
+    rules: what the exam shows a learner. seed: of the case; the global random generators are seeded anew for every call
+    that hands out training data.
+    """
+
+    options: Any
+    seed: int
+
+    @property
+    def rounds(self) -> tuple[str, ...]: ...
+
+    @property
+    def rules(self) -> Rules: ...
+
+    def module(self, kind: str, instance: str = "", *, fresh: bool = False) -> Module:
+        """The algorithm's module of that kind, made when it is first asked for.
+
+        instance: a name for one of several objects of the class, such as "client 2". fresh: a new one, as it was before
+        it learned anything, takes its place. All of them are saved after each step, and brought back in a case that
+        resumes.
+        """
+
+    def feed(self, first: int, last: int | None = None, *, share: tuple[int, int] = (0, 1)) -> Iterator[TrainView]:
+        """The training data of rounds `first` to `last` (from 1), one after the other: a single view of all of them,
+        mixed; in a stream its chunks.
+
+        share: (k, n), the k-th (from 0) of n parts that are alike in their classes. A view ends when the next one is
+        asked for. Raises ExamRuleError for a round that has not come; who asks for earlier rounds is marked as a bound.
+        """
+
+    def call(self, module: Module, method: str, *arguments: Any, **context: Any) -> Any:
+        """What `method` of the author's object returns; it is given of the context what it names.
+
+        That is what ianvs.plugins.contract.CONTEXT lists, and `context`. Its time counts as training or evaluation.
+        """
+
+    def measure(self, name: str, value: float) -> None:
+        """Report something of this step, under a name of the paradigm's `measures`."""
+
+
+class Paradigm(Protocol):
+    """How a case is examined: which steps there are, what happens in one, how the model answers.
+
+    One object of the class serves a case, without arguments; what has to outlive a kill belongs into modules.
+
+    name: as yaml files call it. options: the keys that it adds to the algorithm's yaml. modules: for each type of
+    module that it works with the protocol that the author's class has to satisfy, `Protocol | None` for one that may be
+    left out. measures: what it reports beside scores, each a column. as_one: the exam comes as one round, with one test
+    set for each domain or a single one. reference: others are compared with it; no rules on passes, budget or gate are
+    for it.
+    """
+
+    name: ClassVar[str]
+    options: ClassVar[type[Options]] = Options
+    modules: ClassVar[Mapping[str, Any]] = MappingProxyType({"basemodel": Learner})
+    measures: ClassVar[Mapping[str, Measure]] = MappingProxyType({})
+    as_one: ClassVar[bool] = False
+    reference: ClassVar[bool] = False
+
+    def steps(self, session: Session) -> Sequence[str]:
+        """Names of the steps, after each of which the model is asked; step k brings round k."""
+        return session.rounds
+
+    def train(self, step: int, session: Session) -> None:
+        """Step `step`, from 1."""
+
+    def predict(self, data: TestView, context: Context, session: Session) -> Predictions:
+        """Answers to all samples of `data` by the model as it is now."""
+        return Predictions(session.call(session.module("basemodel"), "predict", data, **context))
+
+    def adapt(self, data: TrainView, session: Session) -> None:
+        """Teach a copy of the model a downstream task (continual pre-training); the copy is thrown away."""
+        session.call(session.module("basemodel"), "train", data)

@@ -1,0 +1,152 @@
+"""What a plan has to know of a paradigm. One of an author's file is described by another process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from ianvs.config.models import AlgorithmFile
+from ianvs.config.spec import JobSpec, ParadigmSpec
+from ianvs.data.options import check_options
+from ianvs.errors import Place, PluginError, Problem, closest, one_line
+from ianvs.paradigms import GROUP, find_paradigm
+from ianvs.planning.memo import asked_once
+from ianvs.plugins.source import source_of
+from ianvs.store.keys import digest
+
+__all__ = ["ParadigmInfo", "paradigm_info", "paradigm_problems", "without_unused"]
+
+_OF_IANVS = (
+    "basemodel",
+    "edgemodel",
+    "cloudmodel",
+    "dataset_processor",
+    "hard_example_mining",
+    "task_definition",
+    "task_relationship_discovery",
+    "task_allocation",
+    "task_remodeling",
+    "inference_integrate",
+    "task_update_decision",
+    "unseen_task_allocation",
+    "unseen_sample_recognition",
+    "unseen_sample_re_recognition",
+    "aggregation",
+)
+"""Types of modules that any algorithm's file of Ianvs may list; a paradigm uses some of them."""
+
+
+@dataclass(frozen=True)
+class ParadigmInfo:
+    """methods: by type of module those that a class of it has to have. needed: types that an algorithm has to list.
+
+    as_one, reference: see ianvs.paradigms.Paradigm. problems: (option, what is wrong with it); "" is the paradigm.
+    """
+
+    methods: Mapping[str, tuple[str, ...]]
+    needed: tuple[str, ...]
+    as_one: bool
+    reference: bool
+    problems: tuple[tuple[str, str], ...] = ()
+
+
+def paradigm_info(job: JobSpec) -> list[ParadigmInfo]:
+    """Of the paradigm of each algorithm of `job`, in their order."""
+    found: dict[str, ParadigmInfo] = {}
+    for algorithm in job.algorithms:
+        spec = algorithm.paradigm
+        key = digest([spec.name, spec.url, spec.options])
+        if key not in found:
+            found[key] = _info(spec, job)
+    return [found[digest([a.paradigm.name, a.paradigm.url, a.paradigm.options])] for a in job.algorithms]
+
+
+def paradigm_problems(job: JobSpec) -> Iterator[Problem]:
+    """What is wrong with the paradigms of the algorithms, their options, and the types of modules that they list."""
+    for algorithm, info in zip(job.algorithms, paradigm_info(job), strict=True):
+        spec = algorithm.paradigm
+        for option, message in info.problems:
+            yield Problem(message, spec.places.get(option, spec.place))
+        if not info.methods:
+            continue  # nothing is known of it
+        for module in algorithm.modules:
+            known = dict.fromkeys([*info.methods, *_OF_IANVS])
+            if module.type not in known:
+                listed = f"type should be one of {', '.join(known)}, found the text '{module.type}'."
+                yield Problem(listed + closest(module.type, known), module.places.get("type", module.place))
+        listed_types = [module.type for module in algorithm.modules]
+        for kind in info.needed:
+            if kind not in listed_types and not closest(kind, listed_types):
+                yield Problem(f"{spec.name} needs a module of type {kind}. Add one.", algorithm.places.get("modules"))
+
+
+def without_unused(job: JobSpec) -> JobSpec:
+    """`job` without what its paradigms do not use of the algorithms' files; its `warnings` tell what that is."""
+    algorithms, warnings = [], list(job.warnings)
+    for algorithm, info in zip(job.algorithms, paradigm_info(job), strict=True):
+        name = algorithm.paradigm.name
+        unused = [m for m in algorithm.modules if info.methods and m.type not in info.methods and m.type in _OF_IANVS]
+        for module in unused:
+            message = f"a module of type {module.type} has no effect yet in {name}; its hyperparameters are not tried."
+            warnings.append(Problem(message, module.places.get("type", module.place)))
+        split = algorithm.split
+        if split is not None and info.as_one:
+            key, split = "incremental_learning_data_setting", None
+            warnings.append(Problem(f"'{key}' has no effect in {name}.", algorithm.places.get(key, algorithm.place)))
+        modules = tuple(module for module in algorithm.modules if module not in unused)
+        algorithms.append(replace(algorithm, modules=modules, split=split))
+    return replace(job, algorithms=tuple(algorithms), warnings=tuple(warnings))
+
+
+def _info(spec: ParadigmSpec, job: JobSpec) -> ParadigmInfo:
+    question = {"name": spec.name, "url": spec.url, "options": dict(spec.options)}
+    if spec.url is None:
+        answer = look_at_paradigm(question)
+    else:
+        identity = digest([question, source_of(spec.url, spec.name, GROUP)])
+        path = job.workspace / "cache" / "paradigms" / f"{identity}.json"
+        what = f"importing the file of paradigm '{spec.name}'"
+        answer = asked_once(
+            "ianvs.planning.paradigm_info:look_at_paradigm", question, path, job.limits.check_seconds, what
+        )
+    return ParadigmInfo(
+        {kind: tuple(methods) for kind, methods in answer["methods"].items()},
+        tuple(answer["needed"]),
+        answer["as_one"],
+        answer["reference"],
+        tuple((option, message) for option, message in answer["problems"]),
+    )
+
+
+def look_at_paradigm(question: dict[str, Any]) -> dict[str, Any]:
+    """What `paradigm_info` wants to know, ready for json; of an author's file by running its code."""
+    try:
+        spec = ParadigmSpec(question["name"], question["url"], question["options"])
+        paradigm = find_paradigm(spec)
+    except PluginError as error:
+        return {"methods": {}, "needed": [], "as_one": False, "reference": False, "problems": [["", str(error)]]}
+    modules = getattr(paradigm, "modules", {})
+    known = paradigm.options.model_fields
+    unknown = [option for option in spec.options if option not in known]
+    given = {name: value for name, value in spec.options.items() if name in known}
+    _, wrong = check_options(paradigm.options, given, spec.name, None, {name: Place(Path(name)) for name in given})
+    keys = [*AlgorithmFile.model_fields, *known]
+    hints = {option: closest(option, keys) or f" Known keys: {one_line(keys)}." for option in unknown}
+    return {
+        "methods": {kind: _methods(protocol) for kind, protocol in modules.items()},
+        "needed": [kind for kind, protocol in modules.items() if type(None) not in get_args(protocol)],
+        "as_one": bool(getattr(paradigm, "as_one", False)),
+        "reference": bool(getattr(paradigm, "reference", False)),
+        "problems": [[option, f"unknown key '{option}' in algorithm.{hint}"] for option, hint in hints.items()]
+        + [[str(problem.place.file) if problem.place else "", problem.message] for problem in wrong],
+    }
+
+
+def _methods(protocol: object) -> list[str]:
+    """Names of the methods that a protocol, or `Protocol | None`, asks for."""
+    asked = next((part for part in get_args(protocol) if part is not type(None)), protocol)
+    layers = [layer for layer in getattr(asked, "__mro__", ()) if getattr(layer, "_is_protocol", False)]
+    named = (name for layer in layers for name, value in vars(layer).items() if callable(value))
+    return [name for name in dict.fromkeys(named) if not name.startswith("_")]

@@ -1,0 +1,119 @@
+"""What sources have in common whose samples are arrays that are made at once."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.config.spec import DatasetSpec
+from ianvs.data import Dataset, Progress, Samples, Source
+from ianvs.data.cache import cached_arrays
+from ianvs.data.fingerprint import digest_of, file_digests
+from ianvs.data.labels import IGNORED
+from ianvs.errors import Problem, closest, one_line
+
+__all__ = ["ArraySource", "Arrays", "GeneratedSource", "numbered"]
+
+VERSION = 1  # part of every fingerprint: raise it when the same files give other samples
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class ArraySource(Source):
+    """Arrays, read or made once and from the cache afterwards."""
+
+    kind: ClassVar[str] = "classification"  # or "segmentation"
+    classes: ClassVar[tuple[str, ...] | None] = None  # None: `read` gives them
+
+    @abstractmethod
+    def read(self, spec: DatasetSpec) -> Arrays:
+        """x_train, y_train and ids_train, the same of test; perhaps domains_train and domains_test, and classes."""
+
+    def files(self, spec: DatasetSpec) -> list[Path]:
+        """What is read: its content is part of the fingerprint."""
+        return []
+
+    def facts(self, spec: DatasetSpec) -> Mapping[str, object]:
+        """What else the samples depend on, beside files and options."""
+        return {}
+
+    def class_lists(self) -> Mapping[str, tuple[str, ...]]:
+        """Names of the classes by domain, where domains have lists of their own."""
+        return {}
+
+    def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
+        """Hash of the files, the options and what else there is."""
+        return digest_of(
+            {
+                "version": VERSION,
+                "name": spec.name,
+                "options": self.model_dump(exclude_none=True),
+                "files": file_digests([os.fspath(path) for path in self.files(spec)], cache_dir),
+                **self.facts(spec),
+            }
+        )
+
+    def load(self, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
+        """Memory maps."""
+        fingerprint = self.fingerprint(spec, cache_dir)
+        arrays = cached_arrays(cache_dir, f"{spec.name}-{fingerprint[:32]}", lambda: self.read(spec))
+        classes = self.classes or tuple(arrays["classes"].tolist())
+        pictures = self.kind == "segmentation"
+        train, test = (
+            Samples(
+                x=arrays[f"x_{part}"],
+                y=arrays[f"y_{part}"] if pictures else np.array(arrays[f"y_{part}"], dtype=np.int64),
+                ids=np.array([f"{spec.name}/{name}" for name in arrays[f"ids_{part}"].tolist()], dtype=str),
+                domains=arrays.get(f"domains_{part}"),
+            )
+            for part in ("train", "test")
+        )
+        lists = self.class_lists()
+        return Dataset(
+            str(spec.name),
+            self.kind,
+            train,
+            test,
+            classes,
+            fingerprint,
+            ignore_index=IGNORED if pictures else None,
+            domain_classes={
+                domain: tuple(classes.index(name) for name in lists[domain])
+                for domain in spec.using or lists
+                if domain in lists
+            },
+        )
+
+
+class GeneratedSource(ArraySource):
+    """Samples that are drawn, in domains. `generator` changes when the same options give other samples."""
+
+    takes: ClassVar[tuple[str, ...]] = ("using",)
+    generator: ClassVar[int]
+    domains: ClassVar[tuple[str, ...]]
+
+    def check(self, spec: DatasetSpec) -> list[Problem]:
+        """What is wrong with the domains to use."""
+        return [
+            Problem(
+                f"{spec.name} has no domain '{name}'.{closest(name, self.domains)} It has: {one_line(self.domains)}.",
+                spec.places.get("using", spec.places.get("name", spec.place)),
+            )
+            for name in spec.using
+            if name not in self.domains
+        ]
+
+    def facts(self, spec: DatasetSpec) -> Mapping[str, object]:
+        """Its version, and the order of the domains, which is that of the samples."""
+        return {"generator": str(self.generator), "using": list(spec.using)}
+
+
+def numbered(prefix: str, numbers: NDArray[np.int64], digits: int) -> NDArray[np.str_]:
+    """(N,) names: `prefix` and a number of `digits` digits."""
+    return np.array([f"{prefix}{number:0{digits}d}" for number in numbers.tolist()], dtype=str)

@@ -1,0 +1,1 @@
+"""CLEAR-10 and CLEAR-100, as released."""

@@ -1,0 +1,150 @@
+"""The samples of a CLEAR release: pictures, cut to squares, or the features that were released with them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.data.cache import Progress, entry
+from ianvs.data.listing import SourceError, summary
+from ianvs.errors import DataError, Place, Problem, shown_path
+from ianvs.testenv.datasets.clear.clear_tree import METADATA, Labelled, Tree, read_lists, read_mapping
+
+__all__ = ["cached_squares", "feature_files", "read_features", "square"]
+
+FORMAT = 1  # part of every key: raise it when decoding gives other values
+CHUNK = 256  # pictures between two progress reports
+
+
+def square(path: str, size: int) -> NDArray[np.uint8]:
+    """(size, size, 3) RGB: the shorter side is resized to `size`, bilinearly with antialiasing, then the centre is cut.
+
+    What torchvision's Resize(size) and CenterCrop(size) give. Raises SourceError for a file that is no picture.
+    """
+    from PIL import Image
+
+    try:
+        with Image.open(path) as image:
+            rgb = image.convert("RGB")
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        message = f"can't be decoded as a picture ({error}). Unpack the archive again."
+        raise SourceError([Problem(message, Place(Path(path)))]) from None
+    width, height = rgb.size
+    if width <= height:
+        width, height = size, size * height // width
+    else:
+        width, height = size * width // height, size
+    rgb = rgb.resize((width, height), Image.Resampling.BILINEAR)
+    left, top = round((width - size) / 2), round((height - size) / 2)
+    return np.asarray(rgb.crop((left, top, left + size, top + size)), dtype=np.uint8)
+
+
+def cached_squares(
+    paths: Sequence[str], digests: Sequence[str], size: int, cache_dir: Path, progress: Progress | None = None
+) -> NDArray[np.uint8]:
+    """The pictures as one read-only memory map (N, size, size, 3), decoded at the first call only.
+
+    Raises SourceError that names the broken ones, all at once: decoding a release takes minutes.
+    """
+    content = json.dumps([FORMAT, size, list(digests)])
+    key = f"square-{hashlib.sha256(content.encode()).hexdigest()[:32]}"
+
+    def fill(folder: Path) -> None:
+        shape = (len(paths), size, size, 3)
+        pixels = np.lib.format.open_memmap(folder / "pixels.npy", mode="w+", dtype=np.uint8, shape=shape)
+        problems: list[Problem] = []
+
+        def store(index: int) -> None:
+            try:
+                pixels[index] = square(paths[index], size)
+            except SourceError as broken:
+                problems.extend(broken.problems)
+
+        with ThreadPoolExecutor() as pool:  # decoding holds no interpreter lock
+            for start in range(0, len(paths), CHUNK):
+                end = min(start + CHUNK, len(paths))
+                list(pool.map(store, range(start, end)))
+                if progress is not None:
+                    progress(end / len(paths))
+        if problems:
+            raise SourceError(summary(sorted(problems, key=str)))
+        pixels.flush()
+
+    folder = entry(cache_dir, key, fill)
+    if progress is not None:
+        progress(1.0)
+    squares: NDArray[np.uint8] = np.load(folder / "pixels.npy", mmap_mode="r", allow_pickle=False)
+    return squares
+
+
+def feature_files(tree: Tree, folder: Path, features: str, labelled: Labelled) -> dict[str, Path]:
+    """The files that hold the features of `labelled`: by "bucket/class" in the layout METADATA, by bucket in LISTS.
+
+    folder: the part's folder. Raises SourceError where there are none.
+    """
+    home = folder / "features" / features
+    if not home.is_dir():
+        there = sorted(path.name for path in (folder / "features").glob("*") if path.is_dir())
+        has = f"It has: {', '.join(there)}." if there else "The archives without `image-only` in their name have some."
+        raise SourceError([Problem(f"{shown_path(folder)} has no features '{features}'. {has}", Place(home))])
+    if tree.layout != METADATA:
+        files = {bucket: home / bucket / "all.pth" for bucket in dict.fromkeys(labelled.buckets.tolist())}
+    else:
+        named = read_mapping(home / "features.json") if (home / "features.json").is_file() else {}
+        files = {}
+        for key in dict.fromkeys(name.rpartition("/")[0] for name in labelled.ids.tolist()):
+            bucket, name = key.split("/")
+            files[key] = folder / named.get(bucket, {}).get(name, home / bucket / f"{name}.pth")
+    problems = [
+        Problem("is not there. Unpack the archive again.", Place(file)) for file in files.values() if not file.is_file()
+    ]
+    if problems:
+        raise SourceError(summary(problems))
+    return files
+
+
+def read_features(tree: Tree, folder: Path, features: str, labelled: Labelled) -> NDArray[np.float32]:
+    """(N, D) float32, one row for each picture of `labelled`. Raises SourceError."""
+    files = feature_files(tree, folder, features, labelled)
+    known: dict[str, Any] = {}
+    everything = read_lists(tree, "all") if tree.layout != METADATA else None
+    for key, file in files.items():
+        loaded = _loaded(file)
+        if not (isinstance(loaded, dict) if everything is None else isinstance(loaded, tuple | list)):
+            form = "a mapping of Flickr ids to vectors" if everything is None else "vectors and labels"
+            raise SourceError([Problem(f"should hold {form}. Unpack the archive again.", Place(file))])
+        if everything is None:
+            known |= {f"{key}/{flickr}": vector for flickr, vector in loaded.items()}
+        else:  # in the order of all.txt
+            listed = everything.take(everything.buckets == key)
+            vectors, labels = loaded
+            if [int(label) for label in labels] != listed.y.tolist():
+                message = f"its labels are not those of {shown_path(tree.train / 'filelists' / key / 'all.txt')}."
+                raise SourceError([Problem(message, Place(file))])
+            known |= dict(zip(listed.ids.tolist(), vectors, strict=True))
+    missing = [name for name in labelled.ids.tolist() if name not in known]
+    if missing:
+        message = f"there are no features of {missing[0]} and {len(missing) - 1} others. Unpack the archive again."
+        raise SourceError([Problem(message, Place(folder / "features" / features))])
+    rows = [np.asarray(known[name], dtype=np.float32).reshape(-1) for name in labelled.ids.tolist()]
+    if len({len(row) for row in rows}) > 1:
+        raise SourceError([Problem("its vectors differ in length.", Place(folder / "features" / features))])
+    return np.stack(rows)
+
+
+def _loaded(file: Path) -> Any:
+    import pickle
+
+    import torch
+
+    try:
+        return torch.load(file, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
+        raise DataError(f"{shown_path(file)} can't be read as features: {error}") from None

@@ -1,0 +1,76 @@
+"""Cloud-Robotics (KubeEdge): about 2600 pictures from a robot dog, 30 classes in 7 groups."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from ianvs.testenv.datasets.downloads import cityscapes
+from ianvs.testenv.datasets.downloads.found import Found, Preparer, PrepareRequest
+from ianvs.testenv.datasets.downloads.labelset import LabelSet
+from ianvs.testenv.datasets.downloads.paired_folders import files_below, folder_of, pair_up, unused_splits
+
+__all__ = ["LABELS", "PREPARER"]
+
+LABELS = LabelSet(
+    palette=MappingProxyType(
+        {
+            **cityscapes.LABELS.palette,
+            # No table of colours is public for the following: these are our own.
+            "stair": (0, 200, 200),
+            "curb": (220, 190, 40),
+            "ramp": (180, 100, 180),
+            "runway": (90, 40, 90),
+            "flowerbed": (255, 105, 180),
+            "door": (140, 80, 30),
+            "CCTV camera": (40, 40, 40),
+            "Manhole": (100, 60, 60),
+            "hydrant": (255, 80, 0),
+            "belt": (200, 255, 0),
+            "dustbin": (0, 160, 60),
+        }
+    ),
+    groups=MappingProxyType(
+        {
+            "flat": ("road", "sidewalk", "ramp", "runway"),
+            "human": ("person", "rider"),
+            "vehicle": ("car", "truck", "bus", "train", "motorcycle", "bicycle"),
+            "construction": ("building", "wall", "fence", "stair", "curb", "flowerbed", "door"),
+            "object": (
+                "pole",
+                "traffic sign",
+                "traffic light",
+                "CCTV camera",
+                "Manhole",
+                "hydrant",
+                "belt",
+                "dustbin",
+            ),
+            "nature": ("vegetation", "terrain"),
+            "sky": ("sky",),
+        }
+    ),
+)
+"""By trainId: the 19 classes of Cityscapes, then 11 of its own."""
+
+
+def find(request: PrepareRequest) -> tuple[Found, ...]:
+    """`rgb/{split}/{scene}/{number}.png` with `gtFine/{split}/{scene}/{number}_TrainIds.png`, of all scenes."""
+    pictures_in, labels_in = folder_of(request.root, "rgb"), folder_of(request.root, "gtFine")
+    splits = ("train", request.test_split or "test")
+    warnings: list[str] = []
+    train, test = (
+        pair_up(
+            files_below(folder_of(pictures_in, split), ".png"),
+            files_below(folder_of(labels_in, split), "_TrainIds.png"),
+            "*_TrainIds.png",
+            request,
+            warnings,
+        )
+        for split in splits
+    )
+    warnings += unused_splits(pictures_in, splits)
+    split_rule = {"train": "train", "test": splits[1]}
+    return (Found(request.domain or "CR", LABELS, train, test, split_rule, None, tuple(warnings)),)
+
+
+PREPARER = Preparer("cloud_robotics", find, ("test_split",))

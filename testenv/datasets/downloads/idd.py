@@ -1,0 +1,104 @@
+"""India Driving Dataset, part 1 (Varma et al. 2019): 6993 training and 981 validation pictures, 26 level-3 classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ianvs.data.labels import IGNORED
+from ianvs.testenv.datasets.downloads import cityscapes
+from ianvs.testenv.datasets.downloads.found import Found, Preparer, PrepareRequest
+from ianvs.testenv.datasets.downloads.labelset import LabelSet
+from ianvs.testenv.datasets.downloads.paired_folders import Pair, files_below, folder_of, pair_up, unused_splits
+
+__all__ = ["LABELS", "PREPARER", "TO_CITYSCAPES"]
+
+_CS = cityscapes.LABELS.palette
+
+LABELS = LabelSet(
+    palette=MappingProxyType(
+        {
+            "road": _CS["road"],
+            "drivable fallback": (81, 0, 81),
+            "sidewalk": _CS["sidewalk"],
+            "non-drivable fallback": (152, 251, 152),
+            "person": _CS["person"],
+            "rider": _CS["rider"],
+            "motorcycle": _CS["motorcycle"],
+            "bicycle": _CS["bicycle"],
+            "autorickshaw": (255, 204, 54),
+            "car": _CS["car"],
+            "truck": _CS["truck"],
+            "bus": _CS["bus"],
+            "vehicle fallback": (136, 143, 153),
+            "curb": (220, 190, 40),
+            "wall": _CS["wall"],
+            "fence": _CS["fence"],
+            "guard rail": (180, 165, 180),
+            "billboard": (174, 64, 67),
+            "traffic sign": _CS["traffic sign"],
+            "traffic light": _CS["traffic light"],
+            "pole": _CS["pole"],
+            "obs-str-bar fallback": (169, 187, 214),
+            "building": _CS["building"],
+            "bridge": (150, 100, 100),
+            "vegetation": _CS["vegetation"],
+            "sky": _CS["sky"],
+        }
+    ),
+    groups=MappingProxyType(
+        {
+            "drivable": ("road", "drivable fallback"),
+            "non-drivable": ("sidewalk", "non-drivable fallback"),
+            "living things": ("person", "rider"),
+            "vehicles": ("motorcycle", "bicycle", "autorickshaw", "car", "truck", "bus", "vehicle fallback"),
+            "roadside objects": (
+                "curb",
+                "wall",
+                "fence",
+                "guard rail",
+                "billboard",
+                "traffic sign",
+                "traffic light",
+                "pole",
+                "obs-str-bar fallback",
+            ),
+            "far objects": ("building", "bridge", "vegetation"),
+            "sky": ("sky",),
+        }
+    ),
+)
+"""By level-3 id. The 17 classes that Cityscapes has too bear its names, so that a union of domains joins them."""
+
+TO_CITYSCAPES: Mapping[int, int] = MappingProxyType(
+    {
+        level3: cityscapes.LABELS.classes.index(name) if name in _CS else IGNORED
+        for level3, name in enumerate(LABELS.classes)
+    }
+    | {IGNORED: IGNORED}
+)
+"""From level-3 ids to the trainIds of Cityscapes; what Cityscapes has not is ignored."""
+
+_SUFFIX = "_gtFine_labellevel3Ids.png"
+
+
+def find(request: PrepareRequest) -> tuple[Found, ...]:
+    """`leftImg8bit/{split}/{drive}/*` with the `labellevel3Ids` pictures that AutoNUE's tool makes of the polygons."""
+    pictures_in, labels_in = folder_of(request.root, "leftImg8bit"), folder_of(request.root, "gtFine")
+    mapping = TO_CITYSCAPES if request.classes == "cityscapes" else None
+    splits = ("train", request.test_split or "val")
+    warnings: list[str] = []
+    parts = []
+    for split in splits:
+        folder = folder_of(pictures_in, split)
+        pictures = files_below(folder, "_leftImg8bit.jpg") | files_below(folder, "_leftImg8bit.png")
+        wanted = f"*{_SUFFIX} (made of the polygons by AutoNUE's createLabels.py with --id-type level3Id)"
+        found = pair_up(pictures, files_below(folder_of(labels_in, split), _SUFFIX), wanted, request, warnings)
+        parts.append(tuple(Pair(one.key, one.picture, one.label, mapping is not None) for one in found))
+    warnings += unused_splits(pictures_in, splits)
+    labels = cityscapes.LABELS if mapping else LABELS
+    split_rule = {"train": "train", "test": splits[1]}
+    return (Found(request.domain or "IDD", labels, parts[0], parts[1], split_rule, mapping, tuple(warnings)),)
+
+
+PREPARER = Preparer("idd", find, ("test_split", "classes"))

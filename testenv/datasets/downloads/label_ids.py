@@ -1,0 +1,88 @@
+"""Label pictures as downloaded: read, checked, and mapped to the ids that an exam uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.data.decode import deep_colour, deep_first_channel
+from ianvs.data.labels import IGNORED
+from ianvs.errors import DataError, one_line, shown_path
+
+__all__ = ["check_ids", "check_size", "map_ids", "read_ids", "write_ids"]
+
+
+def read_ids(path: Path, *, first_channel: bool = False) -> NDArray[Any]:
+    """(height, width) integers of a label picture of 8 or 16 bits; the first channel of several if so asked."""
+    from PIL import Image
+
+    try:
+        with Image.open(path) as image:
+            bands = len(image.getbands())
+            if bands == 1 and not deep_colour(path):
+                return np.asarray(image)
+            if not first_channel:
+                raise DataError(
+                    f"{shown_path(path)}: is a colour picture ({image.mode}); a label picture has one channel of ids."
+                )
+            return deep_first_channel(path) if deep_colour(path) else np.asarray(image)[..., 0]
+    except (OSError, SyntaxError, ValueError, RuntimeError, Image.DecompressionBombError) as error:
+        raise DataError(
+            f"{shown_path(path)}: can't be decoded as a picture ({error}). Download it again, or leave it out."
+        ) from None
+
+
+def check_size(picture: Path, label: Path, shape: tuple[int, ...]) -> None:
+    """Raises DataError if the picture is not of the (height, width) of its labels. Reads only its head."""
+    from PIL import Image
+
+    try:
+        with Image.open(picture) as image:
+            width, height = image.size
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise DataError(
+            f"{shown_path(picture)}: can't be opened as a picture ({error}). Download it again, or leave it out."
+        ) from None
+    if (height, width) != shape:
+        raise DataError(
+            f"{shown_path(label)}: is {shape[0]}x{shape[1]} (height x width), its picture {shown_path(picture)} is "
+            f"{height}x{width}. Labels are for every pixel of their picture: one of the files is not the original."
+        )
+
+
+def check_ids(path: Path, ids: NDArray[Any], count: int) -> None:
+    """Raises DataError unless all ids are below `count`, or one of the two that mean "ignore": 255 and `count`."""
+    present = np.unique(ids)
+    _refuse(path, ids, present[((present < 0) | (present > count)) & (present != IGNORED)], f"0 to {count - 1}, or 255")
+
+
+def map_ids(path: Path, ids: NDArray[Any], mapping: Mapping[int, int]) -> NDArray[np.uint8]:
+    """`ids` through `mapping`. Raises DataError for an id that it does not hold."""
+    present = np.unique(ids)
+    unknown = present[~np.isin(present, list(mapping))]
+    known = sorted(number for number in mapping if number != IGNORED)
+    _refuse(path, ids, unknown, f"{known[0]} to {known[-1]}")
+    table = np.full(IGNORED + 1, IGNORED, dtype=np.uint8)
+    for source, target in mapping.items():
+        table[source] = target
+    mapped: NDArray[np.uint8] = table[ids]
+    return mapped
+
+
+def write_ids(path: Path, ids: NDArray[np.uint8]) -> None:
+    """A single-channel 8-bit PNG."""
+    from PIL import Image
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(ids).save(path, format="PNG")
+
+
+def _refuse(path: Path, ids: NDArray[Any], wrong: NDArray[Any], expected: str) -> None:
+    if wrong.size:
+        pixels = int(np.isin(ids, wrong).sum())
+        found = f"holds the label {one_line(wrong.tolist(), 5)} at {pixels} pixel{'s' if pixels != 1 else ''}"
+        raise DataError(f"{shown_path(path)}: {found}; expected {expected}. Is it a label picture of this dataset?")

@@ -1,0 +1,73 @@
+"""`prepare`: a dataset as downloaded -> index files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from ianvs.errors import DataError, closest, one_line
+from ianvs.testenv.datasets.downloads import bdd100k, camvid, cityscapes, cloud_robotics, idd, synthia
+from ianvs.testenv.datasets.downloads.found import Preparer, PrepareRequest
+from ianvs.testenv.datasets.downloads.writing import (
+    Prepared,
+    Progress,
+    refuse_strange_index,
+    write_domain,
+    write_together,
+)
+
+__all__ = ["PREPARERS", "origin_of", "prepare"]
+
+PREPARERS: Mapping[str, Preparer] = MappingProxyType(
+    {module.PREPARER.name: module.PREPARER for module in (cityscapes, synthia, cloud_robotics, bdd100k, idd, camvid)}
+)
+"""By the name that `ianvs dataset prepare` takes."""
+
+_COMMON = ("domain", "skip_missing")
+
+
+def prepare(
+    name: str, root: Path, out: Path, *, check: bool = True, progress: Progress | None = None, **options: Any
+) -> tuple[Prepared, ...]:
+    """Write train-index.txt, test-index.txt, classes.yaml and provenance.json of a dataset in `root` to `out`.
+
+    Pictures stay where they are; label pictures too, except those whose ids have to be mapped: they are written below
+    `out`. A dataset of several domains (camvid) gets a folder for each below `out`, and index files of all in `out`.
+    options: the fields of PrepareRequest that the preparer heeds. check: open every label picture (mapped ones
+    always are).
+    Raises DataError that names the file that is wrong.
+    """
+    preparer = PREPARERS.get(name)
+    if preparer is None:
+        known = one_line(sorted(PREPARERS))
+        raise DataError(f"there is no preparer '{name}'.{closest(name, PREPARERS)} There are: {known}.")
+    heeded = (*_COMMON, *preparer.options)
+    for option in options:
+        if option not in heeded:
+            raise DataError(f"{name} has no option '{option}'.{closest(option, heeded)} It takes: {one_line(heeded)}.")
+    if options.get("classes") not in (None, "own", "cityscapes"):
+        raise DataError(f"`classes` is 'own' or 'cityscapes', not '{options['classes']}'.")
+    if not 0 < options.get("test_ratio", 0.2) < 1:
+        raise DataError(f"`test_ratio` is between 0 and 1, not {options['test_ratio']}.")
+    if not root.is_dir():
+        raise DataError(f"{root}: there is no such folder.")
+    refuse_strange_index(out)
+    domains = preparer.find(PrepareRequest(root=root, **options))
+    origin = origin_of(name, {"root": str(root.resolve()), "options": options})
+    if not preparer.several:
+        return (write_domain(domains[0], out, origin, check=check, progress=progress),)
+    prepared = tuple(write_domain(one, out / one.domain, origin, check=check, progress=progress) for one in domains)
+    write_together(out, prepared, origin)
+    return prepared
+
+
+def origin_of(name: str, more: Mapping[str, Any]) -> dict[str, Any]:
+    """The head of a provenance.json."""
+    try:
+        written_by = f"ianvs {version('ianvs')}"
+    except PackageNotFoundError:  # run from a source tree
+        written_by = "ianvs"
+    return {"dataset": name, "written_by": written_by, **more}

@@ -1,0 +1,108 @@
+"""SYNTHIA-RAND-CITYSCAPES (Ros et al. 2016): 9400 rendered pictures of 1280x760, no official split."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from ianvs.data.labels import IGNORED
+from ianvs.testenv.datasets.downloads import cityscapes
+from ianvs.testenv.datasets.downloads.found import Found, Preparer, PrepareRequest
+from ianvs.testenv.datasets.downloads.labelset import LabelSet
+from ianvs.testenv.datasets.downloads.paired_folders import Pair, files_below, folder_of, pair_up
+
+__all__ = ["LABELS", "PREPARER", "TO_CITYSCAPES", "TO_OWN", "split_by_hash"]
+
+_CS = cityscapes.LABELS.palette
+
+LABELS = LabelSet(
+    palette=MappingProxyType(
+        {
+            "sky": _CS["sky"],
+            "building": _CS["building"],
+            "road": _CS["road"],
+            "sidewalk": _CS["sidewalk"],
+            "fence": (64, 64, 128),
+            "vegetation": _CS["vegetation"],
+            "pole": _CS["pole"],
+            "car": _CS["car"],
+            "traffic sign": _CS["traffic sign"],
+            "person": _CS["person"],  # "pedestrian" in SYNTHIA
+            "bicycle": _CS["bicycle"],
+            "motorcycle": (0, 0, 230),
+            "parking-slot": (250, 170, 160),
+            "road-work": (128, 64, 64),
+            "traffic light": _CS["traffic light"],
+            "terrain": _CS["terrain"],
+            "rider": _CS["rider"],
+            "truck": _CS["truck"],
+            "bus": _CS["bus"],
+            "train": _CS["train"],
+            "wall": _CS["wall"],
+            "lane-marking": (157, 234, 50),  # its colour in SYNTHIA's table is that of wall
+        }
+    ),
+    groups=MappingProxyType(
+        {
+            "flat": ("road", "sidewalk", "parking-slot", "lane-marking"),
+            "construction": ("building", "wall", "fence", "road-work"),
+            "object": ("pole", "traffic light", "traffic sign"),
+            "nature": ("vegetation", "terrain"),
+            "sky": ("sky",),
+            "human": ("person", "rider"),
+            "vehicle": ("car", "truck", "bus", "train", "motorcycle", "bicycle"),
+        }
+    ),
+)
+"""The 22 classes by id - 1. Those that Cityscapes has too bear its names, so that a union of domains joins them."""
+
+TO_OWN: Mapping[int, int] = MappingProxyType({0: IGNORED} | {number: number - 1 for number in range(1, 23)})
+"""From the ids of SYNTHIA's files, 0 void, to positions in LABELS."""
+
+TO_CITYSCAPES: Mapping[int, int] = MappingProxyType(
+    {0: IGNORED}
+    | {
+        number: cityscapes.LABELS.classes.index(name) if name in _CS else IGNORED
+        for number, name in enumerate(LABELS.classes, start=1)
+    }
+)
+"""From the ids of SYNTHIA's files to the trainIds of Cityscapes; what Cityscapes has not is ignored."""
+
+
+def find(request: PrepareRequest) -> tuple[Found, ...]:
+    """`RGB/{id}.png` with the 16-bit `GT/LABELS/{id}.png`, parted by `test_ratio` and `seed`."""
+    pictures = files_below(folder_of(request.root, "RGB"), ".png")
+    labels = files_below(folder_of(request.root, "GT/LABELS"), ".png")
+    warnings: list[str] = []
+    pairs = tuple(
+        Pair(one.key, one.picture, one.label, mapped=True)
+        for one in pair_up(pictures, labels, "*.png", request, warnings)
+    )
+    test = split_by_hash([one.key for one in pairs], request.test_ratio, request.seed)
+    rule: dict[str, str | int | float] = {
+        "rule": "the pictures with the smallest sha256 of 'seed/id' are the test part",
+        "test_ratio": request.test_ratio,
+        "seed": request.seed,
+    }
+    return (
+        Found(
+            request.domain or "SYN",
+            cityscapes.LABELS if request.classes == "cityscapes" else LABELS,
+            tuple(one for one in pairs if one.key not in test),
+            tuple(one for one in pairs if one.key in test),
+            rule,
+            TO_CITYSCAPES if request.classes == "cityscapes" else TO_OWN,
+            tuple(warnings),
+            first_channel=True,
+        ),
+    )
+
+
+def split_by_hash(keys: Sequence[str], ratio: float, seed: int) -> frozenset[str]:
+    """round(ratio * len(keys)) of the keys, the same ones on every platform and for every version of every library."""
+    ordered = sorted(keys, key=lambda key: hashlib.sha256(f"{seed}/{key}".encode()).digest())
+    return frozenset(ordered[: round(ratio * len(ordered))])
+
+
+PREPARER = Preparer("synthia", find, ("classes", "test_ratio", "seed"))

@@ -1,0 +1,184 @@
+"""From what a preparer found to index files that a testenv reads."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.data.labels import IGNORED
+from ianvs.errors import DataError, shown_path
+from ianvs.testenv.datasets.downloads.found import Found
+from ianvs.testenv.datasets.downloads.label_ids import check_ids, check_size, map_ids, read_ids, write_ids
+from ianvs.testenv.datasets.downloads.paired_folders import Pair
+
+__all__ = ["Prepared", "Progress", "refuse_strange_index", "write_domain", "write_together"]
+
+PARTS = ("train", "test")
+PROVENANCE = "provenance.json"
+
+Progress = Callable[[int, int], None]  # (pictures done, pictures in all)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """One domain, ready: `folder` holds train-index.txt, test-index.txt, classes.yaml and provenance.json."""
+
+    domain: str
+    folder: Path
+    classes: tuple[str, ...]
+    counts: Mapping[str, int]  # of pictures, by "train" and "test"
+    warnings: tuple[str, ...]
+
+
+def write_domain(
+    found: Found, folder: Path, origin: Mapping[str, Any], *, check: bool = True, progress: Progress | None = None
+) -> Prepared:
+    """Check every pair, write mapped label pictures, then the lists. Raises DataError that names the first bad file.
+
+    origin: what `provenance.json` says of where the data come from. check: open label pictures that are used as they
+    are; those that are mapped are always checked.
+    """
+    refuse_strange_index(folder)
+    pairs = {"train": found.train, "test": found.test}
+    done, total = 0, len(found.train) + len(found.test)
+    warnings = list(found.warnings)
+    pixels: dict[str, dict[str, int]] = {}
+    listed: dict[str, list[Pair]] = {}
+    for part, of_part in pairs.items():
+        if not of_part:
+            raise DataError(f"the {part} part of {found.domain} would be empty.")
+        work = partial(_settle, found, folder / "labels" / part, check)
+        counts = np.zeros(IGNORED + 1, dtype=np.int64)
+        listed[part] = []
+        for pair, counted in _in_threads(work, of_part):
+            listed[part].append(pair)
+            counts += counted
+            done += 1
+            if progress is not None:
+                progress(done, total)
+        if check or found.mapping is not None:
+            pixels[part] = _by_class(found, counts)
+            absent = [name for name in found.labels.classes if not pixels[part][name]]
+            if absent:
+                warnings.append(f"no pixel of the {part} part is {', '.join(absent)}")
+    record = {
+        **origin,
+        "domain": found.domain,
+        "counts": {part: len(ready) for part, ready in listed.items()},
+        "split": dict(found.split),
+        "mapping": None if found.mapping is None else {str(old): new for old, new in found.mapping.items()},
+        "pixels": pixels,
+        "warnings": warnings,
+    }
+    _write(folder / PROVENANCE, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    _write_classes(folder, found)
+    for part, ready in listed.items():
+        _write_index(folder, part, ready)
+    return Prepared(found.domain, folder, found.labels.classes, record["counts"], tuple(warnings))
+
+
+def write_together(folder: Path, domains: Sequence[Prepared], origin: Mapping[str, Any]) -> None:
+    """Index files of several domains, prepared in folders of their names below `folder`."""
+    import yaml
+
+    for part in PARTS:
+        lines: list[str] = []
+        for one in domains:
+            for line in (one.folder / f"{part}-index.txt").read_text(encoding="utf-8").splitlines():
+                sep = "\t" if "\t" in line else " "
+                lines.append(_line(*(_written(one.folder / path, folder) for path in line.split(sep))))
+        _write(folder / f"{part}-index.txt", "".join(lines))
+    lists = {one.domain: list(one.classes) for one in domains}
+    _write(folder / "classes.yaml", yaml.safe_dump({"classes": lists}, sort_keys=False, width=110))
+    _write(folder / PROVENANCE, json.dumps({**origin, "domains": list(lists)}, indent=1, ensure_ascii=False) + "\n")
+
+
+def refuse_strange_index(folder: Path) -> None:
+    """Raises DataError if there are index files in `folder` that did not come from here."""
+    strange = [name for part in PARTS if (folder / (name := f"{part}-index.txt")).exists()]
+    if strange and not (folder / PROVENANCE).exists():
+        message = "is there already and was not written by `ianvs dataset prepare`. Choose another folder by `--out`."
+        raise DataError(f"{shown_path(folder / strange[0])}: {message}")
+
+
+def _settle(found: Found, folder: Path, check: bool, pair: Pair) -> tuple[Pair, NDArray[np.int64]]:
+    """The pair to list, its label picture mapped if need be, and how often each id occurs in it."""
+    if not (check or pair.mapped):
+        return pair, np.zeros(IGNORED + 1, dtype=np.int64)
+    ids = read_ids(pair.label, first_channel=found.first_channel)
+    check_size(pair.picture, pair.label, ids.shape)
+    if pair.mapped and found.mapping is not None:
+        ids = map_ids(pair.label, ids, found.mapping)
+        target = folder / f"{pair.key}_TrainIds.png"
+        write_ids(target, ids)
+        pair = Pair(pair.key, pair.picture, target)
+    else:
+        check_ids(pair.label, ids, len(found.labels.classes))
+    return pair, np.bincount(ids.ravel().astype(np.uint8), minlength=IGNORED + 1)
+
+
+def _in_threads(
+    work: Callable[[Pair], tuple[Pair, NDArray[np.int64]]], pairs: Sequence[Pair]
+) -> Iterator[tuple[Pair, NDArray[np.int64]]]:
+    """The results in order. Decoding frees the interpreter's lock, so threads are enough."""
+    pool = ThreadPoolExecutor(max_workers=min(os.cpu_count() or 1, 16))
+    try:
+        yield from pool.map(work, pairs)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _by_class(found: Found, counts: NDArray[np.int64]) -> dict[str, int]:
+    names = found.labels.classes
+    return {name: int(counts[number]) for number, name in enumerate(names)} | {
+        "ignored": int(counts[len(names) :].sum())
+    }
+
+
+def _write_classes(folder: Path, found: Found) -> None:
+    import yaml
+
+    content: dict[str, Any] = {"domain": found.domain, "classes": list(found.labels.classes)}
+    if found.labels.groups:
+        content["groups"] = {group: list(names) for group, names in found.labels.groups.items()}
+    content["palette"] = {name: list(colour) for name, colour in found.labels.palette.items()}
+    text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=110)
+    _write(folder / "classes.yaml", "# Names in the order of their ids; `classes` is what a testenv wants.\n" + text)
+
+
+def _write_index(folder: Path, part: str, pairs: Sequence[Pair]) -> None:
+    lines = [_line(_written(pair.picture, folder), _written(pair.label, folder)) for pair in pairs]
+    _write(folder / f"{part}-index.txt", "".join(lines))
+
+
+def _line(picture: str, label: str) -> str:
+    """Parted by a blank, or by a tab where a path has blanks or quotes."""
+    both = picture + label
+    if "\t" in both or "\n" in both:
+        raise DataError(f"{picture!r}: an index can't list a path with a tab or a line break. Rename the folder.")
+    return f"{picture}\t{label}\n" if " " in both or '"' in both else f"{picture} {label}\n"
+
+
+def _written(path: Path, folder: Path) -> str:
+    """Relative to the index below its folder or the folder above it, which move together; else absolute."""
+    path, folder = Path(os.path.abspath(path)), Path(os.path.abspath(folder))  # noqa: PTH100  (links stay links)
+    if path.is_relative_to(folder) or (path.is_relative_to(folder.parent) and folder.parent != Path(folder.anchor)):
+        return Path(os.path.relpath(path, folder)).as_posix()
+    return path.as_posix()
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)

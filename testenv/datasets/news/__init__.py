@@ -1,0 +1,1 @@
+"""Generated conversations about facts that change from year to year."""

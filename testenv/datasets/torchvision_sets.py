@@ -1,0 +1,106 @@
+"""The sources that torchvision.datasets unpacks: `cifar10`, `cifar100`, `mnist` and `fashion_mnist`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from ianvs.config.spec import DatasetSpec
+from ianvs.errors import DataError, Problem
+from ianvs.testenv.datasets.array_source import Arrays, ArraySource, numbered
+
+__all__ = ["Cifar10", "Cifar100", "FashionMnist", "Mnist", "TorchvisionSet"]
+
+_IDX = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
+_CIFAR10 = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch", "batches.meta")
+
+
+class TorchvisionSet(ArraySource):
+    """x (N, height, width, channels) uint8, in the order of the files. `unpacked`: the files, below `root`."""
+
+    reader: ClassVar[str]  # a class of torchvision.datasets
+    unpacked: ClassVar[tuple[str, ...]]
+
+    def files(self, spec: DatasetSpec) -> list[Path]:
+        """All that was unpacked."""
+        return [Path(spec.root or ".") / file for file in self.unpacked]
+
+    def check(self, spec: DatasetSpec) -> list[Problem]:
+        """Whether the files are there, or may be fetched."""
+        place = spec.places.get("name", spec.place)
+        folder = Path(self.unpacked[0]).parent
+        if spec.root is None:
+            return [Problem(f"{spec.name} needs `root`, the folder that holds {folder}.", place)]
+        if spec.download or not (missing := self._missing(spec)):
+            return []
+        message = f"{missing[0]} is not there. Set `download: true`, or `root` to the folder that holds {folder}."
+        return [Problem(message, spec.places.get("root", place))]
+
+    def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
+        """Of the files; those that are not there are fetched, if the spec allows it. Raises DataError."""
+        if spec.download and spec.root is not None and self._missing(spec):
+            from filelock import FileLock
+
+            spec.root.mkdir(parents=True, exist_ok=True)
+            with FileLock(spec.root / f".{spec.name}.lock"):
+                self.fetch(spec.root)
+            if missing := self._missing(spec):
+                raise DataError(f"{spec.name} was downloaded, but {missing[0]} is not there.")
+        return super().fingerprint(spec, cache_dir)
+
+    def fetch(self, root: Path) -> None:
+        """Downloads the files. Raises DataError."""
+        import torchvision.datasets
+
+        try:
+            getattr(torchvision.datasets, self.reader)(root=root, train=True, download=True)
+        except (OSError, RuntimeError) as error:
+            raise DataError(f"{self.reader} can't be downloaded to {root}: {error}") from None
+
+    def read(self, spec: DatasetSpec) -> Arrays:
+        """Raises DataError for files that are damaged."""
+        import torchvision.datasets
+
+        arrays: Arrays = {}
+        for part in ("train", "test"):
+            try:
+                reader = getattr(torchvision.datasets, self.reader)
+                data = reader(root=spec.root, train=part == "train", download=False)
+            except RuntimeError as error:
+                raise DataError(f"{spec.name} can't be read below {spec.root}: {error}") from None
+            x = np.asarray(data.data)
+            arrays[f"x_{part}"] = x[..., None] if x.ndim == 3 else x
+            arrays[f"y_{part}"] = np.asarray(data.targets, dtype=np.int64)
+            arrays[f"ids_{part}"] = numbered(f"{part}/", np.arange(len(x)), 5)
+            arrays["classes"] = np.array(data.classes, dtype=str)
+        return arrays
+
+    def _missing(self, spec: DatasetSpec) -> list[Path]:
+        return [path for path in self.files(spec) if not path.is_file()]
+
+
+class Cifar10(TorchvisionSet):
+    summary: ClassVar[str] = "photographs of 32x32 pixels in 10 classes; 50 000 + 10 000 (Krizhevsky 2009)"
+    reader: ClassVar[str] = "CIFAR10"
+    unpacked: ClassVar[tuple[str, ...]] = tuple(f"cifar-10-batches-py/{file}" for file in _CIFAR10)
+
+
+class Cifar100(TorchvisionSet):
+    summary: ClassVar[str] = "photographs of 32x32 pixels in 100 classes; 50 000 + 10 000 (Krizhevsky 2009)"
+    reader: ClassVar[str] = "CIFAR100"
+    unpacked: ClassVar[tuple[str, ...]] = tuple(f"cifar-100-python/{file}" for file in ("train", "test", "meta"))
+
+
+class Mnist(TorchvisionSet):
+    summary: ClassVar[str] = "handwritten digits of 28x28 pixels; 60 000 + 10 000 (LeCun et al. 1998)"
+    reader: ClassVar[str] = "MNIST"
+    unpacked: ClassVar[tuple[str, ...]] = tuple(f"MNIST/raw/{file}" for file in _IDX)
+    classes: ClassVar[tuple[str, ...] | None] = tuple("0123456789")
+
+
+class FashionMnist(TorchvisionSet):
+    summary: ClassVar[str] = "pictures of clothes of 28x28 pixels; 60 000 + 10 000 (Xiao et al. 2017)"
+    reader: ClassVar[str] = "FashionMNIST"
+    unpacked: ClassVar[tuple[str, ...]] = tuple(f"FashionMNIST/raw/{file}" for file in _IDX)

@@ -1,0 +1,171 @@
+"""A paradigm in one file of an author's, and data in another: both run to the end, and survive a kill in the middle."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ianvs
+from ianvs.errors import ConfigError
+from ianvs.store import CaseStore
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "own_paradigm"
+
+SPIRALS = '''
+import numpy as np
+
+
+def spirals(samples=300, seed=0):
+    """Two arms a domain, turned by its angle."""
+    parts = {}
+    for part, shift in (("train", 0), ("test", 1)):
+        rng = np.random.default_rng(seed + shift)
+        x, y, domains = [], [], []
+        for angle in (0, 40, 80):
+            label = rng.integers(0, 2, samples)
+            t = rng.uniform(0.2, 2, samples)
+            way = t + np.pi * label + np.radians(angle)
+            x.append(np.stack([t * np.cos(way), t * np.sin(way)], 1) + rng.normal(0, 0.05, (samples, 2)))
+            y.append(label)
+            domains += [f"turned {angle}"] * samples
+        parts[part] = {"x": np.concatenate(x).astype("float32"), "y": np.concatenate(y), "domain": domains}
+    return parts
+'''
+
+
+def write(folder: Path, slow: str = "") -> Path:
+    """The example's files, with data of the author's own; `slow` is a statement at the beginning of train()."""
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("workspace", "__pycache__"))
+    (folder / "spirals.py").write_text(SPIRALS)
+    (folder / "testenv.yaml").write_text(
+        "testenv:\n  dataset: {name: spirals, url: ./spirals.py, samples: 120}\n"
+        "  scenario: domain-incremental\n  metrics: [accuracy, BWT]\n"
+    )
+    for name in ("algorithm.yaml", "central.yaml"):
+        text = (folder / name).read_text().replace("values: [64]", "values: [2]").replace("values: [10]", "values: [2]")
+        (folder / name).write_text(text)
+    plugin = (folder / "modules.py").read_text()
+    here = "    def train(self, train_data, valid_data=None):\n"
+    (folder / "modules.py").write_text(plugin.replace(here, f"{here}        {slow}\n") if slow else plugin)
+    return folder / "benchmarkingjob.yaml"
+
+
+def scores(workspace: Path) -> dict[str, str]:
+    """What is stored of every case: by algorithm and hyperparameters, the predictions of all rounds."""
+    found = {}
+    store = CaseStore(workspace)
+    for case in store.all_cases():
+        rounds = [store.predictions(case.id, k.index) for k in store.complete_rounds(case.id)]
+        said = [{asked: one.labels.tolist() for asked, one in answers.items()} for answers in rounds]
+        found[f"{case.algorithm} {case.hyperparameters}"] = repr(said)
+    return found
+
+
+def test_the_paradigm_is_one_file_of_at_most_70_lines() -> None:
+    assert len((EXAMPLE / "federated_averaging.py").read_text().splitlines()) <= 70
+
+
+def test_it_runs_with_its_modules_its_data_and_its_measures(tmp_path: Path) -> None:
+    results = ianvs.run(write(tmp_path / "job"), workspace=tmp_path / "ws")
+    assert results.exit_code == 0
+    federated = [found for found in results if found.case.algorithm == "federated"]
+    assert len(federated) == 4  # two learning rates x two momenta: both modules are in the grid
+    # Three clients send 3 x 2 numbers of 8 bytes, twice a round, in three rounds.
+    assert {found.metrics["accuracy"] is not None for found in federated} == {True}
+    frame = pd.read_csv(tmp_path / "ws" / "own_paradigm" / "rank" / "all_rank.csv")
+    of = frame[frame.Algorithm == "federated"]
+    assert of.Uploaded_mb.round(9).tolist() == [round(3 * 2 * 3 * 6 * 8 / 1e6, 9)] * 4
+    assert frame[frame.Algorithm == "central"].Uploaded_mb.isna().all()
+    assert of["Aggregation-momentum"].tolist() == [0.0, 0.3] * 2 or sorted(of["Aggregation-momentum"]) == [
+        0,
+        0,
+        0.3,
+        0.3,
+    ]
+    assert set(of.Aggregation) == {"ServerMomentum"}
+    assert set(of.Paradigm) == {"FederatedAveraging"}
+    assert set(of.Dataset) == {"spirals"}
+
+
+def test_a_kill_in_the_middle_leaves_no_trace_in_the_result(tmp_path: Path) -> None:
+    quiet = write(tmp_path / "quiet")
+    ianvs.run(quiet, workspace=tmp_path / "ws-quiet")
+    stormy = write(tmp_path / "quiet2", slow="__import__('time').sleep(0.15)")
+    ws = tmp_path / "ws-stormy"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ianvs.cli", "-f", str(stormy), "--workspace", str(ws)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 120
+    while not list(ws.glob("cases/*/rounds/2/round.json")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (ws / "own_paradigm" / "rank" / "all_rank.csv").exists()
+    time.sleep(1)  # what was forked ends with its supervisor
+    results = ianvs.run(stormy, workspace=ws)
+    assert results.exit_code == 0
+    logs = "".join(path.read_text() for path in ws.glob("cases/*/log.txt"))
+    assert "resuming after round" in logs
+    assert "starting over" not in logs
+    assert scores(ws) == scores(tmp_path / "ws-quiet")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "clients: 3",
+            "clients: three",
+            r"algorithm.yaml:3:3: 'clients' of FederatedAveraging should be a valid integer",
+        ),
+        (
+            "clients: 3",
+            "clinets: 3",
+            r"algorithm.yaml:3:3: unknown key 'clinets' in algorithm. Did you mean 'clients'\?",
+        ),
+        ("name: FederatedAveraging", "name: Federated", r"algorithm.yaml:2:25: .*has no 'Federated'.*It defines"),
+        ("type: aggregation", "type: agregation", r"6:13|type should be one of .*Did you mean 'aggregation'\?"),
+        ("name: ServerMomentum", "name: SoftmaxRegression", r"SoftmaxRegression lacks the method aggregate"),
+    ],
+)
+def test_slips_are_told_before_anything_runs(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = write(tmp_path / "job")
+    file = tmp_path / "job" / "algorithm.yaml"
+    file.write_text(file.read_text().replace(old, new))
+    for check in (ianvs.validate, ianvs.run):
+        with pytest.raises(ConfigError, match=message):
+            check(path, workspace=tmp_path / "ws")
+
+
+def test_a_module_that_is_missing_is_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "job")
+    file = tmp_path / "job" / "algorithm.yaml"
+    text = file.read_text()
+    file.write_text(text[: text.index("    - type: aggregation")])
+    with pytest.raises(ConfigError, match=r"algorithm.yaml:5:3: FederatedAveraging needs a module of type aggregation"):
+        ianvs.validate(path, workspace=tmp_path / "ws")
+
+
+def test_shares_of_a_round_are_disjoint_and_alike(tmp_path: Path) -> None:
+    note = "np.save(f'{__file__}-{id(self)}-{len(train_data)}.npy', train_data.x)"
+    path = write(tmp_path / "job", slow=note)
+    text = (tmp_path / "job" / "algorithm.yaml").read_text().replace("exchanges: 2", "exchanges: 1")
+    (tmp_path / "job" / "algorithm.yaml").write_text(text.replace("[0.1, 0.5]", "[0.1]").replace("[0.0, 0.3]", "[0.0]"))
+    (tmp_path / "job" / "central.yaml").write_text(
+        (tmp_path / "job" / "central.yaml").read_text().replace("[0.1, 0.5]", "[0.1]")
+    )
+    ianvs.run(path, workspace=tmp_path / "ws", engine="inline")
+    sizes = sorted(len(np.load(file)) for file in (tmp_path / "job").glob("modules.py-*.npy"))
+    assert sizes == [40, 40, 40, 120]  # of the last round: each client a third, the central one all

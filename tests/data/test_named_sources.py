@@ -1,0 +1,89 @@
+"""Datasets by name: entry points of any installed package."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ianvs import data
+from ianvs.config.spec import DatasetSpec
+from ianvs.engines.ray.ray_code import gather_code
+from ianvs.errors import ConfigError, Place
+
+PACKAGE = """
+from typing import ClassVar
+
+import numpy as np
+
+from ianvs.data import Dataset, Samples, Source
+
+
+class Ramp(Source):
+    summary: ClassVar[str] = "numbers that grow"
+    takes: ClassVar[tuple[str, ...]] = ("image_size",)
+
+    count: int = 4
+
+    def fingerprint(self, spec, cache_dir):
+        return f"ramp {self.count}"
+
+    def load(self, spec, cache_dir, progress=None):
+        x = np.arange(self.count, dtype=np.float32)[:, None]
+        part = Samples(x, np.arange(self.count) % 2, np.arange(self.count).astype(str))
+        return Dataset("ramp", "classification", part, part, ("even", "odd"), self.fingerprint(spec, cache_dir))
+
+
+def no_source():
+    return {}
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another package that is installed beside ianvs."""
+    (tmp_path / "ramps.py").write_text(PACKAGE)
+    about = tmp_path / "ramps-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: ramps\nVersion: 1.0\n")
+    points = "[ianvs.datasets]\nramp = ramps:Ramp\nodd = ramps:no_source\nbroken = ramps_of_tomorrow:Ramp\n"
+    (about / "entry_points.txt").write_text(points)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+@pytest.mark.usefixtures("package")
+def test_another_package_brings_a_dataset(tmp_path: Path):
+    spec = DatasetSpec(name="ramp", options={"count": 6})
+    assert data.check(spec) == []
+    assert data.fingerprint(spec, tmp_path) == "ramp 6"
+    np.testing.assert_array_equal(data.load(spec, tmp_path).train.x[:, 0], np.arange(6))
+
+
+@pytest.mark.usefixtures("package")
+def test_its_options_and_keys_are_checked_before_it_is_asked(tmp_path: Path):
+    place = Place(Path("testenv.yaml"), 5, 7)
+    spec = DatasetSpec(name="ramp", options={"cuont": 6}, using=("CS",), places={"cuont": place})
+    option, key = data.check(spec)
+    assert str(option).startswith("testenv.yaml:5:7: the dataset ramp has no option 'cuont'. Did you mean 'count'?")
+    assert "`using` is for data in files" in key.message
+    with pytest.raises(ConfigError, match="cuont"):
+        data.load(spec, tmp_path)
+
+
+@pytest.mark.usefixtures("package")
+def test_what_is_no_source_or_cannot_be_imported_is_told(tmp_path: Path):
+    assert "no subclass of ianvs.data.Source" in data.check(DatasetSpec(name="odd"))[0].message
+    message = data.check(DatasetSpec(name="broken"))[0].message
+    assert "'broken', ramps_of_tomorrow:Ramp, can't be imported" in message
+    assert "No module named 'ramps_of_tomorrow'" in message
+
+
+def test_nodes_of_a_cluster_get_the_entry_points_with_the_code(tmp_path: Path):
+    gather_code([], tmp_path)
+    (found,) = importlib.metadata.distributions(name="ianvs", path=[str(tmp_path)])
+    names = {point.name for point in found.entry_points if point.group == "ianvs.datasets"}
+    assert {"digits", "clear10", "yearly_news"} <= names
+    assert {point.name for point in found.entry_points if point.group == "ianvs.algorithms"} >= {"EWC"}
+    assert (tmp_path / "ianvs/testenv/datasets/digits.py").is_file()

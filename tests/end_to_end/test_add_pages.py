@@ -1,0 +1,59 @@
+"""The pages "Add a ...: one new file": their examples run as they stand."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import ianvs
+
+DOCS = Path(__file__).parents[2] / "docs"
+TESTENV = "testenv:\n  dataset: {name: digits}\n  scenario: {name: CIL, rounds: 2}\n"
+ALGORITHM = "algorithm:\n  paradigm_type: incrementallearning\n  modules: [{type: basemodel, name: Finetune}]\n"
+
+
+def run(folder: Path, page: str, file: str) -> ianvs.Results:
+    """A job in which the page's python is `file` and its yaml takes the place of ours."""
+    blocks = re.findall(r"```(python|yaml)\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
+    [code] = [text for kind, text in blocks if kind == "python"]
+    [yaml] = [text for kind, text in blocks if kind == "yaml"]
+    (folder / file).write_text(code)
+    own_metrics = yaml.startswith("testenv:")
+    metrics = f"{yaml.partition(chr(10))[2]}    - accuracy\n" if own_metrics else "  metrics: [accuracy]\n"
+    (folder / "testenv.yaml").write_text(TESTENV + metrics)
+    (folder / "algorithm.yaml").write_text(ALGORITHM if own_metrics else yaml)
+    path = folder / "benchmarkingjob.yaml"
+    path.write_text(
+        "benchmarkingjob:\n  name: page\n  workspace: ./ws\n  testenv: ./testenv.yaml\n  engine: inline\n"
+        "  test_object: {type: algorithms, algorithms: [{name: mine, url: ./algorithm.yaml}]}\n"
+        "  rank: {sort_by: [{accuracy: descend}]}\n"
+    )
+    results = ianvs.run(path, workspace=folder / "ws")
+    assert results.exit_code == 0
+    return results
+
+
+def test_a_method(tmp_path: Path) -> None:
+    first, second = run(tmp_path, "add_a_method.md", "nearest_mean.py")
+    assert [found.case.hyperparameters["shrinkage"] for found in (first, second)] == [0.0, 1.0]
+    assert (first.metrics["accuracy"] or 0) > 0.8
+
+
+def test_a_metric(tmp_path: Path) -> None:
+    [found] = run(tmp_path, "add_a_metric.md", "worst_class.py")
+    assert 0 <= (found.metrics["worst_class"] or 0) < (found.metrics["accuracy"] or 0)
+    assert (found.metrics["BWT"] or 0) < 0
+
+
+def test_a_paradigm(tmp_path: Path) -> None:
+    [found] = run(tmp_path, "add_a_paradigm.md", "anew.py")
+    assert found.case.paradigm == "Anew"
+    assert [round_.measures for round_ in found.rounds] == [{}, {"restarts": 2.0}, {"restarts": 2.0}]
+    assert "Restarts" in (tmp_path / "ws" / "page" / "rank" / "leaderboard.md").read_text()
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("add_a*.md")))
+def test_a_page_is_linked_from_the_architecture(page: str) -> None:
+    assert f"({page})" in (DOCS / "architecture.md").read_text()
