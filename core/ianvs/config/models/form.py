@@ -163,7 +163,6 @@ class NamedSpec(PlacedSpec):
     """Something by its name, which may stand alone. Further keys of a mapping are options, which it checks itself."""
 
     name: Name
-    options: Options = field(default_factory=dict)
 
     @classmethod
     def options_in(cls, given: Mapping[str, object]) -> Collection[str]:

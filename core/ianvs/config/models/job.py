@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from ianvs.config.models.base import Link, Name, Slip, entries, lookup_of, path_text, repeated
-from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, PlacedSpec, ReadAs, Several, Spec
+from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, Spec
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import Place
 
@@ -120,6 +120,7 @@ class _Engine(NamedSpec):
     """Where cases run; further keys are the engine's options."""
 
     name: Annotated[EngineName, Field(description="the engine: local, inline or ray")]
+    options: Options = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

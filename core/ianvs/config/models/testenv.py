@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import InitVar, dataclass, replace
+from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field
 
 from ianvs.config.models.base import FilePath, Name, Slip, at, leaves, repeated
-from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, PlacedSpec, ReadAs, Spec, absent_is
+from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Spec, absent_is
 from ianvs.config.models.samples import DatasetSpec, Words, conflicting_sources
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import closest
@@ -25,6 +25,7 @@ class MetricSpec(NamedSpec):
     name: Annotated[Name, Field(description="the metric's name")]
     url: FilePath = None  # the file that defines it; None for a built-in
     of: Name | None = None  # for a metric over a score matrix: which score; None: the first score of the testenv
+    options: Options = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class ScenarioSpec(NamedSpec):
     """How the data arrive and what a learner may see; further keys are options, checked by the scenario itself."""
 
     name: Annotated[Name, Field(description="the scenario's name")]
+    options: Options = field(default_factory=dict)
     file: InitVar[FilePath] = None  # an option that is a path
 
     def __post_init__(self, file: Path | None) -> None:
