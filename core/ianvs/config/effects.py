@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from ianvs.config.models import AlgorithmFile, JobFile, TestEnvSpec
-from ianvs.config.models.base import NoEffect, at
+from ianvs.config.models import AlgorithmSpec, JobFile, TestEnvSpec
+from ianvs.config.models.base import at
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import Problem
 
 __all__ = ["warnings_of"]
 
 
-def warnings_of(model: JobFile | TestEnvSpec | AlgorithmFile, document: Document, kind: str) -> Iterator[Problem]:
+def warnings_of(model: JobFile | TestEnvSpec | AlgorithmSpec, document: Document, kind: str) -> Iterator[Problem]:
     """What the author of `document` should know about it."""
-    for key, remark in _without_effect(model).items():
+    for key, remark in model.without_effect.items():
         if key in document.data[kind]:
             yield _no_effect(document, (kind, key), remark)
     if isinstance(model, TestEnvSpec):
         yield from _of_testenv(model, document)
-
-
-def _without_effect(model: JobFile | TestEnvSpec | AlgorithmFile) -> Mapping[str, str]:
-    if not isinstance(model, AlgorithmFile):
-        return model.without_effect
-    marks = ((key, mark) for key, info in AlgorithmFile.model_fields.items() for mark in info.metadata)
-    return {key: mark.remark for key, mark in marks if isinstance(mark, NoEffect)}
 
 
 def _no_effect(document: Document, path: Steps, remark: str) -> Problem:

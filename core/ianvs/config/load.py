@@ -5,33 +5,21 @@ from __future__ import annotations
 import os
 import typing
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from ianvs.config.models import AlgorithmFile, JobFile, TestEnvSpec
+from ianvs.config.models import JobFile, TestEnvSpec
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
 from ianvs.config.models.base import at, entries
 from ianvs.config.models.job import Device, EngineName, JobSettings, References
 from ianvs.config.paths import Lookup
 from ianvs.config.reading import Reading
 from ianvs.config.spec import AlgorithmSpec, JobSpec
-from ianvs.config.strict_yaml import Document, Steps
-from ianvs.config.to_spec import algorithm_spec
-from ianvs.errors import ConfigError, Place, Problem, closest
+from ianvs.config.strict_yaml import Document, Step, Steps
+from ianvs.errors import ConfigError, Problem, closest
 
 __all__ = ["files_of_job", "load_job"]
-
-
-@dataclass
-class _Student:
-    """An algorithm of the job, as far as it could be read."""
-
-    name: Any
-    place: Place
-    document: Document | None
-    model: AlgorithmFile | None
-    constants: dict[int, list[Document]] = field(default_factory=dict)  # by index of the module
 
 
 def load_job(
@@ -57,10 +45,10 @@ def load_job(
     document = reading.open(file)
     job = reading.validated(document, "benchmarkingjob", JobFile)
     testenvs: list[TestEnvSpec] = []
-    students: list[_Student] = []
+    algorithms: list[AlgorithmSpec] = []
     if document and at(document.data, "benchmarkingjob") is not None:
         testenvs = list(_testenvs(reading, document))
-        students = list(_students(reading, document))
+        algorithms = list(_algorithms(reading, document))
     if root and not (here / root).is_dir() and not any(testenv.dataset.download for testenv in testenvs):
         reading.problems.append(Problem(f"there is no folder '{root}', given as the dataset's root."))
     if reading.problems or not (job and testenvs):
@@ -77,7 +65,7 @@ def load_job(
         name=job.name,
         file=file,
         testenvs=tuple(replace(exam, name=name) for exam, name in zip(testenvs, _exam_names(testenvs), strict=True)),
-        algorithms=tuple(_specs(students)),
+        algorithms=tuple(algorithms),
         engine=engine or job.engine.name,
         engine_options=job.engine.options if engine in (None, job.engine.name) else {},
         references=named,
@@ -97,7 +85,7 @@ def files_of_job(path: Path) -> list[Path]:
     if document is None:
         raise ConfigError(reading.problems)
     list(_testenvs(reading, document))
-    list(_students(reading, document))
+    list(_algorithms(reading, document))
     return reading.files
 
 
@@ -107,8 +95,9 @@ def _testenvs(reading: Reading, document: Document) -> Iterator[TestEnvSpec]:
     several = isinstance(at(document.data, *path), list)
     for link in [where for where, _ in entries(document.data, *path)] if several else [path]:
         source = reading.follow(document, link)
-        if testenv := reading.validated(source, "testenv", TestEnvSpec, document.value_place(link)):
-            yield testenv
+        testenv = reading.validated(source, "testenv", TestEnvSpec, document.value_place(link))
+        if source and testenv:
+            yield replace(testenv, file=source.file)
 
 
 def _exam_names(testenvs: list[TestEnvSpec]) -> list[str]:
@@ -119,32 +108,33 @@ def _exam_names(testenvs: list[TestEnvSpec]) -> list[str]:
     return [f"{name} {alike[:i].count(name) + 1}" if alike.count(name) > 1 else name for i, name in enumerate(alike)]
 
 
-def _students(reading: Reading, document: Document) -> Iterator[_Student]:
+def _algorithms(reading: Reading, document: Document) -> Iterator[AlgorithmSpec]:
+    """Each algorithm of the job that could be read."""
     for path, entry in entries(document.data, "benchmarkingjob", "test_object", "algorithms"):
         link = (*path, "url")
         linked = reading.follow(document, link) if isinstance(entry, dict) else None
-        model = reading.validated(linked, "algorithm", AlgorithmFile, document.value_place(link))
-        place = document.value_place((*path, "name"))
-        student = _Student(at(entry, "name"), place, linked, model)
-        if linked:
-            student.constants = _constants(reading, linked)
-        yield student
+        algorithm = reading.validated(linked, "algorithm", AlgorithmSpec, document.value_place(link))
+        constants = _constants(reading, linked) if linked else {}
+        if linked and algorithm:
+            modules = [module.with_constants(constants.get(i, ())) for i, module in enumerate(algorithm.modules)]
+            yield replace(
+                algorithm,
+                name=at(entry, "name"),
+                file=linked.file,
+                modules=tuple(sorted(modules, key=lambda module: module.type != "basemodel")),
+                place=document.value_place((*path, "name")),
+            )
 
 
-def _constants(reading: Reading, document: Document) -> dict[int, list[Document]]:
-    found: dict[int, list[Document]] = {}
+def _constants(reading: Reading, document: Document) -> dict[Step, list[Document]]:
+    """The files of `other_hyperparameters` by the position of the module."""
+    found: dict[Step, list[Document]] = {}
     for path, _ in entries(document.data, "algorithm", "modules"):
         for where, name, grid in grids(document.data, path):
             if name == OTHER_HYPERPARAMETERS and isinstance(at(grid, "values"), list):
                 files = [reading.constants(document, link) for link, _ in entries(document.data, *where, "values")]
-                found[int(path[-1])] = [file for file in files if file]
+                found[path[-1]] = [file for file in files if file]
     return found
-
-
-def _specs(students: list[_Student]) -> Iterator[AlgorithmSpec]:
-    for student in students:
-        if student.model and student.document:
-            yield algorithm_spec(student.model, student.document, student.name, student.place, student.constants)
 
 
 def _override_problems(jobs: int | None, engine: str | None, device: str | None) -> Iterator[Problem]:

@@ -11,9 +11,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from ianvs.config.effects import warnings_of
 from ianvs.config.messages import problems_of, slip_problem
-from ianvs.config.models import FILE_KINDS, AlgorithmFile, JobFile, TestEnvSpec
+from ianvs.config.models import FILE_KINDS, AlgorithmSpec, JobFile, TestEnvSpec
 from ianvs.config.models.base import at, described, entries
-from ianvs.config.models.form import Spec
 from ianvs.config.paths import Lookup, neighbour
 from ianvs.config.shape import home_of
 from ianvs.config.strict_yaml import Document, Steps, read
@@ -21,7 +20,7 @@ from ianvs.errors import ConfigError, Place, Problem, closest
 
 __all__ = ["Reading"]
 
-Model = TypeVar("Model", JobFile, TestEnvSpec, AlgorithmFile)
+Model = TypeVar("Model", JobFile, TestEnvSpec, AlgorithmSpec)
 _ARTICLES = {"benchmarkingjob": "a benchmarkingjob", "testenv": "a testenv", "algorithm": "an algorithm"}
 
 
@@ -92,7 +91,7 @@ class Reading:
         if len(self.problems) != before:
             return None
         self.warnings += warnings_of(validated, document, kind)
-        return validated.placed(document, (kind,)) if isinstance(validated, Spec) else validated
+        return validated.placed(document, (kind,))
 
     def constants(self, document: Document, path: Steps) -> Document | None:
         """The file of constants that the text at `path` leads to."""

@@ -6,16 +6,13 @@ import typing
 from collections.abc import Iterator
 
 from ianvs.config.models import FILE_KINDS
-from ianvs.config.models.base import Section
 from ianvs.config.models.form import ReadAs, Spec
 from ianvs.config.strict_yaml import Steps
 
 __all__ = ["home_of", "label", "sections_at"]
 
-SectionType = type[Section] | type[Spec]
 
-
-def sections_at(model: SectionType, path: Steps) -> list[SectionType]:
+def sections_at(model: type[Spec], path: Steps) -> list[type[Spec]]:
     """The sections that may stand at `path` below `model`; several where a value has several forms."""
     found = [model]
     for step in path:  # a position in a list, or the name of an entry, leads to no other section
@@ -49,15 +46,15 @@ def home_of(key: str, kind: str) -> str:
     return f" It belongs in {'the ' if there == ' file' else ''}{name}{there}."
 
 
-def _sections(name: str, model: SectionType) -> Iterator[tuple[str, set[str]]]:
+def _sections(name: str, model: type[Spec]) -> Iterator[tuple[str, set[str]]]:
     yield name, set(model.known_keys())
     for name, key in model.known_keys().items():
         for inner in _sections_in(key.form):
             yield from _sections(name, inner)
 
 
-def _sections_in(form: object) -> Iterator[SectionType]:
-    if isinstance(form, type) and issubclass(form, Section | Spec):
+def _sections_in(form: object) -> Iterator[type[Spec]]:
+    if isinstance(form, type) and issubclass(form, Spec):
         yield form
     forms = [vars(mark).values() for mark in getattr(form, "__metadata__", ()) if isinstance(mark, ReadAs)]
     for inner in forms[0] if forms else typing.get_args(form):

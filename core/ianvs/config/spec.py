@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ianvs.config.models.algorithm import AlgorithmSpec, ModuleSpec, ParadigmSpec, SplitSpec
 from ianvs.config.models.job import JobSettings, LimitsSpec, RankSpec
 from ianvs.config.models.samples import DatasetSpec, SourceSpec
 from ianvs.config.models.testenv import BudgetSpec, GateSpec, MetricSpec, ScenarioSpec, TestEnvSpec
-from ianvs.errors import Place, Problem
+from ianvs.errors import Problem
 
 __all__ = [
     "AlgorithmSpec",
@@ -33,53 +34,6 @@ __all__ = [
     "SplitSpec",
     "TestEnvSpec",
 ]
-
-
-@dataclass(frozen=True)
-class SplitSpec:
-    """Ianvs's `*_learning_data_setting`: how rounds are cut and which share of a round is trained on."""
-
-    train_ratio: float = 0.8
-    splitting_method: str = "default"
-
-
-@dataclass(frozen=True)
-class ModuleSpec:
-    """One module of an algorithm: a class, and the values of its constructor's arguments to try."""
-
-    type: str  # "basemodel", ...
-    name: str  # class name or registered alias
-    url: str | None  # absolute path of a python file, "package.module", or None for a built-in
-    grid: tuple[tuple[str, tuple[Any, ...]], ...] = ()  # in file order: (hyperparameter, values)
-    constants: Mapping[str, Any] = field(default_factory=dict)  # from other_hyperparameters; the grid wins
-    place: Place | None = field(default=None, compare=False, repr=False)
-    places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)  # by hyperparameter, name, ...
-    value_places: Mapping[str, tuple[Place, ...]] = field(default_factory=dict, compare=False, repr=False)  # of a grid
-
-
-@dataclass(frozen=True)
-class ParadigmSpec:
-    """A paradigm by name; `url` is the file or module that defines it. `options` are checked by the paradigm itself."""
-
-    name: str
-    url: str | None = None
-    options: Mapping[str, object] = field(default_factory=dict)
-    place: Place | None = field(default=None, compare=False, repr=False)
-    places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)  # by option
-
-
-@dataclass(frozen=True)
-class AlgorithmSpec:
-    """algorithm.yaml: one student."""
-
-    name: str
-    file: Path
-    paradigm: ParadigmSpec
-    modules: tuple[ModuleSpec, ...]  # the base model first
-    split: SplitSpec | None = None  # None: not said in the file
-    initial_model: Path | str | None = None
-    place: Place | None = field(default=None, compare=False, repr=False)
-    places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What the models of the three files share: sections, checks that know where they failed, and paths."""
+"""What the sections of the three files share: checks that know where they failed, and paths."""
 
 from __future__ import annotations
 
@@ -6,26 +6,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Annotated, Any, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationInfo
+from pydantic import BeforeValidator, Field, ValidationInfo
 
 from ianvs.config.paths import Lookup, Want
 from ianvs.config.strict_yaml import Step, Steps
 
 __all__ = [
-    "ByForm",
     "FilePath",
-    "Key",
     "Link",
-    "ListForm",
-    "MappingForm",
     "Name",
-    "NoEffect",
-    "OpenSection",
-    "Section",
     "Slip",
-    "TextForm",
     "at",
     "described",
     "entries",
@@ -37,34 +29,6 @@ __all__ = [
 ]
 
 
-class Key(NamedTuple):
-    """What a section knows of one of its keys."""
-
-    field: str  # "" if the key has no effect, whatever it says
-    form: object  # the type of the value, as it is annotated
-    description: str = ""
-
-
-class Section(BaseModel):
-    """A mapping with a fixed set of keys."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    @classmethod
-    def known_keys(cls) -> Mapping[str, Key]:
-        return {name: Key(name, info.annotation, info.description or "") for name, info in cls.model_fields.items()}
-
-
-class OpenSection(Section):
-    """A mapping whose further keys are options, checked by what they are options of."""
-
-    model_config = ConfigDict(extra="allow")
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return dict(self.model_extra or {})
-
-
 @dataclass(frozen=True)
 class Slip:
     """A problem at a path: within the section that was checked; `key`: at the key rather than its value."""
@@ -74,28 +38,9 @@ class Slip:
     key: bool = True
 
 
-@dataclass(frozen=True)
-class NoEffect:
-    """Marks a key of Ianvs that is accepted and not acted on yet."""
-
-    remark: str = ""
-
-
 Name = Annotated[str, Field(min_length=1)]
 Link = Annotated[str, Field(min_length=1)]
 """The path of another configuration file; the loader follows it and says so when it can't."""
-
-# For values that may be written in several ways. The yaml type tells the way; slips are judged by the way chosen.
-TextForm, ListForm, MappingForm = Tag("<text>"), Tag("<list>"), Tag("<mapping>")
-
-
-def _form(value: Any) -> str:
-    if isinstance(value, dict):
-        return "<mapping>"
-    return "<list>" if isinstance(value, list) else "<text>" if isinstance(value, str) else "<other>"
-
-
-ByForm = Discriminator(_form)
 
 
 def described(value: Any) -> str:

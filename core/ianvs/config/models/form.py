@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cache
 from inspect import signature
-from typing import Annotated, Any, ClassVar, Self, TypeVar, cast, get_type_hints
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, cast, get_type_hints
 
 from pydantic import BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, WrapValidator
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticKnownError, core_schema
 
-from ianvs.config.models.base import Key, Name, at, leaves
+from ianvs.config.models.base import Name, at, leaves
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import Place
 
@@ -20,6 +20,7 @@ __all__ = [
     "NamedSpec",
     "NoKey",
     "NotEmpty",
+    "OfOptions",
     "Options",
     "PlacedSpec",
     "ReadAs",
@@ -30,8 +31,9 @@ __all__ = [
 
 # What pydantic shall not take from a file goes by names that no file uses.
 _OPTIONS = "<options>"
-Options = Annotated[Mapping[str, object], Field(validation_alias=_OPTIONS)]
-"""The keys of a section that it does not know, with their values."""
+OfOptions = Field(validation_alias=_OPTIONS)
+Options = Annotated[Mapping[str, object], OfOptions]
+"""The keys of a section that are its options, with their values."""
 
 NoKey = Field(validation_alias="<nothing>")
 """Marks a field that no key of a file gives."""
@@ -77,6 +79,14 @@ def _form(value: object) -> str:
 def absent_is(value: object) -> WrapValidator:
     """A key with nothing after it means `value`, as does no key."""
     return WrapValidator(lambda given, handler: value if given is None else handler(given))
+
+
+class Key(NamedTuple):
+    """What a section knows of one of its keys."""
+
+    field: str  # "" if the key has no effect, whatever it says
+    form: object  # the type of the value, as it is annotated
+    description: str = ""
 
 
 @dataclass(frozen=True)

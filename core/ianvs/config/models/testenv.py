@@ -128,11 +128,9 @@ class TestEnvSpec(PlacedSpec):
             object.__setattr__(self, "dataset", replace(self.dataset, using=using))
 
     def placed(self, document: Document, path: Steps) -> Self:
-        made = replace(super().placed(document, path), file=document.file)
-        if not at(document.data, *path, "using"):
-            return made
-        places = {**made.dataset.places, "using": made.places["using"]}
-        return replace(made, dataset=replace(made.dataset, places=places))
+        made = super().placed(document, path)
+        moved = {"using": made.places["using"]} if at(document.data, *path, "using") else {}
+        return replace(made, dataset=replace(made.dataset, places={**made.dataset.places, **moved}))
 
     @staticmethod
     def conflicts(data: Any) -> Iterator[Slip]:
