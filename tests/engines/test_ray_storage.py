@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ianvs.config import load_job
-from ianvs.config.spec import AlgorithmSpec, ModuleSpec
+from ianvs.config.spec import AlgorithmSpec, ModuleSpec, ParadigmSpec
 from ianvs.engines.engine import Task
 from ianvs.engines.ray import ray_code
 from ianvs.engines.ray.ray_code import files_of, gather_code
@@ -138,7 +138,12 @@ def test_a_manifest_travels_with_the_code(tmp_path: Path) -> None:
 def test_a_plugin_is_found_where_it_was_moved_and_messages_name_the_users_file(tmp_path: Path) -> None:
     plugin = ModuleSpec("basemodel", "A", "/home/me/plugin.py", constants={"text": "/home/me/plugin.py"})
     builtin = ModuleSpec("basemodel", "B", "package.module", place=Place(Path("/home/me/plugin.py")))
-    spec = AlgorithmSpec("a", Path("/home/me/a.yaml"), "incrementallearning", (plugin, builtin))
+    spec = AlgorithmSpec(
+        name="a",
+        file=Path("/home/me/a.yaml"),
+        paradigm=ParadigmSpec("incrementallearning"),
+        modules=(plugin, builtin),
+    )
     moved = relocate(spec, {Path("/home/me"): Path("/far"), Path("/home/me/plugin.py"): Path("/code/plugin.py")})
     assert moved.modules[0].url == "/code/plugin.py", "the longest known beginning of a path counts"
     assert moved.modules[0].constants == {"text": "/home/me/plugin.py"}, "a hyperparameter is text, whatever it says"

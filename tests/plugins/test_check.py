@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ianvs.config.spec import AlgorithmSpec, ModuleSpec
+from ianvs.config.spec import AlgorithmSpec, ModuleSpec, ParadigmSpec
 from ianvs.errors import Place
 from ianvs.plugins.check import check_algorithm
 
@@ -24,7 +24,8 @@ def check(tmp_path: Path, source: str, name: str = "Model", **grid: tuple[object
     yaml = Path("algorithm.yaml")
     places = {key: Place(yaml, 11 + number, 11) for number, key in enumerate(grid)}
     module = ModuleSpec("basemodel", name, str(path), tuple(grid.items()), places=places, place=Place(yaml, 4, 7))
-    return [str(found) for found in check_algorithm(AlgorithmSpec("x", yaml, "incrementallearning", (module,)))]
+    spec = AlgorithmSpec(name="x", file=yaml, paradigm=ParadigmSpec("incrementallearning"), modules=(module,))
+    return [str(found) for found in check_algorithm(spec)]
 
 
 BASE = f"""

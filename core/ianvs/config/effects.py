@@ -3,57 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from ianvs.config.models import AlgorithmFile, JobFile, TestEnvFile
-from ianvs.config.models.base import NoEffect, Section
-from ianvs.config.models.samples import legacy_form
-from ianvs.config.models.testenv import FileDataset
+from ianvs.config.models import AlgorithmSpec, JobFile, TestEnvSpec
+from ianvs.config.models.base import at
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import Problem
 
 __all__ = ["warnings_of"]
 
 
-def warnings_of(model: JobFile | TestEnvFile | AlgorithmFile, document: Document, kind: str) -> Iterator[Problem]:
+def warnings_of(model: JobFile | TestEnvSpec | AlgorithmSpec, document: Document, kind: str) -> Iterator[Problem]:
     """What the author of `document` should know about it."""
-    for path, remark in _marked(model, (kind,)):
-        yield Problem(f"'{path[-1]}' has no effect{f': {remark}' if remark else ' yet'}.", document.key_place(path))
-    if isinstance(model, TestEnvFile):
+    for key, remark in model.without_effect.items():
+        if key in document.data[kind]:
+            yield _no_effect(document, (kind, key), remark)
+    if isinstance(model, TestEnvSpec):
         yield from _of_testenv(model, document)
 
 
-def _marked(value: Any, path: Steps) -> Iterator[tuple[Steps, str]]:
-    """Path and remark of each key that is given and marked as without effect."""
-    if isinstance(value, Section):
-        for key, field in type(value).model_fields.items():
-            if key in value.model_fields_set:
-                for mark in field.metadata:
-                    if isinstance(mark, NoEffect):
-                        yield (*path, key), mark.remark
-                yield from _marked(getattr(value, key), (*path, key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _marked(item, (*path, index))
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _marked(item, (*path, key))
+def _no_effect(document: Document, path: Steps, remark: str) -> Problem:
+    return Problem(f"'{path[-1]}' has no effect{f': {remark}' if remark else ' yet'}.", document.key_place(path))
 
 
-def _of_testenv(testenv: TestEnvFile, document: Document) -> Iterator[Problem]:
-    if isinstance(testenv.metrics, dict):
+def _of_testenv(testenv: TestEnvSpec, document: Document) -> Iterator[Problem]:
+    top: Steps = ("testenv",)
+    if isinstance(at(document.data, *top, "metrics"), dict):
         message = "metrics in groups are read as one list; the groups have no effect."
-        yield Problem(message, document.key_place(("testenv", "metrics")))
+        yield Problem(message, document.key_place((*top, "metrics")))
     dataset = testenv.dataset
-    if isinstance(dataset, FileDataset):
-        for part, value in (("train", dataset.train_url), ("test", dataset.test_url)):
-            paths = value if isinstance(value, list) else list(value.values()) if isinstance(value, dict) else [value]
-            forms = sorted({str(legacy_form(path)) for path in paths if path})
-            if forms:
-                read_as = " and ".join(f"{part}_{form}" for form in forms)
-                message = f"'{part}_url' is an old name, read as {read_as} by its suffix. Write {read_as}."
-                yield Problem(message, document.key_place(("testenv", "dataset", f"{part}_url")))
-    if testenv.model_eval and testenv.model_eval.model_metric.mode not in (None, "none", "no-inference"):
-        mode = testenv.model_eval.model_metric.mode
-        path: Steps = ("testenv", "model_eval", "model_metric", "mode")
+    if dataset.name is None and at(document.data, *top, "dataset", "download") is not None:
+        yield _no_effect(document, (*top, "dataset", "download"), "only a built-in source ('name') downloads")
+    for part, sources in (("train", dataset.train), ("test", dataset.test)):
+        if dataset.name is None and at(document.data, *top, "dataset", f"{part}_url"):
+            read_as = " and ".join(f"{part}_{form}" for form in sorted({source.form for source in sources}))
+            message = f"'{part}_url' is an old name, read as {read_as} by its suffix. Write {read_as}."
+            yield Problem(message, document.key_place((*top, "dataset", f"{part}_url")))
+    path: Steps = (*top, "model_eval", "model_metric", "mode")
+    if (mode := at(document.data, *path)) not in (None, "none", "no-inference"):
         yield Problem(f"mode '{mode}' has no effect yet; the metric is computed as ever.", document.key_place(path))

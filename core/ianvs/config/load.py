@@ -4,37 +4,22 @@ from __future__ import annotations
 
 import os
 import typing
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from ianvs.config.effects import warnings_of
-from ianvs.config.models import AlgorithmFile, JobFile, TestEnvFile
+from ianvs.config.models import JobFile, TestEnvSpec
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
 from ianvs.config.models.base import at, entries
-from ianvs.config.models.job import Device, Engine, EngineName, References
+from ianvs.config.models.job import Device, EngineName, JobSettings, References
 from ianvs.config.paths import Lookup
 from ianvs.config.reading import Reading
-from ianvs.config.spec import AlgorithmSpec, JobSpec, LimitsSpec
-from ianvs.config.strict_yaml import Document, Steps
-from ianvs.config.to_spec import algorithm_spec, rank_spec, testenv_spec
-from ianvs.errors import ConfigError, Place, Problem, closest
+from ianvs.config.spec import AlgorithmSpec, JobSpec
+from ianvs.config.strict_yaml import Document, Step, Steps
+from ianvs.errors import ConfigError, Problem, closest
 
 __all__ = ["files_of_job", "load_job"]
-
-_DOWNLOAD = ("testenv", "dataset", "download")
-
-
-@dataclass
-class _Student:
-    """An algorithm of the job, as far as it could be read."""
-
-    name: Any
-    place: Place
-    document: Document | None
-    model: AlgorithmFile | None
-    constants: dict[int, list[Document]] = field(default_factory=dict)  # by index of the module
 
 
 def load_job(
@@ -59,57 +44,34 @@ def load_job(
     reading.problems += _override_problems(jobs, engine, device)
     document = reading.open(file)
     job = reading.validated(document, "benchmarkingjob", JobFile)
-    section = document.data if document else None
-    testenvs: list[tuple[Document, TestEnvFile]] = []
-    students: list[_Student] = []
-    if document and at(section, "benchmarkingjob") is not None:
+    testenvs: list[TestEnvSpec] = []
+    algorithms: list[AlgorithmSpec] = []
+    if document and at(document.data, "benchmarkingjob") is not None:
         testenvs = list(_testenvs(reading, document))
-        students = list(_students(reading, document))
-    if root and not (here / root).is_dir() and not any(at(source.data, *_DOWNLOAD) for source, _ in testenvs):
+        algorithms = list(_algorithms(reading, document))
+    if root and not (here / root).is_dir() and not any(testenv.dataset.download for testenv in testenvs):
         reading.problems.append(Problem(f"there is no folder '{root}', given as the dataset's root."))
-    if reading.problems or not (document and job and testenvs):
+    if reading.problems or not (job and testenvs):
         raise ConfigError(_in_order(reading.problems, reading.files))
-    name, options = (job.engine.name, job.engine.options) if isinstance(job.engine, Engine) else (job.engine, {})
-    warnings = [*reading.warnings, *warnings_of(job, document, "benchmarkingjob")]
-    for source, testenv in testenvs:
-        warnings += warnings_of(testenv, source, "testenv")
-    named = job.references.model_dump(exclude_none=True) if isinstance(job.references, References) else {}
-    for student in students:
-        if student.model and student.document:
-            warnings += warnings_of(student.model, student.document, "algorithm")
+    overrides = {key: value for key, value in (("jobs", jobs), ("device", device)) if value}
+    settings: dict[str, Any] = {field.name: getattr(job, field.name) for field in fields(JobSettings)} | overrides
+    settings["workspace"] = (here / (workspace or job.workspace)).absolute()
+    references = job.references if isinstance(job.references, References) else References()
+    named = {role: name for role in ("joint", "single_task") if (name := getattr(references, role))}
+    settings["places"] = {key: place for key, place in job.places.items() if key not in overrides}
+    settings["places"] |= {f"references.{role}": references.places[role] for role in named}
     return JobSpec(
+        **settings,
         name=job.name,
         file=file,
-        workspace=(here / (workspace or job.workspace)).absolute(),
-        testenvs=tuple(
-            testenv_spec(testenv, source, name)
-            for (source, testenv), name in zip(testenvs, _exam_names(testenvs), strict=True)
-        ),
-        algorithms=tuple(_specs(students)),
-        rank=rank_spec(job, document),
-        seeds=tuple(job.seeds),
-        engine=engine or name,
-        engine_options=options if engine in (None, name) else {},
-        jobs=jobs or job.jobs,
-        threads=job.threads,
-        device=device or job.device,
-        gpus=None if job.gpus is None else tuple(job.gpus),
-        cases_per_gpu=job.cases_per_gpu,
-        limits=LimitsSpec(**job.limits.model_dump()),
-        retries=job.retries,
-        fail_fast=job.fail_fast,
+        testenvs=tuple(replace(exam, name=name) for exam, name in zip(testenvs, _exam_names(testenvs), strict=True)),
+        algorithms=tuple(algorithms),
+        engine=engine or job.engine.name,
+        engine_options=job.engine.options if engine in (None, job.engine.name) else {},
         references=named,
         plans_references=job.references != "none",
-        places=_places(document, named, [] if device else ["device"]),
-        warnings=tuple(_in_order(warnings, reading.files)),
+        warnings=tuple(_in_order(reading.warnings, reading.files)),
     )
-
-
-def _places(document: Document, roles: Iterable[str], keys: Iterable[str]) -> dict[str, Place]:
-    """Of the references by "references.<role>", and of those of `keys` that the job's file gives."""
-    top: Steps = ("benchmarkingjob",)
-    places = {f"references.{role}": document.value_place((*top, "references", role)) for role in roles}
-    return places | {key: document.value_place((*top, key)) for key in keys if at(document.data, *top, key) is not None}
 
 
 def files_of_job(path: Path) -> list[Path]:
@@ -123,59 +85,56 @@ def files_of_job(path: Path) -> list[Path]:
     if document is None:
         raise ConfigError(reading.problems)
     list(_testenvs(reading, document))
-    list(_students(reading, document))
+    list(_algorithms(reading, document))
     return reading.files
 
 
-def _testenvs(reading: Reading, document: Document) -> Iterator[tuple[Document, TestEnvFile]]:
+def _testenvs(reading: Reading, document: Document) -> Iterator[TestEnvSpec]:
     """Each testenv of the job that could be read."""
     path: Steps = ("benchmarkingjob", "testenv")
     several = isinstance(at(document.data, *path), list)
     for link in [where for where, _ in entries(document.data, *path)] if several else [path]:
         source = reading.follow(document, link)
-        testenv = reading.validated(source, "testenv", TestEnvFile, document.value_place(link))
+        testenv = reading.validated(source, "testenv", TestEnvSpec, document.value_place(link))
         if source and testenv:
-            yield source, testenv
+            yield replace(testenv, file=source.file)
 
 
-def _exam_names(testenvs: list[tuple[Document, TestEnvFile]]) -> list[str]:
+def _exam_names(testenvs: list[TestEnvSpec]) -> list[str]:
     """What each exam is called: by its own `name`, else by its scenario; where two are alike, by its file too."""
-    names = []
-    for source, testenv in testenvs:
-        scenario = testenv.scenario
-        of_scenario = scenario if isinstance(scenario, str) else scenario.name if scenario else ""
-        names.append(testenv.name or of_scenario or source.file.stem)
-    files = [source.file.parent.name if source.file.stem == "testenv" else source.file.stem for source, _ in testenvs]
+    names = [exam.name or (exam.scenario.name if exam.scenario else exam.file.stem) for exam in testenvs]
+    files = [exam.file.parent.name if exam.file.stem == "testenv" else exam.file.stem for exam in testenvs]
     alike = [f"{name} ({file})" if names.count(name) > 1 else name for name, file in zip(names, files, strict=True)]
     return [f"{name} {alike[:i].count(name) + 1}" if alike.count(name) > 1 else name for i, name in enumerate(alike)]
 
 
-def _students(reading: Reading, document: Document) -> Iterator[_Student]:
+def _algorithms(reading: Reading, document: Document) -> Iterator[AlgorithmSpec]:
+    """Each algorithm of the job that could be read."""
     for path, entry in entries(document.data, "benchmarkingjob", "test_object", "algorithms"):
         link = (*path, "url")
         linked = reading.follow(document, link) if isinstance(entry, dict) else None
-        model = reading.validated(linked, "algorithm", AlgorithmFile, document.value_place(link))
-        place = document.value_place((*path, "name"))
-        student = _Student(at(entry, "name"), place, linked, model)
-        if linked:
-            student.constants = _constants(reading, linked)
-        yield student
+        algorithm = reading.validated(linked, "algorithm", AlgorithmSpec, document.value_place(link))
+        constants = _constants(reading, linked) if linked else {}
+        if linked and algorithm:
+            modules = [module.with_constants(constants.get(i, ())) for i, module in enumerate(algorithm.modules)]
+            yield replace(
+                algorithm,
+                name=at(entry, "name"),
+                file=linked.file,
+                modules=tuple(sorted(modules, key=lambda module: module.type != "basemodel")),
+                place=document.value_place((*path, "name")),
+            )
 
 
-def _constants(reading: Reading, document: Document) -> dict[int, list[Document]]:
-    found: dict[int, list[Document]] = {}
+def _constants(reading: Reading, document: Document) -> dict[Step, list[Document]]:
+    """The files of `other_hyperparameters` by the position of the module."""
+    found: dict[Step, list[Document]] = {}
     for path, _ in entries(document.data, "algorithm", "modules"):
         for where, name, grid in grids(document.data, path):
             if name == OTHER_HYPERPARAMETERS and isinstance(at(grid, "values"), list):
                 files = [reading.constants(document, link) for link, _ in entries(document.data, *where, "values")]
-                found[int(path[-1])] = [file for file in files if file]
+                found[path[-1]] = [file for file in files if file]
     return found
-
-
-def _specs(students: list[_Student]) -> Iterator[AlgorithmSpec]:
-    for student in students:
-        if student.model and student.document:
-            yield algorithm_spec(student.model, student.document, student.name, student.place, student.constants)
 
 
 def _override_problems(jobs: int | None, engine: str | None, device: str | None) -> Iterator[Problem]:

@@ -8,7 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ianvs.config.models.base import OpenSection, Section, Slip, at, described
+from ianvs.config.models.base import Slip, at, described
+from ianvs.config.models.form import Spec
 from ianvs.config.secrets import is_secret
 from ianvs.config.shape import home_of, label, sections_at
 from ianvs.config.strict_yaml import Document, Steps
@@ -24,8 +25,9 @@ _EXPECTED = {
     "finite_number": "a finite number",
     "bool_type": "true or false",
     "list_type": "a list",
+    "tuple_type": "a list",
     "dict_type": "a mapping",
-    "model_type": "a mapping",
+    "dataclass_type": "a mapping",
 }
 _BOUNDS = {
     "greater_than": ("gt", "more than"),
@@ -44,7 +46,7 @@ _EXAMPLES = {
 }
 
 
-def problems_of(error: ValidationError, model: type[Section], document: Document, kind: str) -> Iterator[Problem]:
+def problems_of(error: ValidationError, model: type[Spec], document: Document, kind: str) -> Iterator[Problem]:
     """The problems in what stands below the key `kind` of `document`, which did not fit `model`."""
     for found in error.errors(include_url=False):
         path = _existing(found["loc"], document.data[kind])
@@ -69,8 +71,8 @@ def _existing(loc: tuple[int | str, ...], data: Any) -> Steps:
     return path
 
 
-def _slips(found: Any, path: Steps, model: type[Section], data: Any, kind: str) -> Iterator[Slip]:
-    if found["type"] == "extra_forbidden":
+def _slips(found: Any, path: Steps, model: type[Spec], data: Any, kind: str) -> Iterator[Slip]:
+    if found["type"] == "unexpected_keyword_argument":
         yield _unknown_key(path, model, kind)
     elif found["type"] == "missing":
         yield from _missing(str(found["loc"][-1]), path, model, data, kind)
@@ -80,24 +82,25 @@ def _slips(found: Any, path: Steps, model: type[Section], data: Any, kind: str) 
         yield Slip(f"{label((kind, *path))} {_mismatch(found, path)}", path, key=False)
 
 
-def _unknown_key(path: Steps, model: type[Section], kind: str) -> Slip:
+def _unknown_key(path: Steps, model: type[Spec], kind: str) -> Slip:
     key = str(path[-1])
-    known = [name for section in sections_at(model, path[:-1]) for name in section.model_fields]
+    known = [name for section in sections_at(model, path[:-1]) for name in section.known_keys()]
     hint = home_of(key, kind) or closest(key, known) or f" Known keys: {one_line(list(dict.fromkeys(known)))}."
     where = label(tuple(step for step in (kind, *path[:-1]) if isinstance(step, str) or "hyperparameters" in path))
     return Slip(f"unknown key '{key}' in {where}.{hint}", path)
 
 
-def _missing(key: str, path: Steps, model: type[Section], data: Any, kind: str) -> Iterator[Slip]:
-    sections = [section for section in sections_at(model, path) if key in section.model_fields]
-    known = {name for section in sections for name in section.model_fields}
-    misspelt = [name for name in at(data, *path) or {} if name not in known and closest(name, [key])]
+def _missing(key: str, path: Steps, model: type[Spec], data: Any, kind: str) -> Iterator[Slip]:
+    sections = [section for section in sections_at(model, path) if key in section.known_keys()]
+    known = {name for section in sections for name in section.known_keys()}
+    given = at(data, *path) or {}
+    misspelt = [name for name in given if name not in known and closest(name, [key])]
     if not misspelt:
-        field = sections[0].model_fields[key] if sections else None
-        what = f" It is {field.description}." if field and field.description else ""
+        description = sections[0].known_keys()[key].description if sections else ""
+        what = f" It is {description}." if description else ""
         where = f" of {label((kind, *path))}" if "hyperparameters" in path else f" in {_section_name(kind, path)}"
         yield Slip(f"key '{key}' is missing{where}.{what}", path)
-    elif any(issubclass(section, OpenSection) for section in sections):  # else it is reported as an unknown key
+    elif any(section.options_in(given) for section in sections):  # else it is reported as an unknown key
         for name in misspelt:
             message = f"unknown key '{name}' in {_section_name(kind, path)}.{closest(name, [key])}"
             yield Slip(message, (*path, name))
@@ -126,6 +129,8 @@ def _mismatch(found: Any, path: Steps) -> str:
     if kind == "union_tag_invalid":
         forms = [_FORMS[tag] for tag in re.findall(r"'(<\w+>)'", str(context["expected_tags"]))]
         return f"should be {' or '.join(filter(None, [', '.join(forms[:-1]), forms[-1]]))}, found {shown}."
+    if kind == "wrong_form":
+        return f"should be {context['expected']}, found {shown}."
     expected = _EXPECTED.get(kind, "something else")
     return f"should be {expected}, found {shown}.{_remedy(expected, value, path, shown)}"
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
+from ianvs.config.effects import warnings_of
 from ianvs.config.messages import problems_of, slip_problem
-from ianvs.config.models import FILE_KINDS, AlgorithmFile, JobFile, TestEnvFile
+from ianvs.config.models import FILE_KINDS, AlgorithmSpec, JobFile, TestEnvSpec
 from ianvs.config.models.base import at, described, entries
 from ianvs.config.paths import Lookup, neighbour
 from ianvs.config.shape import home_of
@@ -18,7 +20,7 @@ from ianvs.errors import ConfigError, Place, Problem, closest
 
 __all__ = ["Reading"]
 
-Model = TypeVar("Model", JobFile, TestEnvFile, AlgorithmFile)
+Model = TypeVar("Model", JobFile, TestEnvSpec, AlgorithmSpec)
 _ARTICLES = {"benchmarkingjob": "a benchmarkingjob", "testenv": "a testenv", "algorithm": "an algorithm"}
 
 
@@ -82,11 +84,14 @@ class Reading:
         before = len(self.problems)
         self.problems += [slip_problem(slip, document, kind) for slip in model.conflicts(section)]
         try:
-            validated = model.model_validate(section, context=self.lookup_of(document))
+            validated: Model = _adapter(kind).validate_python(section, context=self.lookup_of(document))
         except ValidationError as error:
             self.problems += problems_of(error, model, document, kind)
             return None
-        return validated if len(self.problems) == before else None
+        if len(self.problems) != before:
+            return None
+        self.warnings += warnings_of(validated, document, kind)
+        return validated.placed(document, (kind,))
 
     def constants(self, document: Document, path: Steps) -> Document | None:
         """The file of constants that the text at `path` leads to."""
@@ -130,12 +135,17 @@ class Reading:
         if key in FILE_KINDS:
             message = f"'{key}' stands beside '{kind}'. Give it a file of its own."
             self.problems.append(Problem(message, place))
-        elif key in FILE_KINDS[kind].model_fields:
+        elif key in FILE_KINDS[kind].known_keys():
             self.problems.append(Problem(f"key '{key}' stands beside '{kind}'. Indent it below.", place))
         elif home := home_of(key, kind):
             self.problems.append(Problem(f"unknown key '{key}' at the top of the file.{home}", place))
         else:
             self.warnings.append(Problem(f"'{key}' stands beside '{kind}' and is not read.", place))
+
+
+@cache
+def _adapter(kind: str) -> TypeAdapter[Any]:
+    return TypeAdapter(FILE_KINDS[kind])
 
 
 def _not_of(document: Document, kind: str, link: Place | None) -> Problem:
@@ -152,6 +162,6 @@ def _not_of(document: Document, kind: str, link: Place | None) -> Problem:
         if hint := closest(key, [kind]):
             return Problem(f"unknown key '{key}' at the top of the file.{hint}", document.key_place((key,)))
     place = document.value_place(())
-    if any(key in FILE_KINDS[kind].model_fields for key in data):
+    if any(key in FILE_KINDS[kind].known_keys() for key in data):
         return Problem(f"'{kind}:' is missing at the top of the file. Write it there and indent the rest below.", place)
     return Problem(f"'{kind}:' is missing at the top of the file. Is this {_ARTICLES[kind]} file?", place)

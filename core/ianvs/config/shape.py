@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import types
 import typing
 from collections.abc import Iterator
-from typing import Annotated, Any
 
 from ianvs.config.models import FILE_KINDS
-from ianvs.config.models.base import Section
-from ianvs.config.strict_yaml import Step, Steps
+from ianvs.config.models.form import ReadAs, Spec
+from ianvs.config.strict_yaml import Steps
 
 __all__ = ["home_of", "label", "sections_at"]
 
 
-def sections_at(model: type[Section], path: Steps) -> list[type[Section]]:
-    """The models that may stand at `path` below `model`; several where a value has several forms."""
-    kinds: list[Any] = [model]
-    for step in path:
-        kinds = [inner for kind in kinds for inner in _inner(kind, step)]
-    return [kind for kind in kinds if _is_section(kind)]
+def sections_at(model: type[Spec], path: Steps) -> list[type[Spec]]:
+    """The sections that may stand at `path` below `model`; several where a value has several forms."""
+    found = [model]
+    for step in path:  # a position in a list, or the name of an entry, leads to no other section
+        known = [
+            section.known_keys()[step] for section in found if isinstance(step, str) and step in section.known_keys()
+        ]
+        found = [inner for key in known for inner in _sections_in(key.form)] or found
+    return found
 
 
 def label(path: Steps) -> str:
@@ -45,40 +46,16 @@ def home_of(key: str, kind: str) -> str:
     return f" It belongs in {'the ' if there == ' file' else ''}{name}{there}."
 
 
-def _sections(name: str, model: type[Section]) -> Iterator[tuple[str, set[str]]]:
-    yield name, set(model.model_fields)
-    for key, field in model.model_fields.items():
-        for inner in _sections_in(field.annotation):
-            yield from _sections(key, inner)
+def _sections(name: str, model: type[Spec]) -> Iterator[tuple[str, set[str]]]:
+    yield name, set(model.known_keys())
+    for name, key in model.known_keys().items():
+        for inner in _sections_in(key.form):
+            yield from _sections(name, inner)
 
 
-def _sections_in(kind: Any) -> Iterator[type[Section]]:
-    if _is_section(kind):
-        yield kind
-    for argument in typing.get_args(kind):
-        yield from _sections_in(argument)
-
-
-def _forms(kind: Any) -> Iterator[Any]:
-    origin = typing.get_origin(kind)
-    if origin is Annotated:
-        yield from _forms(typing.get_args(kind)[0])
-    elif origin in (types.UnionType, typing.Union):
-        for form in typing.get_args(kind):
-            yield from _forms(form)
-    else:
-        yield kind
-
-
-def _inner(kind: Any, step: Step) -> Iterator[Any]:
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin is list and isinstance(step, int):
-        yield from _forms(arguments[0])
-    elif origin is dict and isinstance(step, str):
-        yield from _forms(arguments[1])
-    elif _is_section(kind) and step in kind.model_fields:
-        yield from _forms(kind.model_fields[step].annotation)
-
-
-def _is_section(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Section)
+def _sections_in(form: object) -> Iterator[type[Spec]]:
+    if isinstance(form, type) and issubclass(form, Spec):
+        yield form
+    forms = [vars(mark).values() for mark in getattr(form, "__metadata__", ()) if isinstance(mark, ReadAs)]
+    for inner in forms[0] if forms else typing.get_args(form):
+        yield from _sections_in(inner)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
-from ianvs.config.models import AlgorithmFile
+from ianvs.config.models import AlgorithmSpec
 from ianvs.config.spec import JobSpec, ParadigmSpec
 from ianvs.data.options import check_options
 from ianvs.errors import Place, PluginError, Problem, closest, one_line
@@ -139,7 +139,7 @@ def _look_at(spec: ParadigmSpec) -> Answer:
     unknown = [option for option in spec.options if option not in known]
     given = {name: value for name, value in spec.options.items() if name in known}
     _, wrong = check_options(paradigm.options, given, spec.name, None, {name: Place(Path(name)) for name in given})
-    keys = [*AlgorithmFile.model_fields, *known]
+    keys = [*AlgorithmSpec.known_keys(), *known]
     hints = {option: closest(option, keys) or f" Known keys: {one_line(keys)}." for option in unknown}
     return {
         "methods": {kind: _methods(protocol) for kind, protocol in modules.items()},

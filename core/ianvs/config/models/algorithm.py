@@ -4,32 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from ianvs.config.models.base import (
-    ByForm,
-    ListForm,
-    MappingForm,
-    Name,
-    NoEffect,
-    OpenSection,
-    Section,
-    Slip,
-    TextForm,
-    at,
-    entries,
-    path_text,
-    repeated,
-)
-from ianvs.config.paths import Lookup
-from ianvs.config.strict_yaml import Steps
-from ianvs.errors import closest
+from ianvs.config.models.base import Name, Slip, at, entries, lookup_of, path_text, repeated
+from ianvs.config.models.form import NamedSpec, NoKey, OfOptions, Options, PlacedSpec, ReadAs, Several, Spec, absent_is
+from ianvs.config.strict_yaml import Document, Steps
+from ianvs.errors import Place, closest
 
-__all__ = ["OTHER_HYPERPARAMETERS", "AlgorithmFile", "Grid", "LearningData", "Module", "grids"]
+__all__ = ["OTHER_HYPERPARAMETERS", "AlgorithmSpec", "ModuleSpec", "ParadigmSpec", "SplitSpec", "grids"]
 
 SPLITTING_METHODS = ("default", "shuffled")
 FUTURE_SPLITTING_METHODS = ("fwt_splitting", "hard-example_splitting", "city_splitting")
@@ -49,93 +36,166 @@ def _splitting_method(name: str) -> str:
     raise ValueError(f"splitting method '{name}' is not known.{closest(name, known) or there_are}")
 
 
-def _module_url(value: Any, info: ValidationInfo) -> str | None:
+def _authors_url(value: Any, info: ValidationInfo) -> str | None:
     if value in (None, ""):
         return None
-    text, lookup = path_text(value), info.context
+    text = path_text(value)
     if not (text.endswith(".py") or "/" in text or "${" in text):
         if not _DOTTED.fullmatch(text):
             raise ValueError(f"'{text}' is no path of a .py file, no 'package.module' and no 'package.module:Class'.")
         return text
-    path = lookup.find(text) if isinstance(lookup, Lookup) else Path(text)
+    path = lookup_of(info).find(text)
     if path.suffix != ".py":
         raise ValueError(f"'{text}' is not a python file. Write the path of a .py file, or 'package.module'.")
     return str(path)
+
+
+AuthorsUrl = Annotated[str | None, BeforeValidator(_authors_url)]
+"""The absolute path of a python file, "package.module", or None for what is built in."""
 
 
 def _initial_model(value: Any, info: ValidationInfo) -> Path | str | None:
     """The path of a file or folder that is there, else the text: a model's name in some hub."""
     if value in (None, ""):
         return None
-    text, lookup = path_text(value), info.context
-    if not isinstance(lookup, Lookup):
-        return text
+    text = path_text(value)
     try:
-        return lookup.find(text, "any")
+        return lookup_of(info).find(text, "any")
     except ValueError:
         if text.startswith(("./", "../", "/", "~/")) or "${" in text:
             raise
         return text
 
 
-def _one_key(entry: dict[str, Any]) -> dict[str, Any]:
+def _one_key(entry: dict[str, _Grid]) -> dict[str, _Grid]:
     if len(entry) != 1:
         raise ValueError("an entry of hyperparameters names one. Begin each on a line of its own with '- '.")
     return entry
 
 
-class Grid(Section):
+def _pairs(given: list[dict[str, _Grid]] | dict[str, _Grid]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+    pairs = (pair for entry in (given if isinstance(given, list) else [given]) for pair in entry.items())
+    return tuple((name, tuple(grid.values)) for name, grid in pairs if name != OTHER_HYPERPARAMETERS)
+
+
+@dataclass(frozen=True)
+class _Grid(Spec):
     """The values of one hyperparameter to try."""
 
-    values: list[Any] = Field(min_length=1, description="the list of values to try")
+    values: Annotated[list[Any], Field(min_length=1, description="the list of values to try")]
 
 
-class Module(Section):
-    """A class of an algorithm and its hyperparameters."""
+@dataclass(frozen=True)
+class ModuleSpec(PlacedSpec):
+    """One module of an algorithm: a class, and the values of its constructor's arguments to try.
 
-    type: Name = Field(description="what the module does, such as basemodel")
-    name: Name = Field(description="the name of the class")
-    url: Annotated[str | None, BeforeValidator(_module_url)] = None
-    hyperparameters: (
-        Annotated[
-            Annotated[list[Annotated[dict[str, Grid], AfterValidator(_one_key)]], ListForm]
-            | Annotated[dict[str, Grid], MappingForm],
-            ByForm,
-        ]
-        | None
-    ) = None
+    `places` are by hyperparameter, too, and `value_places` by hyperparameter and the value's position.
+    """
+
+    type: Annotated[Name, Field(description="what the module does, such as basemodel")]
+    name: Annotated[Name, Field(description="the name of the class")]  # or a registered alias
+    url: AuthorsUrl = None
+    grid: Annotated[
+        tuple[tuple[str, tuple[Any, ...]], ...],  # in file order: (hyperparameter, values)
+        ReadAs(list=list[Annotated[dict[str, _Grid], AfterValidator(_one_key)]], mapping=dict[str, _Grid]),
+        AfterValidator(_pairs),
+        absent_is(()),
+        Field(validation_alias="hyperparameters"),
+    ] = ()
+    constants: Annotated[Mapping[str, Any], NoKey] = field(default_factory=dict)  # of other files; the grid wins
+    value_places: Annotated[Mapping[str, tuple[Place, ...]], NoKey] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+
+    def placed(self, document: Document, path: Steps) -> Self:
+        made = super().placed(document, path)
+        named = {key: document.value_place((*path, key)) for key in ("name", "url", "type")}
+        tried = {name: where for where, name, _ in grids(document.data, path) if name != OTHER_HYPERPARAMETERS}
+        places = {name: document.key_place(where) for name, where in tried.items()} | named
+        values = {
+            name: [place for place, _ in entries(document.data, *where, "values")] for name, where in tried.items()
+        }
+        value_places = {name: tuple(map(document.value_place, places)) for name, places in values.items()}
+        return replace(made, places=places, value_places=value_places)
+
+    def with_constants(self, files: Sequence[Document]) -> Self:
+        """The same with what `files` say; later ones win, and the grid does over all."""
+        last = {name: file for file in files for name in file.data}
+        places = {name: file.key_place((name,)) for name, file in last.items()}
+        value_places = {name: (file.value_place((name,)),) for name, file in last.items()}
+        return replace(
+            self,
+            constants={name: file.data[name] for name, file in last.items()},
+            places={**places, **self.places},
+            value_places={**value_places, **self.value_places},
+        )
 
 
-class LearningData(Section):
-    """How the training data are cut into rounds."""
+@dataclass(frozen=True)
+class SplitSpec(Spec):
+    """Ianvs's `*_learning_data_setting`: how rounds are cut and which share of a round is trained on."""
 
-    train_ratio: float = Field(default=0.8, gt=0, le=1)
+    train_ratio: Annotated[float, Field(gt=0, le=1)] = 0.8
     splitting_method: Annotated[str, AfterValidator(_splitting_method)] = "default"
 
 
-class ParadigmLink(Section):
-    """A paradigm, and the file that defines it."""
+@dataclass(frozen=True)
+class ParadigmSpec(NamedSpec):
+    """A paradigm by name; `url` is the file or module that defines it. `options` are checked by the paradigm itself."""
 
-    name: Name = Field(description="the name of the paradigm")
-    url: Annotated[str | None, BeforeValidator(_module_url)] = None
+    name: Annotated[Name, Field(description="the name of the paradigm")]
+    url: AuthorsUrl = None
+    options: Options = field(default_factory=dict)  # keys beside `paradigm_type`
+
+    @classmethod
+    def options_in(cls, given: Mapping[str, object]) -> Collection[str]:
+        return ()
 
 
-class AlgorithmFile(OpenSection):
-    """What stands below `algorithm:`; further keys are the paradigm's options."""
+@dataclass(frozen=True, kw_only=True)
+class AlgorithmSpec(PlacedSpec):
+    """algorithm.yaml: one student; further keys are its paradigm's options. `place` is where the job names it."""
 
-    paradigm_type: Annotated[Annotated[Name, TextForm] | Annotated[ParadigmLink, MappingForm], ByForm] = Field(
-        description="how the algorithm is examined, such as incrementallearning"
-    )
-    modules: list[Module] = Field(min_length=1, description="a list of modules, each with type, name and url")
-    incremental_learning_data_setting: LearningData | None = None
-    initial_model_url: Annotated[Path | str | None, BeforeValidator(_initial_model)] = None
-    lifelong_learning_data_setting: Annotated[Any, NoEffect()] = None
-    fl_learning_data_setting: Annotated[Any, NoEffect()] = None
-    fl_data_setting: Annotated[Any, NoEffect()] = None
-    third_party_packages: Annotated[Any, NoEffect()] = None
-    mode: Annotated[Any, NoEffect()] = None
-    quantization_type: Annotated[Any, NoEffect()] = None
-    llama_quantize_path: Annotated[Any, NoEffect()] = None
+    without_effect: ClassVar = {
+        "lifelong_learning_data_setting": "",
+        "fl_learning_data_setting": "",
+        "fl_data_setting": "",
+        "third_party_packages": "",
+        "mode": "",
+        "quantization_type": "",
+        "llama_quantize_path": "",
+    }
+
+    paradigm: Annotated[
+        ParadigmSpec,
+        Field(
+            validation_alias="paradigm_type",
+            description="how the algorithm is examined, such as incrementallearning",
+        ),
+    ]
+    # In the order of the file, but the base model first.
+    modules: Annotated[Several[ModuleSpec], Field(description="a list of modules, each with type, name and url")]
+    split: Annotated[SplitSpec | None, Field(validation_alias="incremental_learning_data_setting")] = None
+    initial_model: Annotated[
+        Path | str | None, BeforeValidator(_initial_model), Field(validation_alias="initial_model_url")
+    ] = None
+    options: InitVar[Annotated[Mapping[str, object] | None, OfOptions]] = None
+    name: Annotated[str, NoKey] = ""
+    file: Annotated[Path, NoKey] = Path()
+
+    def __post_init__(self, options: Mapping[str, object] | None) -> None:
+        if options:
+            object.__setattr__(self, "paradigm", replace(self.paradigm, options=options))
+
+    @classmethod
+    def options_in(cls, given: Mapping[str, object]) -> Collection[str]:
+        return [key for key in given if key not in cls.known_keys()]
+
+    def placed(self, document: Document, path: Steps) -> Self:
+        made = super().placed(document, path)
+        places = {key: document.key_place((*path, key)) for key in made.places}
+        paradigm = replace(made.paradigm, places={key: places[key] for key in made.paradigm.options})
+        return replace(made, places=places, paradigm=paradigm)
 
     @staticmethod
     def conflicts(data: Any) -> Iterator[Slip]:

@@ -1,4 +1,4 @@
-"""What the models of the three files share: sections, checks that know where they failed, and paths."""
+"""What the sections of the three files share: checks that know where they failed, and paths."""
 
 from __future__ import annotations
 
@@ -6,48 +6,27 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationInfo
+from pydantic import BeforeValidator, Field, ValidationInfo
 
 from ianvs.config.paths import Lookup, Want
 from ianvs.config.strict_yaml import Step, Steps
 
 __all__ = [
-    "ByForm",
     "FilePath",
     "Link",
-    "ListForm",
-    "MappingForm",
     "Name",
-    "NoEffect",
-    "OpenSection",
-    "Section",
     "Slip",
-    "TextForm",
     "at",
     "described",
     "entries",
     "found_path",
+    "leaves",
+    "lookup_of",
     "path_text",
     "repeated",
 ]
-
-
-class Section(BaseModel):
-    """A mapping with a fixed set of keys."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class OpenSection(Section):
-    """A mapping whose further keys are options, checked by what they are options of."""
-
-    model_config = ConfigDict(extra="allow")
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return dict(self.model_extra or {})
 
 
 @dataclass(frozen=True)
@@ -59,28 +38,9 @@ class Slip:
     key: bool = True
 
 
-@dataclass(frozen=True)
-class NoEffect:
-    """Marks a key of Ianvs that is accepted and not acted on yet."""
-
-    remark: str = ""
-
-
 Name = Annotated[str, Field(min_length=1)]
 Link = Annotated[str, Field(min_length=1)]
 """The path of another configuration file; the loader follows it and says so when it can't."""
-
-# For values that may be written in several ways. The yaml type tells the way; slips are judged by the way chosen.
-TextForm, ListForm, MappingForm = Tag("<text>"), Tag("<list>"), Tag("<mapping>")
-
-
-def _form(value: Any) -> str:
-    if isinstance(value, dict):
-        return "<mapping>"
-    return "<list>" if isinstance(value, list) else "<text>" if isinstance(value, str) else "<other>"
-
-
-ByForm = Discriminator(_form)
 
 
 def described(value: Any) -> str:
@@ -103,11 +63,14 @@ def path_text(value: Any) -> str:
     return value
 
 
+def lookup_of(info: ValidationInfo) -> Lookup:
+    """How paths of the file are resolved, which is the context of every validation."""
+    return cast("Lookup", info.context)
+
+
 def found_path(value: Any, info: ValidationInfo, want: Want = "file", below: Path | None = None) -> Path:
-    """The existing file or folder that `value` names; without a Lookup in the context, nothing is looked up."""
-    text = path_text(value)
-    lookup: Lookup | None = info.context
-    return lookup.find(text, want, below) if lookup else Path(text)
+    """The existing file or folder that `value` names, looked for by the Lookup in the context."""
+    return lookup_of(info).find(path_text(value), want, below)
 
 
 def _optional_file(value: Any, info: ValidationInfo) -> Path | None:
@@ -137,6 +100,12 @@ def entries(data: Any, *path: Step) -> Iterator[tuple[Steps, Any]]:
         yield from (((*path, index), value) for index, value in enumerate(found))
     elif isinstance(found, Mapping):
         yield from (((*path, key), value) for key, value in found.items())
+
+
+def leaves(data: Any, *path: Step) -> Iterator[tuple[Steps, Any]]:
+    """As `entries`, with the entries of an entry that is a list in its place."""
+    for where, value in entries(data, *path):
+        yield from entries(data, *where) if isinstance(value, list) else [(where, value)]
 
 
 def repeated(what: str, named: Iterable[tuple[Steps, Any]], remedy: str, key: bool = False) -> Iterator[Slip]:

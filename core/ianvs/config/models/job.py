@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from ianvs.config.models.base import (
-    ByForm,
-    Link,
-    ListForm,
-    MappingForm,
-    Name,
-    NoEffect,
-    OpenSection,
-    Section,
-    Slip,
-    TextForm,
-    entries,
-    path_text,
-    repeated,
-)
-from ianvs.config.paths import Lookup
-from ianvs.config.strict_yaml import Steps
+from ianvs.config.models.base import Link, Name, Slip, entries, lookup_of, path_text, repeated
+from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, Spec
+from ianvs.config.strict_yaml import Document, Steps
+from ianvs.errors import Place
 
-__all__ = ["Device", "Engine", "EngineName", "JobFile", "References"]
+__all__ = ["Device", "EngineName", "JobFile", "JobSettings", "LimitsSpec", "RankSpec", "References"]
 
 RESERVED = ("cases", "exams", "cache")
 """Folders of a workspace that a job's own folder must not be mistaken for."""
@@ -46,9 +34,7 @@ def _folder_name(name: str) -> str:
 
 
 def _workspace(value: Any, info: ValidationInfo) -> Path:
-    text = path_text(value)
-    lookup: Lookup | None = info.context
-    return lookup.plain(text) if lookup else Path(text)
+    return lookup_of(info).plain(path_text(value))
 
 
 def _one_column(entry: dict[str, Any]) -> dict[str, Any]:
@@ -57,73 +43,108 @@ def _one_column(entry: dict[str, Any]) -> dict[str, Any]:
     return entry
 
 
-class AlgorithmLink(Section):
+def _columns(listed: list[dict[str, str]]) -> tuple[tuple[str, bool], ...]:
+    return tuple((name, order == "descend") for entry in listed for name, order in entry.items())
+
+
+@dataclass(frozen=True)
+class _AlgorithmLink(Spec):
     """One algorithm of the job."""
 
-    name: Name = Field(description="the algorithm's name in the leaderboard")
-    url: Link = Field(description="the path of the algorithm's yaml file")
+    name: Annotated[Name, Field(description="the algorithm's name in the leaderboard")]
+    url: Annotated[Link, Field(description="the path of the algorithm's yaml file")]
 
 
-class TestObject(Section):
+@dataclass(frozen=True, kw_only=True)
+class _TestObject(Spec):
     """What is examined."""
 
-    __test__ = False  # the name is not an invitation to pytest
-
     type: Literal["algorithms"] = "algorithms"
-    algorithms: list[AlgorithmLink] = Field(min_length=1, description="a list of algorithms, each with name and url")
+    algorithms: Annotated[Several[_AlgorithmLink], Field(description="a list of algorithms, each with name and url")]
 
 
-class Visualization(Section):
+@dataclass(frozen=True)
+class _Visualization(Spec):
     """What is shown when the job is done."""
 
     mode: Literal["selected_only"] = "selected_only"
     method: Literal["print_table", "draw_heatmap_picture"] = "print_table"
 
 
-class SelectedDataItem(Section):
+_Texts = Annotated[tuple[str, ...], Field(strict=False)]
+
+
+@dataclass(frozen=True)
+class _SelectedDataItem(Spec):
     """The columns of the selected leaderboard."""
 
-    paradigms: list[str] = Field(default=["all"])
-    modules: list[str] = Field(default=["all"])
-    hyperparameters: list[str] = Field(default=["all"])
-    metrics: list[str] = Field(default=["all"])
+    paradigms: _Texts = ("all",)
+    modules: _Texts = ("all",)
+    hyperparameters: _Texts = ("all",)
+    metrics: _Texts = ("all",)
 
 
-class Rank(Section):
+@dataclass(frozen=True)
+class RankSpec(Spec):
     """How the leaderboard is sorted, cut and saved."""
 
-    sort_by: list[Annotated[dict[str, Literal["ascend", "descend"]], AfterValidator(_one_column)]] = Field(
-        min_length=1, description="a list such as '- accuracy: descend'"
-    )
-    visualization: Visualization = Visualization()
-    selected_dataitem: SelectedDataItem = SelectedDataItem()
+    sort_by: Annotated[
+        tuple[tuple[str, bool], ...],  # (column, descending)
+        ReadAs(list=list[Annotated[dict[str, Literal["ascend", "descend"]], AfterValidator(_one_column)]]),
+        Field(min_length=1, description="a list such as '- accuracy: descend'"),
+        AfterValidator(_columns),
+    ]
+    visualization: InitVar[Annotated[_Visualization | None, ReadAs(mapping=_Visualization)]] = None
+    visualization_mode: Annotated[str, NoKey] = "selected_only"
+    visualization_method: Annotated[str, NoKey] = "print_table"
+    selected_dataitem: InitVar[Annotated[_SelectedDataItem | None, ReadAs(mapping=_SelectedDataItem)]] = None
+    paradigms: Annotated[tuple[str, ...], NoKey] = ("all",)
+    modules: Annotated[tuple[str, ...], NoKey] = ("all",)
+    hyperparameters: Annotated[tuple[str, ...], NoKey] = ("all",)
+    metrics: Annotated[tuple[str, ...], NoKey] = ("all",)
     save_mode: Literal["selected_only", "selected_and_all", "selected_and_all_and_picture"] = "selected_and_all"
+    places: Annotated[Mapping[str, Place], NoKey] = field(default_factory=dict, compare=False, repr=False)  # by column
+
+    def __post_init__(self, visualization: _Visualization | None, selected: _SelectedDataItem | None) -> None:
+        shown = {f"visualization_{name}": value for name, value in vars(visualization).items()} if visualization else {}
+        for name, value in {**shown, **(vars(selected) if selected else {})}.items():
+            object.__setattr__(self, name, value)
+
+    def placed(self, document: Document, path: Steps) -> Self:
+        columns = ((*where, name) for where, entry in entries(document.data, *path, "sort_by") for name in entry)
+        return replace(self, places={str(where[-1]): document.key_place(where) for where in columns})
 
 
-class Engine(OpenSection):
+@dataclass(frozen=True)
+class _Engine(NamedSpec):
     """Where cases run; further keys are the engine's options."""
 
-    name: EngineName = Field(description="the engine: local, inline or ray")
+    name: Annotated[EngineName, Field(description="the engine: local, inline or ray")]
+    options: Options = field(default_factory=dict)
 
 
-class Limits(Section):
-    """What a case may take before it is ended."""
+@dataclass(frozen=True)
+class LimitsSpec(Spec):
+    """What a case may take before it is ended; None is no limit. The clock starts when the case is ready to begin."""
 
-    case_seconds: float | None = Field(default=None, gt=0)
-    round_seconds: float | None = Field(default=None, gt=0)
-    memory_mb: float | None = Field(default=None, gt=0)
-    grace_seconds: float = Field(default=10.0, ge=0)
-    check_seconds: float = Field(default=120.0, gt=0)
+    case_seconds: Annotated[float, Field(gt=0)] | None = None
+    round_seconds: Annotated[float, Field(gt=0)] | None = None
+    memory_mb: Annotated[float, Field(gt=0)] | None = None  # resident memory of the case's processes, 10^6 bytes
+    grace_seconds: Annotated[float, Field(ge=0)] = 10.0  # from the wish to stop (SIGTERM) to the end (SIGKILL)
+    # What importing a file of an author, or building a plugin, may take before a run.
+    check_seconds: Annotated[float, Field(gt=0)] = 120.0
 
 
-class References(Section):
+@dataclass(frozen=True)
+class References(PlacedSpec):
     """Algorithms of the job that all others are compared with, in place of the runs that the controller would plan."""
 
     joint: Name | None = None
     single_task: Name | None = None
 
 
-class Simulation(Section):
+@dataclass(frozen=True)
+class _Simulation(Spec):
     """Ianvs's simulated cluster."""
 
     cloud_number: int | None = None
@@ -133,30 +154,49 @@ class Simulation(Section):
     sedna_version: str | None = None
 
 
-class JobFile(Section):
+@dataclass(frozen=True, kw_only=True)
+class _Links(PlacedSpec):
+    """What the job is called in its file, and the files that it links to."""
+
+    name: Annotated[Name, AfterValidator(_folder_name), Field(description="the name of the job's folder of results")]
+    testenv: Annotated[
+        str | list[str],
+        ReadAs(text=Link, list=Annotated[list[Link], NotEmpty]),
+        Field(description="the path of the testenv file, or a list of such paths"),
+    ]
+    test_object: Annotated[_TestObject, Field(description="what is examined: a list of algorithms")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobSettings(PlacedSpec):
+    """What holds for a job as it stands in its file."""
+
+    rank: Annotated[RankSpec, Field(description="how the leaderboard is sorted")]
+    workspace: Annotated[Path, BeforeValidator(_workspace)] = Path("./workspace")
+    seeds: Several[Annotated[int, Field(ge=0, lt=2**32)]] = (0,)
+    jobs: Annotated[int, Field(ge=1)] | None = None  # cases at a time; None: as many as the machine's cores carry
+    # CPU threads of one case: part of a case's identity, since it changes the last bits.
+    threads: Annotated[int, Field(ge=1)] = 1
+    device: Device = "auto"
+    # Indices of the cards to use; None: all that are visible.
+    gpus: Several[Annotated[int, Field(ge=0)]] | None = None
+    cases_per_gpu: Annotated[int, Field(ge=1)] = 1
+    limits: LimitsSpec = LimitsSpec()
+    retries: Annotated[int, Field(ge=0)] = 1  # of a case that was killed or lost, never of one that raised
+    fail_fast: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobFile(JobSettings, _Links):
     """What stands below `benchmarkingjob:`."""
 
-    name: Annotated[Name, AfterValidator(_folder_name)] = Field(description="the name of the job's folder of results")
-    testenv: Annotated[Annotated[Link, TextForm] | Annotated[list[Link], Field(min_length=1), ListForm], ByForm] = (
-        Field(description="the path of the testenv file, or a list of such paths")
-    )
-    test_object: TestObject = Field(description="what is examined: a list of algorithms")
-    rank: Rank = Field(description="how the leaderboard is sorted")
-    workspace: Annotated[Path, BeforeValidator(_workspace)] = Path("./workspace")
-    seeds: Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], Field(min_length=1)] = Field(default=[0])
-    jobs: Annotated[int, Field(ge=1)] | None = None
-    threads: int = Field(default=1, ge=1)
-    device: Device = "auto"
-    gpus: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)] | None = None
-    cases_per_gpu: int = Field(default=1, ge=1)
-    limits: Limits = Limits()
-    retries: int = Field(default=1, ge=0)
-    fail_fast: bool = False
-    references: Annotated[Annotated[Literal["auto", "none"], TextForm] | Annotated[References, MappingForm], ByForm] = (
-        "auto"
-    )
-    engine: Annotated[Annotated[EngineName, TextForm] | Annotated[Engine, MappingForm], ByForm] = "local"
-    simulation: Annotated[Simulation | None, NoEffect()] = None
+    without_effect: ClassVar = {"simulation": ""}
+
+    references: Annotated[
+        Literal["auto", "none"] | References, ReadAs(text=Literal["auto", "none"], mapping=References)
+    ] = "auto"
+    engine: _Engine = _Engine("local")
+    simulation: _Simulation | None = None
 
     @staticmethod
     def conflicts(data: Any) -> Iterator[Slip]:

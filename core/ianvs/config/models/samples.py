@@ -1,45 +1,52 @@
-"""Where a dataset's samples come from: files of several forms, and which of them go together."""
+"""The data of an exam: a built-in source, or files of several forms, and which keys go together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from ianvs.config.models.base import (
-    ByForm,
-    ListForm,
-    MappingForm,
+    FilePath,
+    Name,
     Slip,
-    TextForm,
     at,
+    described,
     entries,
     found_path,
+    leaves,
+    lookup_of,
     path_text,
     repeated,
 )
-from ianvs.config.paths import Lookup, Want
-from ianvs.config.strict_yaml import Steps
-from ianvs.errors import closest, one_line
+from ianvs.config.models.form import NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, absent_is
+from ianvs.config.strict_yaml import Document, Steps
+from ianvs.errors import Place, closest, one_line
 
-__all__ = [
-    "FORMS",
-    "DataFiles",
-    "IndexFiles",
-    "InfoFiles",
-    "LegacyFiles",
-    "Root",
-    "conflicting_sources",
-    "legacy_form",
-]
+__all__ = ["DatasetSpec", "SourceSpec", "Words", "conflicting_sources", "legacy_form"]
 
-FORMS = {"index": "index", "data": "data", "data_info": "data", "url": None}
+_FORMS = {"index": "index", "data": "data", "data_info": "data", "url": None}
 """Endings of the keys `train_*`, `test_*`, and the form of what they name; None: told by the file's suffix."""
+
+_OF_FILES = {"label", "domain", *(f"{part}_{ending}" for part in ("train", "test") for ending in _FORMS)}
+"""Keys of a dataset in files that a built-in source may have as options."""
 
 _INDEX_SUFFIXES = (".txt", ".csv", ".json")
 _DATA_SUFFIXES = (".jsonl", ".npz", ".npy")
+_WRONG = object()
+
+
+@dataclass(frozen=True)
+class SourceSpec:
+    """One file or folder of samples."""
+
+    path: Path
+    form: str  # "index": a list of samples; "data": the samples themselves (npz, csv, jsonl, a folder of class folders)
+    domain: str | None = None  # the domain of all its samples, where the file names one per path
+    place: Place | None = field(default=None, compare=False, repr=False)
 
 
 def legacy_form(path: Path) -> str | None:
@@ -49,13 +56,15 @@ def legacy_form(path: Path) -> str | None:
     return "data" if path.suffix in _DATA_SUFFIXES or path.is_dir() else None
 
 
-def _root(value: Any, info: ValidationInfo) -> Path | None:
-    lookup: Lookup | None = info.context
-    if lookup and lookup.root:
+def _downloads(value: bool, info: ValidationInfo) -> bool:
+    return value and info.data.get("name", "") is not None  # files are there already
+
+
+def _root(value: object, info: ValidationInfo) -> Path | None:
+    lookup = lookup_of(info)
+    if lookup.root or value is None:
         return lookup.root
-    if value is None:
-        return None
-    if lookup and info.data.get("download"):
+    if info.data.get("download"):
         try:
             return lookup.find(path_text(value), "folder")
         except ValueError:
@@ -63,53 +72,129 @@ def _root(value: Any, info: ValidationInfo) -> Path | None:
     return found_path(value, info, "folder")
 
 
-def _samples(value: Any, info: ValidationInfo, want: Want) -> Path:
+def _path(value: object, info: ValidationInfo) -> Path:
+    part, _, ending = str(info.field_name).partition("_")
     root = info.data.get("root", _WRONG)
     if root is _WRONG or (root and not root.is_dir()):  # what lies below a wrong root can't be judged
         return Path(path_text(value))
-    return found_path(value, info, want, below=root)
-
-
-def _index(value: Any, info: ValidationInfo) -> Path:
-    return _samples(value, info, "file")
-
-
-def _data(value: Any, info: ValidationInfo) -> Path:
-    return _samples(value, info, "any")
-
-
-def _legacy(value: Any, info: ValidationInfo) -> Path:
-    path = _samples(value, info, "any")
-    if legacy_form(path) is None and path.exists():
-        key = str(info.field_name).removesuffix("_url")
-        raise ValueError(f"whether '{value}' is an index is not clear. Write {key}_index or {key}_data.")
+    path = found_path(value, info, "any" if ending in ("data", "url") else "file", below=root)
+    if ending == "url" and legacy_form(path) is None and path.exists():
+        raise ValueError(f"whether '{value}' is an index is not clear. Write {part}_index or {part}_data.")
     return path
 
 
-Root = Annotated[Path | None, BeforeValidator(_root)]
+def _sources(given: Path | list[Path] | dict[str, Path], info: ValidationInfo) -> tuple[SourceSpec, ...]:
+    form = _FORMS[str(info.field_name).partition("_")[2]]
+    paths = given if isinstance(given, list) else [given] if isinstance(given, Path) else given.values()
+    domains = given if isinstance(given, dict) else [None] * len(paths)
+    return tuple(
+        SourceSpec(path, form or str(legacy_form(path)), domain) for path, domain in zip(paths, domains, strict=True)
+    )
 
-_WRONG = object()
 
-T = TypeVar("T")
-_Several = Annotated[
-    Annotated[T, TextForm]
-    | Annotated[list[T], Field(min_length=1), ListForm]
-    | Annotated[dict[str, T], Field(min_length=1), MappingForm],
-    ByForm,
+def _split(text: str) -> list[str]:
+    return text.replace(",", " ").split()
+
+
+def _words(value: object) -> object:
+    return _split(value) if isinstance(value, str) else value
+
+
+def _square(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, int | list):
+        raise ValueError(f"image_size is a whole number or [height, width] in pixels, found {described(value)}.")
+    return [value, value] if isinstance(value, int) else value
+
+
+def _class_name(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+_Path = Annotated[Path, BeforeValidator(_path)]
+Sources = Annotated[
+    tuple[SourceSpec, ...],
+    ReadAs(_Path, Annotated[list[_Path], NotEmpty], Annotated[dict[str, _Path], NotEmpty]),
+    AfterValidator(_sources),
+    absent_is(()),
 ]
-IndexFiles = _Several[Annotated[Path, BeforeValidator(_index)]]
 """A path, a list of paths, or a mapping from domains to paths."""
-DataFiles = _Several[Annotated[Path, BeforeValidator(_data)]]
-InfoFiles = _Several[Annotated[Path, BeforeValidator(_index)]]
-LegacyFiles = _Several[Annotated[Path, BeforeValidator(_legacy)]]
+
+Words = Annotated[Several[Name], BeforeValidator(_words), absent_is(())]
+"""Names in a list or in one text, separated by blanks or commas."""
+
+ImageSize = Annotated[
+    tuple[int, int],
+    ReadAs(list=Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=2, max_length=2)]),
+    AfterValidator(tuple),
+    BeforeValidator(_square),
+]
+_Names = Several[Annotated[str, BeforeValidator(_class_name)]]
+ClassNames = Annotated[
+    tuple[str, ...] | Mapping[str, tuple[str, ...]],
+    ReadAs(list=_Names, mapping=Annotated[dict[str, _Names], NotEmpty]),
+]
+"""A list of names, or a mapping from domains to such lists."""
 
 
-def conflicting_sources(testenv: Any, known: Iterable[str]) -> Iterator[Slip]:
-    """What is wrong with the keys of `dataset` taken together. `known` are all its keys."""
+@dataclass(frozen=True, kw_only=True)
+class DatasetSpec(PlacedSpec):
+    """The data of an exam: a built-in source (`name`), an author's (`name` in `url`), or files (`train`, `test`).
+
+    Further keys beside a name are options.
+    """
+
+    name: Annotated[Name | None, Field(description="the name of a built-in source")] = None
+    url: FilePath = None  # the author's file that defines `name`
+    download: Annotated[bool, AfterValidator(_downloads)] = False  # before root, which need not exist yet then
+    # Where paths inside index files and torchvision's folders start; paths of samples are looked for below it.
+    root: Annotated[Path | None, BeforeValidator(_root), Field(validate_default=True)] = None
+    using: Words = ()  # domains to use, in order; () means all
+    image_size: ImageSize | None = None  # height, width in pixels; None keeps each picture's own (all equal)
+    # Class names in the order of their index, for all domains or for each one; None: found in the labels.
+    classes: ClassNames | None = None
+    train_index: InitVar[Sources] = ()
+    test_index: InitVar[Sources] = ()
+    train_data: InitVar[Sources] = ()
+    test_data: InitVar[Sources] = ()
+    train_data_info: InitVar[Sources] = ()
+    test_data_info: InitVar[Sources] = ()
+    train_url: InitVar[Sources] = ()
+    test_url: InitVar[Sources] = ()
+    label: Name | None = None  # the label's column in a csv
+    domain: Name | None = None  # the column or field that names a sample's domain; None: `domain`, if there is one
+    options: Options = field(default_factory=dict)  # of a named source, checked by it
+    train: Annotated[tuple[SourceSpec, ...], NoKey] = ()
+    test: Annotated[tuple[SourceSpec, ...], NoKey] = ()
+
+    def __post_init__(self, *given: tuple[SourceSpec, ...]) -> None:
+        object.__setattr__(self, "train", sum(given[0::2], self.train))
+        object.__setattr__(self, "test", sum(given[1::2], self.test))
+
+    @classmethod
+    def options_in(cls, given: Mapping[str, object]) -> Collection[str]:
+        named = given.get("name") is not None
+        return [key for key in given if key not in cls.known_keys() or key in _OF_FILES] if named else ()
+
+    def placed(self, document: Document, path: Steps) -> Self:
+        made = super().placed(document, path)
+        train, test = _placed(self.train, "train", document, path), _placed(self.test, "test", document, path)
+        return replace(made, train=train, test=test)
+
+
+def _placed(sources: tuple[SourceSpec, ...], part: str, document: Document, path: Steps) -> tuple[SourceSpec, ...]:
+    """`sources` with the place of each; one of the keys `train_*` (test_*) gives all of them."""
+    given = ((*path, f"{part}_{ending}") for ending in _FORMS if at(document.data, *path, f"{part}_{ending}"))
+    paths = [where for key in given for where in [found for found, _ in leaves(document.data, *key)] or [key]]
+    return tuple(replace(one, place=document.value_place(at)) for one, at in zip(sources, paths, strict=False))
+
+
+def conflicting_sources(testenv: Any) -> Iterator[Slip]:
+    """What is wrong with the keys of `dataset` taken together."""
     dataset = at(testenv, "dataset")
     if not isinstance(dataset, dict):
         return
-    train, test = ([f"{part}_{end}" for end in FORMS if dataset.get(f"{part}_{end}")] for part in ("train", "test"))
+    known = DatasetSpec.known_keys()
+    train, test = ([f"{part}_{end}" for end in _FORMS if dataset.get(f"{part}_{end}")] for part in ("train", "test"))
     for given in (train, test):
         for key in given[1:]:
             yield Slip(f"{given[0]} and {key} are both given. Keep one.", ("dataset", key))
@@ -117,9 +202,19 @@ def conflicting_sources(testenv: Any, known: Iterable[str]) -> Iterator[Slip]:
         for key in train[:1] + test[:1]:
             message = f"dataset has a name, which brings its own data, and {key}. Keep one of them."
             yield Slip(message, ("dataset", key))
-    elif not any(closest(key, known) for key in dataset.keys() - set(known)):  # else the slip is that key
+    elif dataset.get("url") is not None:
+        yield Slip("url is given and no name. Add the name of what that file defines.", ("dataset", "url"))
+    elif not any(closest(key, known) for key in dataset.keys() - known.keys()):  # else the slip is that key
         yield from _missing(train, test)
-    yield from _using(testenv, dataset, train)
+    if dataset.get("using") and at(testenv, "using"):
+        yield Slip("using is given in dataset and in testenv. Keep one.", ("using",))
+    for path in (("dataset", "using"), ("using",)):
+        yield from _using(testenv, path, train)
+    classes: Steps = ("dataset", "classes")
+    several = isinstance(at(testenv, *classes), dict)
+    for listed in [where for where, _ in entries(testenv, *classes)] if several else [classes]:
+        names = ((where, _class_name(name)) for where, name in entries(testenv, *listed))
+        yield from repeated("class", names, "Keep one.")
 
 
 def _missing(train: list[str], test: list[str]) -> Iterator[Slip]:
@@ -132,17 +227,19 @@ def _missing(train: list[str], test: list[str]) -> Iterator[Slip]:
         yield Slip(f"{test[0]} is given and no training data. Add train_index or train_data.", ("dataset", test[0]))
 
 
-def _using(testenv: Any, dataset: dict[str, Any], train: list[str]) -> Iterator[Slip]:
-    if dataset.get("using") and at(testenv, "using"):
-        yield Slip("using is given in dataset and in testenv. Keep one.", ("using",))
-    domains = dataset.get(train[0]) if train else None
-    for path in (("dataset", "using"), ("using",)):
-        value = at(testenv, *path)
-        words: list[tuple[Steps, Any]] = list(entries(testenv, *path))
-        if isinstance(value, str):
-            words = [(path, word) for word in value.replace(",", " ").split()]
-        yield from repeated("domain", words, "Name it once.")
-        for where, word in words:
-            if isinstance(domains, dict) and isinstance(word, str) and word not in domains:
-                hint = closest(word, domains) or f" There are: {one_line(list(domains))}."
-                yield Slip(f"domain '{word}' is not in {train[0]}.{hint}", where, key=False)
+def _using(testenv: object, path: Steps, train: list[str]) -> Iterator[Slip]:
+    """Slips in the domains named at `path`; `train` are the keys of the training data."""
+    text = at(testenv, *path)
+    words: list[tuple[Steps, object]] = list(entries(testenv, *path))
+    if isinstance(text, str):
+        words = [(path, word) for word in _split(text)]
+    yield from repeated("domain", words, "Name it once.")
+    sources: Any = at(testenv, "dataset", train[0]) if train else None
+    lists = at(testenv, "dataset", "classes")
+    for where, word in words:
+        if isinstance(sources, dict) and isinstance(word, str) and word not in sources:
+            hint = closest(word, sources) or f" There are: {one_line(list(sources))}."
+            yield Slip(f"domain '{word}' is not in {train[0]}.{hint}", where, key=False)
+        if isinstance(lists, dict) and isinstance(word, str) and word not in lists:
+            hint = closest(word, lists) or f" There are lists for: {one_line(list(lists))}."
+            yield Slip(f"domain '{word}' has no class list in classes.{hint}", where, key=False)

@@ -1,0 +1,189 @@
+"""Sections of a file as frozen dataclasses: pydantic fills them, and the rest of the package works on them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import InitVar, dataclass, field, replace
+from functools import cache
+from inspect import signature
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, cast, get_type_hints
+
+from pydantic import BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, WrapValidator
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, PydanticCustomError, PydanticKnownError, core_schema
+
+from ianvs.config.models.base import Name, at, leaves
+from ianvs.config.strict_yaml import Document, Steps
+from ianvs.errors import Place
+
+__all__ = [
+    "NamedSpec",
+    "NoKey",
+    "NotEmpty",
+    "OfOptions",
+    "Options",
+    "PlacedSpec",
+    "ReadAs",
+    "Several",
+    "Spec",
+    "absent_is",
+]
+
+# What pydantic shall not take from a file goes by names that no file uses.
+_OPTIONS = "<options>"
+OfOptions = Field(validation_alias=_OPTIONS)
+Options = Annotated[Mapping[str, object], OfOptions]
+"""The keys of a section that are its options, with their values."""
+
+NoKey = Field(validation_alias="<nothing>")
+"""Marks a field that no key of a file gives."""
+
+
+T = TypeVar("T")
+
+
+def _not_empty(value: object) -> object:
+    if value == []:
+        raise PydanticKnownError("too_short", {"field_type": "List", "min_length": 1, "actual_length": 0})
+    return value
+
+
+NotEmpty = Field(min_length=1)
+Several = Annotated[tuple[T, ...], Field(strict=False), BeforeValidator(_not_empty)]
+"""A list of one entry or more. (A `min_length` of pydantic's tuples does not count entries that are wrong.)"""
+
+
+_FORMS = {"<text>": str, "<list>": list, "<mapping>": dict}
+
+
+@dataclass(frozen=True)
+class ReadAs:
+    """Says in which forms a file may give a value, where they are not the type of the field.
+
+    The form that a file chooses is what its slips are judged by.
+    """
+
+    text: object = None
+    list: object = None
+    mapping: object = None
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        forms = {f"<{name}>": handler.generate_schema(form) for name, form in vars(self).items() if form is not None}
+        return core_schema.tagged_union_schema(forms, _form) if len(forms) > 1 else next(iter(forms.values()))
+
+
+def _form(value: object) -> str:
+    return next((name for name, form in _FORMS.items() if isinstance(value, form)), "<other>")
+
+
+def absent_is(value: object) -> WrapValidator:
+    """A key with nothing after it means `value`, as does no key."""
+    return WrapValidator(lambda given, handler: value if given is None else handler(given))
+
+
+class Key(NamedTuple):
+    """What a section knows of one of its keys."""
+
+    field: str  # "" if the key has no effect, whatever it says
+    form: object  # the type of the value, as it is annotated
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A section with a fixed set of keys. Made by hand it is a dataclass like any other, and nothing is checked.
+
+    A key is one field, with a `validation_alias` if the file calls it otherwise; an InitVar if its value ends up in
+    other fields.
+    """
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid", strict=True)
+    without_effect: ClassVar[Mapping[str, str]] = {}  # keys of Ianvs that are accepted and not acted on, with remarks
+
+    @classmethod
+    @cache
+    def known_keys(cls) -> Mapping[str, Key]:
+        """What it knows, by the names in a file."""
+        hints = get_type_hints(cls, include_extras=True)
+        keys = {}
+        for name in signature(cls).parameters:
+            hint = hints[name].type if isinstance(hints[name], InitVar) else hints[name]
+            info = FieldInfo.from_annotation(hint)
+            key = str(info.validation_alias or name)
+            if not key.startswith("<"):
+                keys[key] = Key(name, hint, info.description or "")
+        return keys | {name: Key("", object) for name in cls.without_effect if name not in keys}
+
+    @classmethod
+    def options_in(cls, given: Mapping[str, object]) -> Collection[str]:
+        """Those of the keys that are options, checked by what they are options of."""
+        return ()
+
+    @classmethod
+    def arguments(cls, given: object) -> object:
+        """What stands in a file, as pydantic fills the fields with it."""
+        if not isinstance(given, dict):
+            return given
+        options = cls.options_in(given)
+        dropped = {name for name, key in cls.known_keys().items() if not key.field}
+        kept = {key: value for key, value in given.items() if key not in options and key not in dropped}
+        return {**kept, _OPTIONS: {key: given[key] for key in options}} if options else kept
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema = cast("dict[str, Any]", handler.resolve_ref_schema(handler(source)))
+        # Fields are strict. A dataclass that is strict itself takes no mapping, only an instance.
+        lenient: Any = {name: value for name, value in schema.items() if name != "ref"} | {"strict": False}
+        return core_schema.no_info_before_validator_function(cls.arguments, lenient, ref=schema["ref"])
+
+    def placed(self, document: Document, path: Steps) -> Self:
+        """The same with its places: it was read at `path` of `document`."""
+        parts: dict[str, object] = {}
+        for name, key in self.known_keys().items():
+            value = getattr(self, key.field, None)
+            if isinstance(value, Spec):
+                parts[key.field] = value.placed(document, (*path, name))
+            elif isinstance(value, tuple) and value and isinstance(value[0], Spec):
+                where = leaves(document.data, *path, name)
+                parts[key.field] = tuple(part.placed(document, at) for part, (at, _) in zip(value, where, strict=True))
+        return replace(self, **parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacedSpec(Spec):
+    """A section that knows where it stood, so that a check that comes later can point there."""
+
+    place: Annotated[Place | None, NoKey] = field(default=None, compare=False, repr=False)
+    places: Annotated[Mapping[str, Place], NoKey] = field(default_factory=dict, compare=False, repr=False)  # by key
+
+    def placed(self, document: Document, path: Steps) -> Self:
+        """Its own place is its key. That of a key is its value, and that of an option the option's name."""
+        given = at(document.data, *path)
+        given = given if isinstance(given, dict) else {}
+        options = self.options_in(given)
+        places = {
+            key: document.key_place((*path, key)) if key in options else document.value_place((*path, key))
+            for key in given
+        }
+        return replace(super().placed(document, path), place=document.key_place(path), places=places)
+
+
+@dataclass(frozen=True)
+class NamedSpec(PlacedSpec):
+    """Something by its name, which may stand alone. Further keys of a mapping are options, which it checks itself."""
+
+    name: Name
+
+    @classmethod
+    def options_in(cls, given: Mapping[str, object]) -> Collection[str]:
+        return [key for key in given if key not in cls.known_keys()]
+
+    @classmethod
+    def arguments(cls, given: object) -> object:
+        if isinstance(given, str | dict):
+            return super().arguments({"name": given} if isinstance(given, str) else given)
+        raise PydanticCustomError("wrong_form", "{expected}", {"expected": "text or a mapping"})
+
+    def placed(self, document: Document, path: Steps) -> Self:
+        made, name = super().placed(document, path), document.value_place((*path, "name"))
+        return replace(made, place=name, places={**made.places, "name": name})
