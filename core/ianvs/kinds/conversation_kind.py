@@ -14,6 +14,7 @@ from ianvs.data.dataset import Samples
 from ianvs.data.listing import column
 from ianvs.errors import PluginError
 from ianvs.kinds.kind import Kind
+from ianvs.metrics.label_pictures import LabelPictures
 from ianvs.metrics.metric import EvaluationRecord
 from ianvs.scenarios.parts import Part
 from ianvs.types import Predictions
@@ -37,7 +38,7 @@ class ConversationKind(Kind):
         return packed(samples.y[positions].tolist(), topics)
 
     def record(
-        self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: object = None
+        self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: LabelPictures | None = None
     ) -> EvaluationRecord:
         wanted, topics = unpacked(truth)
         return replace(about, y_true=wanted, y_pred=unpacked(said.labels)[0], topics=topics)

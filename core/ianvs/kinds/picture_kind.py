@@ -64,7 +64,7 @@ class PictureKind(Kind):
         return PictureRows(samples.y, positions)
 
     def record(
-        self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: object = None
+        self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: LabelPictures | None = None
     ) -> EvaluationRecord:
         packed = said.extras.get(EVERY)
         if every_truth is None or packed is None:
