@@ -13,10 +13,11 @@ import pytest
 import ianvs
 from ianvs.config.spec import JobSpec
 from ianvs.engines.engine import Event
+from ianvs.engines.ray import ray_engine
 from ianvs.engines.ray.ray_code import files_of
 from ianvs.engines.ray.ray_engine import RayEngine
 from ianvs.errors import IanvsError
-from ianvs.scheduler import controller, ray_engine
+from ianvs.scheduler import controller
 from tests.contracts.engines.test_engines import task, until_ended, wait_for
 from tests.jobs import MAJORITY, write_job
 
