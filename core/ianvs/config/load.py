@@ -13,12 +13,12 @@ from ianvs.config.effects import ACTED_ON, warnings_of
 from ianvs.config.models import AlgorithmFile, JobFile, TestEnvFile
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
 from ianvs.config.models.base import at, entries
-from ianvs.config.models.job import Device, Engine, EngineName, References
+from ianvs.config.models.job import Device, References
 from ianvs.config.paths import Lookup
 from ianvs.config.reading import Reading
 from ianvs.config.spec import AlgorithmSpec, JobSpec, LimitsSpec
 from ianvs.config.strict_yaml import Document, Steps
-from ianvs.config.to_spec import algorithm_spec, rank_spec, testenv_spec
+from ianvs.config.to_spec import algorithm_spec, engine_spec, rank_spec, testenv_spec
 from ianvs.errors import ConfigError, Place, Problem, closest
 
 __all__ = ["files_of_job", "load_job"]
@@ -56,7 +56,7 @@ def load_job(
     file = (here / Path(path).expanduser()).absolute()
     variables = os.environ if environment is None else environment
     reading = Reading(Lookup(file.parent, here, variables, root=(here / root).absolute() if root else None))
-    reading.problems += _override_problems(jobs, engine, device)
+    reading.problems += _override_problems(jobs, device)
     document = reading.open(file)
     job = reading.validated(document, "benchmarkingjob", JobFile)
     section = document.data if document else None
@@ -69,7 +69,6 @@ def load_job(
         reading.problems.append(Problem(f"there is no folder '{root}', given as the dataset's root."))
     if reading.problems or not (document and job and testenvs):
         raise ConfigError(_in_order(reading.problems, reading.files))
-    name, options = (job.engine.name, job.engine.options) if isinstance(job.engine, Engine) else (job.engine, {})
     warnings = [*reading.warnings, *warnings_of(job, document, "benchmarkingjob")]
     for source, testenv in testenvs:
         warnings += warnings_of(testenv, source, "testenv")
@@ -88,8 +87,7 @@ def load_job(
         algorithms=tuple(_specs(students)),
         rank=rank_spec(job, document),
         seeds=tuple(job.seeds),
-        engine=engine or name,
-        engine_options=options if engine in (None, name) else {},
+        engine=engine_spec(job, document, engine),
         jobs=jobs or job.jobs,
         threads=job.threads,
         device=device or job.device,
@@ -182,14 +180,13 @@ def _specs(students: list[_Student]) -> Iterator[AlgorithmSpec]:
             yield algorithm_spec(student.model, student.document, student.name, student.place, student.constants)
 
 
-def _override_problems(jobs: int | None, engine: str | None, device: str | None) -> Iterator[Problem]:
+def _override_problems(jobs: int | None, device: str | None) -> Iterator[Problem]:
     if jobs is not None and jobs < 1:
         yield Problem(f"jobs should be at least 1, found {jobs}.")
-    for what, value, known in (("engine", engine, EngineName), ("device", device, Device)):
-        names = typing.get_args(known)
-        if value is not None and value not in names:
-            hint = closest(value, names) or f" There are: {', '.join(names)}."
-            yield Problem(f"{what} '{value}' is not known.{hint}")
+    names = typing.get_args(Device)
+    if device is not None and device not in names:
+        hint = closest(device, names) or f" There are: {', '.join(names)}."
+        yield Problem(f"device '{device}' is not known.{hint}")
 
 
 def _in_order(problems: list[Problem], files: list[Path]) -> list[Problem]:

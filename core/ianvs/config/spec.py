@@ -17,6 +17,7 @@ from ianvs.errors import Place, Problem
 __all__ = [
     "AlgorithmSpec",
     "DatasetSpec",
+    "EngineSpec",
     "TestEnvSpec",
     "GateSpec",
     "JobSpec",
@@ -186,6 +187,17 @@ class LimitsSpec:
 
 
 @dataclass(frozen=True)
+class EngineSpec:
+    """Where cases run; `url` is the author's file that defines it, None for an installed one."""
+
+    name: str = "local"
+    url: Path | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)  # checked by the engine itself
+    place: Place | None = field(default=None, compare=False, repr=False)
+    places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)  # by option name
+
+
+@dataclass(frozen=True)
 class JobSpec:
     """benchmarkingjob.yaml with everything that it links to."""
 
@@ -196,8 +208,7 @@ class JobSpec:
     algorithms: tuple[AlgorithmSpec, ...]
     rank: RankSpec
     seeds: tuple[int, ...] = (0,)
-    engine: str = "local"
-    engine_options: Mapping[str, Any] = field(default_factory=dict)
+    engine: EngineSpec = EngineSpec()
     jobs: int | None = None  # cases at a time; None: as many as the machine's cores carry
     threads: int = 1  # CPU threads of one case: part of a case's identity, since it changes the last bits
     device: str = "auto"  # "auto", "cpu", "cuda"

@@ -9,13 +9,14 @@ from typing import Any
 from ianvs.config.effects import ACTED_ON
 from ianvs.config.models import AlgorithmFile, JobFile, TestEnvFile
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, Grid, Module
-from ianvs.config.models.job import Rank
+from ianvs.config.models.job import Engine, Rank
 from ianvs.config.models.samples import FORMS, legacy_form
 from ianvs.config.models.testenv import FileDataset, Metric, ModelEval, NamedDataset
 from ianvs.config.spec import (
     AlgorithmSpec,
     BudgetSpec,
     DatasetSpec,
+    EngineSpec,
     GateSpec,
     MetricSpec,
     ModuleSpec,
@@ -28,7 +29,18 @@ from ianvs.config.spec import (
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import Place
 
-__all__ = ["algorithm_spec", "testenv_spec", "rank_spec"]
+__all__ = ["algorithm_spec", "engine_spec", "testenv_spec", "rank_spec"]
+
+
+def engine_spec(job: JobFile, document: Document, wanted: str | None) -> EngineSpec:
+    """The engine of the file, or `wanted`, which has options and a file only where the job's file names it too."""
+    path: Steps = ("benchmarkingjob", "engine")
+    engine = job.engine if isinstance(job.engine, Engine) else Engine(name=job.engine)
+    if wanted not in (None, engine.name):
+        return EngineSpec(wanted)
+    place = document.value_place(path if isinstance(job.engine, str) else (*path, "name"))
+    places = {option: document.key_place((*path, option)) for option in engine.options}
+    return EngineSpec(engine.name, engine.url, engine.options, place, places)
 
 
 def rank_spec(job: JobFile, document: Document) -> RankSpec:

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from ianvs.config.models.base import (
     ByForm,
+    FilePath,
     Link,
     ListForm,
     MappingForm,
@@ -26,12 +27,11 @@ from ianvs.config.models.base import (
 from ianvs.config.paths import Lookup
 from ianvs.config.strict_yaml import Steps
 
-__all__ = ["Device", "Engine", "EngineName", "JobFile", "References"]
+__all__ = ["Device", "Engine", "JobFile", "References"]
 
 RESERVED = ("cases", "exams", "cache")
 """Folders of a workspace that a job's own folder must not be mistaken for."""
 
-EngineName = Literal["local", "inline", "ray"]
 Device = Literal["auto", "cpu", "cuda"]
 
 
@@ -103,7 +103,8 @@ class Rank(Section):
 class Engine(OpenSection):
     """Where cases run; further keys are the engine's options."""
 
-    name: EngineName = Field(description="the engine: local, inline or ray")
+    name: Name = Field(description="the engine: local, inline, ray or one of the author's own")
+    url: FilePath = None
 
 
 class Limits(Section):
@@ -155,7 +156,7 @@ class JobFile(Section):
     references: Annotated[Annotated[Literal["auto", "none"], TextForm] | Annotated[References, MappingForm], ByForm] = (
         "auto"
     )
-    engine: Annotated[Annotated[EngineName, TextForm] | Annotated[Engine, MappingForm], ByForm] = "local"
+    engine: Annotated[Annotated[Name, TextForm] | Annotated[Engine, MappingForm], ByForm] = "local"
     simulation: Annotated[Simulation | None, NoEffect()] = None
 
     @staticmethod
