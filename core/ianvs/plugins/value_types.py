@@ -44,7 +44,7 @@ _LIMITS = (
 _LONGEST = 60  # characters of a value that a message shows
 
 
-def type_problems(module: ModuleSpec, takes: Parameters, place: Place) -> Iterator[Problem]:
+def type_problems(module: ModuleSpec, takes: Parameters, place: Place | None) -> Iterator[Problem]:
     """A problem for each value of the module's grid and constants that its constructor's annotation rules out."""
     given = {**{name: (value,) for name, value in module.constants.items()}, **dict(module.grid)}
     for name, values in given.items():
