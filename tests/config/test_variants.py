@@ -9,7 +9,7 @@ import pytest
 
 from ianvs.config import resolved
 from ianvs.config.models import FILE_KINDS
-from ianvs.config.spec import EngineSpec, SplitSpec
+from ianvs.config.spec import EngineSpec, ScenarioSpec, SplitSpec
 from ianvs.errors import Place
 
 
@@ -177,6 +177,9 @@ def test_scenario_by_name_or_with_options(files):
     scenario = files.load().testenvs[0].scenario
     assert (scenario.name, scenario.options) == ("class-incremental", {"classes_per_round": 2})
     assert scenario.places["classes_per_round"] == Place(files.folder / "testenv.yaml", 5, 39)
+    files.write("mine.py", "")
+    files.change("testenv.yaml", "classes_per_round: 2", "url: ./mine.py")
+    assert files.load().testenvs[0].scenario == ScenarioSpec("class-incremental", url=files.folder / "mine.py")
 
 
 def test_the_gate_and_its_defaults(files):

@@ -67,6 +67,7 @@ class ScenarioSpec:
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    url: Path | None = None  # the author's file that defines it; None for one of ours, or an installed one
     place: Place | None = field(default=None, compare=False, repr=False)
     places: Mapping[str, Place] = field(default_factory=dict, compare=False, repr=False)  # by option name
 

@@ -185,7 +185,7 @@ def _scenario(testenv: TestEnvFile, document: Document) -> ScenarioSpec | None:
     if scenario.file is not None:
         options["file"] = str(scenario.file)
         places["file"] = document.value_place((*path, "file"))
-    return ScenarioSpec(scenario.name, options, name, places | {"name": name})
+    return ScenarioSpec(scenario.name, options, scenario.url, name, places | {"name": name})
 
 
 def _gate(model_eval: ModelEval, document: Document) -> GateSpec:

@@ -125,6 +125,7 @@ class Scenario(OpenSection):
     """How data arrive; further keys are the scenario's options."""
 
     name: Name = Field(description="the scenario's name")
+    url: FilePath = None
     file: FilePath = None
 
 
