@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
 
     validate = _job_command(commands, "validate", "make every check that a run begins with; train nothing", _validate)
     for command in (run, validate):
-        command.add_argument("--engine", choices=("local", "inline", "ray"), help="over what the file says")
+        command.add_argument("--engine", metavar="NAME", help="local, inline, ray, ...; over what the file says")
         command.add_argument("--device", choices=("auto", "cpu", "cuda"), help="where the plugins compute")
     plan = _job_command(commands, "plan", "list the test cases and what would be done with them", _plan)
     plan.add_argument("--jobs", "-j", type=_positive, metavar="N", help=argparse.SUPPRESS)

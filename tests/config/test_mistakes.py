@@ -146,8 +146,8 @@ JOB_SLIPS = [
     ),
     (
         "workspace: ./workspace",
-        "engine: locl",
-        "3:11: engine should be one of local, inline, ray, found the text 'locl'. Did you mean 'local'?",
+        "engine: {name: mine, url: ./mine.py}",
+        "3:29: there is no file './mine.py'. Looked for mine.py.",
     ),
     (
         "workspace: ./workspace",
@@ -488,9 +488,8 @@ def test_a_place_that_was_looked_at_is_named_for_each_folder(files, monkeypatch)
 
 
 def test_what_the_command_line_gets_wrong_has_no_place(files):
-    assert files.errors(jobs=0, engine="rey", device="tpu") == [
+    assert files.errors(jobs=0, device="tpu") == [
         "jobs should be at least 1, found 0.",
-        "engine 'rey' is not known. Did you mean 'ray'?",
         "device 'tpu' is not known. Did you mean 'cpu'?",
     ]
 

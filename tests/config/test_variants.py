@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ianvs.config import resolved
-from ianvs.config.spec import SplitSpec
+from ianvs.config.spec import EngineSpec, ScenarioSpec, SplitSpec
 from ianvs.errors import Place
 
 
@@ -16,7 +16,7 @@ def test_a_small_job_with_every_default_filled_in(files):
     job = files.load()
     here = files.folder
     assert (job.name, job.workspace, job.file) == ("first", here / "workspace", here / "job.yaml")
-    assert (job.seeds, job.engine, job.jobs, job.threads, job.device) == ((0,), "local", None, 1, "auto")
+    assert (job.seeds, job.engine.name, job.jobs, job.threads, job.device) == ((0,), "local", None, 1, "auto")
     assert job.rank.sort_by == (("accuracy", True),)
     assert job.rank.save_mode == "selected_and_all"
     assert job.rank.hyperparameters == job.rank.metrics == ("all",)
@@ -53,10 +53,13 @@ def test_additions_to_the_job(files):
     files.change("job.yaml", "  seeds", "  engine: {name: ray, address: auto}\n  seeds")
     job = files.load()
     assert (job.seeds, job.jobs, job.threads, job.device) == ((0, 7), 3, 2, "cpu")
-    assert (job.engine, job.engine_options) == ("ray", {"address": "auto"})
-    assert files.load(engine="ray").engine_options == {"address": "auto"}
+    assert job.engine == EngineSpec("ray", options={"address": "auto"})
+    assert files.load(engine="ray").engine == job.engine
     over = files.load(engine="inline", jobs=1, device="cuda")
-    assert (over.engine, over.engine_options, over.jobs, over.device) == ("inline", {}, 1, "cuda")
+    assert (over.engine, over.jobs, over.device) == (EngineSpec("inline"), 1, "cuda")
+    files.write("mine.py", "")
+    files.change("job.yaml", "{name: ray, address: auto}", "{name: Mine, url: ./mine.py}")
+    assert files.load().engine == EngineSpec("Mine", files.folder / "mine.py")
 
 
 def test_rank_in_full(files):
@@ -173,6 +176,9 @@ def test_scenario_by_name_or_with_options(files):
     scenario = files.load().testenvs[0].scenario
     assert (scenario.name, scenario.options) == ("class-incremental", {"classes_per_round": 2})
     assert scenario.places["classes_per_round"] == Place(files.folder / "testenv.yaml", 5, 39)
+    files.write("mine.py", "")
+    files.change("testenv.yaml", "classes_per_round: 2", "url: ./mine.py")
+    assert files.load().testenvs[0].scenario == ScenarioSpec("class-incremental", url=files.folder / "mine.py")
 
 
 def test_the_gate_and_its_defaults(files):

@@ -24,6 +24,10 @@ def leave(argument: int, report: Any) -> None:
     raise SystemExit(argument)
 
 
+def variable(argument: str, report: Any) -> str | None:
+    return os.environ.get(argument)
+
+
 def kill_itself(argument: Any, report: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 

@@ -72,6 +72,17 @@ def test_the_order_is_that_of_the_files_the_last_axis_fastest(tmp_path: Path) ->
     assert [tuple(case.hyperparameters.values()) for case in cases] == [(1, 7), (1, 8), (2, 7), (2, 8)]
 
 
+def test_the_file_of_a_scenario_is_part_of_the_identity_wherever_it_lies(tmp_path: Path) -> None:
+    def with_scenario(folder: str, code: str) -> list[str]:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "mine.py").write_text(code)
+        return ids(tmp_path / folder, testenv=TESTENV.replace("name: class-incremental", "name: M, url: ./mine.py"))
+
+    before = with_scenario("one", "class M: ...\n")
+    assert with_scenario("two", "class M: ...\n") == before
+    assert not set(with_scenario("one", "class M: pass\n")) & set(before)
+
+
 def test_a_helper_module_of_the_plugin_is_part_of_the_identity(tmp_path: Path) -> None:
     def with_helper(text: str) -> list[str]:
         path = write_job(tmp_path, plugin="import helper\n" + MAJORITY)

@@ -42,14 +42,14 @@ def spec_of(folder, block):
 @pytest.mark.parametrize("block", BLOCKS)
 def test_a_documented_testenv_builds_an_exam_over_digits(block, digits, tmp_path):
     assert len(block.strip().splitlines()) <= 15
-    if scenario_of(block).name == "manifest":
-        recipe = next(other for other in BLOCKS if scenario_of(other).name == "blurred-boundary")
+    if scenario_of(block).names[0] == "manifest":
+        recipe = next(other for other in BLOCKS if scenario_of(other).names[0] == "blurred-boundary")
         original = build_exam(digits, spec_of(tmp_path, recipe))
         save_manifest(original, tmp_path / "exam.json")
         assert same_exam(build_exam(digits, spec_of(tmp_path, block)), original)
         return
     exam = build_exam(digits, spec_of(tmp_path, block))
-    assert exam.rules.scenario == scenario_of(block).name
+    assert exam.rules.scenario == scenario_of(block).names[0]
     for round_ in exam.rounds:
         assert len(round_.train)
         assert round_.train.dtype == np.int64
@@ -58,4 +58,4 @@ def test_a_documented_testenv_builds_an_exam_over_digits(block, digits, tmp_path
 
 
 def test_every_scenario_that_digits_can_be_made_into_is_documented():
-    assert {scenario_of(block).name for block in BLOCKS} == set(SCENARIOS) - {"multi-domain-incremental"}
+    assert {scenario_of(block).names[0] for block in BLOCKS} == set(SCENARIOS) - {"multi-domain-incremental"}

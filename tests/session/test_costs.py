@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import ianvs
+from ianvs.engines import Task, Workload
 from ianvs.engines.inline import InlineEngine
 from ianvs.errors import ConfigError
 from ianvs.metrics.system import SYSTEM
@@ -111,10 +112,8 @@ def test_the_inline_engine_imports_what_tasks_need_before_the_first(
 ) -> None:
     (tmp_path / "slow_to_import.py").write_text("loaded = True\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    engine = InlineEngine(["slow_to_import", "a_module_that_is_not_there"])
+    engine = InlineEngine(Workload(preload=("slow_to_import", "a_module_that_is_not_there")))
     assert "slow_to_import" not in sys.modules  # a job with nothing to do imports nothing
-    from ianvs.engines.engine import Task
-
     engine.submit(Task("one", "tests.session.test_costs:imported", "slow_to_import"))
     results = [event.payload for event in engine.events(0) if event.kind == "result"]
     assert results == [True]

@@ -12,7 +12,7 @@ from typing import Any
 from ianvs.config.models import JobFile, TestEnvSpec
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
 from ianvs.config.models.base import at, entries
-from ianvs.config.models.job import Device, EngineName, JobSettings, References
+from ianvs.config.models.job import Device, EngineSpec, JobSettings, References
 from ianvs.config.paths import Lookup
 from ianvs.config.reading import Reading
 from ianvs.config.spec import AlgorithmSpec, JobSpec
@@ -41,7 +41,7 @@ def load_job(
     file = (here / Path(path).expanduser()).absolute()
     variables = os.environ if environment is None else environment
     reading = Reading(Lookup(file.parent, here, variables, root=(here / root).absolute() if root else None))
-    reading.problems += _override_problems(jobs, engine, device)
+    reading.problems += _override_problems(jobs, device)
     document = reading.open(file)
     job = reading.validated(document, "benchmarkingjob", JobFile)
     testenvs: list[TestEnvSpec] = []
@@ -53,7 +53,9 @@ def load_job(
         reading.problems.append(Problem(f"there is no folder '{root}', given as the dataset's root."))
     if reading.problems or not (job and testenvs):
         raise ConfigError(_in_order(reading.problems, reading.files))
-    overrides = {key: value for key, value in (("jobs", jobs), ("device", device)) if value}
+    overrides: dict[str, object] = {key: value for key, value in (("jobs", jobs), ("device", device)) if value}
+    if engine not in (None, job.engine.name):
+        overrides["engine"] = EngineSpec(str(engine))
     settings: dict[str, Any] = {field.name: getattr(job, field.name) for field in fields(JobSettings)} | overrides
     settings["workspace"] = (here / (workspace or job.workspace)).absolute()
     references = job.references if isinstance(job.references, References) else References()
@@ -66,8 +68,6 @@ def load_job(
         file=file,
         testenvs=tuple(replace(exam, name=name) for exam, name in zip(testenvs, _exam_names(testenvs), strict=True)),
         algorithms=tuple(algorithms),
-        engine=engine or job.engine.name,
-        engine_options=job.engine.options if engine in (None, job.engine.name) else {},
         references=named,
         plans_references=job.references != "none",
         warnings=tuple(_in_order(reading.warnings, reading.files)),
@@ -137,14 +137,13 @@ def _constants(reading: Reading, document: Document) -> dict[Step, list[Document
     return found
 
 
-def _override_problems(jobs: int | None, engine: str | None, device: str | None) -> Iterator[Problem]:
+def _override_problems(jobs: int | None, device: str | None) -> Iterator[Problem]:
     if jobs is not None and jobs < 1:
         yield Problem(f"jobs should be at least 1, found {jobs}.")
-    for what, value, known in (("engine", engine, EngineName), ("device", device, Device)):
-        names = typing.get_args(known)
-        if value is not None and value not in names:
-            hint = closest(value, names) or f" There are: {', '.join(names)}."
-            yield Problem(f"{what} '{value}' is not known.{hint}")
+    names = typing.get_args(Device)
+    if device is not None and device not in names:
+        hint = closest(device, names) or f" There are: {', '.join(names)}."
+        yield Problem(f"device '{device}' is not known.{hint}")
 
 
 def _in_order(problems: list[Problem], files: list[Path]) -> list[Problem]:

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ianvs.config.models.algorithm import AlgorithmSpec, ModuleSpec, ParadigmSpec, SplitSpec
-from ianvs.config.models.job import JobSettings, LimitsSpec, RankSpec
+from ianvs.config.models.job import EngineSpec, JobSettings, LimitsSpec, RankSpec
 from ianvs.config.models.samples import DatasetSpec, SourceSpec
 from ianvs.config.models.testenv import BudgetSpec, GateSpec, MetricSpec, ScenarioSpec, TestEnvSpec
 from ianvs.errors import Problem
@@ -22,6 +21,7 @@ __all__ = [
     "AlgorithmSpec",
     "BudgetSpec",
     "DatasetSpec",
+    "EngineSpec",
     "GateSpec",
     "JobSpec",
     "LimitsSpec",
@@ -44,8 +44,6 @@ class JobSpec(JobSettings):
     file: Path
     testenvs: tuple[TestEnvSpec, ...]
     algorithms: tuple[AlgorithmSpec, ...]
-    engine: str = "local"
-    engine_options: Mapping[str, Any] = field(default_factory=dict)
     references: Mapping[str, str] = field(default_factory=dict)  # algorithm by role: "joint", "single_task"
     plans_references: bool = True  # whether roles that metrics need and `references` does not fill are planned
     warnings: tuple[Problem, ...] = field(default=(), compare=False)

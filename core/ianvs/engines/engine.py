@@ -3,12 +3,46 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+import importlib
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
-__all__ = ["Engine", "Event", "Reporter", "Task", "call_target", "preload_modules"]
+__all__ = [
+    "EXIT_INTERRUPTED",
+    "EXIT_STORAGE",
+    "Engine",
+    "Event",
+    "Files",
+    "Reporter",
+    "Task",
+    "Workload",
+    "call_target",
+    "preload_modules",
+    "usable_cores",
+]
+
+EXIT_INTERRUPTED = 130  # a case that was asked to end, and has ended in good order
+EXIT_STORAGE = 74  # EX_IOERR of sysexits.h: results can't be written
+
+
+@dataclass(frozen=True)
+class Files:
+    """What a task reads and leaves below `root`, for engines whose workers may not see it.
+
+    reads: files and folders that many tasks need and none changes. writes: those that the task goes on with, if they
+    are there, and leaves behind, each as a whole. notes: folders of small files to which it adds some. lock: a file
+    that whoever writes has locked (filelock).
+    """
+
+    root: Path
+    reads: tuple[Path, ...] = ()
+    writes: tuple[Path, ...] = ()
+    notes: tuple[Path, ...] = ()
+    lock: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -16,7 +50,7 @@ class Task:
     """A call of `target` ("package.module:function") with `argument` and a reporter, in a process of its own.
 
     Both travel to the process by pickle. What the function prints goes to `log`. environment: variables that are set
-    before the function is called, such as the accelerators that it may see.
+    before the function is called, such as the accelerators that it may see. files: None for a task that has none.
     """
 
     key: str
@@ -24,6 +58,7 @@ class Task:
     argument: Any
     log: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    files: Files | None = None
 
 
 @dataclass(frozen=True)
@@ -51,43 +86,73 @@ class Reporter(Protocol):
         """Whether the task is asked to end at its next checkpoint."""
 
 
-class Engine(Protocol):
-    """Runs tasks somewhere, at least once each; a case's directory belongs to one live process at a time.
+@dataclass(frozen=True)
+class Workload:
+    """What an engine is opened for.
 
-    An engine moves status, never results: those are files that the task writes itself. `submit` does not block.
-    Every task ends with exactly one "ended" event, whatever its process does. After `close` nothing of a task remains
-    running. Every engine passes tests/contracts/engines.
+    jobs: tasks at a time that the user asks for; None: as many as there is room for. tasks: how many will come, None if
+    nobody knows. threads: CPU threads of each. preload: modules that tasks will need, torch for instance. device:
+    "auto", "cpu" or "cuda". gpus: cards of this machine that tasks may use. cases_per_gpu: how many share a card.
+    code: files and folders of authors that tasks read, for workers that don't see them.
     """
 
-    @property
-    def slots(self) -> int:
-        """How many tasks run at a time."""
+    jobs: int | None = None
+    tasks: int | None = None
+    threads: int = 1
+    preload: tuple[str, ...] = ()
+    device: str = "auto"
+    gpus: tuple[int, ...] = ()
+    cases_per_gpu: int = 1
+    code: tuple[Path, ...] = ()
 
+
+class Engine(ABC):
+    """Runs tasks somewhere, at least once each; a case's directory belongs to one live process at a time.
+
+    An engine is opened with a Workload and, by name, with the options that its constructor has after that. It moves
+    status, never results: those are files that the task writes itself. `submit` does not block. Every task ends with
+    exactly one "ended" event, whatever its process does. After `close` nothing of a task remains running. Every engine
+    passes tests/contracts/engines.
+
+    slots: how many tasks run at a time. gpus: cards that the caller spreads tasks over, by their environment; () where
+    the engine gives out cards itself. isolates: whether tasks have processes of their own.
+    """
+
+    slots: int
+    gpus: tuple[int, ...] = ()
+    isolates: ClassVar[bool] = True
+
+    @abstractmethod
     def submit(self, task: Task) -> None:
         """Start `task`; at most `slots` may be under way."""
 
+    @abstractmethod
     def events(self, timeout: float) -> list[Event]:
         """What happened since the last call; waits up to `timeout` seconds for the first event."""
 
+    @abstractmethod
     def cancel(self, key: str, *, force: bool = False) -> None:
         """Ask a task to end at its next checkpoint, or, with `force`, end it now with all that it started."""
 
+    @abstractmethod
     def close(self) -> None:
         """End everything that still runs."""
 
 
 def preload_modules(names: Iterable[str]) -> None:
     """Import what tasks will need, so that no task pays for it; one that can't do without fails with the real error."""
-    import importlib
-
     for name in names:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
 
 
-def call_target(target: str) -> Any:
+def call_target(target: str) -> Callable[[Any, Reporter], object]:
     """The function that "package.module:function" names."""
-    import importlib
+    module, _, name = target.partition(":")
+    function: Callable[[Any, Reporter], object] = getattr(importlib.import_module(module), name)
+    return function
 
-    module, _, function = target.partition(":")
-    return getattr(importlib.import_module(module), function)
+
+def usable_cores() -> int:
+    """CPUs that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -5,24 +5,24 @@ from __future__ import annotations
 import os
 import traceback
 from collections import deque
-from collections.abc import Iterable
 from typing import Any
 
-from ianvs.engines.engine import Event, Task, call_target, preload_modules
+from ianvs.engines.engine import Engine, Event, Task, Workload, call_target, preload_modules
 
 __all__ = ["InlineEngine"]
 
 
-class InlineEngine:
+class InlineEngine(Engine):
     """Breakpoints work, prints are seen. A plugin that kills its process takes the job with it.
 
-    preload: modules that tasks will need; imported before the first task, whose seconds would contain them otherwise.
+    What is to be loaded is imported before the first task, whose seconds would contain it otherwise.
     """
 
     slots = 1
+    isolates = False
 
-    def __init__(self, preload: Iterable[str] = ()) -> None:
-        self._preload = tuple(preload)
+    def __init__(self, workload: Workload) -> None:
+        self._preload = workload.preload
         self._events: deque[Event] = deque()
         self._waiting: deque[Task] = deque()
 

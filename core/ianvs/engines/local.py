@@ -12,9 +12,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
 
-from ianvs.engines.engine import Event, Task
+from ianvs.engines.engine import Engine, Event, Task, Workload, usable_cores
 from ianvs.errors import IanvsError
 
 __all__ = ["LocalEngine"]
@@ -29,14 +28,13 @@ main(int(sys.argv[2]), sys.argv[3:])
 """
 
 
-class LocalEngine:
-    """See ianvs.engines.forkserver for how tasks come to life and end.
+class LocalEngine(Engine):
+    """See ianvs.engines.forkserver for how tasks come to life and end. Without `jobs`, as many as the cores carry."""
 
-    jobs: tasks at a time. threads: CPU threads of each. preload: modules that tasks will need.
-    """
-
-    def __init__(self, jobs: int, threads: int = 1, preload: Iterable[str] = ()) -> None:
-        self.slots = jobs
+    def __init__(self, workload: Workload) -> None:
+        jobs = workload.jobs or max(1, usable_cores() // workload.threads)
+        self.slots = min(jobs, workload.tasks or jobs)
+        self.gpus = workload.gpus
         self._running: set[str] = set()
         self._lost: list[str] = []
         try:
@@ -49,9 +47,9 @@ class LocalEngine:
         environment = dict(os.environ)
         # Thread pools of numerical libraries read these when they are loaded, before any code of ours runs.
         for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
-            environment[variable] = str(threads)
+            environment[variable] = str(workload.threads)
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _BOOT, json.dumps(sys.path), str(theirs.fileno()), *preload],
+            [sys.executable, "-P", "-c", _BOOT, json.dumps(sys.path), str(theirs.fileno()), *workload.preload],
             pass_fds=[theirs.fileno()],
             env=environment,
             start_new_session=True,  # a Ctrl-C in the terminal reaches the supervisor alone

@@ -1,8 +1,9 @@
 """What determines a result, and nothing else.
 
-In: the data, the exam's rules and rounds, the algorithm's source, its hyperparameters, the seed, the number of threads
-(which changes the last bits), and the version of this recipe. Not in: names and places of files, key order, the
-spelling of numbers, comments in yaml, the number of jobs, the engine, the device's index, the list of metrics.
+In: the data, the exam's rules and rounds, the source of an author's scenario, the algorithm's source, its
+hyperparameters, the seed, the number of threads (which changes the last bits), and the version of this recipe. Not in:
+names and places of files, key order, the spelling of numbers, comments in yaml, the number of jobs, the engine, the
+device's index, the list of metrics.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ianvs.config.spec import AlgorithmSpec, GateSpec, JobSpec, MetricSpec, TestEnvSpec
+from ianvs.config.spec import AlgorithmSpec, GateSpec, JobSpec, MetricSpec, ScenarioSpec, TestEnvSpec
 from ianvs.paradigms import GROUP, PARADIGMS
 from ianvs.planning.paradigm_info import ParadigmInfo
 from ianvs.plugins.source import source_of
+from ianvs.scenarios import ENTRY_POINTS, is_authors
 from ianvs.store.keys import digest
 
 __all__ = ["IDENTITY_VERSION", "algorithm_identity", "exam_identity", "metric_key"]
@@ -40,6 +42,8 @@ def exam_identity(
         "splitting_method": algorithm.split.splitting_method if algorithm.split else "default",
         "as_one": paradigm.as_one,
     }
+    if scenario is not None and (source := _source_of_scenario(scenario)):
+        facts["scenario_source"] = source
     if exam.linear_probe:
         facts["linear_probe"] = True
     return facts
@@ -92,6 +96,13 @@ def metric_key(metric: MetricSpec) -> str:
         facts["source"] = source_of(str(metric.url), metric.name)
     safe = "".join(letter if letter.isalnum() else "_" for letter in metric.name)
     return f"{safe}-{digest(facts)[:10]}"
+
+
+def _source_of_scenario(scenario: ScenarioSpec) -> dict[str, str]:
+    """{} for one of ours: when it makes other exams, IDENTITY_VERSION is another."""
+    if not is_authors(scenario):
+        return {}
+    return source_of(None if scenario.url is None else str(scenario.url), scenario.name, ENTRY_POINTS)
 
 
 def _by_content(options: Mapping[str, object]) -> dict[str, object]:

@@ -46,7 +46,7 @@ _LIMITS = ("greater_than", "less_than", "multiple_of", "too_", "string_too", "st
 _LONGEST = 60  # characters of a value that a message shows
 
 
-def type_problems(module: ModuleSpec, takes: Parameters, place: Place) -> Iterator[Problem]:
+def type_problems(module: ModuleSpec, takes: Parameters, place: Place | None) -> Iterator[Problem]:
     """A problem for each value of the module's grid and constants that its constructor's annotation rules out."""
     given = {**{name: (value,) for name, value in module.constants.items()}, **dict(module.grid)}
     for name, values in given.items():

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from ianvs.scenarios.build import SCENARIOS, build_exam, check_scenario, open_exam
+from ianvs.scenarios.build import build_exam, check_scenario, open_exam
 from ianvs.scenarios.exam import Exam, Round, Rules, Stream, TestSet
 from ianvs.scenarios.holdout import hold_out
+from ianvs.scenarios.instance_incremental import everything_asked, named_rounds
 from ianvs.scenarios.manifest import load_manifest, manifest, read_manifest, save_manifest
 from ianvs.scenarios.parts import Part
+from ianvs.scenarios.request import Scenario, ScenarioRequest, classes_in, refuse
+from ianvs.scenarios.scenario_catalogue import ENTRY_POINTS, SCENARIOS, is_authors
 from ianvs.scenarios.views import TestView, TrainView
 
 __all__ = [
+    "ENTRY_POINTS",
     "SCENARIOS",
     "Exam",
     "TestView",
@@ -17,14 +21,21 @@ __all__ = [
     "Part",
     "Round",
     "Rules",
+    "Scenario",
+    "ScenarioRequest",
     "Stream",
     "TestSet",
     "build_exam",
     "check_scenario",
+    "classes_in",
+    "everything_asked",
     "hold_out",
+    "is_authors",
     "load_manifest",
     "manifest",
+    "named_rounds",
     "open_exam",
     "read_manifest",
+    "refuse",
     "save_manifest",
 ]

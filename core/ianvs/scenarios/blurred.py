@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,14 @@ from pydantic import Field
 
 from ianvs.data.dataset import Dataset
 from ianvs.scenarios.blurring import blurry, dirichlet, disjoint_classes, gaussian_order, i_blurry
-from ianvs.scenarios.class_incremental import ClassIncrementalOptions, class_groups, class_order, class_rounds
+from ianvs.scenarios.class_incremental import ByClasses
 from ianvs.scenarios.exam import Exam, Round, Rules, Stream, TestSet
 from ianvs.scenarios.instance_incremental import everything_asked, named_rounds
 from ianvs.scenarios.request import ScenarioRequest, classes_in, labels_required, refuse
 from ianvs.scenarios.streams import too_often
 from ianvs.seeding import generator
 
-__all__ = ["BlurredOptions", "blurred_boundary"]
+__all__ = ["BlurredBoundary"]
 
 _OF_KIND: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -39,15 +39,18 @@ _OF_KIND: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _TUNING = ("N", "M", "alpha", "sigma", "first", "class_order", "order_seed")
 
 
-class BlurredOptions(ClassIncrementalOptions):
-    """Those of class-incremental, and how its boundaries are blurred. All is drawn by `seed`.
+class BlurredBoundary(ByClasses):
+    """The rounds of class-incremental, and how their boundaries are blurred. All is drawn by `seed`.
 
     blurry: M percent of each round are samples of the other rounds' classes, evenly. i-blurry: N percent of the classes
     are in one round only; of each other class, M percent of the samples are in the rounds that are not its home.
     dirichlet: the shares of a class in the rounds are drawn with concentration alpha. gaussian: a class comes around
     its centre, with a width of sigma, a share of the whole stream.
     batch, eval_every: an online stream, as in the scenario online.
+    blurry, i-blurry: a test set for the classes whose home each round is. dirichlet, gaussian: one test set of all.
     """
+
+    names: ClassVar[tuple[str, ...]] = ("blurred-boundary", "BBCL", "blurred-boundary-continual-learning")
 
     kind: Literal["blurry", "i-blurry", "dirichlet", "gaussian"] = "blurry"
     M: float = Field(10, ge=0, le=100)
@@ -75,65 +78,59 @@ class BlurredOptions(ClassIncrementalOptions):
         if self.batch is not None:
             yield from too_often(self.batch, self.eval_every)
 
+    def build(self, request: ScenarioRequest) -> Exam:
+        dataset = request.dataset
+        if self.kind in ("blurry", "i-blurry"):
+            rounds, tests = self._of_homes(request)
+        else:
+            rounds, tests = self._without_homes(request), everything_asked(request)
+        rules = Rules("blurred-boundary", task_in_training=True, task_in_testing=False, output_space="seen")
+        if self.batch is None:
+            return Exam(dataset, rounds, tests, rules)
+        stream = Stream(self.batch, self.eval_every, shuffled=self.kind != "gaussian")
+        return Exam(dataset, rounds, tests, replace(rules, task_in_training=False, passes=1, boundaries=False), stream)
 
-def blurred_boundary(request: ScenarioRequest) -> Exam:
-    """Rounds of one of the four kinds.
+    def _of_homes(self, request: ScenarioRequest) -> tuple[tuple[Round, ...], tuple[TestSet, ...]]:
+        rounds, tests = self.class_rounds(request, "blurred-boundary")
+        labels = request.dataset.train.y
+        groups, share = self.class_groups(request), self.M / 100
+        rng = generator(self.seed, 0, self.kind)
+        if len(rounds) == 1 and share:
+            refuse(request, "a single round has no other one to mix with. Set `rounds`.", "rounds")
+        if self.kind == "blurry":
+            parts = blurry(labels, [round_.train for round_ in rounds], share, rng)
+        else:
+            disjoint = disjoint_classes(groups, self.N / 100, rng)
+            parts = i_blurry(labels, groups, disjoint, share, rng)
+        mixed = []
+        for round_, part, home in zip(rounds, parts, groups, strict=True):
+            if not len(part):
+                refuse(request, f"the round of {round_.name} is left without samples. Set a smaller `M`.", "M")
+            mixed.append(replace(round_, train=part, classes=_classes(request.dataset, part, home)))
+        return tuple(mixed), tests
 
-    blurry, i-blurry: a test set for the classes whose home each round is. dirichlet, gaussian: one test set of all.
-    """
-    options: BlurredOptions = request.options
-    dataset = request.dataset
-    if options.kind in ("blurry", "i-blurry"):
-        rounds, tests = _of_homes(request, options)
-    else:
-        rounds, tests = _without_homes(request, options), everything_asked(request)
-    rules = Rules("blurred-boundary", task_in_training=True, task_in_testing=False, output_space="seen")
-    if options.batch is None:
-        return Exam(dataset, rounds, tests, rules)
-    stream = Stream(options.batch, options.eval_every, shuffled=options.kind != "gaussian")
-    return Exam(dataset, rounds, tests, replace(rules, task_in_training=False, passes=1, boundaries=False), stream)
-
-
-def _of_homes(request: ScenarioRequest, options: BlurredOptions) -> tuple[tuple[Round, ...], tuple[TestSet, ...]]:
-    rounds, tests = class_rounds(request, "blurred-boundary")
-    labels = request.dataset.train.y
-    groups, share = class_groups(request), options.M / 100
-    rng = generator(options.seed, 0, options.kind)
-    if len(rounds) == 1 and share:
-        refuse(request, "a single round has no other one to mix with. Set `rounds`.", "rounds")
-    if options.kind == "blurry":
-        parts = blurry(labels, [round_.train for round_ in rounds], share, rng)
-    else:
-        disjoint = disjoint_classes(groups, options.N / 100, rng)
-        parts = i_blurry(labels, groups, disjoint, share, rng)
-    mixed = []
-    for round_, part, home in zip(rounds, parts, groups, strict=True):
-        if not len(part):
-            refuse(request, f"the round of {round_.name} is left without samples. Set a smaller `M`.", "M")
-        mixed.append(replace(round_, train=part, classes=_classes(request.dataset, part, home)))
-    return tuple(mixed), tests
+    def _without_homes(self, request: ScenarioRequest) -> tuple[Round, ...]:
+        labels, _ = labels_required(request, "blurred-boundary")
+        rounds = request.rounds
+        if rounds is None:
+            refuse(request, f"say how many `rounds` the {len(labels)} samples arrive in.")
+        if rounds > len(labels):
+            refuse(request, f"{len(labels)} samples can't be cut into {rounds} rounds.", "rounds")
+        if self.kind == "gaussian":
+            assert self.sigma is not None
+            flow = gaussian_order(
+                labels, self.ordered_classes(request), self.sigma, generator(self.seed, 0, "gaussian")
+            )
+            return named_rounds(request, np.array_split(flow, rounds))
+        assert self.alpha is not None
+        parts = dirichlet(labels, rounds, self.alpha, lambda attempt: generator(self.seed, attempt, "dirichlet"))
+        if parts is None:
+            message = f"with `alpha: {self.alpha}` one of {rounds} rounds is always empty. Set a larger `alpha`"
+            refuse(request, f"{message}, or fewer `rounds`.", "alpha")
+        return named_rounds(request, parts)
 
 
 def _classes(dataset: Dataset, part: NDArray[np.int64], home: tuple[int, ...]) -> tuple[int, ...]:
     """The classes that occur, those whose home it is first."""
     found = classes_in(dataset, dataset.train, part)
     return (*(c for c in home if c in found), *(c for c in found if c not in home))
-
-
-def _without_homes(request: ScenarioRequest, options: BlurredOptions) -> tuple[Round, ...]:
-    labels, _ = labels_required(request, "blurred-boundary")
-    rounds = request.rounds
-    if rounds is None:
-        refuse(request, f"say how many `rounds` the {len(labels)} samples arrive in.")
-    if rounds > len(labels):
-        refuse(request, f"{len(labels)} samples can't be cut into {rounds} rounds.", "rounds")
-    if options.kind == "gaussian":
-        assert options.sigma is not None
-        flow = gaussian_order(labels, class_order(request), options.sigma, generator(options.seed, 0, "gaussian"))
-        return named_rounds(request, np.array_split(flow, rounds))
-    assert options.alpha is not None
-    parts = dirichlet(labels, rounds, options.alpha, lambda attempt: generator(options.seed, attempt, "dirichlet"))
-    if parts is None:
-        message = f"with `alpha: {options.alpha}` one of {rounds} rounds is always empty. Set a larger `alpha`"
-        refuse(request, f"{message}, or fewer `rounds`.", "alpha")
-    return named_rounds(request, parts)

@@ -13,16 +13,17 @@ from ianvs.config.spec import ScenarioSpec, TestEnvSpec
 from ianvs.data.dataset import Dataset
 from ianvs.data.options import check_options
 from ianvs.data.split import stratified_deal
-from ianvs.errors import ConfigError, Problem, closest, one_line
+from ianvs.errors import ConfigError, IanvsError, PluginError, Problem, closest, one_line
+from ianvs.plugins.loader import Loaded, cause
 from ianvs.scenarios.domain_incremental import domain_tests, ianvs_domains
 from ianvs.scenarios.exam import Exam, Round, Rules, TestSet
 from ianvs.scenarios.instance_incremental import everything_asked, named_rounds
 from ianvs.scenarios.modifiers import Modifiers, modified, modifiers_of
-from ianvs.scenarios.request import ScenarioOptions, ScenarioRequest, class_labels, classes_in, refuse
-from ianvs.scenarios.scenario_catalogue import SCENARIOS, find_scenario
+from ianvs.scenarios.request import Scenario, ScenarioRequest, class_labels, classes_in, refuse
+from ianvs.scenarios.scenario_catalogue import is_authors, load_scenario
 from ianvs.seeding import generator
 
-__all__ = ["SCENARIOS", "build_exam", "check_scenario", "open_exam"]
+__all__ = ["build_exam", "check_scenario", "open_exam"]
 
 DEFAULT_ROUNDS = 2  # of Ianvs, where a testenv says nothing
 SPLITTING_METHODS = ("default", "shuffled")
@@ -31,8 +32,14 @@ SPLITTING_METHODS = ("default", "shuffled")
 def check_scenario(
     spec: ScenarioSpec | None, incremental_rounds: int | None = None, using: tuple[str, ...] = ()
 ) -> list[Problem]:
-    """What is wrong with how the data arrive, as far as it can be said without the data."""
-    return _planned(spec, incremental_rounds, using)[1]
+    """What is wrong with how the data arrive, as far as it can be said without the data or an author's code."""
+    if spec is not None and is_authors(spec):
+        return []
+    try:
+        _rounds(None if spec is None else _opened(spec).scenario, spec, incremental_rounds, using)
+    except ConfigError as error:
+        return list(error.problems)
+    return []
 
 
 def open_exam(
@@ -75,12 +82,11 @@ def build_exam(
     """
     if as_one:
         return _as_one(dataset, scenario, using)
-    planned, problems = _planned(scenario, incremental_rounds, using)
-    if problems:
-        raise ConfigError(problems)
-    request = ScenarioRequest(dataset, scenario, planned.options, using, planned.rounds)
-    if planned.build is not None:
-        return _deliverable(planned.build(request), request)
+    opened = None if scenario is None else _opened(scenario)
+    rounds = _rounds(None if opened is None else opened.scenario, scenario, incremental_rounds, using)
+    request = ScenarioRequest(dataset, scenario, using, rounds)
+    if opened is not None:
+        return _deliverable(opened.build(request), request)
     if splitting_method not in SPLITTING_METHODS:
         hint = closest(splitting_method, SPLITTING_METHODS)
         message = f"there is no splitting_method '{splitting_method}'.{hint} There are: {one_line(SPLITTING_METHODS)}."
@@ -90,30 +96,17 @@ def build_exam(
     return _cut(request, splitting_method)
 
 
-@dataclass(frozen=True)
-class _Planned:
-    """`build` is None where there is no scenario."""
-
-    build: Callable[[ScenarioRequest], Exam] | None = None
-    options: ScenarioOptions | None = None
-    rounds: int | None = None
-
-
-def _planned(
-    spec: ScenarioSpec | None, incremental_rounds: int | None, using: tuple[str, ...]
-) -> tuple[_Planned, list[Problem]]:
-    """What the testenv asks for. Whatever says how many rounds there are has to agree."""
+def _rounds(
+    scenario: Scenario | None, spec: ScenarioSpec | None, incremental_rounds: int | None, using: tuple[str, ...]
+) -> int | None:
+    """How many the testenv asks for. Whatever says it has to agree, else ConfigError."""
     said: dict[str, int] = {}
-    build, options = None, None
-    if spec is None:
+    if scenario is None:
         listed = ("using", len(using)) if using else None
     else:
-        build, options, problems = _understood(spec)
-        if options is None:
-            return _Planned(), problems
-        if options.rounds is not None:
-            said["rounds"] = options.rounds
-        listed = options.listed(using)
+        listed = scenario.listed(using)
+        if scenario.rounds is not None:
+            said["rounds"] = scenario.rounds
     if listed is not None:
         said[listed[0]] = listed[1]
     if incremental_rounds is not None:
@@ -122,40 +115,69 @@ def _planned(
         told = " but ".join(f"`{option}` gives {count}" for option, count in said.items())
         place = None if spec is None else next((spec.places[o] for o in said if o in spec.places), spec.place)
         message = f"how many rounds are there? {told}. Make them agree, or keep one of them."
-        return _Planned(), [Problem(message, place)]
-    return _Planned(build, options, next(iter(said.values()), None)), []
-
-
-def _understood(
-    spec: ScenarioSpec,
-) -> tuple[Callable[[ScenarioRequest], Exam] | None, ScenarioOptions | None, list[Problem]]:
-    """(builder, options, []), or (None, None, problems)."""
-    scenario = find_scenario(spec.name)
-    if scenario is None:
-        return None, None, [_unknown(spec)]
-    options, problems = check_options(scenario.options, spec.options, scenario.name, spec.place, spec.places)
-    if options is None:
-        return None, None, problems
-    problems = [Problem(message, spec.places.get(option, spec.place)) for option, message in options.slips()]
-    modifiers = None
-    if options.modifiers is not None:
-        modifiers, slips = modifiers_of(options.modifiers, spec.places.get("modifiers", spec.place))
-        problems += slips
-    if problems:
-        return None, None, problems
-    return _Modified(scenario.build, modifiers), options, []
+        raise ConfigError([Problem(message, place)])
+    return next(iter(said.values()), None)
 
 
 @dataclass(frozen=True)
-class _Modified:
-    """A builder of a scenario, and what is done with its rounds afterwards."""
+class _Opened:
+    """A scenario with its options, the surroundings of its code, and what is done with its rounds afterwards."""
 
-    build: Callable[[ScenarioRequest], Exam]
+    spec: ScenarioSpec
+    scenario: Scenario
+    around: Loaded
     modifiers: Modifiers | None
 
-    def __call__(self, request: ScenarioRequest) -> Exam:
-        exam = self.build(request)
-        return exam if self.modifiers is None else modified(exam, request, self.modifiers)
+    def build(self, request: ScenarioRequest) -> Exam:
+        exam = self._built_by_author(request) if is_authors(self.spec) else self.scenario.build(request)
+        return exam if self.modifiers is None else modified(exam, request, self.scenario, self.modifiers)
+
+    def _built_by_author(self, request: ScenarioRequest) -> Exam:
+        try:
+            with self.around.active():
+                exam = self.scenario.build(request)
+        except IanvsError:
+            raise
+        except Exception as error:
+            where = None if self.spec.url is None else self.spec.url.resolve()
+            refuse(request, f"{self.spec.name} can't build the exam: {cause(error, where)}")
+        if (why := _unsound(exam)) is not None:
+            refuse(request, f"what {self.spec.name} builds is no exam: {why}.")
+        return exam
+
+
+def _unsound(exam: object) -> str | None:
+    """What an author has got wrong in `exam`; None where it can be taken."""
+    if not isinstance(exam, Exam):
+        return f"build() gives {type(exam).__name__}, not an ianvs.scenarios.Exam"
+    if not exam.rounds or not exam.tests:
+        return "it has no round, or no test set"
+    parts = [(round_.name, round_.train, len(exam.dataset.train)) for round_ in exam.rounds]
+    parts += [(test.name, test.test, len(exam.dataset.test)) for test in exam.tests]
+    for name, positions, count in parts:
+        if positions.dtype.kind != "i" or not len(positions) or not 0 <= positions.min() <= positions.max() < count:
+            return f"{name} needs positions of samples, at least one, from 0 to {count - 1}"
+    return None
+
+
+def _opened(spec: ScenarioSpec) -> _Opened:
+    """Raises ConfigError with all that is wrong with the scenario's name, code and options."""
+    try:
+        around = load_scenario(spec)
+    except PluginError as error:
+        raise ConfigError([Problem(str(error), spec.places.get("name", spec.place))]) from error
+    kind: type[Scenario] = around.target
+    what = spec.name if is_authors(spec) else kind.names[0]
+    scenario, problems = check_options(kind, spec.options, what, spec.place, spec.places)
+    modifiers = None
+    if scenario is not None:
+        problems = [Problem(said, spec.places.get(option, spec.place)) for option, said in scenario.slips()]
+        if scenario.modifiers is not None:
+            modifiers, slips = modifiers_of(scenario.modifiers, spec.places.get("modifiers", spec.place))
+            problems += slips
+    if scenario is None or problems:
+        raise ConfigError(problems)
+    return _Opened(spec, scenario, around, modifiers)
 
 
 def _deliverable(exam: Exam, request: ScenarioRequest) -> Exam:
@@ -196,27 +218,19 @@ def _cut_tests(request: ScenarioRequest, rounds: tuple[Round, ...]) -> tuple[Tes
 
 def _as_one(dataset: Dataset, scenario: ScenarioSpec | None, using: tuple[str, ...]) -> Exam:
     """One round of everything that `scenario` brings."""
-    request = ScenarioRequest(dataset, scenario, None, using, 1)
+    request = ScenarioRequest(dataset, scenario, using, 1)
     positions = np.arange(len(dataset.train))
     everything = Round("all", positions, classes_in(dataset, dataset.train, positions))
     if scenario is not None:
-        build, options, slips = _understood(scenario)
-        if slips:
-            raise ConfigError(slips)
-        if options is not None and build is not None:
-            exam = build(replace(request, options=options, rounds=_count(options, using)))
-            if (why := _separate(exam)) is not None:
-                message = "a paradigm that teaches all rounds as one can't take this exam"
-                refuse(request, f"{message}: {why}. An algorithm with `sees_past_rounds`, such as joint, can be here.")
-            everything = _merged(exam)
+        opened = _opened(scenario)
+        exam = opened.build(replace(request, rounds=_rounds(opened.scenario, scenario, None, using)))
+        if (why := _separate(exam)) is not None:
+            message = "a paradigm that teaches all rounds as one can't take this exam"
+            refuse(request, f"{message}: {why}. An algorithm with `sees_past_rounds`, such as joint, can be here.")
+        everything = _merged(exam)
     tests = domain_tests(request, using) if using and dataset.test.domains is not None else everything_asked(request)
     rules = Rules("single-task", task_in_training=False, task_in_testing=False, output_space="all")
     return Exam(dataset, (everything,), tests, rules)
-
-
-def _count(options: ScenarioOptions, using: tuple[str, ...]) -> int | None:
-    listed = options.listed(using)
-    return options.rounds if listed is None else listed[1]
 
 
 def _separate(exam: Exam) -> str | None:
@@ -239,9 +253,3 @@ def _merged(exam: Exam) -> Round:
         told = [dataset.train.y[r.train] if r.labels is None else r.labels for r in exam.rounds]
         labels = np.concatenate(told)[first]
     return Round("all", train, classes_in(dataset, dataset.train, train), labels=labels)
-
-
-def _unknown(spec: ScenarioSpec) -> Problem:
-    names = [*SCENARIOS, *(alias for scenario in SCENARIOS.values() for alias in scenario.aliases)]
-    message = f"there is no scenario '{spec.name}'.{closest(spec.name, names)} There are: {one_line(list(SCENARIOS))}."
-    return Problem(message, spec.places.get("name", spec.place))

@@ -8,30 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from ianvs.errors import closest, one_line
-from ianvs.scenarios.class_incremental import ClassIncrementalOptions, class_rounds, group_name
+from ianvs.scenarios.class_incremental import ByClasses, group_name
 from ianvs.scenarios.domain_incremental import natural_domains
 from ianvs.scenarios.exam import Exam, Round, Rules, TestSet
 from ianvs.scenarios.request import ScenarioRequest, labels_required, positions_by_class, refuse
 from ianvs.seeding import generator
 
-__all__ = ["PretrainingOptions", "continual_pretraining"]
+__all__ = ["ContinualPretraining"]
 
 _GROUPING = ("first", "class_order", "order_seed")
 
 
-class PretrainingOptions(ClassIncrementalOptions):
-    """stages: the samples of groups of "classes", as in class-incremental and with its options, or "domains".
+class ContinualPretraining(ByClasses):
+    """Rounds without labels, and a test set with samples to adapt on for each downstream task.
+
+    stages: the samples of groups of "classes", as in class-incremental and with its options, or "domains".
 
     downstream: "rounds", a task for each stage, which is about what that stage showed; or a list of tasks, each a list
     of class names. shots: labelled samples of each class to adapt on, drawn by `seed`; None: all there are.
     """
+
+    names: ClassVar[tuple[str, ...]] = ("continual-pre-training", "CPT")
 
     stages: Literal["classes", "domains"] = "classes"
     downstream: Literal["rounds"] | list[list[str | int]] = "rounds"
@@ -53,58 +57,54 @@ class PretrainingOptions(ClassIncrementalOptions):
         if not all(tasks) or self.downstream == []:
             yield "downstream", "a downstream task is a list of class names, such as `[[cat, dog], [car, bus]]`."
 
+    def build(self, request: ScenarioRequest) -> Exam:
+        labels, _ = labels_required(request, "continual-pre-training")
+        rules = Rules(
+            "continual-pre-training",
+            task_in_training=True,
+            task_in_testing=True,
+            output_space="task",
+            training_labels=False,
+        )
+        if self.stages == "domains":
+            shown = natural_domains(request, rules)
+            rounds, tests = shown.rounds, shown.tests
+        else:
+            rounds, tests = self.class_rounds(request, rules.scenario)
+        if self.downstream == "rounds":
+            tasks = [(test, round_.train) for test, round_ in zip(tests, rounds, strict=True)]
+        else:
+            tasks = _named_tasks(request, self.downstream)
+        return Exam(
+            request.dataset,
+            tuple(_unlabelled(round_) for round_ in rounds),
+            tuple(self._adapted(request, labels, *task) for task in tasks),
+            rules,
+        )
 
-def continual_pretraining(request: ScenarioRequest) -> Exam:
-    """Rounds without labels, and a test set with samples to adapt on for each downstream task."""
-    options: PretrainingOptions = request.options
-    labels, _ = labels_required(request, "continual-pre-training")
-    rules = Rules(
-        "continual-pre-training",
-        task_in_training=True,
-        task_in_testing=True,
-        output_space="task",
-        training_labels=False,
-    )
-    if options.stages == "domains":
-        shown = natural_domains(request, rules)
-        rounds, tests = shown.rounds, shown.tests
-    else:
-        rounds, tests = class_rounds(request, rules.scenario)
-    if options.downstream == "rounds":
-        tasks = [(test, round_.train) for test, round_ in zip(tests, rounds, strict=True)]
-    else:
-        tasks = _named_tasks(request, options.downstream)
-    return Exam(
-        request.dataset,
-        tuple(_unlabelled(round_) for round_ in rounds),
-        tuple(_adapted(request, options, labels, *task) for task in tasks),
-        rules,
-    )
+    def _adapted(
+        self,
+        request: ScenarioRequest,
+        labels: NDArray[np.int64],
+        test: TestSet,
+        available: NDArray[np.int64],
+    ) -> TestSet:
+        if self.shots is None:
+            return replace(test, adapt=available)
+        rng = generator(self.seed, 0, f"shots for {test.name}")
+        drawn = []
+        for name, positions in positions_by_class(labels[available]).items():
+            if len(positions) < self.shots:
+                known = request.dataset.classes[name]
+                message = f"{test.name} has {len(positions)} training samples of class '{known}', not {self.shots}."
+                refuse(request, f"{message} Set fewer `shots`.", "shots")
+            drawn.append(available[rng.permutation(positions)[: self.shots]])
+        return replace(test, adapt=np.sort(np.concatenate(drawn)))
 
 
 def _unlabelled(round_: Round) -> Round:
     """No class is taught where none is told."""
     return replace(round_, classes=(), labels=np.full(len(round_.train), -1, dtype=np.int64))
-
-
-def _adapted(
-    request: ScenarioRequest,
-    options: PretrainingOptions,
-    labels: NDArray[np.int64],
-    test: TestSet,
-    available: NDArray[np.int64],
-) -> TestSet:
-    if options.shots is None:
-        return replace(test, adapt=available)
-    rng = generator(options.seed, 0, f"shots for {test.name}")
-    drawn = []
-    for name, positions in positions_by_class(labels[available]).items():
-        if len(positions) < options.shots:
-            known = request.dataset.classes[name]
-            message = f"{test.name} has {len(positions)} training samples of class '{known}', not {options.shots}."
-            refuse(request, f"{message} Set fewer `shots`.", "shots")
-        drawn.append(available[rng.permutation(positions)[: options.shots]])
-    return replace(test, adapt=np.sort(np.concatenate(drawn)))
 
 
 def _named_tasks(request: ScenarioRequest, listed: list[list[str | int]]) -> list[tuple[TestSet, NDArray[np.int64]]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -18,31 +18,26 @@ from ianvs.data.dataset import Samples
 from ianvs.errors import closest, one_line
 from ianvs.scenarios.corruptions import CORRUPTIONS, SEVERITIES, Corruption
 from ianvs.scenarios.exam import Exam, Round, Rules, TestSet, Transform
-from ianvs.scenarios.request import ScenarioOptions, ScenarioRequest, class_labels, classes_in, classes_of, refuse
+from ianvs.scenarios.request import Scenario, ScenarioRequest, class_labels, classes_in, classes_of, refuse
 from ianvs.scenarios.transforms import Permutation, Rotation
 
-__all__ = [
-    "DomainIncrementalOptions",
-    "MultiDomainOptions",
-    "domain_incremental",
-    "domain_tests",
-    "ianvs_domains",
-    "multi_domain_incremental",
-    "natural_domains",
-]
+__all__ = ["DomainIncremental", "MultiDomainIncremental", "domain_tests", "ianvs_domains", "natural_domains"]
 
 _CLEAN = ("clean", "none")
 
 
-class DomainIncrementalOptions(ScenarioOptions):
-    """Without options: the data's own domains. Else made from one source, every round being all samples, transformed.
+class DomainIncremental(Scenario):
+    """One round and one test set per domain.
 
+    Without options: the data's own domains. Else made from one source, every round being all samples, transformed.
     permutation: pixels in a fixed random order, another one per round (the first as they are); `rounds` and `seed`.
     rotation: an angle in degrees per round. corruption: a name, or {name, severity}, per round; `clean` is no
     corruption; `severity`, 1 to 5, where an entry doesn't say it, and `seed`.
     streaming: of the data's own domains the last one is not taught, and after every round only those to come are asked
     (the streaming protocol of CLEAR, where one asks of a domain what one will teach of it).
     """
+
+    names: ClassVar[tuple[str, ...]] = ("domain-incremental", "DIL")
 
     permutation: bool = False
     rotation: list[int | float] | None = Field(None, min_length=1)
@@ -52,7 +47,7 @@ class DomainIncrementalOptions(ScenarioOptions):
     seed: int | None = Field(None, ge=0)
 
     @model_validator(mode="after")
-    def _one_way(self) -> DomainIncrementalOptions:
+    def _one_way(self) -> DomainIncremental:
         made = {
             "permutation": self.permutation,
             "rotation": self.rotation is not None,
@@ -102,41 +97,50 @@ class DomainIncrementalOptions(ScenarioOptions):
             return f"the severity of {name} is {severity!r}; it is a whole number from 1 to 5."
         return name, severity
 
+    def build(self, request: ScenarioRequest) -> Exam:
+        if self.rotation is not None:
+            if request.dataset.train.x.ndim != 4:
+                refuse(request, "`rotation` needs pictures; these samples are none.", "rotation")
+            return _made(request, [(f"{angle} degrees", Rotation(angle)) for angle in self.rotation])
+        if self.corruption is not None:
+            _require_unit_pictures(request)
+            return _made(request, list(self._corrupted()))
+        if self.permutation:
+            if request.rounds is None:
+                refuse(request, "say how many `rounds` of permuted pixels there are.", "permutation")
+            seed = self.seed or 0
+            permuted = [(f"permutation {k}", Permutation(seed, k)) for k in range(2, request.rounds + 1)]
+            return _made(request, [("identity", None), *permuted])
+        exam = natural_domains(request, _rules("domain-incremental"), untaught=int(self.streaming))
+        return replace(exam, rules=replace(exam.rules, asked="future")) if self.streaming else exam
 
-class MultiDomainOptions(ScenarioOptions):
-    """None but `rounds`, which has to be the number of domains."""
+    def _corrupted(self) -> Iterator[tuple[str, Transform | None]]:
+        """(name, transformation) of each domain. Each draws its noise anew."""
+        for task, entry in enumerate(self.corruption or (), start=1):
+            meant = self.corruption_of(entry)
+            assert not isinstance(meant, str)
+            name, severity = meant
+            if severity:
+                yield f"{name} {severity}", Corruption(name, severity, self.seed or 0, task)
+            else:
+                yield name, None
+
+
+class MultiDomainIncremental(Scenario):
+    """One round and one test set per domain, each with the class list of its domain (Garg et al., WACV 2022).
+
+    The domain is known in training and in testing: a model answers with what it has for that domain. No options but
+    `rounds`, which has to be the number of domains.
+    """
+
+    names: ClassVar[tuple[str, ...]] = ("multi-domain-incremental", "MDIL", "domain-aware")
 
     def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:
         return ("using", len(using)) if using else None
 
-
-def domain_incremental(request: ScenarioRequest) -> Exam:
-    """One round and one test set per domain, natural or made."""
-    options: DomainIncrementalOptions = request.options
-    if options.rotation is not None:
-        if request.dataset.train.x.ndim != 4:
-            refuse(request, "`rotation` needs pictures; these samples are none.", "rotation")
-        return _made(request, [(f"{angle} degrees", Rotation(angle)) for angle in options.rotation])
-    if options.corruption is not None:
-        _require_unit_pictures(request)
-        return _made(request, list(_corrupted(options)))
-    if options.permutation:
-        if request.rounds is None:
-            refuse(request, "say how many `rounds` of permuted pixels there are.", "permutation")
-        seed = options.seed or 0
-        permuted = [(f"permutation {k}", Permutation(seed, k)) for k in range(2, request.rounds + 1)]
-        return _made(request, [("identity", None), *permuted])
-    exam = natural_domains(request, _rules("domain-incremental"), untaught=int(options.streaming))
-    return replace(exam, rules=replace(exam.rules, asked="future")) if options.streaming else exam
-
-
-def multi_domain_incremental(request: ScenarioRequest) -> Exam:
-    """One round and one test set per domain, each with the class list of its domain (Garg et al., WACV 2022).
-
-    The domain is known in training and in testing: a model answers with what it has for that domain.
-    """
-    rules = Rules("multi-domain-incremental", task_in_training=True, task_in_testing=True, output_space="task")
-    return natural_domains(request, rules)
+    def build(self, request: ScenarioRequest) -> Exam:
+        rules = Rules("multi-domain-incremental", task_in_training=True, task_in_testing=True, output_space="task")
+        return natural_domains(request, rules)
 
 
 def ianvs_domains(request: ScenarioRequest) -> Exam:
@@ -186,18 +190,6 @@ def domain_tests(request: ScenarioRequest, names: tuple[str, ...]) -> tuple[Test
             refuse(request, f"the domain '{name}' has no test samples.")
         tests.append(TestSet(name, positions, classes_of(dataset, dataset.test, positions, name)))
     return tuple(tests)
-
-
-def _corrupted(options: DomainIncrementalOptions) -> Iterator[tuple[str, Transform | None]]:
-    """(name, transformation) of each domain. Each draws its noise anew."""
-    for task, entry in enumerate(options.corruption or (), start=1):
-        meant = options.corruption_of(entry)
-        assert not isinstance(meant, str)
-        name, severity = meant
-        if severity:
-            yield f"{name} {severity}", Corruption(name, severity, options.seed or 0, task)
-        else:
-            yield name, None
 
 
 def _require_unit_pictures(request: ScenarioRequest) -> None:

@@ -5,24 +5,27 @@ METHODS: survey arXiv 2302.00487, scenario IIL. There is one task, so there is n
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from ianvs.scenarios.exam import Exam, Round, Rules, TestSet
-from ianvs.scenarios.request import ScenarioOptions, ScenarioRequest, classes_in, refuse
+from ianvs.scenarios.request import Scenario, ScenarioRequest, classes_in, refuse
 from ianvs.seeding import generator
 
-__all__ = ["InstanceIncrementalOptions", "everything_asked", "instance_incremental", "named_rounds"]
+__all__ = ["InstanceIncremental", "everything_asked", "named_rounds"]
 
 
-class InstanceIncrementalOptions(ScenarioOptions):
-    """rounds, seed: shuffled once and cut. mode: "equal" parts (sizes differ by one at most) or those in `sizes`.
+class InstanceIncremental(Scenario):
+    """The training samples, shuffled once and cut.
 
+    rounds, seed: of the cut. mode: "equal" parts (sizes differ by one at most) or those in `sizes`.
     test: one "shared" test set, or "per_round": the test part is cut likewise, always into equal parts.
     """
+
+    names: ClassVar[tuple[str, ...]] = ("instance-incremental", "IIL")
 
     seed: int = Field(0, ge=0)
     mode: Literal["equal", "sizes"] | None = None
@@ -30,7 +33,7 @@ class InstanceIncrementalOptions(ScenarioOptions):
     test: Literal["shared", "per_round"] = "shared"
 
     @model_validator(mode="after")
-    def _one_mode(self) -> InstanceIncrementalOptions:
+    def _one_mode(self) -> InstanceIncremental:
         if self.mode == "sizes" and self.sizes is None:
             raise ValueError("`mode: sizes` needs `sizes`, the number of samples of each round.")
         if self.mode == "equal" and self.sizes is not None:
@@ -42,24 +45,36 @@ class InstanceIncrementalOptions(ScenarioOptions):
     def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:
         return None if self.sizes is None else ("sizes", len(self.sizes))
 
+    def build(self, request: ScenarioRequest) -> Exam:
+        dataset = request.dataset
+        sizes = self._sizes(request, len(dataset.train))
+        order = generator(self.seed, 0, "instance-incremental train").permutation(len(dataset.train))
+        rounds = named_rounds(request, np.split(order, np.cumsum(sizes)[:-1]))
+        tests = everything_asked(request)
+        if self.test == "per_round":
+            if len(dataset.test) < len(rounds):
+                refuse(request, f"{len(dataset.test)} test samples can't be cut into {len(rounds)} test sets.", "test")
+            order = generator(self.seed, 0, "instance-incremental test").permutation(len(dataset.test))
+            cut = np.array_split(order, len(rounds))
+            named = zip(rounds, cut, strict=True)
+            tests = tuple(TestSet(r.name, part, classes_in(dataset, dataset.test, part)) for r, part in named)
+        rules = Rules("instance-incremental", task_in_training=False, task_in_testing=False, output_space="all")
+        return Exam(dataset, rounds, tests, rules)
 
-def instance_incremental(request: ScenarioRequest) -> Exam:
-    """The training samples, shuffled once and cut."""
-    dataset = request.dataset
-    options: InstanceIncrementalOptions = request.options
-    sizes = _sizes(request, options, len(dataset.train))
-    order = generator(options.seed, 0, "instance-incremental train").permutation(len(dataset.train))
-    rounds = named_rounds(request, np.split(order, np.cumsum(sizes)[:-1]))
-    tests = everything_asked(request)
-    if options.test == "per_round":
-        if len(dataset.test) < len(rounds):
-            refuse(request, f"{len(dataset.test)} test samples can't be cut into {len(rounds)} test sets.", "test")
-        order = generator(options.seed, 0, "instance-incremental test").permutation(len(dataset.test))
-        cut = np.array_split(order, len(rounds))
-        named = zip(rounds, cut, strict=True)
-        tests = tuple(TestSet(r.name, part, classes_in(dataset, dataset.test, part)) for r, part in named)
-    rules = Rules("instance-incremental", task_in_training=False, task_in_testing=False, output_space="all")
-    return Exam(dataset, rounds, tests, rules)
+    def _sizes(self, request: ScenarioRequest, count: int) -> list[int]:
+        sizes, rounds = self.sizes, request.rounds
+        if sizes is None:
+            if rounds is None:
+                refuse(request, f"say how many `rounds` the {count} samples arrive in.")
+            if rounds > count:
+                refuse(request, f"{count} samples can't be cut into {rounds} rounds.", "rounds")
+            return [len(part) for part in np.array_split(np.arange(count), rounds)]
+        if min(sizes) < 1 or sum(sizes) != count:
+            message = (
+                f"`sizes` sums to {sum(sizes)}; it must share out all {count} training samples, at least 1 to a round."
+            )
+            refuse(request, message, "sizes")
+        return sizes
 
 
 def named_rounds(request: ScenarioRequest, parts: list[NDArray[np.int64]]) -> tuple[Round, ...]:
@@ -75,19 +90,3 @@ def everything_asked(request: ScenarioRequest) -> tuple[TestSet, ...]:
     dataset = request.dataset
     positions = np.arange(len(dataset.test))
     return (TestSet("test", positions, classes_in(dataset, dataset.test, positions)),)
-
-
-def _sizes(request: ScenarioRequest, options: InstanceIncrementalOptions, count: int) -> list[int]:
-    sizes, rounds = options.sizes, request.rounds
-    if sizes is None:
-        if rounds is None:
-            refuse(request, f"say how many `rounds` the {count} samples arrive in.")
-        if rounds > count:
-            refuse(request, f"{count} samples can't be cut into {rounds} rounds.", "rounds")
-        return [len(part) for part in np.array_split(np.arange(count), rounds)]
-    if min(sizes) < 1 or sum(sizes) != count:
-        message = (
-            f"`sizes` sums to {sum(sizes)}; it must share out all {count} training samples, at least 1 to a round."
-        )
-        refuse(request, message, "sizes")
-    return sizes

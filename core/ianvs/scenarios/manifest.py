@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ianvs.data.dataset import Dataset, Samples
 from ianvs.errors import DataError, one_line, shown_path
 from ianvs.scenarios.exam import Exam, Round, Rules, Stream, TestSet
-from ianvs.scenarios.request import ScenarioOptions, ScenarioRequest, refuse
+from ianvs.scenarios.request import Scenario, ScenarioRequest, refuse
 from ianvs.scenarios.transforms import described_transform, transform_of
 
-__all__ = ["ManifestOptions", "from_manifest", "load_manifest", "manifest", "read_manifest", "save_manifest"]
+__all__ = ["FromManifest", "load_manifest", "manifest", "read_manifest", "save_manifest"]
 
 VERSION = 1
 
@@ -83,8 +83,10 @@ class _Manifest(_Model):
     tests: list[_TestSet] = Field(min_length=1)
 
 
-class ManifestOptions(ScenarioOptions):
-    """file: the manifest's path."""
+class FromManifest(Scenario):
+    """The exam of a manifest. file: its path."""
+
+    names: ClassVar[tuple[str, ...]] = ("manifest",)
 
     file: str = ""
 
@@ -96,17 +98,14 @@ class ManifestOptions(ScenarioOptions):
         if self.modifiers is not None:
             yield "modifiers", "a manifest says what rounds bring; modify the scenario that made it instead."
 
-
-def from_manifest(request: ScenarioRequest) -> Exam:
-    """The exam of a manifest."""
-    options: ManifestOptions = request.options
-    try:
-        exam = load_manifest(request.dataset, read_manifest(Path(options.file)), shown_path(options.file))
-    except DataError as error:
-        refuse(request, str(error), "file")
-    if request.rounds is not None and request.rounds != len(exam.rounds):
-        refuse(request, f"the manifest has {len(exam.rounds)} rounds, not {request.rounds}.", "rounds")
-    return exam
+    def build(self, request: ScenarioRequest) -> Exam:
+        try:
+            exam = load_manifest(request.dataset, read_manifest(Path(self.file)), shown_path(self.file))
+        except DataError as error:
+            refuse(request, str(error), "file")
+        if request.rounds is not None and request.rounds != len(exam.rounds):
+            refuse(request, f"the manifest has {len(exam.rounds)} rounds, not {request.rounds}.", "rounds")
+        return exam
 
 
 def manifest(exam: Exam) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from pydantic import Field, model_validator
 from ianvs.data.options import Options, check_options
 from ianvs.data.split import stratified_split
 from ianvs.errors import Place, Problem
-from ianvs.scenarios.class_incremental import ClassIncrementalOptions, class_order
+from ianvs.scenarios.class_incremental import ByClasses
 from ianvs.scenarios.exam import Exam, Round
-from ianvs.scenarios.request import ScenarioRequest, class_labels, positions_by_class, refuse
+from ianvs.scenarios.request import Scenario, ScenarioRequest, class_labels, positions_by_class, refuse
 from ianvs.seeding import generator
 
 __all__ = ["Modifiers", "modified", "modifiers_of"]
@@ -84,8 +84,8 @@ def modifiers_of(value: Mapping[str, Any], place: Place | None) -> tuple[Modifie
     return Modifiers(few_shot, label_noise, options.labelled, options.long_tail, options.seed), []
 
 
-def modified(exam: Exam, request: ScenarioRequest, modifiers: Modifiers) -> Exam:
-    """`exam` with rounds that bring fewer samples or other labels. Raises ConfigError where that makes no sense."""
+def modified(exam: Exam, request: ScenarioRequest, scenario: Scenario, modifiers: Modifiers) -> Exam:
+    """The exam of `scenario` with rounds that bring less, or other labels. Raises ConfigError where that can't be."""
     labels = class_labels(exam.dataset.train)
     if labels is None:
         message = f"`modifiers` need one class per sample; {exam.dataset.name} is a {exam.dataset.kind} dataset."
@@ -95,7 +95,9 @@ def modified(exam: Exam, request: ScenarioRequest, modifiers: Modifiers) -> Exam
         refuse(request, f"{message}; `shots` says how many samples there are to adapt on.", "modifiers")
     rounds = list(exam.rounds)
     if modifiers.long_tail is not None:
-        kept = long_tail(labels, _order(request), modifiers.long_tail, generator(modifiers.seed, 0, "long tail"))
+        kept = long_tail(
+            labels, _order(request, scenario), modifiers.long_tail, generator(modifiers.seed, 0, "long tail")
+        )
         rounds = [_reduced(request, labels, round_, kept[round_.train]) for round_ in rounds]
     for index, round_ in enumerate(rounds):
         rng = {purpose: generator(modifiers.seed, index + 1, purpose) for purpose in ("few-shot", "noise", "withheld")}
@@ -170,9 +172,9 @@ def _reduced(request: ScenarioRequest, labels: Labels, round_: Round, kept: NDAr
     )
 
 
-def _order(request: ScenarioRequest) -> Sequence[int]:
-    if isinstance(request.options, ClassIncrementalOptions):
-        return class_order(request)
+def _order(request: ScenarioRequest, scenario: Scenario) -> Sequence[int]:
+    if isinstance(scenario, ByClasses):
+        return scenario.ordered_classes(request)
     return range(len(request.dataset.classes))
 
 

@@ -1,10 +1,11 @@
-"""What the builders of scenarios share: the request, errors with a place, and what can be said about labels."""
+"""What a scenario is, and what those that are built in share: errors with a place, and what labels say."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +15,11 @@ from ianvs.config.spec import ScenarioSpec
 from ianvs.data.dataset import Dataset, Samples
 from ianvs.data.options import Options
 from ianvs.errors import ConfigError, Problem
+from ianvs.scenarios.exam import Exam
 
 __all__ = [
+    "Scenario",
     "ScenarioRequest",
-    "ScenarioOptions",
     "class_labels",
     "classes_in",
     "classes_of",
@@ -27,8 +29,29 @@ __all__ = [
 ]
 
 
-class ScenarioOptions(Options):
-    """Options of a scenario. rounds: how many there are. modifiers: changes of what rounds bring (modifiers.py)."""
+@dataclass(frozen=True)
+class ScenarioRequest:
+    """What an exam is built from.
+
+    spec: None where the testenv has no scenario block. using: the domains that it names, in their order. rounds: what
+    its keys agree on, None where none of them says it.
+    """
+
+    dataset: Dataset
+    spec: ScenarioSpec | None
+    using: tuple[str, ...]
+    rounds: int | None
+
+
+class Scenario(Options, ABC):
+    """A way in which data arrive: a class whose fields are its options.
+
+    It draws nothing but by a seed among its options: every case builds the exam anew, and takes the same one.
+    names: of one of ours; the first is its own. rounds: how many there are. modifiers: changes of what rounds bring
+    (modifiers.py).
+    """
+
+    names: ClassVar[tuple[str, ...]] = ()
 
     rounds: int | None = Field(None, ge=1)
     modifiers: dict[str, Any] | None = None
@@ -41,20 +64,9 @@ class ScenarioOptions(Options):
         """(option, message) of each thing that is wrong within an option and can be said without the data."""
         return iter(())
 
-
-@dataclass(frozen=True)
-class ScenarioRequest:
-    """What a scenario is built from.
-
-    spec, options: None where the testenv has no scenario block. rounds: what the testenv's keys agree on, None where
-    none of them says it.
-    """
-
-    dataset: Dataset
-    spec: ScenarioSpec | None
-    options: Any
-    using: tuple[str, ...]
-    rounds: int | None
+    @abstractmethod
+    def build(self, request: ScenarioRequest) -> Exam:
+        """The exam on the data. `refuse` says at which option it can't be built."""
 
 
 def refuse(request: ScenarioRequest, message: str, option: str | None = None) -> NoReturn:

@@ -7,21 +7,24 @@ nor where a round begins or ends. Task-free: as many passes over a chunk as it l
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from pydantic import Field
 
-from ianvs.scenarios.class_incremental import ClassIncrementalOptions, class_rounds
+from ianvs.scenarios.class_incremental import ByClasses
 from ianvs.scenarios.exam import Exam, Rules, Stream
 from ianvs.scenarios.request import ScenarioRequest
 
-__all__ = ["OnlineOptions", "StreamOptions", "online", "task_free", "too_often"]
+__all__ = ["Online", "TaskFree", "too_often"]
 
 
-class StreamOptions(ClassIncrementalOptions):
-    """Those of class-incremental, and how the stream is delivered.
+class TaskFree(ByClasses):
+    """The rounds of class-incremental as a stream without tasks.
 
     batch: samples in a chunk. eval_every: samples between two examinations beside those at the end of a round.
     """
+
+    names: ClassVar[tuple[str, ...]] = ("task-free", "TFCL", "task-free-continual-learning")
 
     batch: int = Field(10, ge=1)
     eval_every: int | None = Field(None, ge=1)
@@ -29,11 +32,31 @@ class StreamOptions(ClassIncrementalOptions):
     def slips(self) -> Iterator[tuple[str, str]]:
         yield from too_often(self.batch, self.eval_every)
 
+    def build(self, request: ScenarioRequest) -> Exam:
+        return self._stream(request, "task-free", None)
 
-class OnlineOptions(StreamOptions):
-    """passes: how often a learner may go over a chunk."""
+    def _stream(self, request: ScenarioRequest, scenario: str, passes: int | None) -> Exam:
+        rounds, tests = self.class_rounds(request, scenario)
+        rules = Rules(
+            scenario,
+            task_in_training=False,
+            task_in_testing=False,
+            output_space="seen",
+            passes=passes,
+            boundaries=False,
+        )
+        return Exam(request.dataset, rounds, tests, rules, Stream(self.batch, self.eval_every))
+
+
+class Online(TaskFree):
+    """The same stream, gone over once. passes: how often a learner may go over a chunk."""
+
+    names: ClassVar[tuple[str, ...]] = ("online", "OCL", "online-continual-learning")
 
     passes: int = Field(1, ge=1)
+
+    def build(self, request: ScenarioRequest) -> Exam:
+        return self._stream(request, "online", self.passes)
 
 
 def too_often(batch: int, eval_every: int | None) -> Iterator[tuple[str, str]]:
@@ -41,22 +64,3 @@ def too_often(batch: int, eval_every: int | None) -> Iterator[tuple[str, str]]:
     if eval_every is not None and eval_every < batch:
         message = f"`eval_every: {eval_every}` is less than `batch: {batch}`, and a chunk is handed over whole"
         yield "eval_every", f"{message}. Set `eval_every` to {batch} or more, or a smaller `batch`."
-
-
-def task_free(request: ScenarioRequest) -> Exam:
-    """The rounds of class_incremental as a stream without tasks."""
-    return _stream(request, "task-free", None)
-
-
-def online(request: ScenarioRequest) -> Exam:
-    """The rounds of class_incremental as a stream without tasks, gone over once."""
-    return _stream(request, "online", request.options.passes)
-
-
-def _stream(request: ScenarioRequest, scenario: str, passes: int | None) -> Exam:
-    options: StreamOptions = request.options
-    rounds, tests = class_rounds(request, scenario)
-    rules = Rules(
-        scenario, task_in_training=False, task_in_testing=False, output_space="seen", passes=passes, boundaries=False
-    )
-    return Exam(request.dataset, rounds, tests, rules, Stream(options.batch, options.eval_every))

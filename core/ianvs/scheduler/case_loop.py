@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Protocol
 
 from ianvs.config.spec import JobSpec, LimitsSpec
-from ianvs.engines.engine import Engine, Event, Task
+from ianvs.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Engine, Event, Task
 from ianvs.planning import Plan, PlannedCase
 from ianvs.planning.case_request import RUN_CASE, CaseRequest
+from ianvs.scheduler.case_files import files_of_case
 from ianvs.scheduler.slots import Slot, Slots
-from ianvs.session.case import EXIT_INTERRUPTED, EXIT_STORAGE
 from ianvs.types import Failure, FailureKind, Status
 
 __all__ = ["CaseLoop", "Listener"]
@@ -106,8 +106,8 @@ class CaseLoop:
         self._running[case.id] = _Running(planned, slot)
         self._attempts[case.id] += 1
         environment: Mapping[str, str] = slot.environment if slot.gpu is not None or self._job.device == "cpu" else {}
-        log = self._plan.store.log(case.id)
-        self._engine.submit(Task(case.id, RUN_CASE, self._request(planned), log, environment))
+        request, log = self._request(planned), self._plan.store.log(case.id)
+        self._engine.submit(Task(case.id, RUN_CASE, request, log, environment, files_of_case(request)))
         self._listener.started(planned)
 
     def _follow(self, event: Event) -> None:

@@ -23,6 +23,8 @@ from ianvs.planning.missing_pictures import missing_pictures
 from ianvs.planning.paradigm_info import ParadigmInfo, paradigm_info
 from ianvs.plugins.check import Checked, Subject
 from ianvs.scheduler import checks
+from ianvs.scheduler.case_files import files_of_exam
+from ianvs.scheduler.opening import engine_problems
 from ianvs.scoring.misfits import misfits
 from ianvs.store import ExamRecord, ExamStore
 
@@ -265,7 +267,8 @@ def _prepare(flight: Preflight, plan: Plan, algorithm: PlannedAlgorithm) -> list
     watcher.preparing(name, 0.0)
     first = next(algorithm.cases(plan.job.seeds))
     log = plan.job.workspace / "exams" / f"{algorithm.exam_id}.log"
-    task = Task(f"exam-{algorithm.exam_id}", PREPARE_EXAM, case_request(plan, first, algorithm, {}), log)
+    request = case_request(plan, first, algorithm, {})
+    task = Task(f"exam-{algorithm.exam_id}", PREPARE_EXAM, request, log, files=files_of_exam(request, log))
     answer = ask(flight.engine, task, told=lambda fraction: watcher.preparing(name, float(fraction)))
     if answer.code != 0:
         raise IanvsError(f"reading the data failed; the reason is at the end of {log}.")
@@ -280,6 +283,7 @@ class _Nobody:
 
 FILES: tuple[Check, ...] = (
     # What the files say of themselves has been checked by load_job, which raises before there is a job.
+    Check("engine", lambda p: engine_problems(p.job)),  # an engine of an author is imported here
     Check("paradigms", lambda p: checks.paradigm_problems(p.job)),  # as for metrics, another process reads a file
     Check("data", lambda p: checks.data_problems(p.job)),  # index files, pictures; an author's function, once
     Check("scenarios", lambda p: checks.scenario_problems(p.job)),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from ianvs.config.secrets import hide_secrets
-from ianvs.engines.engine import Reporter
+from ianvs.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Reporter
 from ianvs.errors import IanvsError
 from ianvs.paradigms import find_paradigm
 from ianvs.planning.case_request import CaseRequest
@@ -24,10 +24,8 @@ from ianvs.session.watchdog import watch_memory
 from ianvs.store import CaseStore
 from ianvs.types import Failure
 
-__all__ = ["EXIT_INTERRUPTED", "EXIT_STORAGE", "run_case"]
+__all__ = ["run_case"]
 
-EXIT_INTERRUPTED = 130
-EXIT_STORAGE = 74  # EX_IOERR of sysexits.h: results can't be written
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EIO)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,47 +13,12 @@ import psutil
 import pytest
 
 import ianvs
-from ianvs.engines.engine import Engine, Event, Task
-from ianvs.engines.inline import InlineEngine
-from ianvs.engines.local import LocalEngine
+from ianvs.engines import Engine, Event, Task, Workload
 from ianvs.engines.ray.ray_engine import RayEngine
 from ianvs.errors import IanvsError
-from ianvs.scheduler import controller
 from tests.jobs import write_job
 
 TASKS = "tests.contracts.tasks"
-
-
-@pytest.fixture(scope="module")
-def ray_of_this_module() -> Iterator[RayEngine]:
-    """Ray starts in seconds: once for all tests here, whose engines join it."""
-    pytest.importorskip("ray")
-    made = RayEngine("local", jobs=2)
-    yield made
-    made.close()
-
-
-def make(name: str, request: pytest.FixtureRequest) -> Engine:
-    if name == "ray":
-        request.getfixturevalue("ray_of_this_module")
-        return RayEngine("auto", jobs=2)
-    return LocalEngine(2) if name == "local" else InlineEngine()
-
-
-@pytest.fixture(params=["inline", "local", "ray"])
-def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    """Every engine."""
-    made = make(request.param, request)
-    yield made
-    made.close()
-
-
-@pytest.fixture(params=["local", "ray"])
-def apart(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    """The engines whose tasks have processes of their own."""
-    made = make(request.param, request)
-    yield made
-    made.close()
 
 
 def task(name: str, argument: Any = None, key: str = "one", log: Path | None = None) -> Task:
@@ -171,20 +136,19 @@ def test_after_close_nothing_of_a_task_runs(apart: Engine, tmp_path: Path) -> No
 
 
 def test_every_engine_gives_the_same_results(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ray_of_this_module: RayEngine, documented_engine: Path, tmp_path: Path
 ) -> None:
     found = {}
-    for name in ("inline", "local", "ray"):
-        with monkeypatch.context() as patch:
-            patch.setattr(controller, "open_engine", lambda job, tasks, name=name: make(name, request))
-            results = ianvs.run(write_job(tmp_path / name))
-        found[name] = [(case.case.id, case.status, case.matrices["accuracy"].values.tolist()) for case in results]
+    documented = f"{{name: Command, url: {documented_engine}, command: nice -n 1}}"
+    for number, engine in enumerate(("inline", "local", "{name: ray, address: auto}", documented)):
+        results = ianvs.run(write_job(tmp_path / str(number), job=f"seeds: [0, 1]\njobs: 2\nengine: {engine}"))
+        found[engine] = [(case.case.id, case.status, case.matrices["accuracy"].values.tolist()) for case in results]
     assert {status for _, status, _ in found["inline"]} == {"finished"}
-    assert found["inline"] == found["local"] == found["ray"]
+    assert all(results == found["inline"] for results in found.values())
 
 
 def test_a_task_that_is_ended_by_force_before_it_starts_ends_too(ray_of_this_module: RayEngine, tmp_path: Path) -> None:
-    engine = RayEngine("auto", jobs=3)  # one more than there are CPUs
+    engine = RayEngine(Workload(jobs=3), address="auto")  # one more than there are CPUs
     for key in "abc":
         engine.submit(task("until_told", tmp_path / key, key=key))
     wait_for(lambda: sum((tmp_path / key).exists() for key in "abc") == 2)
@@ -197,7 +161,7 @@ def test_a_task_that_is_ended_by_force_before_it_starts_ends_too(ray_of_this_mod
 
 
 def test_a_worker_of_ray_that_dies_is_a_task_that_was_killed(ray_of_this_module: RayEngine, tmp_path: Path) -> None:
-    engine = RayEngine("auto", jobs=2)
+    engine = RayEngine(Workload(jobs=2), address="auto")
     engine.submit(task("ignore_signals", tmp_path / "file", log=tmp_path / "log.txt"))
     pid = next(event.payload for event in engine.events(20) if event.kind == "started")
     wait_for((tmp_path / "file").exists)
@@ -212,9 +176,19 @@ def test_a_worker_of_ray_that_dies_is_a_task_that_was_killed(ray_of_this_module:
     engine.close()
 
 
-def test_a_slip_in_the_options_of_ray_is_told_with_the_closest_name() -> None:
-    with pytest.raises(IanvsError, match=r"no option 'gpu_shares'.*Did you mean 'gpu_share'"):
-        RayEngine("local", gpu_shares=0.5)
+def test_ray_shows_a_task_no_card_that_it_was_not_given(ray_of_this_module: RayEngine) -> None:
+    engine = RayEngine(Workload(jobs=1), address="auto")
+    engine.submit(task("variable", "CUDA_VISIBLE_DEVICES"))
+    assert [event.payload for event in until_ended(engine) if event.kind == "result"] == [""]
+    engine.close()
+
+
+def test_what_ray_can_not_run_at_all_is_no_kill(ray_of_this_module: RayEngine, tmp_path: Path) -> None:
+    engine = RayEngine(Workload(jobs=1, preload=(None,)), address="auto")  # type: ignore[arg-type]
+    engine.submit(task("succeed", log=tmp_path / "log.txt"))
+    assert until_ended(engine)[-1] == Event("one", "ended", 1)
+    assert "Ray could not run this" in (tmp_path / "log.txt").read_text()
+    engine.close()
 
 
 def test_when_the_forkserver_dies_its_tasks_are_reported_as_killed(apart: Engine, tmp_path: Path) -> None:
@@ -229,4 +203,4 @@ def test_when_the_forkserver_dies_its_tasks_are_reported_as_killed(apart: Engine
 def test_ray_that_is_not_installed_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(IanvsError, match=r"pip install 'ianvs\[ray\]'"):
-        RayEngine("local")
+        RayEngine(Workload())

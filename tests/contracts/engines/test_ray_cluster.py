@@ -11,12 +11,9 @@ import psutil
 import pytest
 
 import ianvs
-from ianvs.config.spec import JobSpec
-from ianvs.engines.engine import Event
-from ianvs.engines.ray.ray_code import files_of
+from ianvs.engines import Event, Workload
 from ianvs.engines.ray.ray_engine import RayEngine
 from ianvs.errors import IanvsError
-from ianvs.scheduler import controller, ray_engine
 from tests.contracts.engines.test_engines import task, until_ended, wait_for
 from tests.jobs import MAJORITY, write_job
 
@@ -41,7 +38,7 @@ def cluster() -> Iterator[Any]:
 def test_an_address_where_nobody_listens_is_told_at_once() -> None:
     pytest.importorskip("ray")
     with pytest.raises(IanvsError, match=r"can't connect to Ray at 'ray://127\.0\.0\.1:9'"):
-        RayEngine("ray://127.0.0.1:9")
+        RayEngine(Workload(), address="ray://127.0.0.1:9")
 
 
 def node_of(pid: int, cluster: Any) -> Any:
@@ -51,7 +48,7 @@ def node_of(pid: int, cluster: Any) -> Any:
 
 
 def test_a_lost_node_costs_its_task_and_no_other(cluster: Any, tmp_path: Path) -> None:
-    engine = RayEngine(cluster.address)
+    engine = RayEngine(Workload(), address=cluster.address)
     assert engine.slots == 2
     for key in "ab":
         engine.submit(task("until_told", tmp_path / key, key=key, log=tmp_path / f"{key}.txt"))
@@ -90,15 +87,7 @@ def job(folder: Path, **changes: str) -> Path:
     return path
 
 
-def run_on(monkeypatch: pytest.MonkeyPatch, path: Path, **options: Any) -> ianvs.Results:
-    """Run the job on a Ray of its own."""
-
-    def open_engine(job: JobSpec, tasks: int) -> RayEngine:
-        return RayEngine("local", jobs=2, threads=job.threads, code=files_of(job), **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(controller, "open_engine", open_engine)
-        return ianvs.run(path)
+AWAY = "jobs: 2\nengine: {name: ray, shared: false}"
 
 
 def matrices(results: ianvs.Results) -> list[Any]:
@@ -110,10 +99,10 @@ def leftovers(workspace: Path) -> list[Path]:
 
 
 @pytest.mark.slow
-def test_storage_that_is_not_shared_changes_no_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_storage_that_is_not_shared_changes_no_result(tmp_path: Path) -> None:
     pytest.importorskip("ray")
     here = ianvs.run(job(tmp_path / "here"), engine="inline")
-    away = run_on(monkeypatch, job(tmp_path / "away"), shared=False)
+    away = ianvs.run(job(tmp_path / "away", job=f"seeds: [0, 1]\n{AWAY}"))
     assert [found.status for found in away] == ["finished"] * 4
     assert [found.case.id for found in away] == [found.case.id for found in here]
     assert matrices(away) == matrices(here)
@@ -122,14 +111,16 @@ def test_storage_that_is_not_shared_changes_no_result(monkeypatch: pytest.Monkey
     assert not any(f"loaded from {tmp_path}" in log for log in logs), "the plugin was loaded from where Ray put it"
     assert not list((tmp_path / "away" / "ws" / "cache").glob("digits*")), "a node decodes into a view of its own"
     assert not leftovers(tmp_path / "away" / "ws")
+    for notes in (".names", ".lineage"):
+        assert len(list((tmp_path / "away" / "ws" / "cases" / notes).iterdir())) == 4
     assert ianvs.run(tmp_path / "away" / "benchmarkingjob.yaml").ran == 0
 
 
 @pytest.mark.slow
 def test_a_worker_finds_out_that_it_does_not_see_the_workspace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("ray")
-    monkeypatch.setattr(ray_engine, "mark", lambda workspace, token: tmp_path / "elsewhere")
-    path = job(tmp_path, hyperparameters="- bias: {values: [0]}", job="seeds: [0]")
+    monkeypatch.setattr(RayEngine, "_marker", lambda self, workspace: tmp_path / "elsewhere")
+    path = job(tmp_path, hyperparameters="- bias: {values: [0]}", job="seeds: [0]\nengine: ray")
     flag = tmp_path / "fails"
     plugin = SPEAKING.replace(
         "        print(SAID", f"        if round == 3 and open({str(flag)!r}).read(): os._exit(3)\n        print(SAID"
@@ -137,13 +128,13 @@ def test_a_worker_finds_out_that_it_does_not_see_the_workspace(monkeypatch: pyte
     (tmp_path / "plugin.py").write_text("import os\n" + plugin)
 
     flag.write_text("yes")
-    [cut_off] = run_on(monkeypatch, path)
+    [cut_off] = ianvs.run(path)
     assert cut_off.status == "failed"
     assert [round_.index for round_ in cut_off.rounds] == [0, 1, 2]
     log = cut_off.directory / "log.txt"
     assert log.read_text().count("loaded from") == 2
 
     flag.write_text("")
-    [resumed] = run_on(monkeypatch, path)
+    [resumed] = ianvs.run(path)
     assert resumed.status == "finished"
     assert log.read_text().count("loaded from") == 5, "the finished rounds travelled there, and were not trained again"

@@ -9,17 +9,16 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from ianvs.config.models.base import Link, Name, Slip, entries, lookup_of, path_text, repeated
+from ianvs.config.models.base import FilePath, Link, Name, Slip, entries, lookup_of, path_text, repeated
 from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, Spec
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import Place
 
-__all__ = ["Device", "EngineName", "JobFile", "JobSettings", "LimitsSpec", "RankSpec", "References"]
+__all__ = ["Device", "EngineSpec", "JobFile", "JobSettings", "LimitsSpec", "RankSpec", "References"]
 
 RESERVED = ("cases", "exams", "cache")
 """Folders of a workspace that a job's own folder must not be mistaken for."""
 
-EngineName = Literal["local", "inline", "ray"]
 Device = Literal["auto", "cpu", "cuda"]
 
 
@@ -116,10 +115,11 @@ class RankSpec(Spec):
 
 
 @dataclass(frozen=True)
-class _Engine(NamedSpec):
+class EngineSpec(NamedSpec):
     """Where cases run; further keys are the engine's options."""
 
-    name: Annotated[EngineName, Field(description="the engine: local, inline or ray")]
+    name: Annotated[Name, Field(description="the engine: local, inline, ray or one of the author's own")]
+    url: FilePath = None  # the author's file that defines it; None for an installed one
     options: Options = field(default_factory=dict)
 
 
@@ -177,6 +177,7 @@ class JobSettings(PlacedSpec):
     jobs: Annotated[int, Field(ge=1)] | None = None  # cases at a time; None: as many as the machine's cores carry
     # CPU threads of one case: part of a case's identity, since it changes the last bits.
     threads: Annotated[int, Field(ge=1)] = 1
+    engine: EngineSpec = EngineSpec("local")
     device: Device = "auto"
     # Indices of the cards to use; None: all that are visible.
     gpus: Several[Annotated[int, Field(ge=0)]] | None = None
@@ -195,7 +196,6 @@ class JobFile(JobSettings, _Links):
     references: Annotated[
         Literal["auto", "none"] | References, ReadAs(text=Literal["auto", "none"], mapping=References)
     ] = "auto"
-    engine: _Engine = _Engine("local")
     simulation: _Simulation | None = None
 
     @staticmethod

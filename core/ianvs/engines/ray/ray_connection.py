@@ -2,83 +2,69 @@
 
 from __future__ import annotations
 
-import os
-import shutil
+import contextlib
 import socket
-import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ianvs.engines.engine import usable_cores
 from ianvs.engines.ray.ray_code import gather_code
 from ianvs.errors import IanvsError
 
-__all__ = ["Connection", "capacity", "said"]
+__all__ = ["capacity", "connected", "import_ray", "said"]
 
 _PATIENCE = 10.0  # seconds
 _OBJECT_STORE = 256 << 20  # bytes; a Ray of our own holds little: results are files
 
 
-class Connection:
+def import_ray() -> Any:
+    try:
+        import ray
+        import ray.util.scheduling_strategies
+    except ImportError as error:
+        raise IanvsError(f"engine ray needs Ray ({error}). Install it: pip install 'ianvs[ray]'") from error
+    return ray
+
+
+@contextlib.contextmanager
+def connected(ray: Any, address: str, cores: int, code: Iterable[Path] | None) -> Iterator[dict[Path, str] | None]:
     """A process has one connection to Ray: if there is one already it is used, and left open.
 
-    address: see ianvs.engines.ray.ray_engine.RayEngine. cores: those that a Ray of our own offers at least.
-    code: what to send to the nodes, None for nothing. Raises IanvsError.
+    address: see ianvs.engines.ray.ray_engine.RayEngine. cores: those that a Ray of our own offers at least. code: what
+    to send to the nodes, None for nothing. Gives {path here: name below the working directory of workers} of what was
+    sent. Raises IanvsError.
     """
-
-    def __init__(self, address: str, cores: int, code: Iterable[Path] | None) -> None:
-        self.paths = list(sys.path)  # before Ray puts its own copies of libraries there
-        self.ray = _import_ray()
-        private = os.fspath(Path(self.ray.__file__).parent) + os.sep
-        self.paths = [path for path in self.paths if not path.startswith(private)]
-        self.code: dict[Path, str] | None = None  # {path here: name below the working directory of workers}
-        self._folder: str | None = None
-        self._ours = not self.ray.is_initialized()
-        if self._ours:
-            self._connect(address, cores, code)
-
-    def on_node(self, node: str) -> Any:
-        """The scheduling strategy "there and nowhere else"."""
-        return self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False)
-
-    def here(self) -> Any:
-        """The scheduling strategy "on the node of this process"."""
-        return self.on_node(self.ray.get_runtime_context().get_node_id())
-
-    def close(self) -> None:
-        if self._ours:
-            self.ray.shutdown()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _connect(self, address: str, cores: int, code: Iterable[Path] | None) -> None:
-        options: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": "ERROR"}
+    if ray.is_initialized():
+        yield None
+        return
+    options: dict[str, object] = {"address": address, "log_to_driver": False, "logging_level": "ERROR"}
+    sent = None
+    with contextlib.ExitStack() as at_end:
         if address == "local":
-            usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-            self._folder = tempfile.mkdtemp(prefix="ianvs-ray-")  # Ray leaves its logs behind: where we can remove them
+            # Ray leaves its logs behind: where we can remove them
+            logs = tempfile.TemporaryDirectory(prefix="ianvs-ray-", ignore_cleanup_errors=True)
             options |= {
                 "include_dashboard": False,
-                "num_cpus": max(usable, cores),
+                "num_cpus": max(usable_cores(), cores),
                 "object_store_memory": _OBJECT_STORE,
-                "_temp_dir": self._folder,
+                "_temp_dir": at_end.enter_context(logs),
             }
-        with tempfile.TemporaryDirectory(prefix="ianvs-code-") as folder:
-            try:
-                _knock(address)
+        at_end.callback(ray.shutdown)
+        try:
+            _knock(address)
+            with tempfile.TemporaryDirectory(prefix="ianvs-code-") as folder:
                 if code is not None:
-                    self.code = gather_code(code, Path(folder))
+                    sent = gather_code(code, Path(folder))
                     options["runtime_env"] = {"working_dir": folder}
-                self.ray.init(**options)
-            except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-                self.close()
-                raise IanvsError(
-                    f"can't connect to Ray at '{address}': {said(error)}. `local` starts one on this machine, `auto` "
-                    "joins the cluster that `ray start` put it into, `ray://host:10001` reaches one from outside."
-                ) from error
-            except BaseException:
-                self.close()
-                raise
+                ray.init(**options)
+        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            raise IanvsError(
+                f"can't connect to Ray at '{address}': {said(error)}. `local` starts one on this machine, `auto` "
+                "joins the cluster that `ray start` put it into, `ray://host:10001` reaches one from outside."
+            ) from error
+        yield sent
 
 
 def _knock(address: str) -> None:
@@ -88,16 +74,7 @@ def _knock(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()
 
 
-def _import_ray() -> Any:
-    try:
-        import ray
-        import ray.util.scheduling_strategies
-    except ImportError as error:
-        raise IanvsError(f"engine ray needs Ray ({error}). Install it: pip install 'ianvs[ray]'") from error
-    return ray
-
-
-def capacity(nodes: list[dict[str, Any]], threads: int, gpu_share: float) -> int:
+def capacity(nodes: Sequence[Mapping[str, Any]], threads: int, gpu_share: float) -> int:
     """How many tasks fit on the nodes, given as ray.nodes() gives them. Raises IanvsError if none does."""
     total = 0
     for node in nodes:

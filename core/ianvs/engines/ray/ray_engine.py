@@ -1,263 +1,240 @@
-"""The engine of a cluster: every task is a call of one remote function of Ray; this is the supervisor's side."""
+"""The engine of a cluster: every task runs below an actor of Ray (ray_host.py); this is the supervisor's side."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
-import pickle
+import shutil
 import signal
+import tarfile
 import tempfile
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Generator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from ianvs.engines.engine import Event, Task
-from ianvs.engines.ray.ray_connection import Connection, capacity, said
-from ianvs.engines.ray.ray_storage import Travel, mark, pack, store_arrived, travel_of
-from ianvs.engines.ray.ray_worker import Assignment, blocks, make_entry, make_mailbox, make_sweeper, node_folder
-from ianvs.errors import IanvsError, closest
-from ianvs.session.case import EXIT_STORAGE
+from filelock import FileLock, Timeout
+
+from ianvs.engines.engine import EXIT_STORAGE, Engine, Event, Files, Task, Workload
+from ianvs.engines.ray.ray_connection import capacity, connected, import_ray, said
+from ianvs.engines.ray.ray_files import pack, unpack
+from ianvs.errors import IanvsError
 
 __all__ = ["RayEngine"]
 
-_LONG_POLL = 20.0  # seconds
 _FORCE_SECONDS = 10.0  # after which a task that was to be ended is ended together with its worker
-_IN_TRANSIT = 64 << 20  # bytes of results that wait in the mailbox
 
 
 @dataclass
 class _Attempt:
-    """One try at a task."""
+    """One try at a task. talk: what is said to its host, call by call. answer: Ray's reference to the one awaited."""
 
     task: Task
-    travel: Travel | None
-    reference: Any  # Ray's, to the end of the remote function; None when that is known
+    host: Any
+    talk: Generator[Any, Any, int] = field(init=False)
+    answer: Any = None
     started: bool = False
+    stopped: bool = False
     forced_at: float | None = None
-    arrived: IO[bytes] | None = None  # what came back so far
 
 
-class RayEngine:
+class RayEngine(Engine):
     """Tasks on the nodes of a Ray cluster, or on this machine through a Ray of its own.
 
     address: "local" starts a Ray on this machine and ends it at close; "auto" joins the cluster that this machine
     belongs to, "ray://host:10001" one from outside. A Ray that this process is connected to already is used as it is.
-    jobs: tasks at a time; None: as many as the cluster carries now. threads: CPU threads of each.
-    gpu_share: GPUs of each task; 0.25 puts four on a card. 0: Ray hides all GPUs from the task.
-    preload: modules that tasks will need. code: files and folders of authors (ray_code.files_of), sent
-    to the nodes of a cluster. shared: whether all nodes see the workspaces of tasks; None: each worker finds out.
+    gpu_share: GPUs of each task; 0.25 puts four on a card. 0: Ray hides all GPUs from the task. None: by the workload.
+    shared: whether all nodes see the workspaces of tasks; None: each worker finds out.
 
-    A worker or a node that is lost ends its tasks as a kill does, with -9; whether to try again is the caller's
-    business. Raises IanvsError where Ray is missing, can't be reached, or has too small nodes.
+    There are as many slots as `jobs` asks for, else as the cluster carries now. The code of authors goes to the nodes
+    of a cluster. A worker or a node that is lost ends its tasks as a kill does, with -9; whether to try again is the
+    caller's business. Raises IanvsError where Ray is missing, can't be reached, or has too small nodes.
     """
 
     def __init__(
         self,
-        address: str | None = "local",
+        workload: Workload,
         *,
-        jobs: int | None = None,
-        threads: int = 1,
-        gpu_share: float = 0.0,
-        preload: Iterable[str] = (),
-        code: Iterable[Path] = (),
+        address: str = "local",
+        gpu_share: float | None = None,
         shared: bool | None = None,
-        **options: Any,
     ) -> None:
-        for name in options:
-            known = ("address", "gpu_share", "shared")
-            raise IanvsError(f"engine ray has no option '{name}'.{closest(name, known)} It takes: {', '.join(known)}.")
-        address = address or "local"
-        self._threads, self._preload, self._shared = threads, tuple(preload), shared
-        travels = address != "local" or shared is False
-        # A Ray of our own offers the CPUs for as many jobs as are asked for: as locally, that is the user's to decide.
-        self._connection = Connection(address, (jobs or 1) * threads, code if travels else None)
-        self._ray = ray = self._connection.ray
-        try:
-            self.slots = jobs or capacity(ray.nodes(), threads, gpu_share)
-            mailbox = ray.remote(num_cpus=0, max_concurrency=10_000)(make_mailbox(_IN_TRANSIT))
-            self._mailbox = mailbox.options(scheduling_strategy=self._connection.here()).remote()
-            self._take = self._mailbox.take.remote(0, _LONG_POLL)
-        except BaseException:
-            self._connection.close()
-            raise
-        # Ray may use a worker again: it is only the host, every task is a new process below it.
-        case = ray.remote(max_calls=0, max_retries=0, num_cpus=threads, num_gpus=gpu_share)(make_entry())
-        self._call = case.options(scheduling_strategy="SPREAD")
-        self._serials = itertools.count(1)
-        self._attempts: dict[int, _Attempt] = {}
-        self._found: list[Event] = []
-        self._seen = 0  # number of the last message
-        self._token = os.urandom(8).hex()
-        self._markers: dict[Path, Path] = {}
-        self._away = shared is False  # whether some worker does not see the workspace
-        self._nodes: set[str] = set()  # those that keep a view of their own
-        self._constant: dict[tuple[Path, tuple[str, ...]], list[Any]] = {}
+        if gpu_share is None:
+            gpu_share = 1 / workload.cases_per_gpu if workload.device == "cuda" else 0.0
+        self._ray = ray = import_ray()
+        from ianvs.engines.ray.ray_host import RayHost, module_paths  # which can't be imported without Ray
 
-    # --- the four things that an engine does --------------------------------------------------------------------------
+        # A Ray of our own offers the CPUs for as many jobs as are asked for: as locally, that is the user's to decide.
+        cores = (workload.jobs or 1) * workload.threads
+        travels = address != "local" or shared is False
+        with contextlib.ExitStack() as opening:
+            code = opening.enter_context(connected(ray, address, cores, workload.code if travels else None))
+            self.slots = workload.jobs or capacity(ray.nodes(), workload.threads, gpu_share)
+            self._at_end = opening.pop_all()
+        actor = ray.remote(num_cpus=workload.threads, num_gpus=gpu_share, max_concurrency=2)(RayHost)
+        self._hosts = actor.options(scheduling_strategy="SPREAD")
+        self._shared = shared
+        self._token = os.urandom(8).hex()
+        self._given = (workload, module_paths(), Path.cwd(), code, self._token)
+        self._idle: list[Any] = []  # hosts whose task has ended well: they have imported what the next one needs
+        self._attempts: list[_Attempt] = []
+        self._found: list[Event] = []
+        self._views: dict[str, Path] = {}  # those that nodes keep of the workspace
+        self._constant: dict[tuple[Path, ...], list[Any]] = {}
 
     def submit(self, task: Task) -> None:
-        travel = travel_of(task)
-        if travel is not None and self._shared is None and travel.workspace not in self._markers:
-            self._markers[travel.workspace] = mark(travel.workspace, self._token)
-        self._start(next(self._serials), task, travel)
+        attempt = _Attempt(task, self._idle.pop() if self._idle else self._hosts.remote(*self._given))
+        attempt.talk = self._talk(attempt)
+        attempt.answer = next(attempt.talk)
+        self._attempts.append(attempt)
 
     def events(self, timeout: float) -> list[Event]:
+        while self._idle:  # whatever was waiting for one has been submitted
+            self._ray.kill(self._idle.pop())
         deadline = time.monotonic() + timeout
-        while not self._found:
+        while self._attempts and not self._found:
             self._force()
-            running = {attempt.reference: serial for serial, attempt in self._attempts.items() if attempt.reference}
+            answers = {attempt.answer: attempt for attempt in self._attempts}
             left = max(0.0, min(deadline - time.monotonic(), 1.0))
-            ready, _ = self._ray.wait([self._take, *running], timeout=left)
-            if self._take in ready:
-                self._read_mail()
-            elif ready:
-                self._returned(running[ready[0]])
-            elif time.monotonic() >= deadline:
+            try:
+                ready, _ = self._ray.wait(list(answers), timeout=left)
+                for answer in ready:
+                    self._go_on(answers[answer])
+            except ConnectionError as error:
+                raise IanvsError(f"the connection to Ray is lost: {said(error)}.") from error
+            if not ready and time.monotonic() >= deadline:
                 break
         found, self._found = self._found, []
         return found
 
     def cancel(self, key: str, *, force: bool = False) -> None:
-        for serial, attempt in self._attempts.items():
+        for attempt in self._attempts:
             if attempt.task.key == key:
-                self._mailbox.order.remote(serial, "kill" if force else "stop")
+                attempt.stopped = True
                 if force and attempt.forced_at is None:
                     attempt.forced_at = time.monotonic()
-                    if not attempt.started and attempt.reference is not None:
-                        self._ray.cancel(attempt.reference)  # out of Ray's queue, or an interrupt to its host
+                self._pass_on(attempt)
 
     def close(self) -> None:
-        try:
-            deadline = time.monotonic() + 2 * _FORCE_SECONDS
-            for key in {attempt.task.key for attempt in self._attempts.values()}:
-                self.cancel(key, force=True)
-            while self._attempts and time.monotonic() < deadline:
+        deadline = time.monotonic() + 2 * _FORCE_SECONDS
+        with contextlib.suppress(Exception):  # of any kind, if the cluster is gone, and with it all that ran there
+            for attempt in self._attempts:
+                self.cancel(attempt.task.key, force=True)
+            while (self._attempts or self._idle) and time.monotonic() < deadline:
                 self.events(0.5)
             self._sweep()
-            self._ray.kill(self._mailbox)
-        except (self._ray.exceptions.RayError, IanvsError):
-            pass  # the cluster is gone, and with it all that ran there
-        finally:
-            for marker in self._markers.values():
-                marker.unlink(missing_ok=True)
-            self._connection.close()
+        self._at_end.close()
 
     # --- attempts -----------------------------------------------------------------------------------------------------
 
-    def _start(self, serial: int, task: Task, travel: Travel | None) -> None:
-        cargo = self._cargo(travel) if travel is not None and self._away else []
-        connection = self._connection
-        assignment = Assignment(
-            serial=serial,
-            task=task,
-            threads=self._threads,
-            preload=self._preload,
-            token=self._token,
-            shared=self._shared,
-            travel=travel,
-            cargo_sent=bool(cargo),
-            code=connection.code,
-        )
-        given = (connection.paths, os.fspath(Path.cwd()), connection.code is not None, pickle.dumps(assignment), cargo)
-        self._attempts[serial] = _Attempt(task, travel, self._call.remote(*given, self._mailbox))
+    def _talk(self, attempt: _Attempt) -> Generator[Any, Any, int]:
+        """All that is said to the host: yields calls, is sent their answers, and returns the exit code."""
+        task, host, files = attempt.task, attempt.host, attempt.task.files
+        at_home = files is not None and self._shared is not False
+        if files is not None and self._shared is None:
+            at_home = yield host.sees.remote(self._marker(files.root))
+        cargo = () if files is None or at_home else (self._reads(files), self._put(files.root, files.writes))
+        node, view = yield host.start.remote(task, at_home, *cargo)
+        attempt.started = True
+        self._pass_on(attempt)
+        code: int | None = None
+        while code is None:
+            for event in (yield host.events.remote()):
+                if event.kind == "ended":
+                    code = event.payload
+                else:
+                    self._found.append(event)
+        if files is None or at_home:
+            return code
+        self._views[node] = view
+        attempt.forced_at = None  # the task has ended; what it has left behind takes its time
+        with tempfile.TemporaryFile() as arrived:
+            while part := (yield host.next_part.remote()):
+                arrived.write(part)
+            return _store(task, files, arrived, code)
 
-    def _read_mail(self) -> None:
+    def _go_on(self, attempt: _Attempt) -> None:
+        """The host has answered, or is no more."""
+        exceptions = self._ray.exceptions
         try:
-            messages = self._ray.get(self._take)
-        except self._ray.exceptions.RayError as error:
-            raise IanvsError(f"the connection to Ray is lost: {said(error)}.") from error
-        for number, serial, kind, payload in messages:
-            attempt = self._attempts.get(serial)
-            if attempt is not None and number > self._seen:
-                self._follow(serial, attempt, kind, payload)
-            self._seen = max(self._seen, number)
-        self._take = self._mailbox.take.remote(self._seen, _LONG_POLL)
-
-    def _follow(self, serial: int, attempt: _Attempt, kind: Any, payload: Any) -> None:
-        if kind == "block":
-            attempt.arrived = attempt.arrived or tempfile.TemporaryFile()  # noqa: SIM115 - until the last block is there
-            attempt.arrived.write(payload)
-        elif kind == "unshared":
-            self._away = True
-            self._start(serial, attempt.task, attempt.travel)
-        elif kind == "ended":
-            code, node = payload
-            if node is not None:
-                self._nodes.add(node)
-            self._end(serial, self._store(attempt, code))
+            attempt.answer = attempt.talk.send(self._ray.get(attempt.answer))
+            return
+        except StopIteration as end:
+            code: int = end.value
+        except exceptions.RayError as error:
+            broken = (exceptions.RayTaskError, exceptions.RuntimeEnvSetupError, exceptions.ActorUnschedulableError)
+            code, why = -signal.SIGKILL, f"lost by Ray: {said(error)}"
+            if attempt.forced_at is not None:
+                why = "ended by force"
+            elif isinstance(error, broken) or getattr(error, "actor_init_failed", False):
+                code, why = 1, f"Ray could not run this: {said(error)}"
+            _note(attempt.task, why)
+        self._attempts.remove(attempt)
+        if code >= 0:
+            self._idle.append(attempt.host)
         else:
-            attempt.started |= kind == "started"
-            self._found.append(Event(attempt.task.key, kind, payload))
-
-    def _end(self, serial: int, code: int) -> None:
-        attempt = self._attempts.pop(serial)
-        if attempt.arrived is not None:
-            attempt.arrived.close()
+            self._ray.kill(attempt.host)
         self._found.append(Event(attempt.task.key, "ended", code))
 
-    def _returned(self, serial: int) -> None:
-        """The remote function is over: either its last message is under way to us, or it did not get that far."""
-        attempt, exceptions = self._attempts[serial], self._ray.exceptions
-        try:
-            self._ray.get(attempt.reference)
-            attempt.reference = None
-        except exceptions.RayError as error:
-            broken = (exceptions.RayTaskError, exceptions.RuntimeEnvSetupError, exceptions.TaskUnschedulableError)
-            if attempt.forced_at is None and isinstance(error, broken):
-                _note(attempt.task, f"Ray could not run this: {said(error)}")
-                self._end(serial, 1)
-            else:
-                _note(attempt.task, f"lost by Ray: {said(error)}" if attempt.forced_at is None else "ended by force")
-                self._end(serial, -signal.SIGKILL)
+    def _pass_on(self, attempt: _Attempt) -> None:
+        """Tell the host what `cancel` was told; one that has not begun yet need not begin any more."""
+        if attempt.started and attempt.stopped:
+            attempt.host.cancel.remote(attempt.task.key, attempt.forced_at is not None)
+        elif attempt.forced_at is not None:
+            self._ray.kill(attempt.host)
 
     def _force(self) -> None:
-        """End the workers of tasks that were to be ended and have not."""
-        for attempt in self._attempts.values():
-            overdue = attempt.forced_at is not None and time.monotonic() > attempt.forced_at + _FORCE_SECONDS
-            if overdue and attempt.reference is not None:
-                attempt.forced_at = time.monotonic()
-                self._ray.cancel(attempt.reference, force=True)
+        """End the hosts of tasks that were to be ended and have not."""
+        for attempt in self._attempts:
+            if attempt.forced_at is not None and time.monotonic() > attempt.forced_at + _FORCE_SECONDS:
+                self._ray.kill(attempt.host)
 
     # --- nodes that don't share the workspace -------------------------------------------------------------------------
 
-    def _cargo(self, travel: Travel) -> list[list[Any]]:
-        """References to the blocks of what a worker needs that does not see the workspace: constant, and its own."""
-        key = (travel.workspace, travel.constant)
-        if key not in self._constant:
-            self._constant[key] = self._put(*key)
-        return [self._constant[key], self._put(travel.workspace, travel.own)]
+    def _marker(self, workspace: Path) -> Path:
+        """A file that only those have who see the workspace."""
+        marker = workspace / f".shared-{self._token}"
+        if not marker.exists():
+            workspace.mkdir(parents=True, exist_ok=True)
+            marker.touch()
+            self._at_end.callback(marker.unlink, missing_ok=True)
+        return marker
 
-    def _put(self, root: Path, names: tuple[str, ...]) -> list[Any]:
-        with tempfile.TemporaryFile() as stream:
-            return [self._ray.put(block) for block in blocks(stream)] if pack(root, names, stream) else []
+    def _reads(self, files: Files) -> list[Any]:
+        if files.reads not in self._constant:
+            self._constant[files.reads] = self._put(files.root, files.reads)
+        return self._constant[files.reads]
 
-    def _store(self, attempt: _Attempt, code: int) -> int:
-        """Put what came back into the workspace; the exit code that the task ends with."""
-        if attempt.travel is None or attempt.arrived is None:
-            return code
-        attempt.arrived.seek(0)
-        try:
-            if not store_arrived(attempt.task, attempt.travel, attempt.arrived, _FORCE_SECONDS):
-                _note(attempt.task, "another ianvs is at work on this case; its results stand.")
-        except OSError as error:
-            _note(attempt.task, f"the results came back, but can't be stored: {error}")
-            return code or EXIT_STORAGE
-        return code
+    def _put(self, root: Path, paths: tuple[Path, ...]) -> list[Any]:
+        return [self._ray.put(part) for part in pack(root, paths)]
 
     def _sweep(self) -> None:
         """Have nodes remove their views of the workspace."""
-        alive = {node["NodeID"] for node in self._ray.nodes() if node["Alive"]}
-        remove = self._ray.remote(num_cpus=0)(make_sweeper())
-        folder = os.fspath(node_folder(self._token))
+        there = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        remove = self._ray.remote(num_cpus=0)(shutil.rmtree)
         swept = [
-            remove.options(scheduling_strategy=self._connection.on_node(node)).remote(folder)
-            for node in self._nodes & alive
+            remove.options(scheduling_strategy=there(node, soft=False)).remote(view, ignore_errors=True)
+            for node, view in self._views.items()
         ]
         if swept:
             self._ray.wait(swept, num_returns=len(swept), timeout=_FORCE_SECONDS)
+
+
+def _store(task: Task, files: Files, arrived: IO[bytes], code: int) -> int:
+    """Put what came back into the workspace; the exit code that the task ends with."""
+    if not arrived.tell():
+        return code
+    arrived.seek(0)
+    try:
+        with FileLock(files.lock, timeout=_FORCE_SECONDS) if files.lock else contextlib.nullcontext():
+            unpack(arrived, files.root)
+    except Timeout:
+        _note(task, "another ianvs is at work on this case; its results stand.")
+    except (OSError, tarfile.TarError) as error:
+        _note(task, f"the results came back, but can't be stored: {error}")
+        return code or EXIT_STORAGE
+    return code
 
 
 def _note(task: Task, text: str) -> None:

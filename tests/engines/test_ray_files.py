@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from ianvs.config import load_job
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec, ParadigmSpec
-from ianvs.engines.engine import Task
 from ianvs.engines.ray import ray_code
-from ianvs.engines.ray.ray_code import files_of, gather_code
+from ianvs.engines.ray.ray_code import gather_code
 from ianvs.engines.ray.ray_connection import capacity
-from ianvs.engines.ray.ray_storage import mark, pack, relocate, sees, travel_of, unpack
+from ianvs.engines.ray.ray_files import pack, relocate, unpack
 from ianvs.errors import IanvsError, Place
 from ianvs.planning import make_plan
 from ianvs.planning.case_request import case_request
+from ianvs.scheduler.opening import authors_files
 from tests.jobs import MAJORITY, TESTENV, write_job
 
 
@@ -36,10 +36,7 @@ def read(root: Path) -> dict[str, bytes]:
 
 
 def packed(root: Path, *names: str) -> io.BytesIO:
-    stream = io.BytesIO()
-    assert pack(root, names, stream)
-    stream.seek(0)
-    return stream
+    return io.BytesIO(b"".join(pack(root, [root / name for name in names])))
 
 
 # --- results --------------------------------------------------------------------------------------------------
@@ -65,18 +62,19 @@ def test_what_arrives_takes_the_place_of_the_folder_as_a_whole(tmp_path: Path) -
     assert read(here) == {"cases/a/new": b"1", "cases/b/other": b"2"}
 
 
-def test_what_is_constant_stays_where_it_is_there_already(tmp_path: Path) -> None:
-    there = write(tmp_path / "there", {"exams/a/new": b"1", "exams/b/new": b"3"})
-    here = write(tmp_path / "here", {"exams/a/old": b"0"})
-    unpack(packed(there, "exams/a", "exams/b"), here, replace=False)
-    assert read(here) == {"exams/a/old": b"0", "exams/b/new": b"3"}
-
-
 def test_single_files_travel_and_missing_names_are_left_out(tmp_path: Path) -> None:
     there = write(tmp_path / "there", {"exams/x.log": b"read", "exams/x/exam.json": b"{}"})
     unpack(packed(there, "exams/x", "exams/x.log", "exams/missing"), tmp_path / "here")
     assert read(tmp_path / "here") == {"exams/x.log": b"read", "exams/x/exam.json": b"{}"}
-    assert not pack(there, ["exams/missing"], io.BytesIO())
+    assert not list(pack(there, [there / "exams" / "missing"]))
+
+
+def test_what_is_large_travels_in_parts(tmp_path: Path) -> None:
+    there = write(tmp_path / "there", {"cases/a/model": bytes(20 << 20)})
+    parts = list(pack(there, [there / "cases" / "a"]))
+    assert [len(part) >> 20 for part in parts] == [8, 8, 4]
+    unpack(io.BytesIO(b"".join(parts)), tmp_path / "here")
+    assert read(tmp_path / "here") == read(there)
 
 
 def test_what_arrives_damaged_changes_nothing(tmp_path: Path) -> None:
@@ -98,15 +96,6 @@ def test_a_link_out_of_the_folder_is_left_behind(tmp_path: Path) -> None:
     assert not (tmp_path / "here" / "cases" / "a" / "outside").is_symlink()
 
 
-def test_only_the_marked_workspace_is_seen(tmp_path: Path) -> None:
-    marker = mark(tmp_path / "ws", "abc")
-    assert sees(tmp_path / "ws", "abc")
-    assert not sees(tmp_path / "ws", "abd")
-    assert not sees(tmp_path / "other", "abc")
-    marker.unlink()
-    assert not sees(tmp_path / "ws", "abc")
-
-
 # --- requests -------------------------------------------------------------------------------------------------
 
 
@@ -115,11 +104,12 @@ def test_paths_of_a_request_move_and_nothing_else_does(tmp_path: Path) -> None:
     job = load_job(write_job(tmp_path, testenv=TESTENV.replace("{name: BWT}", "{name: mine, url: ./mine.py}")))
     planned = next(iter(plan := make_plan(job)))
     request = case_request(plan, planned.case, planned.algorithm, {})
-    moved = relocate(request, {job.workspace: Path("/node/ws"), tmp_path / "mine.py": Path("/code/plugins/0/mine.py")})
+    moved = relocate(request, {job.workspace: Path("/node/ws"), tmp_path / "mine.py": Path("/code/authors/0/mine.py")})
     assert moved.workspace == Path("/node/ws")
-    assert moved.testenv.metrics[1].url == Path("/code/plugins/0/mine.py")
+    assert moved.testenv.metrics[1].url == Path("/code/authors/0/mine.py")
     assert moved.testenv.metrics[1].place == job.testenvs[0].metrics[1].place
     assert moved.testenv.dataset == job.testenvs[0].dataset
+    assert relocate([request], {job.workspace: Path("/node/ws")})[0].workspace == Path("/node/ws")
     assert (moved.exam_id, moved.splitting_method) == (planned.algorithm.exam_id, "default")
 
 
@@ -127,8 +117,8 @@ def test_a_manifest_travels_with_the_code(tmp_path: Path) -> None:
     write(tmp_path, {"manifest.json": b"{}"})
     exam = TESTENV.replace("{name: class-incremental, rounds: 5}", "{name: manifest, file: ./manifest.json}")
     job = load_job(write_job(tmp_path / "job", testenv=exam.replace("./manifest", "../manifest")))
-    assert tmp_path / "manifest.json" in files_of(job)
-    places = gather_code(files_of(job), tmp_path / "sent")
+    assert tmp_path / "manifest.json" in authors_files(job)
+    places = gather_code(authors_files(job), tmp_path / "sent")
     moved = relocate(job.testenvs[0], {path: Path("/code") / name for path, name in places.items()})
     assert moved.scenario is not None
     assert moved.scenario.options["file"] == f"/code/{places[tmp_path / 'manifest.json']}"
@@ -152,10 +142,6 @@ def test_a_plugin_is_found_where_it_was_moved_and_messages_name_the_users_file(t
     assert moved.file == spec.file
 
 
-def test_a_task_without_a_workspace_needs_nothing() -> None:
-    assert travel_of(Task("one", "module:function", {"workspace": Path("/ws")})) is None
-
-
 # --- code -----------------------------------------------------------------------------------------------------
 
 
@@ -163,7 +149,7 @@ def test_a_gathered_plugin_runs_elsewhere_with_what_it_imports(tmp_path: Path) -
     plugin = "from helper import START\nfrom parts.more import MORE\n" + MAJORITY
     path = write_job(tmp_path / "job", plugin=plugin)
     write(tmp_path / "job", {"helper.py": b"START = 1", "parts/__init__.py": b"", "parts/more.py": b"MORE = 2"})
-    moved = gather_code(files_of(load_job(path)), tmp_path / "there")
+    moved = gather_code(authors_files(load_job(path)), tmp_path / "there")
     (tmp_path / "job").rename(tmp_path / "gone")
     script = (
         "from ianvs.plugins.loader import load; import ianvs, sys; load(sys.argv[1], 'Majority'); print(ianvs.__file__)"
@@ -186,9 +172,9 @@ def test_data_and_results_beside_a_plugin_stay_at_home(tmp_path: Path, monkeypat
     plugin = folder / "plugin.py"
     plugin.write_text("class Majority: pass")
     gather_code([plugin], tmp_path / "there")
-    assert {"plugin.py", "words.txt"} <= {path.name for path in (tmp_path / "there" / "plugins" / "0").iterdir()}
+    assert {"plugin.py", "words.txt"} <= {path.name for path in (tmp_path / "there" / "authors" / "0").iterdir()}
     assert not {"ws", "data", "big.bin", ".env"} & {
-        path.name for path in (tmp_path / "there" / "plugins" / "0").iterdir()
+        path.name for path in (tmp_path / "there" / "authors" / "0").iterdir()
     }
     assert path.exists()
 

@@ -1,0 +1,29 @@
+"""What the tasks of a case read and leave in its workspace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ianvs.engines.engine import Files
+from ianvs.planning.case_request import CaseRequest
+from ianvs.store import CaseStore, ExamStore
+
+__all__ = ["files_of_case", "files_of_exam"]
+
+
+def files_of_case(request: CaseRequest) -> Files:
+    """Of running, resuming or scoring the case."""
+    workspace, case = request.workspace, request.case.id
+    store = CaseStore(workspace)
+    return Files(
+        root=workspace,
+        reads=(ExamStore(workspace).folder(request.exam_id),),
+        writes=(store.folder(case),),
+        notes=(store.root / ".names", store.root / ".lineage"),
+        lock=Path(store.lock(case).lock_file),
+    )
+
+
+def files_of_exam(request: CaseRequest, log: Path) -> Files:
+    """Of preparing the case's exam."""
+    return Files(root=request.workspace, writes=(ExamStore(request.workspace).folder(request.exam_id), log))
