@@ -33,8 +33,8 @@ class ScenarioSpec(NamedSpec):
     """How the data arrive and what a learner may see; further keys are options, checked by the scenario itself."""
 
     name: Annotated[Name, Field(description="the scenario's name")]
-    url: FilePath = None  # the author's file that defines it; None for one of ours, or an installed one
     options: Options = field(default_factory=dict)
+    url: FilePath = None  # the author's file that defines it; None for one of ours, or an installed one
     file: InitVar[FilePath] = None  # an option that is a path
 
     def __post_init__(self, file: Path | None) -> None:
