@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from ianvs import data
 from ianvs.config import load_job, resolved
 from ianvs.config.spec import JobSpec, MetricSpec
 from ianvs.errors import ConfigError, IanvsError, shown_path
@@ -16,6 +17,7 @@ from ianvs.planning.identity import metric_key
 from ianvs.planning.info import metric_info
 from ianvs.planning.missing_pictures import missing_pictures
 from ianvs.planning.paradigm_info import without_unused
+from ianvs.progress import Silent
 from ianvs.report import write_reports
 from ianvs.results import Results, load_results, record_of
 from ianvs.results.provenance import collect
@@ -49,8 +51,6 @@ def run(
     "failed", "all", or conditions such as "ewc,seed=1" (ianvs.planning.rerun). Raises ConfigError before anything
     runs; a case that fails raises nothing: it is a row with a status.
     """
-    from ianvs.progress import Silent
-
     job = _load(path, workspace, jobs, root, engine, device)
     if fail_fast is not None:
         job = replace(job, fail_fast=fail_fast)
@@ -58,9 +58,8 @@ def run(
         require_files(job)
         if not start_over(make_plan(job), rerun) and rerun not in ("all", "failed"):
             raise IanvsError(f"--rerun '{rerun}' matches no case that has run; `ianvs plan` lists the cases.")
-    provenance = {**collect(job_file=job.file), "configuration": resolved(job)}
-    of_case = {name: value for name, value in provenance.items() if name != "configuration"}
-    outcome = run_job(job, listener or Silent(), of_case)
+    provenance = collect(job_file=job.file)
+    outcome = run_job(job, listener or Silent(), provenance)
     results = _results(outcome.plan, provenance, outcome.exit_code, outcome.ran)
     _write(results, job)
     return results
@@ -95,8 +94,6 @@ def validate(
     plugins, and the exam itself, whose data are decoded into the workspace as a run would do. Code of authors runs in a
     process of its own. Raises ConfigError with everything that is wrong.
     """
-    from ianvs.progress import Silent
-
     job = _load(path, workspace, None, root, engine, device)
     check_job(job, watcher or Silent())
     return job
@@ -109,7 +106,7 @@ def report(path: PathLike, *, workspace: PathLike | None = None, root: PathLike 
     plan_ = make_plan(job)
     if problems := missing_pictures(plan_):
         raise ConfigError(problems)
-    results = _results(plan_, {**collect(job_file=job.file), "configuration": resolved(job)})
+    results = _results(plan_, collect(job_file=job.file))
     _write(results, job)
     return results
 
@@ -129,10 +126,6 @@ def _load(
     engine: str | None = None,
     device: str | None = None,
 ) -> JobSpec:
-    import os
-
-    from ianvs import data
-
     job = load_job(
         job_path(Path(path)),
         workspace=Path(workspace) if workspace is not None else None,
@@ -146,16 +139,14 @@ def _load(
     return replace(job, warnings=(*job.warnings, *(w for exam in job.testenvs for w in data.warnings(exam.dataset))))
 
 
-def _results(plan_: Plan, provenance: dict[str, Any], exit_code: int = 0, ran: int = 0) -> Results:
+def _results(plan_: Plan, provenance: dict[str, object], exit_code: int = 0, ran: int = 0) -> Results:
     job = plan_.job
     exams_ = {exam.name if len(job.testenvs) > 1 else "": exam for exam in job.testenvs}
     metrics = {name: _metrics_of(scored_metrics(exam), job.workspace / "cache") for name, exam in exams_.items()}
     known = {spec.name: metric for of_exam in metrics.values() for spec, metric, _ in of_exam}
-    mappings = {name for name, metric in known.items() if metric.mapping}
+    single = [name for name, metric in known.items() if not metric.mapping]
     named = dict.fromkeys(spec.name for exam in job.testenvs for spec in exam.metrics)
-    columns = tuple(name for name in named if name not in mappings)
-    if not columns:
-        columns = tuple(name for name in known if name not in mappings)
+    columns = [name for name in named if name in single] or single
     planned = list(plan_.cases())
     references = {case.id: plan_.references.of(case, algorithm) for case, algorithm in planned}
     return Results(
@@ -164,9 +155,9 @@ def _results(plan_: Plan, provenance: dict[str, Any], exit_code: int = 0, ran: i
         rank=job.rank,
         seeds=len(job.seeds),
         metrics=metrics,
-        columns=columns,
+        columns=tuple(columns),
         case_list=tuple(case for case, _ in planned),
-        provenance=provenance,
+        provenance={**provenance, "configuration": resolved(job)},
         references={case_id: found for case_id, found in references.items() if found},
         budgets={name: exam.budget for name, exam in exams_.items() if exam.budget is not None},
         exit_code=exit_code,
@@ -191,7 +182,7 @@ def _write(results: Results, job: JobSpec) -> None:
             results.rank,
             store.folder,
             title=results.name,
-            command=provenance["command"],
+            command=str(provenance["command"]),
             provenance=provenance,
         )
     except OSError as error:

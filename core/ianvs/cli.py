@@ -8,9 +8,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ianvs.api import Results
@@ -102,11 +103,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-_JOB = "benchmarkingjob.yaml, its folder, or the name of a job that comes with ianvs (`ianvs jobs`)"
-
-
-def _job_command(commands: Any, name: str, help_: str, command: object) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=help_)
+def _job_command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    help_: str,
+    command: Callable[[argparse.Namespace], int],
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=help_)
     spellings = ("-f", "--file", "--benchmarking_config_file")  # the last is Ianvs's
     parser.add_argument(
         *spellings, dest="file", required=True, type=Path, metavar="JOB", help="benchmarkingjob.yaml, or `ianvs jobs`"
@@ -187,12 +190,11 @@ def _plan(options: argparse.Namespace) -> int:
 
     plan = api.plan(options.file, workspace=options.workspace, root=options.root)
     _warn(plan.job.warnings)
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     for planned in plan:
-        counts[planned.state] = counts.get(planned.state, 0) + 1
+        counts[planned.state] += 1
         print(f"{planned.case.id[:8]}  {planned.state:<10}  {describe(planned)}: {planned.reason}")
-    listed = ", ".join(f"{count} {state}" for state, count in counts.items())
-    print(f"{sum(counts.values())} cases: {listed}")
+    print(_counted(counts))
     return 0
 
 
@@ -203,31 +205,33 @@ def _status(options: argparse.Namespace) -> int:
     from ianvs.progress import describe
 
     plan = api.plan(options.file, workspace=options.workspace, root=options.root)
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     for planned in plan:
         running = plan.store.running(planned.case.id)
         state = "running" if running else planned.state
-        counts[state] = counts.get(state, 0) + 1
+        counts[state] += 1
         if running:
             seconds = time.time() - running["since"]
             where = f"round {running['round']} of {running['rounds']}, {running['doing']} for {seconds:.0f} s"
             print(f"{planned.case.id[:8]}  running   {describe(planned)}: {where} (process {running['pid']})")
         elif state in ("failed", "unfinished"):
             print(f"{planned.case.id[:8]}  {state:<10}{describe(planned)}: {planned.reason}")
-    listed = ", ".join(f"{count} {state}" for state, count in counts.items())
-    print(f"{plan.job.name}: {sum(counts.values())} cases: {listed}")
+    print(f"{plan.job.name}: {_counted(counts)}")
     return 0
+
+
+def _counted(states: Counter[str]) -> str:
+    return f"{states.total()} cases: " + ", ".join(f"{count} {state}" for state, count in states.items())
 
 
 def _exam(options: argparse.Namespace) -> int:
     from ianvs import api
+    from ianvs.errors import IanvsError
     from ianvs.report.exam_text import exam_text
     from ianvs.scenarios.manifest import save_manifest
 
     exams = api.exams(options.file, workspace=options.workspace, root=options.root)
     if options.save and len(exams) > 1:
-        from ianvs.errors import IanvsError
-
         raise IanvsError(f"the job has several exams ({', '.join(exams)}); a manifest is of one. Name one testenv.")
     for name, exam in exams.items():
         print(exam_text(name, exam))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 __all__ = ["add_commands"]
 
 
-def add_commands(commands: Any) -> None:
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `jobs` to the command line."""
     parser = commands.add_parser("jobs", help="list the jobs that come with ianvs, or print the files of one")
     parser.add_argument("name", nargs="?", metavar="NAME", help="print this job's files, each below its path")
@@ -18,10 +17,12 @@ def add_commands(commands: Any) -> None:
 def _jobs(options: argparse.Namespace) -> int:
     from pathlib import Path
 
+    from ianvs.config.load import files_of_job
     from ianvs.shipped import job_path, shipped_jobs
 
     if options.name is not None:
-        _print_files(job_path(Path(options.name)))
+        for path in files_of_job(job_path(Path(options.name))):
+            print(f"# {path}\n{path.read_text(encoding='utf-8')}")
         return 0
     width = max(map(len, shipped_jobs()))
     for name, file in shipped_jobs().items():
@@ -29,10 +30,3 @@ def _jobs(options: argparse.Namespace) -> int:
         print(f"{name:<{width}}  {first.removeprefix('#').strip()}")
     print("\n`ianvs -f NAME` runs one; `ianvs jobs NAME` prints its files.")
     return 0
-
-
-def _print_files(file: Any) -> None:
-    from ianvs.config.load import files_of_job
-
-    for path in files_of_job(file):
-        print(f"# {path}\n{path.read_text(encoding='utf-8')}")

@@ -9,14 +9,13 @@ import argparse
 import json
 import textwrap
 from pathlib import Path
-from typing import Any
 
 __all__ = ["add_commands"]
 
 WIDTH = 100  # characters of a line
 
 
-def add_commands(commands: Any) -> None:
+def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `metrics` to the subparsers of the command line."""
     metrics = commands.add_parser("metrics", help="list the metrics, or compute them for a score matrix")
     metrics.set_defaults(command=_metrics)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from ianvs.config.secrets import without_secrets
 from ianvs.planning import Plan, PlannedAlgorithm, PlannedCase
 from ianvs.scheduler.case_loop import Listener
 from ianvs.types import Failure, Status
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
 __all__ = ["LiveProgress", "PlainProgress", "Silent", "describe", "listener_for"]
 
@@ -37,13 +39,13 @@ def _varied(algorithm: PlannedAlgorithm) -> set[str]:
     return {name for name in names if len({str(choice.get(name)) for choice in algorithm.choices}) > 1}
 
 
-class Silent:
+class Silent(Listener):
     """For callers who want results only. Also the base of the other two, which show some of it."""
 
     def planned(self, plan: Plan, to_do: int) -> None: ...
     def preparing(self, what: str, fraction: float) -> None: ...
     def started(self, case: PlannedCase) -> None: ...
-    def progressed(self, case: PlannedCase, payload: Any) -> None: ...
+    def progressed(self, case: PlannedCase, payload: object) -> None: ...
     def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None: ...
     def retried(self, case: PlannedCase, failure: Failure) -> None: ...
     def stopping(self, running: int) -> None: ...
@@ -111,17 +113,15 @@ class LiveProgress(Silent):
             console=Console(file=stream),
             transient=True,
         )
-        self._all: Any = None
-        self._data: Any = None
-        self._rows: dict[str, Any] = {}
+        self._all: TaskID | None = None
+        self._data: TaskID | None = None
+        self._rows: dict[str, TaskID] = {}
 
     def __enter__(self) -> LiveProgress:
         self._progress.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
     def planned(self, plan: Plan, to_do: int) -> None:
@@ -141,7 +141,7 @@ class LiveProgress(Silent):
     def started(self, case: PlannedCase) -> None:
         self._rows[case.case.id] = self._progress.add_task(f"  {describe(case)}", total=None, note="starting")
 
-    def progressed(self, case: PlannedCase, payload: Any) -> None:
+    def progressed(self, case: PlannedCase, payload: object) -> None:
         row = self._rows.get(case.case.id)
         if row is None or not isinstance(payload, dict):
             return
@@ -201,6 +201,3 @@ def _left(start: float, done: int, to_do: int) -> str:
         return ""
     seconds = (time.monotonic() - start) / done * (to_do - done)
     return f" (about {seconds:.0f} s left)" if seconds < 120 else f" (about {seconds / 60:.0f} min left)"
-
-
-_check: type[Listener] = Silent

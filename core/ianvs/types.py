@@ -15,6 +15,7 @@ __all__ = [
     "CaseResult",
     "Curve",
     "Failure",
+    "FailureKind",
     "Measure",
     "Predictions",
     "RoundResult",
@@ -24,6 +25,7 @@ __all__ = [
 ]
 
 Status = Literal["finished", "failed", "unfinished"]
+FailureKind = Literal["exception", "killed", "timeout", "memory", "interrupted", "lost"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Measure:
 class Failure:
     """Why a case has no result."""
 
-    kind: Literal["exception", "killed", "timeout", "memory", "interrupted", "lost"]
+    kind: FailureKind
     error: str  # class of the exception, or name of the signal
     message: str
     log: Path | None = None

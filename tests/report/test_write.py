@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -159,6 +160,11 @@ def test_a_picture_is_drawn_anew_when_a_score_changes(tmp_path: Path) -> None:
 
 def test_a_row_that_lacks_a_case_has_no_picture(tmp_path: Path) -> None:
     assert not [p for p in write(pictured()[:1], tmp_path) if p.suffix == ".png"]
+
+
+def test_a_score_that_one_seed_lacks_has_no_picture(tmp_path: Path) -> None:
+    whole, other = pictured()
+    assert not [p for p in write([whole, replace(other, matrices={})], tmp_path) if p.suffix == ".png"]
 
 
 def test_the_heatmap_method_draws_without_the_save_mode(tmp_path: Path) -> None:

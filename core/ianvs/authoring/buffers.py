@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from ianvs.authoring.memory import Memory
+from ianvs.authoring.memory import Memory, State
 from ianvs.errors import PluginError, closest
 
 __all__ = ["BiasedReservoirMemory", "ClassBalancedMemory"]
@@ -82,9 +80,9 @@ class BiasedReservoirMemory(Memory):
         self.seen += len(y)
         self.buckets += 1
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         return {**super().state(), "buckets": self.buckets}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         super().restore(state)
         self.buckets = state["buckets"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ianvs.authoring import networks
+from ianvs.authoring.memory import State
 from ianvs.authoring.pretraining import new_decoder
 from ianvs.authoring.randomness import seeded
 from ianvs.authoring.round_data import RoundData, TaskMasks
@@ -54,11 +54,11 @@ class NetworkHolder:
             return x.to(torch.float32, memory_format=layout).div_(127.5).sub_(1.0)
         return x.to(torch.float32, memory_format=layout)
 
-    def state(self) -> dict[str, Any]:
-        """What the method needs to go on besides the network: tensors, numbers, text, and lists or dicts of these."""
+    def state(self) -> State:
+        """What the method needs to go on besides the network."""
         return {}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Take over what `state` returned."""
 
     # What the benchmark calls.
@@ -97,11 +97,11 @@ class NetworkHolder:
 
     # For methods to use.
 
-    def read(self, path: Path) -> dict[str, Any]:
+    def read(self, path: Path) -> State:
         """What `save` wrote when it was given `path`, or returned it."""
         path = Path(path)
         target = path if path.is_file() else path.with_name(path.name + ".pt")
-        saved: dict[str, Any] = torch.load(target, map_location="cpu", weights_only=True)
+        saved: State = torch.load(target, map_location="cpu", weights_only=True)
         return saved
 
     def logits(self, x: Tensor, mask: Tensor | None = None, network: nn.Module | None = None) -> Tensor:

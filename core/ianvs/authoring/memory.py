@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ianvs.authoring.round_data import gather
 from ianvs.errors import PluginError
 
-__all__ = ["Memory", "PerRoundMemory", "ReservoirMemory"]
+__all__ = ["Memory", "PerRoundMemory", "ReservoirMemory", "State"]
+
+State = dict[str, Any]
+"""What `torch.save` keeps of a method or a memory: tensors, numbers, text, and lists or dicts of these, by name."""
 
 
 class Memory:
@@ -49,11 +53,11 @@ class Memory:
         index = torch.randperm(len(self), generator=generator)[:n]
         return tuple(gather(column, index.to(column.device)) for column in self._columns)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         """Everything that it holds, for `torch.save`."""
         return {"seen": self.seen, "columns": list(self._columns)}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         """Take over what `state` returned."""
         self.seen, self._columns = state["seen"], tuple(state["columns"])
 
@@ -79,7 +83,9 @@ class ReservoirMemory(Memory):
         super().__init__(capacity)
         self._keys = torch.empty(0, dtype=torch.float64)
 
-    def add(self, x: Any, y: Any, generator: torch.Generator, *more: Tensor) -> None:
+    def add(
+        self, x: Tensor | NDArray[Any], y: Tensor | NDArray[Any], generator: torch.Generator, *more: Tensor
+    ) -> None:
         """Offer samples x (N, ...) with labels y (N,) and further columns (N, ...), tensors or arrays.
 
         `generator` (on the CPU) draws their keys.
@@ -91,10 +97,10 @@ class ReservoirMemory(Memory):
         self._keep(chosen, (x, y, *more))
         self._keys = keys[chosen]
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> State:
         return {**super().state(), "keys": self._keys}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: State) -> None:
         super().restore(state)
         self._keys = state["keys"]
 
@@ -121,11 +127,11 @@ class PerRoundMemory:
         part.add(x, y, generator)
         self.parts.append(part)
 
-    def state(self) -> list[dict[str, Any]]:
+    def state(self) -> list[State]:
         """Everything that it holds, for `torch.save`."""
         return [part.state() for part in self.parts]
 
-    def restore(self, state: list[dict[str, Any]]) -> None:
+    def restore(self, state: list[State]) -> None:
         """Take over what `state` returned."""
         self.parts = [ReservoirMemory(self.samples_per_round) for _ in state]
         for part, kept in zip(self.parts, state, strict=True):

@@ -9,7 +9,7 @@ from torch import nn
 
 from ianvs.errors import PluginError, closest
 
-__all__ = ["build_optimizer", "set_learning_rate"]
+__all__ = ["build_optimizer"]
 
 CACHE_LINE = 64  # bytes
 
@@ -34,12 +34,6 @@ def build_optimizer(
         case "adam":
             return torch.optim.Adam(groups, lr=learning_rate, weight_decay=weight_decay)
     raise PluginError(f"optimizer '{name}' is not known.{closest(name, ['sgd', 'adam'])} There are: sgd, adam.")
-
-
-def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Use `rate` from the next step on, for all parameters."""
-    for group in optimizer.param_groups:
-        group["lr"] = rate
 
 
 def _fuses(parameter: nn.Parameter) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -128,8 +127,8 @@ class TorchLearner(NetworkHolder):
         pretraining: bool | None = None,
         device: str = "cpu",
         seed: int = 0,
-        progress: Callable[[float], Any] | None = None,
-        **context: Any,
+        progress: Callable[[float], object] | None = None,
+        **context: object,
     ) -> None:
         """Learn from one round. `valid_data` is not used; `progress` is told the share of epochs done.
 
@@ -173,7 +172,7 @@ class TorchLearner(NetworkHolder):
         task_classes: Sequence[int] | None = None,
         device: str = "cpu",
         seed: int = 0,
-        **context: Any,
+        **context: object,
     ) -> NDArray[np.int64]:
         """(N,) the most probable of the task's classes, where the exam gives them, or else of the classes seen so far;
         of all classes if the model is untrained."""
@@ -185,7 +184,7 @@ class TorchLearner(NetworkHolder):
         return labels
 
     def features(
-        self, data: TestData, *, num_classes: int, device: str = "cpu", seed: int = 0, **context: Any
+        self, data: TestData, *, num_classes: int, device: str = "cpu", seed: int = 0, **context: object
     ) -> NDArray[np.float32]:
         """(N, D) what the head is given: the representation of each sample."""
         x = data.tensors("cpu")
@@ -206,7 +205,7 @@ class TorchLearner(NetworkHolder):
         parts = torch.autograd.grad(self.loss(batch), trainable, materialize_grads=True)  # some may have no part in it
         return torch.cat([part.reshape(-1) for part in parts])
 
-    def study(self, data: RoundData, progress: Callable[[float], Any] | None = None) -> None:
+    def study(self, data: RoundData, progress: Callable[[float], object] | None = None) -> None:
         """Go over `data` outside of train(), where a method learns at another time."""
         with self._noise(data):
             self.network.train()
@@ -214,7 +213,7 @@ class TorchLearner(NetworkHolder):
 
     # The parts of a round.
 
-    def _fit(self, data: RoundData, progress: Callable[[float], Any] | None, *, plainly: bool = False) -> None:
+    def _fit(self, data: RoundData, progress: Callable[[float], object] | None, *, plainly: bool = False) -> None:
         """plainly: without what the method adds."""
         loss = partial(TorchLearner.loss, self) if plainly else self.loss
         adjusts = not plainly and type(self).adjust_gradients is not TorchLearner.adjust_gradients
@@ -234,7 +233,7 @@ class TorchLearner(NetworkHolder):
         """The random stream for dropout, and whatever else a network draws."""
         return seeded(stream_seed(data.seed, data.round, "noise"), data.device)
 
-    def _adapt(self, data: RoundData, progress: Callable[[float], Any] | None) -> None:
+    def _adapt(self, data: RoundData, progress: Callable[[float], object] | None) -> None:
         """Learn a downstream task, with a new head, as any other learner would."""
         data = data.labelled()
         _, head = networks.body_and_head(self.network)

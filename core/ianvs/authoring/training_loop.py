@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from torch import Tensor, nn
 
-from ianvs.authoring import optimizers
+from ianvs.authoring.optimizers import build_optimizer
 from ianvs.authoring.round_data import RoundData
 from ianvs.errors import PluginError
 
@@ -40,14 +39,14 @@ def fit(
     schedule: Schedule,
     loss_of: Callable[[Tensor, Tensor], Tensor],
     adjust: Callable[[RoundData], None] | None = None,
-    progress: Callable[[float], Any] | None = None,
+    progress: Callable[[float], object] | None = None,
 ) -> None:
     """Go down `loss_of` a batch's x (B, ...), y (B,), with a new optimiser.
 
     adjust: called between the backward pass and the step. A loss without a gradient takes no step.
     """
     parameters = list(parameters)
-    optimizer = optimizers.build_optimizer(
+    optimizer = build_optimizer(
         schedule.optimizer,
         parameters,
         learning_rate=schedule.learning_rate,
@@ -59,7 +58,8 @@ def fit(
     epochs = schedule.epochs if data.passes is None else min(schedule.epochs, data.passes)
     for epoch in range(epochs if len(data) else 0):
         if schedule.step_every:
-            optimizers.set_learning_rate(optimizer, schedule.rate(epoch))
+            for group in optimizer.param_groups:
+                group["lr"] = schedule.rate(epoch)
         for x, y in data.shuffled(schedule.batch_size, order):
             loss = loss_of(x, y)
             if not loss.requires_grad:  # a batch without any label, and a method that wants nothing of it

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypedDict
 
+from ianvs.config.secrets import hide_secrets
 from ianvs.config.spec import ModuleSpec
 from ianvs.data.fingerprint import digest_of
 from ianvs.data.returned import store_returned
@@ -86,7 +87,8 @@ def call_function(question: Question) -> Answer:
         except IanvsError as error:
             return _refused((str(error), "", line))
         except Exception as error:
-            return _refused((f"{name}() failed: {cause(error, url.resolve())}", "", 0))
+            said = hide_secrets(cause(error, url.resolve()), question["options"])
+            return _refused((f"{name}() failed: {said}", "", 0))
     read = {path: look for path in sorted(seen) if (look := look_of(path))}
     classes = None if named is None else list(named)
     return Answer(made=Made(line=line, classes=classes, content=_content(folder), read=read), wrong=[])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,18 +58,8 @@ class Listing:
 
     def take(self, keep: NDArray[Any]) -> Listing:
         """The samples at `keep` (positions or a mask), in that order."""
-        return Listing(
-            self.form,
-            self.x[keep],
-            self.label_form,
-            self.labels[keep],
-            self.ids[keep],
-            self.domains[keep],
-            self.sources,
-            self.origins[keep],
-            self.lines[keep],
-            self.classes,
-        )
+        columns = ("x", "labels", "ids", "domains", "origins", "lines")
+        return replace(self, **{name: getattr(self, name)[keep] for name in columns})
 
 
 def column(values: Sequence[Any]) -> NDArray[Any]:

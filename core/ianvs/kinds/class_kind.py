@@ -24,7 +24,7 @@ class ClassKind(WholeLabels):
         return lambda found, where: _class_indices(one_for_each(found, count, where), classes, where)
 
 
-def one_for_each(found: Any, expected: int, where: str) -> NDArray[Any]:
+def one_for_each(found: object, expected: int, where: str) -> NDArray[Any]:
     """`found` as an array with one entry for each of `expected` samples. Raises PluginError."""
     if found is None:
         raise PluginError(f"{where} returned nothing: return one prediction for each of the {expected} samples.")

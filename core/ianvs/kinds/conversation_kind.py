@@ -14,6 +14,7 @@ from ianvs.data.dataset import Samples
 from ianvs.data.listing import column
 from ianvs.errors import PluginError
 from ianvs.kinds.kind import Kind
+from ianvs.metrics.label_pictures import LabelPictures
 from ianvs.metrics.metric import EvaluationRecord
 from ianvs.scenarios.parts import Part
 from ianvs.types import Predictions
@@ -37,7 +38,7 @@ class ConversationKind(Kind):
         return packed(samples.y[positions].tolist(), topics)
 
     def record(
-        self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: Any = None
+        self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: LabelPictures | None = None
     ) -> EvaluationRecord:
         wanted, topics = unpacked(truth)
         return replace(about, y_true=wanted, y_pred=unpacked(said.labels)[0], topics=topics)
@@ -81,7 +82,7 @@ def unpacked(stored: NDArray[np.uint8]) -> tuple[NDArray[Any], NDArray[np.str_] 
     return column(found["replies"]), None if found["topics"] is None else np.array(found["topics"], dtype=str)
 
 
-def _replies(said: Any, count: int, where: str, wanted: str) -> list[str | None]:
+def _replies(said: object, count: int, where: str, wanted: str) -> list[str | None]:
     if said is None:
         return [None] * count
     if not isinstance(said, list | tuple | np.ndarray):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.data.dataset import Samples
+from ianvs.metrics.label_pictures import LabelPictures
 from ianvs.metrics.metric import EvaluationRecord
 from ianvs.scenarios.exam import Exam
 from ianvs.scenarios.parts import Part
@@ -51,12 +52,12 @@ class Kind(Protocol):
         """Pictures to keep for reports; None where there is nothing to show."""
         return None
 
-    def every_truth(self, samples: Samples, positions: NDArray[np.int64]) -> Any:
+    def every_truth(self, samples: Samples, positions: NDArray[np.int64]) -> LabelPictures | None:
         """All true labels, where `truth` keeps only some of them and a metric reads all; else None."""
         return None
 
     def record(
-        self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: Any = None
+        self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: LabelPictures | None = None
     ) -> EvaluationRecord:
         """`about`, which knows the classes, with what metrics see of the stored `truth` and `said`."""
 
@@ -73,7 +74,7 @@ class WholeLabels(Kind, Protocol):
         return Predictions(labels)
 
     def record(
-        self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: Any = None
+        self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: LabelPictures | None = None
     ) -> EvaluationRecord:
         return replace(about, y_true=truth, y_pred=said.labels, probe=said.extras.get("probe"))
 

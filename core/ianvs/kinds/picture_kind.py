@@ -64,7 +64,7 @@ class PictureKind(Kind):
         return PictureRows(samples.y, positions)
 
     def record(
-        self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: Any = None
+        self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: LabelPictures | None = None
     ) -> EvaluationRecord:
         packed = said.extras.get(EVERY)
         if every_truth is None or packed is None:
@@ -72,7 +72,7 @@ class PictureKind(Kind):
         return replace(about, counts=said.labels, y_true=every_truth, y_pred=PackedPictures(packed))
 
 
-def _label_pictures(found: Any, shape: tuple[int, ...], classes: int, where: str) -> NDArray[np.uint8] | Any:
+def _label_pictures(found: object, shape: tuple[int, ...], classes: int, where: str) -> NDArray[np.uint8] | Any:
     """uint8 class indices, or 255 where "ignore" is predicted; a tensor stays one and where it lies."""
     wanted = f"class indices of shape {shape}, one for each pixel: 0 to {classes - 1}, or {IGNORED} for none"
     if found is None:

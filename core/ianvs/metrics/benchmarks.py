@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.metrics.definition import matrix_metric, mean
+from ianvs.metrics.definition import MatrixMetric, defined_in, matrix_metric, mean
 
 __all__ = ["BENCHMARKS", "IANVS"]
 
@@ -32,6 +32,21 @@ def _one_test_set_per_round(R: Array) -> bool:
     """Or one more, of what comes after the last round: CLEAR's streaming protocol, which reads R above its diagonal."""
     rounds, tests = R.shape
     return tests in (rounds, rounds + 1)
+
+
+@matrix_metric(
+    "delta_m",
+    formula="(100/T) sum_t (R[T][t] - s_t) / s_t, s_t the score of a single-task model on test set t",
+    source="Maninis et al. 2019 (CVPR), eq. 1; Garg et al. 2022 (MDIL-SS, WACV)",
+)
+def delta_m(R: Array, single_task: Array) -> float:
+    """Mean relative change against single-task models in percent, after the last round; negative is a drop.
+
+    single_task: (T,) scores of models that were trained on one round alone.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        change = 100 * (R[-1] - single_task) / single_task
+    return mean(np.where(np.isfinite(change), change, np.nan)) if len(R) else float("nan")
 
 
 @matrix_metric("CLEAR_in_domain", formula="mean_i R[i][i]", source=_CLEAR)
@@ -158,35 +173,4 @@ def ianvs_forward_transfer(R: Array, untrained: Array) -> float:
 
 
 IANVS = (ianvs_backward_transfer, ianvs_forward_transfer)
-
-
-@matrix_metric(
-    "delta_m",
-    formula="(100/T) sum_t (R[T][t] - s_t) / s_t, s_t the score of a single-task model on test set t",
-    source="Maninis et al. 2019 (CVPR), eq. 1; Garg et al. 2022 (MDIL-SS, WACV)",
-)
-def delta_m(R: Array, single_task: Array) -> float:
-    """Mean relative change against single-task models in percent, after the last round; negative is a drop.
-
-    single_task: (T,) scores of models that were trained on one round alone.
-    """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        change = 100 * (R[-1] - single_task) / single_task
-    return mean(np.where(np.isfinite(change), change, np.nan)) if len(R) else float("nan")
-
-
-BENCHMARKS = (
-    delta_m,
-    clear_in_domain,
-    clear_next_domain,
-    clear_backward_transfer,
-    clear_forward_transfer,
-    clear_accuracy_seen,
-    clear_challenge_score,
-    cn_average_accuracy,
-    cn_forgetting,
-    cn_forgetting_signed,
-    cn_new_accuracy,
-    cia_forgetting,
-    *IANVS,
-)
+BENCHMARKS = defined_in(globals(), MatrixMetric)

@@ -10,19 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.metrics.definition import mean, score_metric
-from ianvs.metrics.metric import EvaluationRecord
+from ianvs.metrics.definition import defined_in, mean, score_metric
+from ianvs.metrics.metric import EvaluationRecord, Metric
 
-__all__ = [
-    "SCORES",
-    "accuracy",
-    "balanced_accuracy",
-    "exact_match",
-    "f1",
-    "linear_probe_accuracy",
-    "per_class_accuracy",
-    "ratio",
-]
+__all__ = ["SCORES", "ratio"]
 
 
 def ratio(numerator: NDArray[np.int64], denominator: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -56,17 +47,6 @@ def accuracy(record: EvaluationRecord) -> float:
     counts = record.confusion
     total = int(counts.sum())
     return int(counts.trace()) / total if total else float("nan")
-
-
-@score_metric(
-    "per_class_accuracy",
-    formula="TP_c / (TP_c + FN_c) for each class c",
-    source="Sokolova & Lapalme 2009 (recall)",
-    mapping=True,
-)
-def per_class_accuracy(record: EvaluationRecord) -> dict[str, float]:
-    """Share of each class's samples that are predicted right; nan for a class without samples."""
-    return _by_class(record, _recalls(record))
 
 
 @score_metric(
@@ -122,11 +102,15 @@ def linear_probe_accuracy(record: EvaluationRecord) -> float:
     return mean(np.equal(record.y_true, record.probe).astype(np.float64))
 
 
-SCORES = (
-    accuracy,
-    balanced_accuracy,
-    f1,
-    exact_match,
-    linear_probe_accuracy,
-    per_class_accuracy,
+@score_metric(
+    "per_class_accuracy",
+    formula="TP_c / (TP_c + FN_c) for each class c",
+    source="Sokolova & Lapalme 2009 (recall)",
+    mapping=True,
 )
+def per_class_accuracy(record: EvaluationRecord) -> dict[str, float]:
+    """Share of each class's samples that are predicted right; nan for a class without samples."""
+    return _by_class(record, _recalls(record))
+
+
+SCORES = defined_in(globals(), Metric)

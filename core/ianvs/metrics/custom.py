@@ -21,7 +21,7 @@ import numpy as np
 
 from ianvs.errors import ConfigError, PluginError, Problem, closest, one_line, shown_path
 from ianvs.metrics.label_pictures import LabelPictures
-from ianvs.metrics.metric import EvaluationRecord, Metric
+from ianvs.metrics.metric import EvaluationRecord, Labels, Metric
 
 if TYPE_CHECKING:
     from ianvs.config.spec import MetricSpec
@@ -32,7 +32,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-def from_object(spec: MetricSpec, obj: Any) -> Metric:
+def from_object(spec: MetricSpec, obj: object) -> Metric:
     """The metric that `obj`, found under `spec.name` in the file at `spec.url`, defines.
 
     Its flag `mapping` stays False: whether it returns a mapping shows when it is called. Raises PluginError if `obj`
@@ -41,23 +41,23 @@ def from_object(spec: MetricSpec, obj: Any) -> Metric:
     where = _named(spec)
     options = dict(spec.options)
     counted = _takes_confusion(obj.update if inspect.isclass(obj) and hasattr(obj, "update") else obj)
-    evaluate: Callable[..., Any]
+    evaluate: Callable[..., object]
     if inspect.isclass(obj):
-        build: Any = obj
+        build = obj
         arguments, count = ("(confusion)", 1) if counted else ("(y_true, y_pred)", 2)
         _check_method(where, build, "update", arguments, count)
         _check_method(where, build, "compute", "()", 0)
         _check(spec, build, 0, options)
 
-        def evaluate(*seen: Any) -> Any:
-            state = build(**options)
+        def evaluate(*seen: Labels) -> object:
+            state: Any = build(**options)
             state.update(*seen)
             return state.compute()
 
     elif callable(obj):
         _check(spec, obj, 1 if counted else 2, options)
 
-        def evaluate(*seen: Any) -> Any:
+        def evaluate(*seen: Labels) -> object:
             return obj(*seen, **options)
 
     else:
@@ -67,14 +67,14 @@ def from_object(spec: MetricSpec, obj: Any) -> Metric:
         )
 
     def function(record: EvaluationRecord) -> float | dict[str, float]:
-        if not counted and (record.y_true is None or record.y_pred is None):
+        labels = [part for part in (record.y_true, record.y_pred) if part is not None]
+        if not counted and len(labels) < 2:
             raise PluginError(
                 f"{where} needs the label of every sample, and of this evaluation only a confusion matrix is stored. "
                 "Run the case again (`--rerun`), or let the metric take an argument `confusion`, that matrix."
             )
         try:
-            seen = (record.confusion.copy(),) if counted else (_own(record.y_true), _own(record.y_pred))
-            value = evaluate(*seen)
+            value = evaluate(*([record.confusion.copy()] if counted else map(_own, labels)))
         except Exception as error:
             error.add_note(f"while {where} was computed")
             raise
@@ -96,16 +96,18 @@ def from_object(spec: MetricSpec, obj: Any) -> Metric:
     )
 
 
-def _own(labels: Any) -> Any:
+def _own(labels: Labels) -> Labels:
     """A copy: a metric that sorts in place must not change what the next one sees. Label pictures give copies."""
     return labels if isinstance(labels, LabelPictures) else labels.copy()
 
 
-def _takes_confusion(called: Any) -> bool:
+def _takes_confusion(called: object) -> bool:
     """Whether the first argument, after self, is called `confusion`."""
+    if not callable(called):
+        return False
     try:
         names = [name for name in inspect.signature(called).parameters if name != "self"]
-    except (TypeError, ValueError):  # no function, or one that does not tell
+    except (TypeError, ValueError):  # one that does not tell
         return False
     return names[:1] == ["confusion"]
 
@@ -114,7 +116,7 @@ def _named(spec: MetricSpec) -> str:
     return f"metric '{spec.name}' ({shown_path(spec.url)})" if spec.url else f"metric '{spec.name}'"
 
 
-def _check_method(where: str, build: Any, name: str, arguments: str, count: int) -> None:
+def _check_method(where: str, build: type, name: str, arguments: str, count: int) -> None:
     method = getattr(build, name, None)
     if not callable(method):
         raise PluginError(f"{where} is a class without {name}(). A metric has update(y_true, y_pred) and compute().")
@@ -124,7 +126,7 @@ def _check_method(where: str, build: Any, name: str, arguments: str, count: int)
         raise PluginError(f"{where}: {name}{inspect.signature(method)} can't be called as {name}{arguments}.") from None
 
 
-def _check(spec: MetricSpec, called: Callable[..., Any], leading: int, options: Mapping[str, Any]) -> None:
+def _check(spec: MetricSpec, called: Callable[..., object], leading: int, options: Mapping[str, object]) -> None:
     """Can it be called with `leading` positional arguments and these options?"""
     try:
         signature = inspect.signature(called)
@@ -156,7 +158,7 @@ def _check(spec: MetricSpec, called: Callable[..., Any], leading: int, options: 
         raise ConfigError(Problem(message, spec.place) for message in problems)
 
 
-def _result(value: Any, where: str) -> float | dict[str, float]:
+def _result(value: object, where: str) -> float | dict[str, float]:
     if not isinstance(value, Mapping):
         return _number(value, where)
     if not value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,10 @@ from ianvs.metrics.curves import checked, rows_as_curve
 from ianvs.metrics.metric import EvaluationRecord, Metric
 from ianvs.types import Curve, ScoreMatrix
 
-__all__ = ["MatrixMetric", "by_round_metric", "matrix_metric", "mean", "score_metric"]
+__all__ = ["MatrixMetric", "defined_in", "matrix_metric", "mean", "score_metric"]
 
 Array = NDArray[np.float64]
+M = TypeVar("M", bound=Metric)
 
 
 @dataclass(frozen=True)
@@ -71,45 +72,23 @@ def matrix_metric(
     higher_is_better: bool = True,
     aliases: tuple[str, ...] = (),
     square: bool = True,
-) -> Callable[[Callable[..., float]], MatrixMetric]:
+    by_round: bool = False,
+) -> Callable[[Callable[..., float | Array]], MatrixMetric]:
     """Decorate a function of `R` and whichever of `untrained`, `joint`, `single_task`, `curve` it names as parameters.
 
     The metric is nan without a reference that the function names. Without a curve it is handed the rows of R as one.
     square: the formula needs one test set per round, and is nan when R has another number of columns than rows.
+    by_round: the function returns the (T,) values after each round, the last of which is the metric.
     """
 
-    def define(function: Callable[..., float]) -> MatrixMetric:
-        takes, needs = _takes(function)
-
-        def evaluate(inputs: ScoreMatrix) -> float:
-            arguments = _arguments(inputs, takes, square)
-            return float("nan") if arguments is None else float(function(*arguments))
-
-        evaluate.__doc__ = function.__doc__
-        return MatrixMetric(
-            name, "matrix", _first_line(function), higher_is_better, source, formula, aliases, needs, evaluate
-        )
-
-    return define
-
-
-def by_round_metric(
-    name: str,
-    *,
-    formula: str,
-    source: str,
-    higher_is_better: bool = True,
-    aliases: tuple[str, ...] = (),
-    square: bool = True,
-) -> Callable[[Callable[..., Array]], MatrixMetric]:
-    """As `matrix_metric`, of a function that returns the (T,) values after each round; the metric is the last."""
-
-    def define(function: Callable[..., Array]) -> MatrixMetric:
-        takes, needs = _takes(function)
+    def define(function: Callable[..., float | Array]) -> MatrixMetric:
+        takes = tuple(inspect.signature(function).parameters)[1:]
+        needs = tuple(name for name in takes if name != "curve")
 
         def series(inputs: ScoreMatrix) -> Array:
             arguments = _arguments(inputs, takes, square)
-            return np.full(len(inputs.R), np.nan) if arguments is None else function(*arguments)
+            values = np.full(len(inputs.R), np.nan) if arguments is None else function(*arguments)
+            return np.atleast_1d(np.asarray(values, dtype=np.float64))
 
         def evaluate(inputs: ScoreMatrix) -> float:
             values = series(inputs)
@@ -118,16 +97,15 @@ def by_round_metric(
         evaluate.__doc__ = series.__doc__ = function.__doc__
         return MatrixMetric(
             name, "matrix", _first_line(function), higher_is_better, source, formula, aliases, needs, evaluate,
-            series=series,
+            series=series if by_round else None,
         )  # fmt: skip
 
     return define
 
 
-def _takes(function: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The parameters of a formula after R, and which of them are references, without which it is undefined."""
-    takes = tuple(inspect.signature(function).parameters)[1:]
-    return takes, tuple(name for name in takes if name != "curve")
+def defined_in(module: Mapping[str, object], kind: type[M]) -> tuple[M, ...]:
+    """The metrics that stand in a module's namespace, in the order of their definition."""
+    return tuple(value for value in module.values() if isinstance(value, kind))
 
 
 def _arguments(inputs: ScoreMatrix, takes: tuple[str, ...], square: bool) -> list[Array | Curve] | None:
@@ -152,5 +130,5 @@ def _arguments(inputs: ScoreMatrix, takes: tuple[str, ...], square: bool) -> lis
     return arguments
 
 
-def _first_line(function: Callable[..., Any]) -> str:
+def _first_line(function: Callable[..., object]) -> str:
     return (inspect.getdoc(function) or "").partition("\n")[0]

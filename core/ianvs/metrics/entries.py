@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ __all__ = ["json_row", "number_of", "read_curve"]
 _COUNTS = ("samples", "begun", "ended")
 
 
-def json_row(row: Any, where: str, path: Path) -> list[float]:
+def json_row(row: object, where: str, path: Path) -> list[float]:
     """A json list of numbers as floats, nan for null. Raises DataError."""
     if not isinstance(row, list):
         raise DataError(f"{shown_path(path)}: {where} must be a list of numbers; it is {json.dumps(row)}.")
@@ -29,7 +28,7 @@ def json_row(row: Any, where: str, path: Path) -> list[float]:
     return numbers
 
 
-def number_of(value: Any, where: str) -> float:
+def number_of(value: str | float | None, where: str) -> float:
     """`value` as a float, nan for None; `where` begins the message of a DataError."""
     if value is None:
         return math.nan
@@ -46,7 +45,7 @@ def _no_number(where: str, shown: str) -> DataError:
     return DataError(f"{where} is {shown}, not a finite number. Leave it empty (json: null) if it was not evaluated.")
 
 
-def read_curve(entries: Any, rounds: int, tests: int, path: Path) -> Curve:
+def read_curve(entries: object, rounds: int, tests: int, path: Path) -> Curve:
     """The json list of examinations under "curve": objects of samples, begun, ended and one score per test set.
 
     rounds, tests: the shape of R. Raises DataError.
@@ -60,8 +59,9 @@ def read_curve(entries: Any, rounds: int, tests: int, path: Path) -> Curve:
     counts: list[list[int]] = []
     scores: list[list[float]] = []
     for e, entry in enumerate(entries):
-        counts.append(_counts(entry, f"{where}[{e}]"))
-        scores.append(json_row(entry["scores"], f"curve[{e}].scores", path))
+        found, row = _examination(entry, f"{where}[{e}]")
+        counts.append(found)
+        scores.append(json_row(row, f"curve[{e}].scores", path))
         if len(scores[-1]) != tests:
             raise DataError(
                 f"{where}[{e}].scores has {len(scores[-1])} scores; it needs {tests}, one for each test set of R."
@@ -80,8 +80,8 @@ def read_curve(entries: Any, rounds: int, tests: int, path: Path) -> Curve:
     return Curve(samples, begun, ended, np.array(scores, dtype=np.float64))
 
 
-def _counts(entry: Any, where: str) -> list[int]:
-    """samples, begun and ended of one examination, which also has scores and nothing else."""
+def _examination(entry: object, where: str) -> tuple[list[int], object]:
+    """samples, begun and ended of one examination; and its scores, besides which it has nothing."""
     keys = (*_COUNTS, "scores")
     if not isinstance(entry, dict):
         raise DataError(f"{where} must be an object of {', '.join(keys)}; it is {json.dumps(entry)}.")
@@ -94,4 +94,4 @@ def _counts(entry: Any, where: str) -> list[int]:
     for key in _COUNTS:
         if isinstance(entry[key], bool) or not isinstance(entry[key], int):
             raise DataError(f"{where}.{key} is {json.dumps(entry[key])}; it must be a whole number.")
-    return [entry[key] for key in _COUNTS]
+    return [entry[key] for key in _COUNTS], entry["scores"]

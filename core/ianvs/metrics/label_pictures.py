@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 __all__ = ["LabelPictures", "PackedPictures", "PictureRows", "compressed", "packed_pictures"]
 
@@ -43,10 +43,10 @@ class LabelPictures(NDArrayOperatorsMixin):
         found: NDArray[np.uint8] = np.asarray(self)[index]
         return found
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         return self._stacked(range(len(self))).astype(dtype or np.uint8, copy=False)
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: object) -> object:
         arrays = (np.asarray(one) if isinstance(one, LabelPictures) else one for one in inputs)
         return getattr(ufunc, method)(*arrays, **options)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,25 +22,26 @@ from ianvs.types import ScoreMatrix
 
 __all__ = ["MATRIX_METRICS", "compute_file", "matrix_report"]
 
+Report = dict[str, float | dict[str, list[float | None]] | None]
+
 MATRIX_METRICS: tuple[MatrixMetric, ...] = (*SURVEY, *ONLINE, *SUITES, *BENCHMARKS)
 
 
-def matrix_report(inputs: ScoreMatrix) -> dict[str, Any]:
+def matrix_report(inputs: ScoreMatrix) -> Report:
     """Every metric over a score matrix under each of its names (`BWT` and `GEM_BWT`); None where it is undefined.
 
     "by_round" holds, for the metrics that are defined after every round, their T values.
     """
-    report: dict[str, Any] = _final(inputs, MATRIX_METRICS)
-    report["by_round"] = {
+    by_round = {
         name: [_or_none(value) for value in metric.series(inputs)]
         for metric in MATRIX_METRICS
         if metric.series is not None
         for name in (metric.name, *metric.aliases)
     }
-    return report
+    return {**_final(inputs, MATRIX_METRICS), "by_round": by_round}
 
 
-def compute_file(path: str | Path) -> dict[str, Any]:
+def compute_file(path: str | Path) -> Report:
     """`matrix_report` of a score matrix in a json or csv file; the format is that of `read_scores`.
 
     A row `R0` takes the place of `untrained` in Ianvs's two. Raises DataError, which names the file and the entry.

@@ -11,11 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.metrics.confusion import confusion_matrix
+from ianvs.metrics.label_pictures import LabelPictures
 
 if TYPE_CHECKING:
     from ianvs.config.spec import MetricSpec
 
-__all__ = ["EvaluationRecord", "Metric"]
+__all__ = ["EvaluationRecord", "Labels", "Metric"]
+
+Labels = NDArray[Any] | LabelPictures
 
 
 @dataclass(frozen=True)
@@ -23,8 +26,8 @@ class EvaluationRecord:
     """What is stored of one evaluation: true and predicted labels, or only their confusion matrix.
 
     y_true, y_pred: (N,) labels. Of label pictures ianvs.metrics.label_pictures.LabelPictures, for a metric that reads
-    them, else None: only counts are kept. Of conversations (N,) lists of
-    replies, one for each turn; in y_pred None where a reply is missing.
+    them, else None: only counts are kept. Of conversations (N,) lists of replies, one for each turn; in y_pred None
+    where a reply is missing.
     counts: (C, C) int64, rows truth, columns prediction; of label pictures (C, C+1), the last column being pixels for
     which "ignore" was predicted. None: counted from y_true and y_pred when asked for.
     labels: class indices that the test set is about, in the order of its class list; None: all.
@@ -35,12 +38,12 @@ class EvaluationRecord:
     """
 
     classes: tuple[str, ...]
-    y_true: Any = None
-    y_pred: Any = None
+    y_true: Labels | None = None
+    y_pred: Labels | None = None
     counts: NDArray[np.int64] | None = None
     labels: tuple[int, ...] | None = None
     earlier: tuple[int, ...] | None = None
-    probe: NDArray[Any] | None = None
+    probe: NDArray[np.int64] | None = None
     topics: NDArray[np.str_] | None = None
 
     @cached_property

@@ -11,16 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.metrics.curves import round_ends
-from ianvs.metrics.definition import MatrixMetric, by_round_metric, matrix_metric, mean
+from ianvs.metrics.definition import MatrixMetric, defined_in, matrix_metric, mean
 from ianvs.types import Curve
 
-__all__ = [
-    "ONLINE",
-    "anytime_average_accuracy",
-    "learning_curve_area",
-    "minimum_accuracy",
-    "worst_case_accuracy",
-]
+__all__ = ["ONLINE"]
 
 Array = NDArray[np.float64]
 
@@ -29,13 +23,14 @@ _NAN = float("nan")
 _BATCHES = 10  # beta of LCA10
 
 
-@by_round_metric(
+@matrix_metric(
     "AAA",
     aliases=("A_AUC",),
     formula="AAA_k = sum_e A(e) (n_e - n_{e-1}) / n_E over examinations e up to the end of round k, n_e the samples "
     "before examination e, n_0 = 0; A(e) = mean score over test sets of rounds begun; AAA = AAA_T",
     source="Koh et al. 2022 (i-Blurry, ICLR, arXiv 2110.10031) as A_AUC; Caccia et al. 2022 (ICLR, arXiv 2104.05025)",
     square=False,
+    by_round=True,
 )
 def anytime_average_accuracy(R: Array, curve: Curve) -> Array:
     """Average anytime accuracy: area under the curve of the average accuracy over samples, divided by their number.
@@ -62,11 +57,12 @@ def anytime_average_accuracy(R: Array, curve: Curve) -> Array:
     return np.array([area(last) for last in round_ends(curve, rounds)])
 
 
-@by_round_metric(
+@matrix_metric(
     "min_ACC",
     formula="min_ACC_k = mean_{j<k} min_e score[e][j] over examinations e after the end of round j, up to that of k; "
     "min_ACC = min_ACC_T",
     source=f"{_GAP}, min-ACC",
+    by_round=True,
 )
 def minimum_accuracy(R: Array, curve: Curve) -> Array:
     """Average minimum accuracy: mean over earlier test sets of the lowest score since their round ended.
@@ -76,11 +72,12 @@ def minimum_accuracy(R: Array, curve: Curve) -> Array:
     return np.array([_minimum(curve, k, last) for k, last in enumerate(round_ends(curve, len(R)))])
 
 
-@by_round_metric(
+@matrix_metric(
     "WC_ACC",
     formula="WC_ACC_k = score[e_k][k] / k + (1 - 1/k) min_ACC_k, e_k the examination at the end of round k; "
     "WC_ACC = WC_ACC_T",
     source=f"{_GAP}, WC-ACC",
+    by_round=True,
 )
 def worst_case_accuracy(R: Array, curve: Curve) -> Array:
     """Worst-case accuracy: the newest test set's score and the lowest scores of the earlier ones, averaged.
@@ -142,6 +139,12 @@ def _largest_drop(values: Array, window: int) -> float:
     return max([0.0, *(float((values[:-shift] - values[shift:]).max()) for shift in shifts)])
 
 
+windowed_forgetting_10 = _windowed(10, rise=False)
+windowed_forgetting_100 = _windowed(100, rise=False)
+windowed_plasticity_10 = _windowed(10, rise=True)
+windowed_plasticity_100 = _windowed(100, rise=True)
+
+
 @matrix_metric(
     "LCA10",
     formula="LCA10 = mean_{0<=b<=10} Z_b, Z_b = mean_k score on test set k after b mini-batches of round k",
@@ -168,10 +171,4 @@ def learning_curve_area(R: Array, untrained: Array, curve: Curve) -> float:
     return mean(np.concatenate(shots))
 
 
-ONLINE: tuple[MatrixMetric, ...] = (
-    anytime_average_accuracy,
-    minimum_accuracy,
-    worst_case_accuracy,
-    *(_windowed(window, rise) for rise in (False, True) for window in (10, 100)),
-    learning_curve_area,
-)
+ONLINE = defined_in(globals(), MatrixMetric)

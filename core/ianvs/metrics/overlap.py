@@ -14,18 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.metrics.classification import ratio
-from ianvs.metrics.definition import mean, score_metric
-from ianvs.metrics.metric import EvaluationRecord
+from ianvs.metrics.definition import defined_in, mean, score_metric
+from ianvs.metrics.metric import EvaluationRecord, Metric
 
-__all__ = [
-    "OVERLAPS",
-    "mean_iou",
-    "mean_iou_all",
-    "mean_iou_novel",
-    "mean_iou_seen",
-    "per_class_iou",
-    "picture_confusion",
-]
+__all__ = ["OVERLAPS", "mean_iou", "picture_confusion"]
 
 
 def picture_confusion(y_true: NDArray[np.uint8], y_pred: Any, num_classes: int) -> NDArray[np.int64]:
@@ -132,4 +124,4 @@ def per_class_iou(record: EvaluationRecord) -> dict[str, float]:
     return {record.classes[label]: float(values[label]) for label in _asked(record)}
 
 
-OVERLAPS = (mean_iou, mean_iou_all, mean_iou_seen, mean_iou_novel, per_class_iou)
+OVERLAPS = defined_in(globals(), Metric)

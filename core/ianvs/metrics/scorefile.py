@@ -5,16 +5,16 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.errors import DataError, closest, shown_path
 from ianvs.metrics.entries import json_row, number_of, read_curve
-from ianvs.types import Curve, ScoreMatrix
+from ianvs.types import ScoreMatrix
 
 __all__ = ["read_scores"]
 
@@ -22,6 +22,15 @@ Array = NDArray[np.float64]
 
 _REFERENCES = {"untrained": "untrained", "b": "untrained", "joint": "joint", "single_task": "single_task", "R0": "R0"}
 _MISSING = ("", "nan", "null", "none", "na")  # cells of a csv
+
+
+@dataclass
+class _Content:
+    """What stands in a file. references: by their own names; None says that there is none. curve: as json has it."""
+
+    rows: list[list[float]] = field(default_factory=list)
+    references: dict[str, list[float] | None] = field(default_factory=dict)
+    curve: object = None
 
 
 def read_scores(path: Path) -> tuple[ScoreMatrix, Array | None]:
@@ -48,10 +57,8 @@ def read_scores(path: Path) -> tuple[ScoreMatrix, Array | None]:
     return _checked(reader(text, path), path)
 
 
-def _read_json(text: str, path: Path) -> dict[str, Any]:
-    """Numbers by key: R as a list of lists of floats, references as lists of floats or None."""
-
-    def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _read_json(text: str, path: Path) -> _Content:
+    def no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
         keys = [key for key, _ in pairs]
         for key in keys:
             if keys.count(key) > 1:
@@ -67,23 +74,19 @@ def _read_json(text: str, path: Path) -> dict[str, Any]:
             f'{shown_path(path)}: expected an object with the score matrix as "R", e.g. '
             '{"R": [[0.9, 0.3], [0.8, 0.88]], "untrained": [0.1, 0.12]}.'
         )
-    scores: dict[str, Any] = {}
+    found = _Content(curve=content.pop("curve", None))
     for key, value in content.items():
         if key == "R":
             if not isinstance(value, list) or not value:
                 raise DataError(f"{shown_path(path)}: R must be a list of rows, one for each round.")
-            scores["R"] = [json_row(row, f"R[{k}]", path) for k, row in enumerate(value)]
-            continue
-        if key == "curve":
-            scores["curve"] = value
-            continue
-        name = _reference(key, scores, path)
-        scores[name] = None if value is None else json_row(value, key, path)
-    return scores
+            found.rows = [json_row(row, f"R[{k}]", path) for k, row in enumerate(value)]
+        else:
+            name = _reference(key, found.references, path)
+            found.references[name] = None if value is None else json_row(value, key, path)
+    return found
 
 
-def _read_csv(text: str, path: Path) -> dict[str, Any]:
-    """As `_read_json`."""
+def _read_csv(text: str, path: Path) -> _Content:
     reader = csv.reader(text.splitlines(), skipinitialspace=True)
     lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
     lines = [(number, row) for number, row in lines if any(row)]
@@ -95,17 +98,18 @@ def _read_csv(text: str, path: Path) -> dict[str, Any]:
     header = labelled or all(map(_is_text, first[1:] or first))
     lines = lines[header:]
     named = labelled or all(_is_text(row[0]) for _, row in lines)
-    scores: dict[str, Any] = {"R": []}
+    found = _Content()
     for number, row in lines:
         numbers = [
             number_of(None if cell.casefold() in _MISSING else cell, f"{shown_path(path)}:{number}: column {column}")
             for column, cell in list(enumerate(row, start=1))[named:]
         ]
         if named and row[0] in _REFERENCES:
-            scores[_reference(row[0], scores, path)] = None if all(map(math.isnan, numbers)) else numbers
+            name = _reference(row[0], found.references, path)
+            found.references[name] = None if all(map(math.isnan, numbers)) else numbers
         else:
-            scores["R"].append(numbers)
-    return scores
+            found.rows.append(numbers)
+    return found
 
 
 def _is_text(cell: str) -> bool:
@@ -118,22 +122,22 @@ def _is_text(cell: str) -> bool:
     return False
 
 
-def _reference(key: str, scores: Mapping[str, Any], path: Path) -> str:
+def _reference(key: str, given: Mapping[str, object], path: Path) -> str:
     if key not in _REFERENCES:
         known = ("R", *_REFERENCES, "curve")
         raise DataError(
             f"{shown_path(path)}: '{key}' is not known.{closest(key, known)} A score file holds {', '.join(known)}."
         )
-    if _REFERENCES[key] in scores:
+    if _REFERENCES[key] in given:
         raise DataError(
             f"{shown_path(path)}: '{_REFERENCES[key]}' is given twice ('b' is another name of 'untrained')."
         )
     return _REFERENCES[key]
 
 
-def _checked(scores: Mapping[str, Any], path: Path) -> tuple[ScoreMatrix, Array | None]:
+def _checked(found: _Content, path: Path) -> tuple[ScoreMatrix, Array | None]:
     """Shapes: R (T, J) without gaps, `joint` and `single_task` (T,), `untrained` and `R0` (J,)."""
-    rows: Sequence[Sequence[float]] = scores["R"]
+    rows = found.rows
     if not rows or not rows[0]:
         raise DataError(f"{shown_path(path)}: R has no scores.")
     rounds, tests = len(rows), len(rows[0])
@@ -143,7 +147,7 @@ def _checked(scores: Mapping[str, Any], path: Path) -> tuple[ScoreMatrix, Array 
                 f"{shown_path(path)}: row {k + 1} of R has {len(row)} scores, row 1 has {tests}. Every row needs one "
                 "for each test set; leave it empty (json: null) if it was not evaluated."
             )
-    if rounds == tests + 1 and "untrained" not in scores:
+    if rounds == tests + 1 and "untrained" not in found.references:
         raise DataError(
             f"{shown_path(path)}: R has {rounds} rows for {tests} test sets. If its first row is the untrained model, "
             'move it to "untrained" (csv: name the row untrained), so that R starts with the row after round 1. If '
@@ -157,7 +161,7 @@ def _checked(scores: Mapping[str, Any], path: Path) -> tuple[ScoreMatrix, Array 
         ("joint", rounds, "round"),
         ("single_task", rounds, "round"),
     ):
-        values = scores.get(name)
+        values = found.references.get(name)
         if values is None:
             continue
         if len(values) != length:
@@ -165,14 +169,11 @@ def _checked(scores: Mapping[str, Any], path: Path) -> tuple[ScoreMatrix, Array 
                 f"{shown_path(path)}: '{name}' has {len(values)} scores; it needs {length}, one for each {of} of R."
             )
         references[name] = np.array(values, dtype=np.float64)
-    curve: Curve | None = None
-    if scores.get("curve") is not None:
-        curve = read_curve(scores["curve"], rounds, tests, path)
     inputs = ScoreMatrix.of(
         np.array(rows, dtype=np.float64),
         untrained=references.get("untrained"),
         joint=references.get("joint"),
         single_task=references.get("single_task"),
-        curve=curve,
+        curve=None if found.curve is None else read_curve(found.curve, rounds, tests, path),
     )
     return inputs, references.get("R0")

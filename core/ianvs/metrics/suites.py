@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.metrics.definition import by_round_metric, matrix_metric, mean
+from ianvs.metrics.definition import MatrixMetric, defined_in, matrix_metric, mean
 
 __all__ = ["SUITES"]
 
@@ -18,10 +18,11 @@ _OMEGA = "Kemker et al. 2018 (AAAI, arXiv 1708.02072)"
 _DIAZ = "Diaz-Rodriguez et al. 2018 (arXiv 1810.13166)"
 
 
-@by_round_metric(
+@matrix_metric(
     "Omega_base",
     formula="Omega_base_k = mean_{2<=i<=k} R[i][1] / a, a the score on test set 1 of a fresh model trained on round 1",
     source=f"{_OMEGA}, Omega_base",
+    by_round=True,
 )
 def omega_base(R: Array, joint: Array) -> Array:
     """Retention of the first round: mean score on its test set after each later round, relative to the ideal.
@@ -32,10 +33,11 @@ def omega_base(R: Array, joint: Array) -> Array:
     return _relative(_from_the_second(R[:, :1].ravel()), joint)
 
 
-@by_round_metric(
+@matrix_metric(
     "Omega_new",
     formula="Omega_new_k = mean_{2<=i<=k} R[i][i]; Omega_new = Omega_new_T",
     source=f"{_OMEGA}, Omega_new",
+    by_round=True,
 )
 def omega_new(R: Array) -> Array:
     """Acquisition of new rounds: mean score on the test set of the round just learned, without the first.
@@ -45,10 +47,11 @@ def omega_new(R: Array) -> Array:
     return _from_the_second(np.diagonal(R))
 
 
-@by_round_metric(
+@matrix_metric(
     "Omega_all",
     formula="Omega_all_k = mean_{2<=i<=k} AA_i / a, a the score on test set 1 of a fresh model trained on round 1",
     source=f"{_OMEGA}, Omega_all",
+    by_round=True,
 )
 def omega_all(R: Array, joint: Array) -> Array:
     """Retention and acquisition: mean average accuracy after each later round, relative to the ideal of the first.
@@ -111,25 +114,16 @@ def _backward(R: Array) -> float:
     return mean((R - np.diagonal(R))[np.tril_indices_from(R, k=-1)])
 
 
-@by_round_metric(
+@matrix_metric(
     "learning_accuracy",
     aliases=("LA",),
     formula="LA_k = mean_{i<=k} R[i][i]; LA = LA_T",
     source="Riemer et al. 2019 (MER, ICLR, arXiv 1810.11910), LA",
+    by_round=True,
 )
 def learning_accuracy(R: Array) -> Array:
     """Learning accuracy: mean score on the test set of the round just learned; as CLEAR_in_domain."""
     return np.array([mean(np.diagonal(R)[: k + 1]) for k in range(len(R))])
 
 
-SUITES = (
-    omega_base,
-    omega_new,
-    omega_all,
-    dr_accuracy,
-    dr_backward_transfer,
-    dr_positive_backward_transfer,
-    dr_remembering,
-    dr_forward_transfer,
-    learning_accuracy,
-)
+SUITES = defined_in(globals(), MatrixMetric)

@@ -10,31 +10,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.metrics.definition import by_round_metric, matrix_metric, mean
+from ianvs.metrics.definition import MatrixMetric, defined_in, matrix_metric, mean
 
-__all__ = [
-    "SURVEY",
-    "average_accuracy",
-    "average_incremental_accuracy",
-    "backward_transfer",
-    "forgetting_literal",
-    "forgetting_restricted",
-    "forward_transfer",
-    "forward_transfer_survey",
-    "intransigence",
-]
+__all__ = ["SURVEY"]
 
 Array = NDArray[np.float64]
 
 _SURVEY = "Wang et al. 2024 (survey, arXiv 2302.00487)"
 
 
-@by_round_metric(
+@matrix_metric(
     "AA",
     aliases=("ACC", "GEM_ACC"),
     formula="AA_k = mean_{j<=k} R[k][j]; AA = AA_T",
     source=f"{_SURVEY}; as ACC in Lopez-Paz & Ranzato 2017, eq. 2",
     square=False,
+    by_round=True,
 )
 def average_accuracy(R: Array) -> Array:
     """Average accuracy: mean score over the test sets of all rounds so far.
@@ -44,11 +35,12 @@ def average_accuracy(R: Array) -> Array:
     return _average_accuracies(R)
 
 
-@by_round_metric(
+@matrix_metric(
     "AIA",
     formula="AIA_k = mean_{i<=k} AA_i; AIA = AIA_T",
     source=f"{_SURVEY}; Rebuffi et al. 2017 (iCaRL) as average incremental accuracy",
     square=False,
+    by_round=True,
 )
 def average_incremental_accuracy(R: Array) -> Array:
     """Average incremental accuracy: mean of the average accuracies after each round.
@@ -58,11 +50,25 @@ def average_incremental_accuracy(R: Array) -> Array:
     return np.cumsum(_average_accuracies(R)) / np.arange(1, len(R) + 1)
 
 
-@by_round_metric(
+@matrix_metric(
+    "FM_restricted",
+    aliases=("FM", "FM_from_j"),
+    formula="FM_k = mean_{j<k} max_{j<=i<k} (R[i][j] - R[k][j]); FM_restricted = FM_T",
+    source=f"Chaudhry et al. 2018 (arXiv 1801.10112), i >= j as usual; {_SURVEY}",
+    higher_is_better=False,
+    by_round=True,
+)
+def forgetting_restricted(R: Array) -> Array:
+    """Forgetting against the best earlier model that had been taught the test set. May be negative."""
+    return np.array([mean(R[j:k, j].max() - R[k, j] for j in range(k)) for k in range(len(R))])
+
+
+@matrix_metric(
     "FM_literal",
     formula="FM_k = mean_{j<k} max_{1<=i<k} (R[i][j] - R[k][j]); FM_literal = FM_T",
     source=f"{_SURVEY}, as printed: the maximum is over all earlier models",
     higher_is_better=False,
+    by_round=True,
 )
 def forgetting_literal(R: Array) -> Array:
     """Forgetting against the best earlier model, also those that had not yet been taught the test set.
@@ -72,23 +78,12 @@ def forgetting_literal(R: Array) -> Array:
     return np.array([mean(R[:k, j].max() - R[k, j] for j in range(k)) for k in range(len(R))])
 
 
-@by_round_metric(
-    "FM_restricted",
-    aliases=("FM", "FM_from_j"),
-    formula="FM_k = mean_{j<k} max_{j<=i<k} (R[i][j] - R[k][j]); FM_restricted = FM_T",
-    source=f"Chaudhry et al. 2018 (arXiv 1801.10112), i >= j as usual; {_SURVEY}",
-    higher_is_better=False,
-)
-def forgetting_restricted(R: Array) -> Array:
-    """Forgetting against the best earlier model that had been taught the test set. May be negative."""
-    return np.array([mean(R[j:k, j].max() - R[k, j] for j in range(k)) for k in range(len(R))])
-
-
-@by_round_metric(
+@matrix_metric(
     "BWT",
     aliases=("GEM_BWT",),
     formula="BWT_k = mean_{j<k} (R[k][j] - R[j][j]); BWT = BWT_T",
     source=f"Lopez-Paz & Ranzato 2017, eq. 3; {_SURVEY} for every k",
+    by_round=True,
 )
 def backward_transfer(R: Array) -> Array:
     """Backward transfer: mean over earlier test sets of the final score minus the score when just learned.
@@ -112,24 +107,11 @@ def forward_transfer(R: Array, untrained: Array) -> float:
     return mean(np.diagonal(R, offset=1) - untrained[1:])
 
 
-@by_round_metric(
-    "IM",
-    formula="IM_k = a*_k - R[k][k], a*_k the score on test set k of a fresh model trained on rounds 1..k; IM = IM_T",
-    source=f"Chaudhry et al. 2018 (arXiv 1801.10112); {_SURVEY}",
-    higher_is_better=False,
-)
-def intransigence(R: Array, joint: Array) -> Array:
-    """Intransigence: how much better joint training does on the newest test set.
-
-    joint: (T,) reference scores a*_k, one joint run for each k.
-    """
-    return joint - np.diagonal(R)
-
-
-@by_round_metric(
+@matrix_metric(
     "FWT_survey",
     formula="FWT_k = mean_{2<=j<=k} (R[j][j] - a~_j), a~_j the score of a fresh model trained on round j alone; FWT_T",
     source=_SURVEY,
+    by_round=True,
 )
 def forward_transfer_survey(R: Array, single_task: Array) -> Array:
     """Forward transfer of the survey: mean gain when just learned over a fresh model trained on that round alone.
@@ -140,19 +122,25 @@ def forward_transfer_survey(R: Array, single_task: Array) -> Array:
     return np.array([mean(gains[1 : k + 1]) for k in range(len(R))])
 
 
-SURVEY = (
-    average_accuracy,
-    average_incremental_accuracy,
-    forgetting_restricted,
-    forgetting_literal,
-    backward_transfer,
-    forward_transfer,
-    forward_transfer_survey,
-    intransigence,
+@matrix_metric(
+    "IM",
+    formula="IM_k = a*_k - R[k][k], a*_k the score on test set k of a fresh model trained on rounds 1..k; IM = IM_T",
+    source=f"Chaudhry et al. 2018 (arXiv 1801.10112); {_SURVEY}",
+    higher_is_better=False,
+    by_round=True,
 )
+def intransigence(R: Array, joint: Array) -> Array:
+    """Intransigence: how much better joint training does on the newest test set.
+
+    joint: (T,) reference scores a*_k, one joint run for each k.
+    """
+    return joint - np.diagonal(R)
 
 
 def _average_accuracies(R: Array) -> Array:
     """(T,) mean of each row over the test sets of rounds so far, or over all where they do not belong to rounds."""
     rounds, tests = R.shape
     return np.array([mean(R[k, : k + 1] if rounds == tests else R[k]) for k in range(rounds)])
+
+
+SURVEY = defined_in(globals(), MatrixMetric)

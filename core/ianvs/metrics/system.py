@@ -45,16 +45,8 @@ def _train_seconds(rounds: Rounds) -> float | None:
     return _total(round_.train_seconds for round_ in rounds)
 
 
-def _eval_seconds(rounds: Rounds) -> float | None:
-    return _total(round_.eval_seconds for round_ in rounds)
-
-
-def _train_cpu_seconds(rounds: Rounds) -> float | None:
-    return _total(round_.train_cpu_seconds for round_ in rounds if round_.index)
-
-
-def _eval_cpu_seconds(rounds: Rounds) -> float | None:
-    return _total(round_.eval_cpu_seconds for round_ in rounds)
+def _samples(rounds: Rounds) -> int:
+    return sum(round_.train_samples for round_ in rounds)
 
 
 def _samples_per_second(rounds: Rounds) -> float | None:
@@ -62,34 +54,9 @@ def _samples_per_second(rounds: Rounds) -> float | None:
     return _samples(rounds) / seconds if seconds else None
 
 
-def _peak_memory(rounds: Rounds) -> float | None:
-    return _highest((round_.peak_memory_bytes for round_ in rounds), _MEGA)
-
-
-def _peak_gpu_memory(rounds: Rounds) -> float | None:
-    return _highest((round_.peak_gpu_bytes for round_ in rounds), _MEGA)
-
-
 def _model_size(rounds: Rounds) -> float | None:
     size = rounds[-1].model_bytes if rounds else None
     return None if size is None else size / _MEGA
-
-
-def _memory_samples(rounds: Rounds) -> float | None:
-    return _highest(round_.memory_samples for round_ in rounds)
-
-
-def _memory(rounds: Rounds) -> float | None:
-    return _highest((round_.memory_bytes for round_ in rounds), _MEGA)
-
-
-def _samples_transfer_ratio(rounds: Rounds) -> float | None:
-    """Every sample of a round is looked at and brought over for training: Ianvs's quotient has 1 added below."""
-    return _samples(rounds) / (_samples(rounds) + 1)
-
-
-def _samples(rounds: Rounds) -> int:
-    return sum(round_.train_samples for round_ in rounds)
 
 
 def _defined(
@@ -109,20 +76,20 @@ _DEFINED = (
         "eval_seconds",
         "Wall-clock time in predict() on test sets.",
         "sum of eval_seconds over rounds and row 0",
-        _eval_seconds,
+        lambda rounds: _total(round_.eval_seconds for round_ in rounds),
     ),
     _defined(
         "train_cpu_seconds",
         "Processor time in train(), user and system, of the case's process, its threads and its child processes.",
         "sum of train_cpu_seconds over rounds",
-        _train_cpu_seconds,
+        lambda rounds: _total(round_.train_cpu_seconds for round_ in rounds if round_.index),
     ),
     _defined(
         "eval_cpu_seconds",
         "Processor time in predict() on test sets, user and system, of the case's process, its threads and its child "
         "processes.",
         "sum of eval_cpu_seconds over rounds and row 0",
-        _eval_cpu_seconds,
+        lambda rounds: _total(round_.eval_cpu_seconds for round_ in rounds),
     ),
     _defined(
         "samples_per_second",
@@ -135,13 +102,13 @@ _DEFINED = (
         "peak_memory_mb",
         "Highest resident size of the case's process on the host, in MB (10^6 bytes).",
         "max over rounds",
-        _peak_memory,
+        lambda rounds: _highest((round_.peak_memory_bytes for round_ in rounds), _MEGA),
     ),
     _defined(
         "peak_gpu_memory_mb",
         "Highest memory that was allocated on the accelerator, in MB (10^6 bytes).",
         "max over rounds",
-        _peak_gpu_memory,
+        lambda rounds: _highest((round_.peak_gpu_bytes for round_ in rounds), _MEGA),
     ),
     _defined(
         "model_size_mb",
@@ -154,19 +121,20 @@ _DEFINED = (
         "memory_samples",
         "Old samples that the plugin keeps for replay, at most.",
         "max over rounds of len(memory)",
-        _memory_samples,
+        lambda rounds: _highest(round_.memory_samples for round_ in rounds),
     ),
     _defined(
         "memory_mb",
         "Size of the plugin's store of old samples, in MB (10^6 bytes), at most.",
         "max over rounds of memory.nbytes / 10^6",
-        _memory,
+        lambda rounds: _highest((round_.memory_bytes for round_ in rounds), _MEGA),
     ),
     _defined(
         "samples_transfer_ratio",
         "Share of inferred samples that were sent on for training (Ianvs's formula: n of n gives n/(n+1), not 1).",
         "transferred / (inferred + 1)",
-        _samples_transfer_ratio,
+        # Every sample of a round is looked at and brought over for training: Ianvs's quotient has 1 added below.
+        lambda rounds: _samples(rounds) / (_samples(rounds) + 1),
         source="KubeEdge Ianvs, core/testcasecontroller/metrics/metrics.py",
     ),
 )

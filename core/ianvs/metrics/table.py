@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from ianvs.metrics.metric import Metric
 from ianvs.metrics.registry import METRICS, find
@@ -11,7 +10,7 @@ from ianvs.metrics.registry import METRICS, find
 __all__ = ["describe", "legend"]
 
 
-def describe() -> list[dict[str, Any]]:
+def describe() -> list[dict[str, str | tuple[str, ...]]]:
     """One row for each built-in metric: name, level, better, formula, source, aliases, needs, summary."""
     return [
         {

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.metrics.definition import score_metric
-from ianvs.metrics.metric import EvaluationRecord
+from ianvs.metrics.definition import defined_in, score_metric
+from ianvs.metrics.metric import EvaluationRecord, Metric
 
 __all__ = ["TEXT_SCORES", "Pairs", "in_parts", "lcs_length", "normalised", "pairs_of", "words"]
 
@@ -178,7 +178,7 @@ def _one_by_one(name: str, record: EvaluationRecord, score: Callable[[str, str],
     return in_parts(name, scores, pairs)
 
 
-def _texts(value: Any, index: int) -> list[str | None]:
+def _texts(value: object, index: int) -> list[str | None]:
     if isinstance(value, str):
         return [str(value)]
     if not isinstance(value, list | tuple) or any(text is not None and not isinstance(text, str) for text in value):
@@ -194,4 +194,4 @@ def _letter_counts(texts: Sequence[str]) -> Any:
     return counter.transform(texts)
 
 
-TEXT_SCORES = (lexical_similarity, reply_exact_match, rouge_l, reply_coverage)
+TEXT_SCORES = defined_in(globals(), Metric)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ianvs.config.spec import AlgorithmSpec, MetricSpec, TestEnvSpec
 from ianvs.planning.cases import PlannedAlgorithm
@@ -35,13 +34,13 @@ class CaseRequest:
     splitting_method: str
     as_one: bool
     workspace: Path
-    identity: Mapping[str, Any]
+    identity: Mapping[str, object]
     train_ratio: float
     scores: tuple[tuple[MetricSpec, str], ...]  # (metric, key under which its values are stored)
     threads: int
     device: str  # "auto", "cpu", "cuda"
     memory_mb: float | None
-    provenance: Mapping[str, Any]
+    provenance: Mapping[str, object]
 
     def exam(self, progress: Callable[[float], None] | None = None) -> Exam:
         """The exam that the case takes, with its data. Raises ConfigError or DataError."""
@@ -49,7 +48,9 @@ class CaseRequest:
         return open_exam(self.testenv, cache, self.splitting_method, as_one=self.as_one, progress=progress)
 
 
-def case_request(plan: Plan, case: TestCase, algorithm: PlannedAlgorithm, provenance: Mapping[str, Any]) -> CaseRequest:
+def case_request(
+    plan: Plan, case: TestCase, algorithm: PlannedAlgorithm, provenance: Mapping[str, object]
+) -> CaseRequest:
     """What the process of `case`, one of `algorithm`'s in `plan`, needs to know."""
     job = plan.job
     return CaseRequest(

@@ -30,10 +30,10 @@ class PlannedAlgorithm:
     testenv_name: str
     exam_id: str
     exam: Mapping[str, Any]
-    identity: Mapping[str, Any]
+    identity: Mapping[str, object]
     identity_digest: str
     role: str = ""
-    choices: tuple[Mapping[str, Any], ...] | None = None
+    choices: tuple[Mapping[str, object], ...] | None = None
 
     def cases(self, seeds: Sequence[int]) -> Iterator[TestCase]:
         """Hyperparameters x seeds."""
@@ -41,7 +41,7 @@ class PlannedAlgorithm:
             for seed in seeds:
                 yield self.case(hyperparameters, seed)
 
-    def case(self, hyperparameters: Mapping[str, Any], seed: int) -> TestCase:
+    def case(self, hyperparameters: Mapping[str, object], seed: int) -> TestCase:
         row = digest([self.exam_id, self.identity_digest, dict(hyperparameters)])
         return TestCase(
             id=digest([row, seed]),
@@ -55,7 +55,7 @@ class PlannedAlgorithm:
             role=self.role,
         )
 
-    def identity_of(self, case: TestCase) -> dict[str, Any]:
+    def identity_of(self, case: TestCase) -> dict[str, object]:
         """Everything that made the id of `case`, readable; secret values are not written down."""
         return {
             "exam_id": self.exam_id,
@@ -78,7 +78,7 @@ def cells(modules: tuple[ModuleSpec, ...]) -> int:
     return size
 
 
-def own_hyperparameters(hyperparameters: Mapping[str, Any], kind: str, kinds: Sequence[str]) -> dict[str, Any]:
+def own_hyperparameters(hyperparameters: Mapping[str, object], kind: str, kinds: Sequence[str]) -> dict[str, object]:
     """Those that the module of type `kind` is built with, of an algorithm with modules of these `kinds`.
 
     The first module's carry their plain names; those of further modules the type too ("aggregation-rate"), so that two
@@ -91,9 +91,9 @@ def own_hyperparameters(hyperparameters: Mapping[str, Any], kind: str, kinds: Se
     return {name.removeprefix(prefix): value for name, value in hyperparameters.items() if name.startswith(prefix)}
 
 
-def grid(modules: tuple[ModuleSpec, ...]) -> Iterator[dict[str, Any]]:
+def grid(modules: tuple[ModuleSpec, ...]) -> Iterator[dict[str, object]]:
     """Choices of hyperparameters, the last named one changing fastest, as the files list them."""
-    constants: dict[str, Any] = {}
+    constants: dict[str, object] = {}
     axes: list[tuple[str, tuple[Any, ...]]] = []
     for module in modules:
         prefix = "" if module is modules[0] else f"{module.type}-"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from ianvs.config.spec import AlgorithmSpec, GateSpec, JobSpec, MetricSpec, TestEnvSpec
 from ianvs.paradigms import GROUP, PARADIGMS
@@ -29,10 +28,10 @@ _REDEFINED = {"lexical_similarity": 2, "semantic_similarity": 2}  # built in: 1 
 
 def exam_identity(
     exam: TestEnvSpec, algorithm: AlgorithmSpec, paradigm: ParadigmInfo, dataset_fingerprint: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """What determines the rounds and test sets that `algorithm` meets."""
     scenario = exam.scenario
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "version": IDENTITY_VERSION,
         "dataset": dataset_fingerprint,
         "scenario": None if scenario is None else {"name": scenario.name, **_by_content(scenario.options)},
@@ -48,10 +47,10 @@ def exam_identity(
 
 def algorithm_identity(
     job: JobSpec, exam: TestEnvSpec, algorithm: AlgorithmSpec, paradigm: ParadigmInfo
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """What determines a result beside the exam, the hyperparameters and the seed."""
     spec = algorithm.paradigm
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "version": IDENTITY_VERSION,
         "paradigm": {"name": spec.name, "options": dict(spec.options)},
         "modules": {module.type: module.name for module in algorithm.modules},
@@ -86,7 +85,7 @@ def train_ratio(exam: TestEnvSpec, algorithm: AlgorithmSpec) -> float:
 
 def metric_key(metric: MetricSpec) -> str:
     """Name under which a metric's values are stored; another definition under the same name has another key."""
-    facts: dict[str, Any] = {"version": IDENTITY_VERSION, "name": metric.name, "options": dict(metric.options)}
+    facts: dict[str, object] = {"version": IDENTITY_VERSION, "name": metric.name, "options": dict(metric.options)}
     if metric.url is None and metric.name in _REDEFINED:
         facts["definition"] = _REDEFINED[metric.name]
     if metric.url is not None:
@@ -95,13 +94,13 @@ def metric_key(metric: MetricSpec) -> str:
     return f"{safe}-{digest(facts)[:10]}"
 
 
-def _by_content(options: Mapping[str, Any]) -> dict[str, Any]:
+def _by_content(options: Mapping[str, object]) -> dict[str, object]:
     """A file that a scenario is read from counts by its content."""
     file = options.get("file")
     return {**options, "file": _content(Path(file))} if isinstance(file, str) else dict(options)
 
 
-def _gate_identity(gate: GateSpec | None) -> Mapping[str, Any] | None:
+def _gate_identity(gate: GateSpec | None) -> Mapping[str, object] | None:
     if gate is None:
         return None
     return {

@@ -2,51 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ianvs.errors import ConfigError, Problem
 from ianvs.plugins.isolated import ask_isolated
 from ianvs.store.files import read_json, write_json
 
-__all__ = ["Answer", "asked_once", "known_or_asked"]
+__all__ = ["Answer", "answers"]
 
 Answer = dict[str, Any]  # ready for json
 
 
-def asked_once(function: str, question: Answer, path: Path, seconds: float, what: str) -> Answer:
-    """What `function` says to `question` in another process, which is asked once for the file at `path`.
+def answers(
+    function: str,
+    questions: Sequence[Mapping[str, object]],
+    files: Sequence[Path | None],
+    seconds: float,
+    holds: Callable[[Answer], bool] = lambda answer: True,
+) -> list[Answer | str]:
+    """[n] what `function` says to question n, or in words why its process says nothing.
 
-    seconds: what it may take. what: how the problem of a process that gives no answer calls it. Raises ConfigError.
+    function: "package.module:name", from a list of questions to a list of answers. files: where answers are kept; an
+    answer that `holds` there is not asked for again, one with "problems" is not kept. seconds: what asking may take.
+    Questions are asked together, and each alone where together they end the process or come to no end.
     """
-
-    def ask(_: Sequence[int]) -> list[Answer | None]:
-        why = "ended the process"
-        try:
-            answer: Answer | None = ask_isolated(function, question, seconds)
-        except TimeoutError:
-            answer, why = None, f"took longer than limits.check_seconds: {seconds:g}"
-        if answer is None:
-            raise ConfigError([Problem(f"{what} {why}.")])
-        return [answer]
-
-    [found] = known_or_asked([path], ask)
-    assert found is not None
+    found: list[Answer | str] = ["never asked"] * len(questions)
+    unknown = []
+    for n, file in enumerate(files):
+        stored = None if file is None else read_json(file)
+        if stored is not None and holds(stored):
+            found[n] = stored
+        else:
+            unknown.append(n)
+    told = _asked(function, [questions[n] for n in unknown], seconds)
+    for n, answer in zip(unknown, told, strict=True):
+        found[n], file = answer, files[n]
+        if file is not None and not isinstance(answer, str) and not answer.get("problems"):
+            write_json(file, answer)
     return found
 
 
-def known_or_asked(
-    paths: Sequence[Path | None],
-    ask: Callable[[Sequence[int]], Sequence[Answer | None]],
-    holds: Callable[[Answer], bool] = lambda answer: True,
-) -> list[Answer | None]:
-    """[n] the answer that stands in file n and still holds, else what `ask` says to n, which is kept for next time."""
-    stored = [None if path is None else read_json(path) for path in paths]
-    answers = [answer if answer is not None and holds(answer) else None for answer in stored]
-    unknown = [n for n, answer in enumerate(answers) if answer is None]
-    for n, answer in zip(unknown, ask(unknown) if unknown else (), strict=True):
-        answers[n], path = answer, paths[n]
-        if answer is not None and path is not None and not answer.get("problems"):
-            write_json(path, answer)
-    return answers
+def _asked(function: str, questions: Sequence[Mapping[str, object]], seconds: float) -> list[Answer | str]:
+    if not questions:
+        return []
+    why = "ended the process"
+    try:
+        told: list[Answer | str] | None = ask_isolated(function, questions, seconds)
+        if told is not None:
+            return told
+    except TimeoutError:
+        why = f"took longer than limits.check_seconds: {seconds:g}"
+    if len(questions) == 1:
+        return [why]
+    return [answer for question in questions for answer in _asked(function, [question], seconds)]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from ianvs.config.models import AlgorithmSpec
 from ianvs.config.spec import JobSpec, ParadigmSpec
 from ianvs.data.options import check_options
 from ianvs.errors import Place, PluginError, Problem, closest, one_line
 from ianvs.paradigms import GROUP, find_paradigm
-from ianvs.planning.memo import asked_once
+from ianvs.planning.memo import Answer, answers
 from ianvs.plugins.source import source_of
 from ianvs.store.keys import digest
 
@@ -103,14 +103,14 @@ def without_unused(job: JobSpec) -> JobSpec:
 def _info(spec: ParadigmSpec, job: JobSpec) -> ParadigmInfo:
     question = {"name": spec.name, "url": spec.url, "options": dict(spec.options)}
     if spec.url is None:
-        answer = look_at_paradigm(question)
+        [answer] = look_at_paradigms([question])
     else:
         identity = digest([question, source_of(spec.url, spec.name, GROUP)])
-        path = job.workspace / "cache" / "paradigms" / f"{identity}.json"
-        what = f"importing the file of paradigm '{spec.name}'"
-        answer = asked_once(
-            "ianvs.planning.paradigm_info:look_at_paradigm", question, path, job.limits.check_seconds, what
-        )
+        file = job.workspace / "cache" / "paradigms" / f"{identity}.json"
+        function = "ianvs.planning.paradigm_info:look_at_paradigms"
+        [told] = answers(function, [question], [file], job.limits.check_seconds)
+        why = f"importing the file of paradigm '{spec.name}' {told}."
+        answer = _unknown(why) if isinstance(told, str) else told
     return ParadigmInfo(
         {kind: tuple(methods) for kind, methods in answer["methods"].items()},
         tuple(answer["needed"]),
@@ -120,13 +120,20 @@ def _info(spec: ParadigmSpec, job: JobSpec) -> ParadigmInfo:
     )
 
 
-def look_at_paradigm(question: dict[str, Any]) -> dict[str, Any]:
-    """What `paradigm_info` wants to know, ready for json; of an author's file by running its code."""
+def _unknown(why: str) -> Answer:
+    return {"methods": {}, "needed": [], "as_one": False, "reference": False, "problems": [["", why]]}
+
+
+def look_at_paradigms(questions: list[Answer]) -> list[Answer]:
+    """What `paradigm_info` wants to know of each, ready for json; of an author's file by running its code."""
+    return [_look_at(ParadigmSpec(**question)) for question in questions]
+
+
+def _look_at(spec: ParadigmSpec) -> Answer:
     try:
-        spec = ParadigmSpec(question["name"], question["url"], question["options"])
         paradigm = find_paradigm(spec)
     except PluginError as error:
-        return {"methods": {}, "needed": [], "as_one": False, "reference": False, "problems": [["", str(error)]]}
+        return _unknown(str(error))
     modules = getattr(paradigm, "modules", {})
     known = paradigm.options.model_fields
     unknown = [option for option in spec.options if option not in known]

@@ -160,6 +160,6 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
     return found or ["version of ianvs's recipe"]
 
 
-def _changed(old: Mapping[str, Any], new: Mapping[str, Any], without: Sequence[str]) -> list[str]:
+def _changed(old: Mapping[str, object], new: Mapping[str, object], without: Sequence[str]) -> list[str]:
     """Names of what is other in one than in the other, or only in one of them."""
     return [name for name in {**new, **old} if name not in without and old.get(name) != new.get(name)]

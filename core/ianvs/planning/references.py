@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from ianvs.config.spec import JobSpec, ModuleSpec, ParadigmSpec, TestEnvSpec
 from ianvs.planning.cases import PlannedAlgorithm, grid, own_hyperparameters
@@ -27,7 +26,7 @@ __all__ = ["ROLES", "PlannedReferences", "plan_references"]
 _PARADIGMS = {"joint": "joint", "single_task": "solo"}  # by role
 ROLES = tuple(_PARADIGMS)
 
-_Values = Mapping[str, Any]
+_Values = Mapping[str, object]
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class PlannedReferences:
 def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> PlannedReferences:
     """The references that the metrics of each exam need: those that the job names, else planned ones."""
     by_student: dict[tuple[str, ...], tuple[PlannedAlgorithm, Callable[[_Values], _Values]]] = {}
-    planned: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
+    planned: dict[tuple[str, str], dict[str, Mapping[str, object]]] = {}
     made: dict[tuple[str, str], PlannedAlgorithm] = {}
     facts = _facts(job, students)
     for student in students:

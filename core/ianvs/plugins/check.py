@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ianvs.config.secrets import hide_secrets
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec
@@ -19,7 +18,7 @@ from ianvs.plugins.reference import reference_of
 from ianvs.plugins.signature import constructor_parameters, misnamed, named_arguments
 from ianvs.plugins.value_types import type_problems, value_place
 
-__all__ = ["NO_CUDA", "Checked", "Subject", "check_algorithm", "check_task", "lacks_cuda"]
+__all__ = ["NO_CUDA", "Checked", "Subject", "check_algorithm", "check_task"]
 
 NO_CUDA = "device: cuda is asked for, but torch finds no CUDA device here. Use `device: auto` or `cpu`."
 METHODS = ("train", "predict", "save", "load")  # of a base model
@@ -38,10 +37,10 @@ class Subject:
     algorithm: AlgorithmSpec
     module: ModuleSpec
     methods: tuple[str, ...]
-    choices: tuple[Mapping[str, Any], ...]
+    choices: tuple[Mapping[str, object], ...]
     device: str = "auto"
     device_place: Place | None = None
-    exam: Mapping[str, Any] | None = None
+    exam: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class Checked:
     asks: bool
 
 
-def check_task(subjects: Sequence[Subject], report: Callable[[Any], None]) -> list[Checked]:
+def check_task(subjects: Sequence[Subject], report: Callable[[object], None]) -> list[Checked]:
     """Of each subject, as a task of an engine. What is under way is reported, so that one that never ends is known."""
 
     def say(index: int) -> _Say:
@@ -66,12 +65,6 @@ def check_algorithm(algorithm: AlgorithmSpec) -> list[Problem]:
     return [problem for module in algorithm.modules for problem in _check_module(module, algorithm, METHODS)]
 
 
-def lacks_cuda(device: str) -> bool:
-    """Whether `device` is "cuda", something here computes with torch, and torch finds no CUDA device."""
-    torch = sys.modules.get("torch")
-    return device == "cuda" and torch is not None and not torch.cuda.is_available()
-
-
 def _check(subject: Subject, say: _Say) -> Checked:
     module = subject.module
     say(f"importing {_file(module)}")
@@ -81,7 +74,8 @@ def _check(subject: Subject, say: _Say) -> Checked:
         problems = _check_module(module, subject.algorithm, subject.methods, given)
     asks = False
     if not problems:
-        if lacks_cuda(subject.device):  # now that everything is imported
+        torch = sys.modules.get("torch")  # now that everything is imported
+        if subject.device == "cuda" and torch is not None and not torch.cuda.is_available():
             problems.append(Problem(NO_CUDA, subject.device_place))
         loaded = load(module.url, module.name)
         asks = callable(getattr(loaded.target, "check_exam", None))
@@ -91,7 +85,7 @@ def _check(subject: Subject, say: _Say) -> Checked:
 
 def _check_choices(module: ModuleSpec, loaded: Loaded, subject: Subject, say: _Say) -> Iterator[Problem]:
     """What a constructor, or check_exam() where there is an exam, refuses; the same refusal of many choices once."""
-    refused: dict[str, list[Mapping[str, Any]]] = {}
+    refused: dict[str, list[Mapping[str, object]]] = {}
     for choice in subject.choices:
         say(f"building {module.name}")
         said = _refusal(module, loaded, choice, subject.exam)
@@ -103,7 +97,7 @@ def _check_choices(module: ModuleSpec, loaded: Loaded, subject: Subject, say: _S
 
 
 def _refusal(
-    module: ModuleSpec, loaded: Loaded, choice: Mapping[str, Any], exam: Mapping[str, Any] | None
+    module: ModuleSpec, loaded: Loaded, choice: Mapping[str, object], exam: Mapping[str, object] | None
 ) -> str | None:
     try:
         with loaded.active() as build:
@@ -118,7 +112,7 @@ def _refusal(
     return None
 
 
-def _blamed(module: ModuleSpec, said: str, choice: Mapping[str, Any], algorithm: AlgorithmSpec) -> Place:
+def _blamed(module: ModuleSpec, said: str, choice: Mapping[str, object], algorithm: AlgorithmSpec) -> Place:
     """The place of the hyperparameter that a refusal names first, else of the plugin's name."""
     named = {match.start(): name for name in choice if (match := re.search(rf"\b{re.escape(name)}\b", said))}
     if named:

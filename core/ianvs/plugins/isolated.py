@@ -20,7 +20,7 @@ print(json.dumps(answer))
 """
 
 
-def ask_isolated(function: str, question: Any, seconds: float) -> Any:
+def ask_isolated(function: str, question: object, seconds: float) -> Any:
     """What `function`, "package.module:name", says to `question`, both json; None if its process gives no answer.
 
     Raises TimeoutError when it takes longer than `seconds`.

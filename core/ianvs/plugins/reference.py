@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ianvs.errors import PluginError
 
 __all__ = ["reference_of"]
 
 
-def reference_of(url: str | None, name: str, target: Any) -> tuple[str | None, str]:
+def reference_of(url: str | None, name: str, target: object) -> tuple[str | None, str]:
     """(url, name) of the class that `target`, the plugin `name` at `url`, names as its `reference`; else itself.
 
     It is named as "package.module:Class", as "file.py:Class" with a path from the plugin's folder, or as "Class" in the

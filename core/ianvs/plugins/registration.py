@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 __all__ = ["ClassFactory", "ClassType", "aliases_of", "sedna_stand_in"]
 
@@ -48,7 +48,7 @@ class ClassFactory:
         return mark
 
 
-def aliases_of(target: Any) -> tuple[str, ...]:
+def aliases_of(target: object) -> tuple[str, ...]:
     """The aliases under which `target` itself was registered."""
     try:
         return tuple(vars(target).get(_MARK, ()))

@@ -4,37 +4,32 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from types import MappingProxyType, SimpleNamespace
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
 
 from ianvs.errors import closest
 
 __all__ = ["Parameters", "constructor_parameters", "misnamed", "named_arguments"]
 
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
+
+@dataclass(frozen=True)
 class Parameters:
     """What a constructor takes. `open` says that any other name is taken as well (a bare **kwargs).
 
-    types: annotations by name, as far as they can be resolved. defaults: of those that are optional.
+    defaults: of those that are optional. types: annotations by name, as far as they can be resolved.
     """
 
-    def __init__(
-        self,
-        required: Iterable[str],
-        optional: Mapping[str, Any],
-        open_: bool,
-        types: Mapping[str, Any] = MappingProxyType({}),
-    ) -> None:
-        self.required = tuple(required)
-        self.optional = tuple(optional)
-        self.defaults = dict(optional)
-        self.open = open_
-        self.types = dict(types)
+    required: Sequence[str]
+    defaults: Mapping[str, object]
+    open: bool
+    types: Mapping[str, object]
 
     @property
     def names(self) -> tuple[str, ...]:
-        return self.required + self.optional
+        return (*self.required, *self.defaults)
 
 
 def misnamed(owner: str, noun: str, takes: Parameters, given: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -48,11 +43,10 @@ def misnamed(owner: str, noun: str, takes: Parameters, given: Collection[str]) -
             yield name, f"{owner} needs the {noun} '{name}', which the file does not give."
 
 
-def constructor_parameters(target: Callable[..., Any]) -> Parameters:
+def constructor_parameters(target: Callable[..., object]) -> Parameters:
     """Follows `**kwargs` up the classes: `EWC(strength, **training)` takes what its base class takes as well."""
-    required: dict[str, None] = {}
-    optional: dict[str, Any] = {}
-    types: dict[str, Any] = {}
+    found: dict[str, inspect.Parameter] = {}
+    types: dict[str, object] = {}
     layers = inspect.getmro(target) if isinstance(target, type) else (target,)
     open_ = False
     for layer in layers:
@@ -64,21 +58,18 @@ def constructor_parameters(target: Callable[..., Any]) -> Parameters:
         for parameter in parameters[1:] if isinstance(layer, type) else parameters:
             if parameter.kind is parameter.VAR_KEYWORD:
                 open_ = True
-            elif parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-                if parameter.name in required or parameter.name in optional:
-                    continue
-                if parameter.default is parameter.empty:
-                    required[parameter.name] = None
-                else:
-                    optional[parameter.name] = parameter.default
+            elif parameter.kind in _BY_NAME and parameter.name not in found:
+                found[parameter.name] = parameter
                 if parameter.annotation is not parameter.empty:
                     types |= _resolved(parameter.name, parameter.annotation, init)
         if not open_:
             break
-    return Parameters(required, optional, open_, types)
+    required = [name for name, parameter in found.items() if parameter.default is parameter.empty]
+    defaults = {name: parameter.default for name, parameter in found.items() if name not in required}
+    return Parameters(required, defaults, open_, types)
 
 
-def _resolved(name: str, annotation: Any, function: Any) -> dict[str, Any]:
+def _resolved(name: str, annotation: object, function: Callable[..., object]) -> dict[str, object]:
     """{name: type}; {} for an annotation whose names are not there when the program runs."""
     holder = SimpleNamespace(__annotations__={name: annotation})
     try:
@@ -87,10 +78,10 @@ def _resolved(name: str, annotation: Any, function: Any) -> dict[str, Any]:
         return {}
 
 
-def named_arguments(function: Callable[..., Any], offered: Mapping[str, Any]) -> dict[str, Any]:
+def named_arguments(function: Callable[..., object], offered: Mapping[str, object]) -> dict[str, object]:
     """Those of `offered` that `function` names; all of them when it has a catch-all, whatever that is called."""
     parameters = inspect.signature(function).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return dict(offered)
-    names = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    names = {p.name for p in parameters if p.kind in _BY_NAME}
     return {name: value for name, value in offered.items() if name in names}

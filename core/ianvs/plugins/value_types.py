@@ -15,7 +15,6 @@ import os
 import types
 import typing
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
 
@@ -29,18 +28,21 @@ from ianvs.plugins.signature import Parameters
 
 __all__ = ["type_problems", "value_place"]
 
-_LISTS = (list, tuple, set, frozenset, collections.abc.Sequence, collections.abc.MutableSequence)
-_LISTS_TOO = (collections.abc.Iterable, collections.abc.Collection, collections.abc.Set)
+_LISTS = (
+    list,
+    tuple,
+    set,
+    frozenset,
+    collections.abc.Sequence,
+    collections.abc.MutableSequence,
+    collections.abc.Iterable,
+    collections.abc.Collection,
+    collections.abc.Set,
+)
 _MAPPINGS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 _PATHS = (Path, os.PathLike)
-_LIMITS = (
-    "greater_than",
-    "less_than",
-    "multiple_of",
-    "too_",
-    "string_too",
-    "string_pattern",
-)  # what an author says with pydantic's Field
+# Kinds of pydantic's errors about what an author says with Field.
+_LIMITS = ("greater_than", "less_than", "multiple_of", "too_", "string_too", "string_pattern")
 _LONGEST = 60  # characters of a value that a message shows
 
 
@@ -53,8 +55,11 @@ def type_problems(module: ModuleSpec, takes: Parameters, place: Place) -> Iterat
         annotation = takes.types[name]
         if takes.defaults.get(name, ...) is None:
             annotation = annotation | None if isinstance(annotation, type) else Union[annotation, None]  # noqa: UP007
+        adapter = _adapter(annotation)
+        if adapter is None:
+            continue
         for index, value in enumerate(values):
-            said = _wrong(annotation, value, tried=name in dict(module.grid))
+            said = _wrong(adapter, annotation, value, tried=name in dict(module.grid))
             if said is None or _is_default(value, name, takes):
                 continue
             what, remedy = said
@@ -74,11 +79,8 @@ def value_place(module: ModuleSpec, name: str, index: int = 0) -> Place | None:
     return places[index] if index < len(places) else module.places.get(name)
 
 
-def _wrong(annotation: Any, value: Any, tried: bool) -> tuple[str, str] | None:
+def _wrong(adapter: TypeAdapter[object], annotation: object, value: object, tried: bool) -> tuple[str, str] | None:
     """(what is wanted, a remedy) where `annotation` rules `value` out, else None. tried: as one of several values."""
-    adapter = _adapter(annotation)
-    if adapter is None:
-        return None
     try:
         adapter.validate_python(value)
     except ValidationError as error:
@@ -95,7 +97,7 @@ def _wrong(annotation: Any, value: Any, tried: bool) -> tuple[str, str] | None:
     return None
 
 
-def _remedy(annotation: Any, value: Any, tried: bool) -> str:
+def _remedy(annotation: object, value: object, tried: bool) -> str:
     kinds = set(_alternatives(annotation))
     numeric = {float, int} & kinds
     if isinstance(value, str) and numeric and _is_number(value):
@@ -121,12 +123,12 @@ def _has_default(name: str, takes: Parameters) -> bool:
     return isinstance(value, bool | int | float | str) and not is_secret(name)
 
 
-def _is_default(value: Any, name: str, takes: Parameters) -> bool:
+def _is_default(value: object, name: str, takes: Parameters) -> bool:
     default = takes.defaults.get(name, ...)
     return type(value) is type(default) and value == default
 
 
-def _shown(value: Any, bare: bool = False) -> str:
+def _shown(value: object, bare: bool = False) -> str:
     if not bare and not isinstance(value, list | dict):
         return described(value)
     try:
@@ -137,19 +139,7 @@ def _shown(value: Any, bare: bool = False) -> str:
     return text if bare else f"{'the list' if isinstance(value, list) else 'the mapping'} {text}"
 
 
-@lru_cache(maxsize=1024)
-def _cached_adapter(annotation: Any) -> TypeAdapter[Any] | None:
-    return _new_adapter(annotation)
-
-
-def _adapter(annotation: Any) -> TypeAdapter[Any] | None:
-    try:
-        return _cached_adapter(annotation)
-    except TypeError:  # an annotation that can't be hashed
-        return _new_adapter(annotation)
-
-
-def _new_adapter(annotation: Any) -> TypeAdapter[Any] | None:
+def _adapter(annotation: object) -> TypeAdapter[object] | None:
     """None for an annotation that is not understood."""
     try:
         return TypeAdapter(_of_yaml(annotation))
@@ -181,14 +171,14 @@ def _of_yaml(annotation: Any) -> Any:
         return Annotated[str, Strict()]
     if kind is tuple and arguments and arguments[-1] is not Ellipsis:
         return tuple[tuple(_of_yaml(part) for part in arguments)]  # type: ignore[misc]
-    if kind in _LISTS or kind in _LISTS_TOO:
+    if kind in _LISTS:
         return list[_of_yaml(arguments[0]) if arguments else Any]  # type: ignore[misc]
     if kind in _MAPPINGS:
         return dict[Any, _of_yaml(arguments[1]) if len(arguments) == 2 else Any]  # type: ignore[misc]
     return Any
 
 
-def _alternatives(annotation: Any) -> Iterator[Any]:
+def _alternatives(annotation: object) -> Iterator[object]:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (Union, types.UnionType):
         for part in arguments:
@@ -199,12 +189,12 @@ def _alternatives(annotation: Any) -> Iterator[Any]:
         yield float if annotation in (numbers.Real, numbers.Number) else annotation
 
 
-def _described(annotation: Any) -> str:
+def _described(annotation: object) -> str:
     """What is wanted, in words of yaml."""
     return " or ".join(dict.fromkeys(_words(part) for part in _alternatives(annotation)))
 
 
-def _words(annotation: Any) -> str:
+def _words(annotation: object) -> str:
     simple = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", type(None): "null"}
     if annotation in simple:
         return simple[annotation]
@@ -216,7 +206,7 @@ def _words(annotation: Any) -> str:
         return "a path"
     if kind is tuple and arguments and arguments[-1] is not Ellipsis:
         return f"a list of {len(arguments)}"
-    if kind in _LISTS or kind in _LISTS_TOO:
+    if kind in _LISTS:
         items = [part for part in arguments if part is not Ellipsis][:1]
         return f"a list of {_plural(_described(items[0]))}" if items and items[0] is not Any else "a list"
     if kind in _MAPPINGS:

@@ -67,9 +67,9 @@ def make_columns(
     modules: Iterable[str],
     hyperparameters: Iterable[str],
     measured: Iterable[str],
-    measures: Mapping[str, Measure] = MappingProxyType({}),
-    several: bool = False,
-    gated: bool = False,
+    measures: Mapping[str, Measure],
+    several: bool,
+    gated: bool,
 ) -> tuple[Column, ...]:
     """The columns of a leaderboard, in order, with titles that are all different, whatever the case of letters.
 
@@ -110,15 +110,11 @@ def make_columns(
     if gated:
         columns.append(Column("Adopted", "adopted", meaning=_ADOPTED))
     columns.append(Column("Seeds", "seeds", meaning="n: number of finished seeds behind mean and std"))
+    costs: dict[str, Metric | Measure] = {key: metric for key, metric in COSTS.items() if key in shown}
+    costs |= {key: measure for key, measure in measures.items() if key not in COSTS}
     columns += [
-        Column(title_of(key), "cost", key, f"{metric.summary.rstrip('.')}. Mean over seeds")
-        for key, metric in COSTS.items()
-        if key in shown
-    ]
-    columns += [
-        Column(title_of(key), "cost", key, f"{measure.summary.rstrip('.')}. Mean over seeds")
-        for key, measure in measures.items()
-        if key not in COSTS
+        Column(title_of(key), "cost", key, f"{cost.summary.rstrip('.')}. Mean over seeds")
+        for key, cost in costs.items()
     ]
     columns += [
         Column("Status", "status", meaning="finished, or what is missing and why"),
@@ -127,14 +123,13 @@ def make_columns(
     return _with_distinct_titles(columns)
 
 
-def _with_distinct_titles(columns: Sequence[Column]) -> tuple[Column, ...]:
+def _with_distinct_titles(columns: list[Column]) -> tuple[Column, ...]:
     """A hyperparameter named `time` must not be mistaken for the column Time: fixed columns keep their titles.
 
     Nor may titles differ in case alone (the score `acc` and `ACC` over its matrix): many a reader takes them for one.
     """
     named_by_user = ("metric", "metric_std", "module", "hyperparameter")
     taken = {column.title.casefold() for column in columns if column.kind not in named_by_user}
-    titles = {}
     for kind in named_by_user:
         for position, column in enumerate(columns):
             if column.kind != kind:
@@ -143,5 +138,5 @@ def _with_distinct_titles(columns: Sequence[Column]) -> tuple[Column, ...]:
             while title.casefold() in taken:
                 title = f"{title} ({kind})"
             taken.add(title.casefold())
-            titles[position] = title
-    return tuple(replace(c, title=titles[i]) if i in titles else c for i, c in enumerate(columns))
+            columns[position] = replace(column, title=title)
+    return tuple(columns)

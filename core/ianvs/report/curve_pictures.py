@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ianvs.report.layout import settings_text, varied
 from ianvs.report.leaderboard import Leaderboard
-from ianvs.report.pictures import save_picture, slug
+from ianvs.report.pictures import RowKey, complete_rows, finished, save_picture, slug
 from ianvs.types import CaseResult, Curve
 
 if TYPE_CHECKING:
@@ -40,14 +40,13 @@ def curve_means(curve: Curve) -> NDArray[np.float64]:
 
 def draw_curves(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> list[Path]:
     """One PNG for each exam, of the first score: a line for each row, the mean over its seeds with their spread."""
-    rows = {(row.id, row.algorithm): row for row in leaderboard.rows if row.complete}
-    found: dict[tuple[str, str], list[tuple[NDArray[np.int64], NDArray[np.float64]]]] = {}
+    rows = complete_rows(leaderboard)
+    found: dict[RowKey, list[tuple[NDArray[np.int64], NDArray[np.float64]]]] = {}
     ends: dict[str, NDArray[np.int64]] = {}
     score = ""
-    for result in results:
-        key = (result.case.row, result.case.algorithm)
+    for key, result in finished(rows, results):
         first = next(iter(result.matrices.values()), None)
-        if key not in rows or result.status != "finished" or first is None or first.curve is None:
+        if first is None or first.curve is None:
             continue
         score, curve = first.metric, first.curve
         found.setdefault(key, []).append((curve.samples, curve_means(curve)))
@@ -84,15 +83,8 @@ def learning_curves(lines: Mapping[str, Line], ends: NDArray[np.int64], score: s
         bound = name.endswith("(bound)")
         colour = "#888888" if bound else _COLOURS[number % len(_COLOURS)]
         marker = "o" if len(samples) <= _MARKED else None
-        axes.plot(
-            samples,
-            mean,
-            color=colour,
-            linestyle="--" if bound else "-",
-            marker=marker,
-            markersize=3,
-            label=name,
-        )
+        style = "--" if bound else "-"
+        axes.plot(samples, mean, color=colour, linestyle=style, marker=marker, markersize=3, label=name)
         axes.fill_between(samples, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
     axes.set_xlabel("training samples so far (upright lines: ends of rounds)")
     axes.set_ylabel(f"mean {score} on what has begun")

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ianvs.config.secrets import hide_secrets
 from ianvs.errors import shown_path
 from ianvs.metrics.system import measured, measured_by_paradigm
 from ianvs.report.columns import COSTS
-from ianvs.report.values import hide_secrets
 from ianvs.types import CaseResult, Failure, Measure, TestCase
 
 __all__ = ["FailedCase", "RowCases", "TestScores", "case_costs", "describe_failure", "gather", "shown_log", "utc"]
@@ -68,9 +68,6 @@ class RowCases:
     basemodel: str = ""
     judged: int = 0  # rounds that passed a gate or did not
     adopted: int = 0  # those of them whose new model stayed
-
-    def complete(self, expected: int) -> bool:
-        return len(self.seeds) == expected
 
     def add(self, result: CaseResult, metrics: Sequence[str], root: Path | None) -> None:
         if result.case.id in self.seen:

@@ -15,16 +15,13 @@ from ianvs.stats.summary import Summary
 __all__ = [
     "TextColumn",
     "FailureGroup",
-    "bound_note",
     "failure_groups",
-    "gap_lines",
-    "gate_note",
     "legend",
     "plain_table",
+    "ranking_notes",
     "row_name",
     "settings_text",
     "short_status",
-    "sort_note",
     "tabulated",
     "varied",
     "text_columns",
@@ -95,8 +92,15 @@ def tabulated(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
 
 
-def sort_note(leaderboard: Leaderboard) -> str:
-    """By what the rows are ranked, in words; "" when there is nothing to rank by."""
+def ranking_notes(leaderboard: Leaderboard) -> list[str]:
+    """What a reader must know of ranks and rows: by what they are ranked, bounds, and what is odd about a row."""
+    notes = [_sort_note(leaderboard), _bound_note(leaderboard), _gate_note(leaderboard)]
+    # Complete, and yet there is more to say: a metric that some of its seeds do not have.
+    odd = [row for row in leaderboard.rows if row.complete and row.status != "finished"]
+    return [*filter(None, notes), *(f"{_full_name(row)}: {row.status}." for row in odd)]
+
+
+def _sort_note(leaderboard: Leaderboard) -> str:
     keys = [f"{name} ({'higher' if falls else 'lower'} is better)" for name, falls in leaderboard.sort_by]
     if not keys:
         return ""
@@ -105,12 +109,16 @@ def sort_note(leaderboard: Leaderboard) -> str:
     return f"Ranked by {', then '.join(keys)}. {spread}"
 
 
-def bound_note(leaderboard: Leaderboard) -> str:
-    """What "bound" means, if there is one."""
+def _bound_note(leaderboard: Leaderboard) -> str:
     names = list(dict.fromkeys(row.algorithm for row in leaderboard.rows if row.bound))
     if not names:
         return ""
     return f"bound: {', '.join(names)} saw past rounds by declaration: a reference, not a competitor; it takes no rank."
+
+
+def _gate_note(leaderboard: Leaderboard) -> str:
+    stuck = [_full_name(row) for row in leaderboard.rows if row.adopted is not None and not row.adopted[0]]
+    return f"Scores of the untrained model, since model_eval adopted no other: {'; '.join(stuck)}." if stuck else ""
 
 
 def legend(leaderboard: Leaderboard) -> list[str]:
@@ -162,24 +170,13 @@ def failure_groups(leaderboard: Leaderboard) -> list[FailureGroup]:
     return [FailureGroup(reason, tuple(cases)) for reason, cases in found.items()]
 
 
-def gate_note(leaderboard: Leaderboard) -> str:
-    """Whose every new model was refused by the gate, if any."""
-    stuck = [row for row in leaderboard.rows if row.adopted is not None and not row.adopted[0]]
-    if not stuck:
-        return ""
-    names = "; ".join(f"{row_name(row)} ({settings_text(row) or 'no hyperparameters'})" for row in stuck)
-    return f"Scores of the untrained model, since model_eval adopted no other: {names}."
-
-
-def gap_lines(leaderboard: Leaderboard) -> list[str]:
-    """What is odd about rows that are complete: a metric that some of their seeds do not have."""
-    odd = [row for row in leaderboard.rows if row.complete and row.status != "finished"]
-    return [f"{row_name(row)} ({settings_text(row) or 'no hyperparameters'}): {row.status}." for row in odd]
-
-
 def row_name(row: LeaderboardRow) -> str:
     """ "ewc", or "ewc in online" where the job has several exams."""
     return f"{row.algorithm} in {row.testenv}" if row.testenv else row.algorithm
+
+
+def _full_name(row: LeaderboardRow) -> str:
+    return f"{row_name(row)} ({settings_text(row) or 'no hyperparameters'})"
 
 
 def short_status(row: LeaderboardRow) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from ianvs.config.spec import RankSpec
 from ianvs.errors import closest
@@ -42,7 +41,6 @@ class LeaderboardRow:
     tests: Mapping[str, tuple[str, Summary, Summary]]  # by test set: (score, when just learned, at the end)
     bound: bool  # a reference that saw past rounds by declaration
     failures: tuple[FailedCase, ...]
-    unfinished: int
     status: str
     time: str  # "YYYY-MM-DD HH:MM:SS" UTC, "" when no case has ended
     testenv: str = ""  # which of the job's testenvs, where it has several
@@ -201,7 +199,6 @@ def _row(group: RowCases, seeds: int) -> LeaderboardRow:
         modules[kind] = f"{modules[kind]}, {name}" if kind in modules else name
     if group.basemodel:
         modules["basemodel"] = group.basemodel
-    unfinished = expected - len(group.seeds) - len(group.failures)
     return LeaderboardRow(
         id=group.case.row,
         algorithm=group.case.algorithm,
@@ -220,8 +217,7 @@ def _row(group: RowCases, seeds: int) -> LeaderboardRow:
         },
         bound=group.bound,
         failures=tuple(group.failures),
-        unfinished=unfinished,
-        status=_status(group, expected, unfinished, metrics),
+        status=_status(group, expected, metrics),
         testenv=group.case.testenv,
         adopted=(group.adopted, group.judged) if group.judged else None,
         over_budget=tuple(group.over_budget),
@@ -230,9 +226,10 @@ def _row(group: RowCases, seeds: int) -> LeaderboardRow:
     )
 
 
-def _status(group: RowCases, expected: int, unfinished: int, metrics: Mapping[str, Summary]) -> str:
+def _status(group: RowCases, expected: int, metrics: Mapping[str, Summary]) -> str:
     """What a reader must know of a row, in one short line."""
     parts = []
+    unfinished = expected - len(group.seeds) - len(group.failures)
     if group.failures:
         first = group.failures[0]
         log = f"; log {first.log_shown}" if first.log_shown else ""
@@ -243,7 +240,7 @@ def _status(group: RowCases, expected: int, unfinished: int, metrics: Mapping[st
         parts.append(f"over the budget: {next(iter(group.over_budget))}")
     gaps = [name for name, summary in metrics.items() if 0 < summary.n < expected]
     parts += [f"{name} is missing in {expected - metrics[name].n} of {expected}" for name in gaps]
-    return "; ".join(parts if not group.complete(expected) else ["finished", *parts])
+    return "; ".join(["finished", *parts] if len(group.seeds) == expected else parts)
 
 
 def _by_testenv(rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]]) -> tuple[LeaderboardRow, ...]:
@@ -256,7 +253,7 @@ def _ranked(rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]]) -> 
     """Complete rows by `sort_by`, then those with nothing to rank them by, then those that lack a case."""
     descending = [falls for _, falls in sort_by]
 
-    def keys(row: LeaderboardRow) -> list[Any]:
+    def keys(row: LeaderboardRow) -> list[float | None]:
         return [row.metrics[name].mean if name in row.metrics else None for name, _ in sort_by]
 
     def ranked(row: LeaderboardRow) -> bool:

@@ -10,14 +10,11 @@ from typing import Any
 
 from ianvs.report.layout import (
     FailureGroup,
-    bound_note,
     failure_groups,
-    gap_lines,
-    gate_note,
     legend,
     plain_table,
+    ranking_notes,
     settings_text,
-    sort_note,
     tabulated,
     text_columns,
     varied,
@@ -43,8 +40,7 @@ def markdown(
     for column in text_columns(leaderboard):
         plain = replace(column.column, title=_escape(column.title))
         columns.append(replace(column, column=plain, cells=tuple(map(_escape, column.cells))))
-    notes = [sort_note(leaderboard), bound_note(leaderboard), gate_note(leaderboard), *gap_lines(leaderboard)]
-    notes += [_seeds(leaderboard), *leaderboard.notes]
+    notes = [*ranking_notes(leaderboard), _seeds(leaderboard), *leaderboard.notes]
     failures = [_failed(group) for group in failure_groups(leaderboard)]
     blocks = [
         f"# {_escape(title)}",

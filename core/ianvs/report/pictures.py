@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 import textwrap
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,10 @@ from ianvs.store.files import write_atomic
 from ianvs.types import CaseResult, ScoreMatrix
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_heatmaps", "heatmap", "save_picture", "slug"]
+__all__ = ["RowKey", "complete_rows", "draw_heatmaps", "finished", "heatmap", "save_picture", "slug"]
 
 _LOOK = "2"  # counts up when the drawing changes, so that pictures of the old look are drawn anew
 _CELL = (0.62, 0.42)  # inches
@@ -34,19 +35,22 @@ _WHITE_INK = 0.55  # from this part of the scale on, white is easier to read tha
 _INPUTS = "Ianvs-Inputs"  # name of the text in the PNG that tells from what it was drawn
 
 
-@dataclass
-class _Sums:
-    """What is kept of the score matrices of a row until all its seeds have passed by."""
+RowKey = tuple[str, str]  # id and algorithm: two algorithms of the same content are two rows
 
-    matrices: dict[str, ScoreMatrix] = field(default_factory=dict)  # by score; `values` are summed up
-    count: int = 0
 
-    def add(self, result: CaseResult) -> None:
-        self.count += 1
-        for score, matrix in result.matrices.items():
-            known = self.matrices.get(score)
-            values = matrix.values if known is None else known.values + matrix.values
-            self.matrices[score] = ScoreMatrix(values, matrix.metric, matrix.rounds, matrix.tests)
+def complete_rows(leaderboard: Leaderboard) -> dict[RowKey, LeaderboardRow]:
+    """The rows that pictures are made of: those that lack no case."""
+    return {(row.id, row.algorithm): row for row in leaderboard.rows if row.complete}
+
+
+def finished(
+    rows: Mapping[RowKey, LeaderboardRow], results: Iterable[CaseResult]
+) -> Iterator[tuple[RowKey, CaseResult]]:
+    """The results of `rows`, each with the key of its row."""
+    for result in results:
+        key = (result.case.row, result.case.algorithm)
+        if key in rows and result.status == "finished":
+            yield key, result
 
 
 def draw_heatmaps(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> list[Path]:
@@ -55,22 +59,21 @@ def draw_heatmaps(leaderboard: Leaderboard, results: Iterable[CaseResult], folde
     A row's matrices are kept only until its last seed has come. A picture whose numbers and title are those that it
     shows already is not drawn again. What is not evaluated in one seed is blank in the mean.
     """
-    waiting = {(row.id, row.algorithm): row for row in leaderboard.rows if row.complete}
-    sums: dict[tuple[str, str], _Sums] = {}
-    drawn: dict[tuple[str, str], list[Path]] = {}
-    for result in results:
-        key = (result.case.row, result.case.algorithm)
-        if key not in waiting or result.status != "finished":
-            continue
-        sums.setdefault(key, _Sums()).add(result)
-        if sums[key].count == waiting[key].expected:
-            total, row = sums.pop(key), waiting[key]
-            for score, matrix in total.matrices.items():
-                if np.isnan(matrix.values).all():
-                    continue  # a score of several parts: its bars say more
-                mean = ScoreMatrix(matrix.values / total.count, score, matrix.rounds, matrix.tests)
-                drawn.setdefault(key, []).append(_draw(mean, row, folder))
-    return [path for key in waiting for path in drawn.get(key, [])]
+    rows = complete_rows(leaderboard)
+    waiting = defaultdict[RowKey, list[Mapping[str, ScoreMatrix]]](list)
+    drawn = defaultdict[RowKey, list[Path]](list)
+    for key, result in finished(rows, results):
+        waiting[key].append(result.matrices)
+        if len(waiting[key]) == rows[key].expected:
+            seeds = waiting.pop(key)
+            for score, matrix in seeds[0].items():
+                found = [of_seed[score].values for of_seed in seeds if score in of_seed]
+                values = np.mean(found, axis=0)
+                if len(found) < len(seeds) or np.isnan(values).all():
+                    continue  # not computed for all seeds; or a score of several parts: its bars say more
+                mean = ScoreMatrix(values, score, matrix.rounds, matrix.tests)
+                drawn[key].append(_draw(mean, rows[key], folder))
+    return [path for key in rows for path in drawn[key]]
 
 
 def heatmap(matrix: ScoreMatrix, title: str, subtitle: str = "") -> Figure:
@@ -126,7 +129,7 @@ def heatmap(matrix: ScoreMatrix, title: str, subtitle: str = "") -> Figure:
     return figure
 
 
-def _draw_grid(axes: Any, rows: int, columns: int) -> None:
+def _draw_grid(axes: Axes, rows: int, columns: int) -> None:
     """White lines between the cells, a wider one below the untrained model, which no round has taught."""
     axes.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
     axes.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
@@ -148,7 +151,7 @@ def _draw(matrix: ScoreMatrix, row: LeaderboardRow, folder: Path) -> Path:
 
 def save_picture(path: Path, inputs: Iterable[str], draw: Callable[[], Figure]) -> Path:
     """Write what `draw` makes to `path`, unless the picture there was made from the same `inputs`."""
-    digest = _digest(_LOOK, *inputs)
+    digest = hashlib.sha256("\0".join([_LOOK, *inputs]).encode()).hexdigest()
     if not _shows(path, digest):
         stream = BytesIO()
         # Without Software the bytes would carry matplotlib's version; a date is not written to begin with.
@@ -166,10 +169,6 @@ def _shows(path: Path, inputs: str) -> bool:
             return picture.info.get(_INPUTS) == inputs
     except (OSError, SyntaxError):  # UnidentifiedImageError is an OSError
         return False
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def _limits(values: NDArray[np.float64]) -> tuple[float, float]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ianvs.config.secrets import hide_secrets
 from ianvs.report.gather import case_costs, describe_failure, shown_log
 from ianvs.report.leaderboard import Leaderboard
-from ianvs.report.values import hide_secrets, shown_hyperparameters
+from ianvs.report.values import shown_hyperparameters
 from ianvs.types import CaseResult
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def cases_frame(results: Iterable[CaseResult], root: Path | None = None) -> pd.D
     records = []
     for result in results:
         case, failure = result.case, result.failure
-        record: dict[str, Any] = {
+        record: dict[str, object] = {
             "case": case.id,
             "row": case.row,
             "algorithm": case.algorithm,

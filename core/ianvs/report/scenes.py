@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ianvs.kinds.picture_kind import FIRST
 from ianvs.report.layout import settings_text, varied
 from ianvs.report.leaderboard import Leaderboard
-from ianvs.report.pictures import save_picture, slug
+from ianvs.report.pictures import RowKey, complete_rows, finished, save_picture, slug
 from ianvs.store import CaseStore, ExamStore
 from ianvs.types import Asked, CaseResult
 
@@ -21,21 +21,18 @@ if TYPE_CHECKING:
 
 __all__ = ["colours", "draw_class_bars", "draw_scenes", "scene_sheet"]
 
-_IGNORE = 255
-
+# Name, picture (H, W, 3), truth (H, W), prediction (H, W) by round.
+Scene = tuple[str, NDArray[np.integer], NDArray[np.integer], Mapping[str, NDArray[np.integer]]]
 _BROKEN_DOWN = ("topic ", "turn_")  # how names of parts begin that ianvs.metrics.text breaks a score down to
 
 
 def draw_scenes(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> list[Path]:
     """One PNG per complete row: of its first seed, the first picture of each test set through the rounds."""
-    waiting = {(row.id, row.algorithm): row for row in leaderboard.rows if row.complete}
+    rows = complete_rows(leaderboard)
     drawn = []
-    for result in results:
-        row = waiting.get((result.case.row, result.case.algorithm))
-        if row is None or result.case.seed != row.seeds[0]:
-            continue
-        scenes = _scenes(result)
-        if not scenes:
+    for key, result in finished(rows, results):
+        row = rows[key]
+        if result.case.seed != row.seeds[0] or (scenes := _scenes(result)) is None:
             continue
         classes, lines = scenes
         title = f"{row.algorithm}: predictions after each round"
@@ -49,15 +46,12 @@ def draw_scenes(leaderboard: Leaderboard, results: Iterable[CaseResult], folder:
 
 
 def scene_sheet(
-    lines: Sequence[tuple[str, NDArray[Any], NDArray[Any], Mapping[str, NDArray[Any]]]],
+    lines: Sequence[Scene],
     classes: Sequence[str],
     title: str,
     subtitle: str = "",
 ) -> Figure:
-    """A figure with a line for each of `lines`: (name, picture (H, W, 3), truth (H, W), prediction by round (H, W)).
-
-    Pixels that are ignored, and predictions of nothing, are black.
-    """
+    """A figure with a line for each of `lines`. Pixels that are ignored, and predictions of nothing, are black."""
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
@@ -89,12 +83,9 @@ def scene_sheet(
 
 def draw_class_bars(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> list[Path]:
     """One PNG per score of several parts (per class) and test set: a bar for each row, the mean over its seeds."""
-    rows = {(row.id, row.algorithm): row for row in leaderboard.rows if row.complete}
-    parts: dict[tuple[str, str, str], dict[tuple[str, str], list[Mapping[str, float | None]]]] = {}
-    for result in results:
-        key = (result.case.row, result.case.algorithm)
-        if key not in rows or result.status != "finished":
-            continue
+    rows = complete_rows(leaderboard)
+    parts: dict[tuple[str, str, str], dict[RowKey, list[Mapping[str, float | None]]]] = {}
+    for key, result in finished(rows, results):
         for score, details in result.details.items():
             tests = next(iter(result.matrices.values())).tests if result.matrices else ()
             for test, found in zip(tests, details[-1], strict=False):
@@ -163,7 +154,7 @@ def _means(found: Sequence[Mapping[str, float | None]]) -> dict[str, float]:
     return means
 
 
-def _scenes(result: CaseResult) -> tuple[Sequence[str], list[tuple[str, Any, Any, dict[str, Any]]]] | None:
+def _scenes(result: CaseResult) -> tuple[Sequence[str], list[Scene]] | None:
     """(class names, lines of `scene_sheet`) of a case; None where its exam kept no pictures."""
     workspace = result.directory.parents[1]
     cases, exams = CaseStore(workspace), ExamStore(workspace)
@@ -173,7 +164,7 @@ def _scenes(result: CaseResult) -> tuple[Sequence[str], list[tuple[str, Any, Any
         return None
     truth = exams.truth(exam_id)
     stored = {index: cases.predictions(result.case.id, index) for index in range(1, len(result.rounds))}
-    lines = []
+    lines: list[Scene] = []
     for j, name in enumerate(record.tests):
         found = ((k, kept[Asked(j)].extras.get(FIRST)) for k, kept in stored.items() if Asked(j) in kept)
         predictions = {f"after {record.rounds[k - 1]}": first[0] for k, first in found if first is not None}

@@ -10,15 +10,12 @@ from ianvs.errors import shown_path
 from ianvs.report.columns import Column
 from ianvs.report.layout import (
     TextColumn,
-    bound_note,
     failure_groups,
-    gap_lines,
-    gate_note,
     legend,
     plain_table,
+    ranking_notes,
     settings_text,
     short_status,
-    sort_note,
     text_columns,
     varied,
 )
@@ -67,13 +64,7 @@ def render(leaderboard: Leaderboard, console: Console | None = None, explain: bo
         say("No results yet.", "")
         return
     columns = text_columns(leaderboard)
-    notes = [
-        sort_note(leaderboard),
-        bound_note(leaderboard),
-        gate_note(leaderboard),
-        *gap_lines(leaderboard),
-        *leaderboard.notes,
-    ]
+    notes = [*ranking_notes(leaderboard), *leaderboard.notes]
     if live:
         columns = _without_repetition(leaderboard, columns)
         told_once = [c for c in columns if c.constant and c.column.kind in _TOLD_ONCE and len(leaderboard.rows) > 1]

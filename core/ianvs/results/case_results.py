@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,8 @@ def read_case(
     case: TestCase,
     exam: ExamRecord | None,
     metrics: Sequence[tuple[MetricSpec, Metric, str]],
-    references: ReferenceScores | None = None,
-    budget: BudgetSpec | None = None,
+    references: ReferenceScores | None,
+    budget: BudgetSpec | None,
 ) -> CaseResult:
     """What the case's directory says, with `metrics` (spec, metric, key) computed from it.
 
@@ -39,7 +39,7 @@ def read_case(
     judged = () if bound or case.role else rounds[1:]
     names = tuple(round_.name for round_ in rounds[1:])
     matrices: dict[str, ScoreMatrix] = {}
-    details: dict[str, Any] = {}
+    details: dict[str, object] = {}
     if exam is not None:
         for spec, metric, key in metrics:
             if metric.level == "score" and (found := store.score(case.id, key)) is not None:
@@ -128,9 +128,9 @@ def _over_matrix(metric: Metric, matrix: ScoreMatrix | None) -> float | None:
     if matrix is None or metric.function is None:
         return None
     value = metric.function(matrix)
-    return None if isinstance(value, dict) else _finite(value)
+    return None if isinstance(value, Mapping) else _finite(value)
 
 
-def _finite(value: Any) -> float | None:
+def _finite(value: SupportsFloat) -> float | None:
     number = float(value)
     return number if math.isfinite(number) else None

@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter
+
 from ianvs.config.spec import BudgetSpec, MetricSpec, RankSpec
 from ianvs.errors import IanvsError, closest
 from ianvs.metrics.metric import Metric
@@ -41,7 +43,7 @@ class Results:
     metrics: Mapping[str, tuple[tuple[MetricSpec, Metric, str], ...]]
     columns: tuple[str, ...]  # names of those that the leaderboard shows
     case_list: tuple[TestCase, ...]
-    provenance: dict[str, Any]
+    provenance: Mapping[str, object]
     references: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # case id -> {role: id of its reference}
     budgets: Mapping[str, BudgetSpec] = field(default_factory=dict)  # of each exam that has one
     exit_code: int = 0
@@ -105,10 +107,6 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
     record = JobStore(workspace, name).read()
     if record is None:
         raise IanvsError(f"{workspace} holds no job '{name}'.{closest(name, names)} It holds: {', '.join(names)}.")
-    if not isinstance(record["metrics"], dict):
-        raise IanvsError(f"the record of job '{name}' is of an earlier ianvs; `ianvs report -f JOB` writes it anew.")
-    stored_rank: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in record["rank"].items()}
-    stored_rank["sort_by"] = tuple((key, bool(down)) for key, down in record["rank"]["sort_by"])
     known = {case.id: case for case in CaseStore(workspace).all_cases()}
     # What ran a case first may have called it otherwise: cases are shared among jobs.
     cases = [
@@ -119,34 +117,33 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
     return Results(
         name=name,
         workspace=workspace,
-        rank=RankSpec(**stored_rank),
+        rank=TypeAdapter(RankSpec).validate_python(record["rank"]),
         seeds=record["seeds"],
         metrics={exam: tuple(map(_metric_from_record, stored)) for exam, stored in record["metrics"].items()},
         columns=tuple(record["columns"]),
         case_list=tuple(cases),
         provenance=record["provenance"],
         references=record["references"],
-        budgets={exam: BudgetSpec(**stored) for exam, stored in record.get("budgets", {}).items()},
+        budgets={exam: BudgetSpec(**stored) for exam, stored in record["budgets"].items()},
     )
 
 
-def record_of(results: Results) -> dict[str, Any]:
+def record_of(results: Results) -> dict[str, object]:
     """What `load_results` needs to find the results again, ready for json."""
-    rank = {name: value for name, value in vars(results.rank).items() if name != "places"}
     return {
         "name": results.name,
         "seeds": results.seeds,
-        "rank": rank | {"sort_by": [list(key) for key in results.rank.sort_by]},
-        "columns": list(results.columns),
+        "rank": {name: value for name, value in vars(results.rank).items() if name != "places"},
+        "columns": results.columns,
         "metrics": {exam: [_metric_record(*one) for one in metrics] for exam, metrics in results.metrics.items()},
         "cases": [{"id": case.id, "algorithm": case.algorithm, "testenv": case.testenv} for case in results.case_list],
         "references": {case_id: dict(roles) for case_id, roles in results.references.items()},
         "budgets": {exam: vars(budget) for exam, budget in results.budgets.items()},
-        "provenance": results.provenance,
+        "provenance": dict(results.provenance),
     }
 
 
-def _metric_record(spec: MetricSpec, metric: Metric, key: str) -> dict[str, Any]:
+def _metric_record(spec: MetricSpec, metric: Metric, key: str) -> dict[str, object]:
     return {
         "name": spec.name,
         "of": spec.of,
@@ -159,10 +156,10 @@ def _metric_record(spec: MetricSpec, metric: Metric, key: str) -> dict[str, Any]
     }
 
 
-def _metric_from_record(stored: dict[str, Any]) -> tuple[MetricSpec, Metric, str]:
+def _metric_from_record(stored: Mapping[str, Any]) -> tuple[MetricSpec, Metric, str]:
     """A metric of an author's file is not loaded again: its scores are stored."""
-    spec = MetricSpec(stored["name"], of=stored["of"], options=stored.get("options", {}))
+    spec = MetricSpec(stored["name"], of=stored["of"], options=stored["options"])
     if not stored["custom"]:
         return spec, resolve(spec), stored["key"]
-    described: dict[str, Any] = {name: stored[name] for name in ("summary", "higher_is_better", "mapping")}
-    return spec, Metric(stored["name"], "score", **described), stored["key"]
+    metric = Metric(spec.name, "score", stored["summary"], stored["higher_is_better"], mapping=stored["mapping"])
+    return spec, metric, stored["key"]

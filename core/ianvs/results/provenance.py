@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 __all__ = ["PACKAGES", "collect"]
 
@@ -34,19 +33,21 @@ PACKAGES = (
 _PATIENCE = 10.0  # seconds that git or nvidia-smi may take
 
 
-def collect(packages: Sequence[str] = PACKAGES, job_file: Path | None = None) -> dict[str, Any]:
-    """PluginInfo about this process and machine, ready for json; None where a fact can't be had.
+def collect(packages: Sequence[str] = PACKAGES, job_file: Path | None = None) -> dict[str, object]:
+    """Facts about this process and machine, ready for json; None where a fact can't be had.
 
     Keys: command (str), python, platform, cpu {model, count, usable}, memory_bytes, gpus (names), packages
     {name: version or None}, git {commit, dirty} of the folder of `job_file` or None. Imports neither torch nor any of
     `packages`, and does not start CUDA. Calls git, so ask once for a run and not once for a case.
     """
+    import psutil
+
     return {
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cpu": {"model": _cpu_model(), "count": os.cpu_count(), "usable": _usable_cores()},
-        "memory_bytes": _memory(),
+        "memory_bytes": psutil.virtual_memory().total,
         "gpus": _gpus(),
         "packages": {name: _version(name) for name in packages},
         "git": _git(job_file.parent) if job_file is not None else None,
@@ -74,12 +75,6 @@ def _usable_cores() -> int | None:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
-def _memory() -> int:
-    import psutil
-
-    return int(psutil.virtual_memory().total)
-
-
 def _gpus() -> list[str]:
     """Names of the GPUs, as torch sees them if it uses them already; else the driver's word, which starts nothing."""
     torch = sys.modules.get("torch")
@@ -92,7 +87,7 @@ def _gpus() -> list[str]:
     return (_output(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]) or "").splitlines()
 
 
-def _git(folder: Path) -> dict[str, Any] | None:
+def _git(folder: Path) -> dict[str, str | bool | None] | None:
     commit = _output(["git", "-C", str(folder), "rev-parse", "HEAD"])
     if not commit:
         return None

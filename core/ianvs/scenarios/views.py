@@ -105,12 +105,14 @@ class TrainView(_View):
         *,
         name: str,
         passes: int | None = None,
+        passed: int = 0,
         labelled: bool = True,
         order: NDArray[np.int64] | None = None,
     ) -> None:
         """parts: what is handed over, one after the other, or in `order`. name: what errors call it: "round 2".
 
-        passes: how many the rules of the exam allow; None: any number. labelled: False where `.y` is hidden.
+        passes: how many the rules of the exam allow; None: any number. passed: how many there were before, over the
+        same data. labelled: False where `.y` is hidden.
         """
         count = sum(len(part.positions) for part in parts)
         columns = [part.columns() for part in parts]
@@ -119,7 +121,7 @@ class TrainView(_View):
             f"data of {name} is not available after it, old data never comes back by itself; keep your own memory.",
             {column: Column([each[column] for each in columns], order) for column in ("x", "y", "ids")},
         )
-        self._name, self._allowed, self._labelled = name, passes, labelled
+        self._name, self._allowed, self._passed, self._labelled = name, passes, passed, labelled
         self._loaders = 0
         self._taken = dict.fromkeys(("x", "y"), 0)
 
@@ -135,7 +137,8 @@ class TrainView(_View):
                 self._taken[column] += 1
         else:
             self._loaders += 1
-        if self._allowed is not None and self._loaders + max(self._taken.values()) > self._allowed:
+        now = self._passed + self._loaders + max(self._taken.values())
+        if self._allowed is not None and now > self._allowed:
             once = "one pass" if self._allowed == 1 else f"{self._allowed} passes"
             raise ExamRuleError(
                 f"the rules of this exam allow {once} over the data of {self._name}, and another one was asked for. "

@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from ianvs.config.spec import JobSpec, LimitsSpec
 from ianvs.engines.engine import Engine, Event, Task
@@ -17,7 +17,7 @@ from ianvs.planning import Plan, PlannedCase
 from ianvs.planning.case_request import RUN_CASE, CaseRequest
 from ianvs.scheduler.slots import Slot, Slots
 from ianvs.session.case import EXIT_INTERRUPTED, EXIT_STORAGE
-from ianvs.types import Failure, Status
+from ianvs.types import Failure, FailureKind, Status
 
 __all__ = ["CaseLoop", "Listener"]
 
@@ -30,7 +30,7 @@ class Listener(Protocol):
     def planned(self, plan: Plan, to_do: int) -> None: ...
     def preparing(self, what: str, fraction: float) -> None: ...
     def started(self, case: PlannedCase) -> None: ...
-    def progressed(self, case: PlannedCase, payload: Any) -> None: ...
+    def progressed(self, case: PlannedCase, payload: object) -> None: ...
     def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None: ...
     def retried(self, case: PlannedCase, failure: Failure) -> None: ...
     def stopping(self, running: int) -> None: ...
@@ -122,7 +122,7 @@ class CaseLoop:
             self._slots.give(running.slot)
             self._end(running, event.payload)
 
-    def _note(self, running: _Running, payload: Any) -> None:
+    def _note(self, running: _Running, payload: object) -> None:
         """Start the clocks: the case's when it says that it is ready, a round's when it says that it begins."""
         if not isinstance(payload, dict):
             return
@@ -181,7 +181,7 @@ class CaseLoop:
             return self._failure(planned, "killed", _signal_name(code), said)
         return self._failure(planned, "exception", f"exit status {code}", "the process of the case ended by itself")
 
-    def _failure(self, planned: PlannedCase, kind: Any, error: str, message: str) -> Failure:
+    def _failure(self, planned: PlannedCase, kind: FailureKind, error: str, message: str) -> Failure:
         """The failure, stored if the disk takes it: what can't be stored is at least shown."""
         store = self._plan.store
         log = Path(os.path.relpath(store.log(planned.case.id), store.workspace))

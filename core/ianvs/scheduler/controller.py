@@ -7,7 +7,6 @@ import os
 import platform
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ianvs.config.spec import JobSpec
 from ianvs.engines.engine import Engine
@@ -41,7 +40,7 @@ class Outcome:
         return EXIT_INTERRUPTED if self.interrupted else int(self.failed > 0)
 
 
-def run_job(job: JobSpec, listener: Listener, provenance: dict[str, Any]) -> Outcome:
+def run_job(job: JobSpec, listener: Listener, provenance: dict[str, object]) -> Outcome:
     """Do what `make_plan(job)` finds to do. Raises ConfigError for anything that is wrong before the first case."""
     with closing(_Engines(job)) as engines:
         plan = preflight(job, engines.checker, listener, lambda plan: engines.tasks(plan) > 0)

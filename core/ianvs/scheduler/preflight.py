@@ -207,8 +207,8 @@ def _subjects(
     job: JobSpec,
     algorithm: AlgorithmSpec,
     paradigm: ParadigmInfo,
-    choices: tuple[Mapping[str, Any], ...] | None = None,
-    exam: Mapping[str, Any] | None = None,
+    choices: tuple[Mapping[str, object], ...] | None = None,
+    exam: Mapping[str, object] | None = None,
 ) -> Iterator[Subject]:
     """A subject for each module. choices: of the hyperparameters of an algorithm that has one module and no grid."""
     for module in algorithm.modules:
@@ -217,7 +217,7 @@ def _subjects(
         yield Subject(algorithm, module, methods, built, job.device, job.places.get("device"), exam)
 
 
-def _some(module: ModuleSpec) -> Iterator[dict[str, Any]]:
+def _some(module: ModuleSpec) -> Iterator[dict[str, object]]:
     """The module's grid, or, of a large one, a few choices that have each value in one of them."""
     if cells((module,)) <= MOST_BUILT:
         yield from grid((module,))
@@ -231,7 +231,7 @@ def _key(algorithm: AlgorithmSpec, module: ModuleSpec) -> tuple[Any, ...]:
     return algorithm.name, algorithm.file, algorithm.paradigm.name, module.type, module.name
 
 
-def _facts(record: ExamRecord) -> dict[str, Any]:
+def _facts(record: ExamRecord) -> dict[str, object]:
     return {
         "kind": record.kind,
         "shape": record.shape,

@@ -68,7 +68,7 @@ def as_read(metric: Metric, cell: EvaluationRecord | None) -> EvaluationRecord |
     return replace(cell, y_true=None, y_pred=None)
 
 
-def _every_truth(request: CaseRequest) -> list[Any]:
+def _every_truth(request: CaseRequest) -> list[LabelPictures | None]:
     """[j] all true labels of test set j, read from the data where the store does not keep them."""
     exam = request.exam()
     kind = KINDS[exam.dataset.kind]
@@ -80,7 +80,7 @@ def _rows(
     case_id: str,
     record: ExamRecord,
     truth: Sequence[NDArray[Any]],
-    every: Sequence[Any] | None,
+    every: Sequence[LabelPictures | None] | None,
 ) -> Iterator[tuple[int | None, list[EvaluationRecord | None]]]:
     """(samples that had arrived, what is known of each test set) of each examination; None at the end of a round.
 
@@ -95,7 +95,7 @@ def _rows(
 def _seen(
     record: ExamRecord,
     truth: Sequence[NDArray[Any]],
-    every: Sequence[Any] | None,
+    every: Sequence[LabelPictures | None] | None,
     stored: Mapping[Asked, Predictions],
     asked: Asked,
 ) -> EvaluationRecord | None:

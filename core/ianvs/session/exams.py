@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ianvs.errors import ConfigError, DataError, Place, Problem
 from ianvs.kinds import KINDS
@@ -16,7 +15,7 @@ from ianvs.store import ExamRecord, ExamStore
 __all__ = ["prepare_exam"]
 
 
-def prepare_exam(request: CaseRequest, report: Callable[[Any], None]) -> list[Problem]:
+def prepare_exam(request: CaseRequest, report: Callable[[object], None]) -> list[Problem]:
     """Decode the data and store the exam's record, once for all its cases. Returns what is wrong with them."""
     store = ExamStore(request.workspace)
     try:

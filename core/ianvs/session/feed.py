@@ -68,7 +68,8 @@ class DataFeed:
 
     def round(self, index: int, share: Share = ALL, passed: int = 0) -> TrainView:
         """What is taught in round `index`, whole or a share of it; `passed` is how often it was gone over already."""
-        return self._view((self._shared(self._kept[index - 1], share, index),), f"round {index}", self._left(passed))
+        part = self._shared(self._kept[index - 1], share, index)
+        return self._view((part,), f"round {index}", self._passes, passed=passed)
 
     def rounds(self, first: int, last: int, share: Share = ALL) -> TrainView:
         """Rounds `first` to `last` as one, for who is above the rules: none is for it but that of hidden labels.
@@ -80,7 +81,7 @@ class DataFeed:
         order = None
         if len(parts) > 1:
             order = generator(self._seed, last, "joint").permutation(sum(len(part.positions) for part in parts))
-        return self._view(parts, f"rounds {first} to {last}", None, order)
+        return self._view(parts, f"rounds {first} to {last}", None, order=order)
 
     def past_rounds(self, last: int) -> list[TrainView]:
         """Rounds 1 to `last`, one by one, for a bound: no rule but that of hidden labels is for it."""
@@ -104,7 +105,7 @@ class DataFeed:
 
     def chunk(self, chunk: Chunk, share: Share = ALL, passed: int = 0) -> TrainView:
         parts = tuple(self._shared(part, share, chunk.number) for part in chunk.parts)
-        return self._view(parts, f"chunk {chunk.number} of the stream", self._left(passed))
+        return self._view(parts, f"chunk {chunk.number} of the stream", self._passes, passed=passed)
 
     def examines_after(self, chunk: Chunk) -> bool:
         """Whether the exam asks every n samples, and the n-th, 2n-th, ... has arrived in `chunk`."""
@@ -135,12 +136,16 @@ class DataFeed:
         return Part(part.samples, part.positions, part.transform)
 
     def _view(
-        self, parts: tuple[Part, ...], name: str, passes: int | None, order: NDArray[np.int64] | None = None
+        self,
+        parts: tuple[Part, ...],
+        name: str,
+        passes: int | None,
+        *,
+        passed: int = 0,
+        order: NDArray[np.int64] | None = None,
     ) -> TrainView:
-        return TrainView(parts, name=name, passes=passes, labelled=self._exam.rules.training_labels, order=order)
-
-    def _left(self, passed: int) -> int | None:
-        return None if self._passes is None else self._passes - passed
+        labelled = self._exam.rules.training_labels
+        return TrainView(parts, name=name, passes=passes, passed=passed, labelled=labelled, order=order)
 
     def _shared(self, part: Part, share: Share, number: int) -> Part:
         """The share (k, n) of `part`: the k-th of n hands that are alike in their classes."""

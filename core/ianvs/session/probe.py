@@ -24,7 +24,7 @@ MOST = 20_000  # samples that a probe is fitted on, the first of them where ther
 ITERATIONS = 1000
 
 
-def probed_labels(session: CaseSession, exam: Exam, j: int, context: Mapping[str, Any]) -> NDArray[Any]:
+def probed_labels(session: CaseSession, exam: Exam, j: int, context: Mapping[str, object]) -> NDArray[Any]:
     """(N,) labels of test set j as a probe predicts them; the learner's weights stay as they are.
 
     The probe is multinomial logistic regression (L2, C = 1) on standardised features, fitted for each test set on the
@@ -51,7 +51,7 @@ def probed_labels(session: CaseSession, exam: Exam, j: int, context: Mapping[str
     return predicted
 
 
-def _features(session: CaseSession, part: Part, name: str, context: Mapping[str, Any]) -> NDArray[np.float32]:
+def _features(session: CaseSession, part: Part, name: str, context: Mapping[str, object]) -> NDArray[np.float32]:
     """(N, D) what the base model's features() says of all samples of `part`, checked."""
     learner = session.module("basemodel")
     if not callable(getattr(learner.plugin, "features", None)):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 __all__ = ["Ranking", "Summary", "rank", "summarise"]
 
@@ -56,20 +56,14 @@ def rank(rows: Sequence[Sequence[float | None]], descending: Sequence[bool]) -> 
     descending: (K,) True where a higher value is better.
     Rows that are equal in every key share a rank and the next one is skipped ("1, 2, 2, 4"); they keep their order.
     """
-    table = np.array([[math.nan if v is None else v for v in row] for row in rows], dtype=np.float64)
-    table = table.reshape(len(rows), len(descending))
-    keys: list[NDArray[np.float64]] = []
-    for column, falls in zip(table.T, descending, strict=True):
-        missing = np.isnan(column)
-        value = np.where(missing, 0.0, -column if falls else column)
-        keys += [missing.astype(np.float64), value]
-    if not keys:
-        return Ranking(tuple(range(len(rows))), (1,) * len(rows))
-    order = np.lexsort(keys[::-1])  # lexsort is stable, and its last key is the primary one
-    stacked = np.stack(keys)[:, order]
-    new = np.ones(len(rows), dtype=bool)
-    new[1:] = (stacked[:, 1:] != stacked[:, :-1]).any(axis=0)
-    places = np.maximum.accumulate(np.where(new, np.arange(1, len(rows) + 1), 0))
-    ranks = np.empty(len(rows), dtype=np.int64)
-    ranks[order] = places
-    return Ranking(tuple(order.tolist()), tuple(ranks.tolist()))
+    keys = [tuple(_key(value, falls) for value, falls in zip(row, descending, strict=True)) for row in rows]
+    order = sorted(range(len(keys)), key=keys.__getitem__)  # stable
+    in_order = [keys[i] for i in order]
+    return Ranking(tuple(order), tuple(1 + bisect_left(in_order, key) for key in keys))
+
+
+def _key(value: float | None, falls: bool) -> tuple[bool, float]:
+    """Sorts, ascending, as `value` does in its direction; a missing one last."""
+    if value is None or math.isnan(value):
+        return True, 0.0
+    return False, -value if falls else value

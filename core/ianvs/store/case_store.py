@@ -70,7 +70,7 @@ class CaseStore:
 
     # --- identity -----------------------------------------------------------------------------------------------
 
-    def begin(self, case: TestCase, identity: Mapping[str, Any]) -> None:
+    def begin(self, case: TestCase, identity: Mapping[str, object]) -> None:
         """Make the directory and remember the case under its name, so that a later plan can say what changed.
 
         A failure of an earlier try, and what it left half-written, are forgotten.
@@ -208,7 +208,7 @@ class CaseStore:
         case_id: str,
         key: str,
         values: list[list[float | None]],
-        details: Any,
+        details: object,
         between: Mapping[int, list[float | None]] | None = None,
         about: Mapping[str, str] | None = None,
     ) -> None:
@@ -232,7 +232,7 @@ class CaseStore:
 
     # --- while it runs ------------------------------------------------------------------------------------------
 
-    def note_running(self, case_id: str, facts: Mapping[str, Any]) -> None:
+    def note_running(self, case_id: str, facts: Mapping[str, object]) -> None:
         """Say to other processes what the case is doing: round, rounds, doing, since (seconds since the epoch), pid."""
         path = self.folder(case_id) / "running.json"
         temporary = path.with_name(".running.json")
@@ -252,7 +252,7 @@ class CaseStore:
 
     # --- the end ------------------------------------------------------------------------------------------------
 
-    def finish(self, case_id: str, facts: Mapping[str, Any]) -> None:
+    def finish(self, case_id: str, facts: Mapping[str, object]) -> None:
         """The case ended well. `facts`: bound, finished_at, provenance."""
         write_json(self.folder(case_id) / "result.json", {"status": "finished", "failure": None, **facts})
         (self.folder(case_id) / "running.json").unlink(missing_ok=True)
@@ -330,7 +330,7 @@ def name_key(case: TestCase) -> str:
     return digest([case.algorithm, case.modules, dict(case.hyperparameters), case.seed])
 
 
-def _as_json(case: TestCase) -> dict[str, Any]:
+def _as_json(case: TestCase) -> dict[str, object]:
     return {**vars(case), "hyperparameters": without_secrets(case.hyperparameters)}
 
 

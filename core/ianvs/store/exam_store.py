@@ -29,7 +29,7 @@ class ExamRecord:
     classes: tuple[str, ...]
     rounds: tuple[str, ...]
     tests: tuple[str, ...]
-    rules: Mapping[str, Any]
+    rules: Mapping[str, object]
     round_digests: tuple[str, ...]  # of the content of each round
     test_digests: tuple[str, ...]  # of the content of each test set
     test_classes: tuple[tuple[int, ...], ...]  # class indices of each test set
@@ -55,7 +55,7 @@ class ExamStore:
         exam_id: str,
         record: ExamRecord,
         truth: list[NDArray[Any]],
-        manifest: Mapping[str, Any],
+        manifest: Mapping[str, object],
         pictures: Sequence[NDArray[Any]] = (),
     ) -> None:
         """truth[j]: labels of test set j; of label pictures those of pictures[j], the first few of test set j."""

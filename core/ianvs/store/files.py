@@ -37,7 +37,7 @@ def write_atomic(path: Path, content: bytes) -> bool:
     return True
 
 
-def write_json(path: Path, value: Any) -> bool:
+def write_json(path: Path, value: object) -> bool:
     """`value` as readable json. nan is not json: write None for what can't be computed."""
     text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
     return write_atomic(path, (text + "\n").encode())

@@ -18,7 +18,7 @@ class JobStore:
     def __init__(self, workspace: Path, name: str) -> None:
         self.folder = workspace / name
 
-    def write(self, record: dict[str, Any]) -> None:
+    def write(self, record: dict[str, object]) -> None:
         """Keep the record, unless only its provenance (who asked last, and when) differs from what is there."""
         before = read_json(self.folder / "job.json")
         if before is None or canonical({**before, "provenance": 0}) != canonical({**record, "provenance": 0}):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
 
 __all__ = ["canonical", "digest"]
 
 
-def canonical(value: Any) -> str:
+def canonical(value: object) -> str:
     """The one json text of `value`: key order and the spelling of numbers don't show."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
 
 
-def digest(value: Any) -> str:
+def digest(value: object) -> str:
     """20 hexadecimal digits of the sha256 of `value`'s canonical text."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()[:20]

@@ -1,0 +1,129 @@
+"""What a session lets a paradigm do, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import ianvs
+from ianvs.store import CaseStore
+from ianvs.types import Asked, CaseResult
+from tests.jobs import write_job
+
+HEAD = """
+import numpy as np
+from ianvs.paradigms import Measure, Paradigm, Predictions
+
+
+class Mine(Paradigm):
+    name = "mine"
+    measures = {"highest": Measure("The highest.", over="max"), "last": Measure("The last.", over="last")}
+
+"""
+PLAIN = """
+    def train(self, step, session):
+        model = session.module("basemodel")
+        for data in session.feed(step):
+            session.call(model, "train", data)
+"""
+RULES = {"CIL": "{name: CIL, rounds: 5}", "OCL": "{name: online, rounds: 5, batch: 64}"}
+
+
+def run(folder: Path, body: str, scenario: str = "CIL", **changes: str) -> CaseResult:
+    testenv = f"dataset: {{name: digits}}\nscenario: {RULES[scenario]}\nmetrics: [accuracy]"
+    path = write_job(
+        folder, testenv=testenv, hyperparameters="", job="seeds: [0]\nengine: inline\nretries: 0", **changes
+    )
+    (folder / "mine.py").write_text(HEAD + body)
+    file = folder / "algorithm.yaml"
+    file.write_text(file.read_text().replace("incrementallearning", "{name: Mine, url: ./mine.py}"))
+    [found] = ianvs.run(path)
+    return found
+
+
+def said(found: CaseResult) -> str:
+    assert found.failure is not None
+    return f"{found.failure.error}: {found.failure.message}"
+
+
+def test_a_paradigm_that_does_as_incremental_learning_has_its_scores(tmp_path: Path) -> None:
+    for scenario in RULES:
+        mine = run(tmp_path / scenario, PLAIN, scenario)
+        path = write_job(
+            tmp_path / f"{scenario}-plain",
+            testenv=f"dataset: {{name: digits}}\nscenario: {RULES[scenario]}\nmetrics: [accuracy]",
+            hyperparameters="",
+            job="seeds: [0]\nengine: inline",
+        )
+        [plain] = ianvs.run(path)
+        assert mine.status == "finished", mine.failure
+        assert (mine.matrices["accuracy"].values == plain.matrices["accuracy"].values).all()
+
+
+def test_a_round_that_has_not_come_is_out_of_reach(tmp_path: Path) -> None:
+    assert said(run(tmp_path, PLAIN.replace("feed(step)", "feed(step, step + 1)"))) == (
+        "ExamRuleError: feed(1, 2): round 2 has not come yet in step 1."
+    )
+
+
+def test_passes_over_a_stream_are_counted_whoever_asks_for_it_again(tmp_path: Path) -> None:
+    twice = PLAIN + "        for data in session.feed(step):\n            session.call(model, 'train', data)\n"
+    assert run(tmp_path / "rounds", twice).status == "finished"
+    assert "the rules of this exam allow one pass" in said(run(tmp_path / "online", twice, "OCL"))
+    shares = PLAIN.replace("session.feed(step)", "(d for k in range(3) for d in session.feed(step, share=(k, 3)))")
+    assert run(tmp_path / "shares", shares, "OCL").status == "finished"
+
+
+def test_who_asks_for_earlier_rounds_is_a_bound(tmp_path: Path) -> None:
+    found = run(tmp_path, PLAIN.replace("feed(step)", "feed(1, step)"))
+    assert (found.status, found.bound) == ("finished", True)
+    assert [round_.train_samples for round_ in found.rounds[1:]] == sorted(r.train_samples for r in found.rounds[1:])
+    assert not run(tmp_path / "plain", PLAIN).bound
+
+
+def test_measures_are_put_together_as_they_say(tmp_path: Path) -> None:
+    body = PLAIN + "        for value in (3, step, 1):\n"
+    body += "            session.measure('highest', value)\n            session.measure('last', value)\n"
+    found = run(tmp_path, body)
+    assert [round_.measures for round_ in found.rounds[4:]] == [
+        {"highest": 4.0, "last": 1.0},
+        {"highest": 5.0, "last": 1.0},
+    ]
+    assert "'hihgest', which is not in its `measures`. Did you mean 'highest'?" in said(
+        run(tmp_path / "typo", PLAIN + "        session.measure('hihgest', 1)\n")
+    )
+    assert "a finite number is needed" in said(
+        run(tmp_path / "nan", PLAIN + "        session.measure('last', np.nan)\n")
+    )
+
+
+PREDICT = """
+    def predict(self, data, context, session):
+        said = session.call(session.module("basemodel"), "predict", data, **context)
+        return Predictions(said, {"sure": EXTRA})
+"""
+
+
+def test_extras_are_stored_beside_the_labels(tmp_path: Path) -> None:
+    found = run(tmp_path, PLAIN + PREDICT.replace("EXTRA", "np.arange(len(data))"))
+    stored = CaseStore(tmp_path / "ws").predictions(found.case.id, 5)[Asked(2)]
+    assert stored.extras["sure"].tolist() == list(range(len(stored.labels)))
+    assert stored.extras.keys() == {"sure"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("EXTRA", "[1]", r"the extra 'sure' of predict\(\) is int64 \(1,\): return a number for each sample"),
+        ('"sure": EXTRA', '"probe": np.arange(len(data))', "returned an extra 'probe', a name of ours"),
+        ('Predictions(said, {"sure": EXTRA})', "said", r"mine.predict\(\) returned list: return Predictions\(labels\)"),
+        ('Predictions(said, {"sure": EXTRA})', "Predictions(said[1:])", r"Majority.predict\(\) returned shape"),
+        ('session.module("basemodel")', 'session.module("edgemodel")', "has no module of type 'edgemodel'"),
+    ],
+)
+def test_answers_that_don_t_fit_are_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+    found = run(tmp_path, PLAIN + PREDICT.replace(old, new))
+    assert found.failure is not None
+    assert re.search(message, said(found)), said(found)
