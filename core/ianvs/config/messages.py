@@ -51,9 +51,11 @@ def problems_of(error: ValidationError, model: type[Spec], document: Document, k
     for found in error.errors(include_url=False):
         path = _existing(found["loc"], document.data[kind])
         beside = found["type"] == "missing" and not path and found["loc"][-1] in document.data
-        # a key that stands beside `kind` instead of below it is a problem already
-        for slip in () if beside else _slips(found, path, model, document.data[kind], kind):
-            yield slip_problem(slip, document, kind)
+        # In a tuple, pydantic counts entries that are right.
+        counted = found["type"] == "too_short" and len(found["input"]) >= found["ctx"]["min_length"]
+        if not (beside or counted):  # else it is a problem already, that of a key at the top or those of the entries
+            for slip in _slips(found, path, model, document.data[kind], kind):
+                yield slip_problem(slip, document, kind)
 
 
 def slip_problem(slip: Slip, document: Document, kind: str) -> Problem:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
@@ -110,12 +110,12 @@ class ModuleSpec(PlacedSpec):
     def placed(self, document: Document, path: Steps) -> Self:
         made = super().placed(document, path)
         named = {key: document.value_place((*path, key)) for key in ("name", "url", "type")}
-        tried = {name: where for where, name, _ in grids(document.data, path) if name != OTHER_HYPERPARAMETERS}
-        places = {name: document.key_place(where) for name, where in tried.items()} | named
-        values = {
-            name: [place for place, _ in entries(document.data, *where, "values")] for name, where in tried.items()
+        where = {name: path for path, name, _ in grids(document.data, path)}
+        places = {name: document.key_place(where[name]) for name, _ in self.grid} | named
+        value_places = {
+            name: tuple(document.value_place((*where[name], "values", index)) for index in range(len(values)))
+            for name, values in self.grid
         }
-        value_places = {name: tuple(map(document.value_place, places)) for name, places in values.items()}
         return replace(made, places=places, value_places=value_places)
 
     def with_constants(self, files: Sequence[Document]) -> Self:
@@ -143,19 +143,18 @@ class SplitSpec(Spec):
 class ParadigmSpec(NamedSpec):
     """A paradigm by name; `url` is the file or module that defines it. `options` are checked by the paradigm itself."""
 
+    has_options: ClassVar = False  # they stand beside `paradigm_type`
+
     name: Annotated[Name, Field(description="the name of the paradigm")]
     url: AuthorsUrl = None
-    options: Options = field(default_factory=dict)  # keys beside `paradigm_type`
-
-    @classmethod
-    def options_in(cls, given: Mapping[str, object]) -> Collection[str]:
-        return ()
+    options: Options = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AlgorithmSpec(PlacedSpec):
     """algorithm.yaml: one student; further keys are its paradigm's options. `place` is where the job names it."""
 
+    has_options: ClassVar = True
     without_effect: ClassVar = {
         "lifelong_learning_data_setting": "",
         "fl_learning_data_setting": "",
@@ -186,10 +185,6 @@ class AlgorithmSpec(PlacedSpec):
     def __post_init__(self, options: Mapping[str, object] | None) -> None:
         if options:
             object.__setattr__(self, "paradigm", replace(self.paradigm, options=options))
-
-    @classmethod
-    def options_in(cls, given: Mapping[str, object]) -> Collection[str]:
-        return [key for key in given if key not in cls.known_keys()]
 
     def placed(self, document: Document, path: Steps) -> Self:
         made = super().placed(document, path)

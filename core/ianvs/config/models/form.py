@@ -8,9 +8,9 @@ from functools import cache
 from inspect import signature
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, cast, get_type_hints
 
-from pydantic import BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, WrapValidator
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler, WrapValidator
 from pydantic.fields import FieldInfo
-from pydantic_core import CoreSchema, PydanticCustomError, PydanticKnownError, core_schema
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from ianvs.config.models.base import Name, at, leaves
 from ianvs.config.strict_yaml import Document, Steps
@@ -38,21 +38,13 @@ Options = Annotated[Mapping[str, object], OfOptions]
 NoKey = Field(validation_alias="<nothing>")
 """Marks a field that no key of a file gives."""
 
-
 T = TypeVar("T")
 
 
-def _not_empty(value: object) -> object:
-    if value == []:
-        raise PydanticKnownError("too_short", {"field_type": "List", "min_length": 1, "actual_length": 0})
-    return value
-
+Several = Annotated[tuple[T, ...], Field(min_length=1, strict=False)]
+"""A list of one entry or more."""
 
 NotEmpty = Field(min_length=1)
-Several = Annotated[tuple[T, ...], Field(strict=False), BeforeValidator(_not_empty)]
-"""A list of one entry or more. (A `min_length` of pydantic's tuples does not count entries that are wrong.)"""
-
-
 _FORMS = {"<text>": str, "<list>": list, "<mapping>": dict}
 
 
@@ -99,6 +91,7 @@ class Spec:
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid", strict=True)
     without_effect: ClassVar[Mapping[str, str]] = {}  # keys of Ianvs that are accepted and not acted on, with remarks
+    has_options: ClassVar[bool] = False  # whether keys that it does not know are options
 
     @classmethod
     @cache
@@ -117,7 +110,7 @@ class Spec:
     @classmethod
     def options_in(cls, given: Mapping[str, object]) -> Collection[str]:
         """Those of the keys that are options, checked by what they are options of."""
-        return ()
+        return [key for key in given if key not in cls.known_keys()] if cls.has_options else ()
 
     @classmethod
     def arguments(cls, given: object) -> object:
@@ -172,11 +165,9 @@ class PlacedSpec(Spec):
 class NamedSpec(PlacedSpec):
     """Something by its name, which may stand alone. Further keys of a mapping are options, which it checks itself."""
 
-    name: Name
+    has_options: ClassVar = True
 
-    @classmethod
-    def options_in(cls, given: Mapping[str, object]) -> Collection[str]:
-        return [key for key in given if key not in cls.known_keys()]
+    name: Name
 
     @classmethod
     def arguments(cls, given: object) -> object:

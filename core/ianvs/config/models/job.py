@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from ianvs.config.models.base import FilePath, Link, Name, Slip, entries, lookup_of, path_text, repeated
+from ianvs.config.models.base import FilePath, Link, Name, Slip, at, entries, lookup_of, path_text, repeated
 from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, Spec
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import Place
@@ -201,17 +201,12 @@ class JobFile(JobSettings, _Links):
     @staticmethod
     def conflicts(data: Any) -> Iterator[Slip]:
         """Slips that concern several keys, in `data` of any shape."""
-        algorithms = (
-            ((*path, "name"), link.get("name")) for path, link in _mappings(data, "test_object", "algorithms")
-        )
-        yield from repeated("algorithm", algorithms, "Give each its own name.")
+        algorithms = entries(data, "test_object", "algorithms")
+        named = (((*path, "name"), at(link, "name")) for path, link in algorithms)
+        yield from repeated("algorithm", named, "Give each its own name.")
         seeds = list(entries(data, "seeds"))
         for index, (path, seed) in enumerate(seeds):
             if isinstance(seed, int) and seed in [earlier for _, earlier in seeds[:index]]:
                 yield Slip(f"seed {seed} is given twice, and would repeat the same result. Keep one.", path)
-        columns = ((((*path, name)), name) for path, entry in _mappings(data, "rank", "sort_by") for name in entry)
-        yield from repeated("metric", columns, "Sort by it once.", key=True)
-
-
-def _mappings(data: Any, *path: str) -> Iterator[tuple[Steps, dict[str, Any]]]:
-    return ((where, entry) for where, entry in entries(data, *path) if isinstance(entry, dict))
+        columns = (where for path, _ in entries(data, "rank", "sort_by") for where, _ in entries(data, *path))
+        yield from repeated("metric", ((where, where[-1]) for where in columns), "Sort by it once.", key=True)

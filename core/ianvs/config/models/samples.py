@@ -64,12 +64,12 @@ def _root(value: object, info: ValidationInfo) -> Path | None:
     lookup = lookup_of(info)
     if lookup.root or value is None:
         return lookup.root
-    if info.data.get("download"):
-        try:
-            return lookup.find(path_text(value), "folder")
-        except ValueError:
-            return lookup.plain(path_text(value))  # the download makes it
-    return found_path(value, info, "folder")
+    try:
+        return found_path(value, info, "folder")
+    except ValueError:
+        if not info.data.get("download"):
+            raise
+        return lookup.plain(path_text(value))  # the download makes it
 
 
 def _path(value: object, info: ValidationInfo) -> Path:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field
 
-from ianvs.config.models.base import FilePath, Name, Slip, at, leaves, repeated
+from ianvs.config.models.base import FilePath, Name, Slip, at, entries, leaves, repeated
 from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Spec, absent_is
 from ianvs.config.models.samples import DatasetSpec, Words, conflicting_sources
 from ianvs.config.strict_yaml import Document, Steps
@@ -50,10 +50,6 @@ class _ModelMetric(Spec):
     url: FilePath = None
     mode: str | None = None
 
-    @staticmethod
-    def metric(given: _ModelMetric) -> MetricSpec:
-        return MetricSpec(given.name, url=given.url)
-
 
 @dataclass(frozen=True, kw_only=True)
 class GateSpec(PlacedSpec):
@@ -65,7 +61,7 @@ class GateSpec(PlacedSpec):
     metric: Annotated[
         MetricSpec,
         ReadAs(mapping=_ModelMetric),
-        AfterValidator(_ModelMetric.metric),
+        AfterValidator(lambda given: MetricSpec(given.name, given.url)),
         Field(validation_alias="model_metric", description="the metric that decides, with its name"),
     ]
     threshold: float = 0.9
@@ -138,19 +134,13 @@ class TestEnvSpec(PlacedSpec):
         """Slips that concern several keys, in `data` of any shape."""
         yield from conflicting_sources(data)
         metrics = list(leaves(data, "metrics"))
-        yield from repeated("metric", (_named(path, entry) for path, entry in metrics), "Keep one.")
-        for path, entry in metrics:
-            yield from _misspelt_options(path, entry)
-
-
-def _named(path: Steps, entry: Any) -> tuple[Steps, Any]:
-    return ((*path, "name"), entry.get("name")) if isinstance(entry, dict) else (path, entry)
-
-
-def _misspelt_options(path: Steps, entry: Any) -> Iterator[Slip]:
-    if not isinstance(entry, dict):
-        return
-    absent = [key for key in ("url", "of") if key not in entry]
-    for key in entry.keys() - MetricSpec.known_keys().keys():
-        if hint := closest(key, absent):
-            yield Slip(f"unknown key '{key}' in metrics.{hint}", (*path, key))
+        named = (
+            ((*path, "name"), metric if isinstance(metric, str) else at(metric, "name")) for path, metric in metrics
+        )
+        yield from repeated("metric", named, "Keep one.")
+        for path, _ in metrics:
+            given = {str(where[-1]): where for where, _ in entries(data, *path)}
+            absent = [key for key in ("url", "of") if key not in given]
+            for key in given.keys() - MetricSpec.known_keys().keys():
+                if hint := closest(key, absent):
+                    yield Slip(f"unknown key '{key}' in metrics.{hint}", given[key])
