@@ -230,6 +230,10 @@ X = np.zeros((3, 2))
         (((np.array([{}, {}]), [0, 1]), None), r"x of train\[0\] is object \(\); expected numbers"),
         (((X, [0, 1, 0], "ppq"), None), "domain of train is 'ppq'; expected a name for each sample"),
         ({"train": (X, [0, 1, 0]), "test": (X, [0, 1, 0]), "classes": 2}, "classes is 2; expected a list of names"),
+        (
+            ({"x": [{"query": "a"}], "domain": ["p"]}, None),
+            "train has domain beside conversations, which name their own",
+        ),
         (([{"query": {1, 2}}], None), "the conversations of train can't be written as json"),
     ],
 )
@@ -294,6 +298,11 @@ def test_root_and_download_are_given_to_a_function_that_names_them(tmp_path, ann
             return part, part
     """
     assert loaded(tmp_path, source, root=tmp_path, download=True).classes == tuple(sorted([kind, "True"]))
+
+
+def test_a_file_that_is_gone(tmp_path):
+    (problem,) = data.check(spec(tmp_path / "mine.py"), tmp_path / "cache")
+    assert problem.message == f"there is no file '{tmp_path / 'mine.py'}'."
 
 
 def test_a_name_that_the_file_lacks_and_one_that_is_no_function(tmp_path):

@@ -59,6 +59,8 @@ def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
     seconds: what importing the file and calling the function may take. Raises SourceError.
     """
     url = Path(spec.url or "")
+    if not url.is_file():
+        raise SourceError([Problem(f"there is no file '{url}'.", spec.places.get("url", spec.place))])
     memo = cache_dir / "authored" / f"{_key(spec, url)}.json"
     made = _known(memo, cache_dir)
     if made is None:

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.data.arrays import LAYOUT, plain_array
+from ianvs.data.sources import PARTS
 from ianvs.errors import DataError, closest, one_line
 
-__all__ = ["CONVERSATIONS", "PARTS", "store_returned"]
+__all__ = ["CONVERSATIONS", "store_returned"]
 
-PARTS = ("train", "test")
 CONVERSATIONS = "conversations.jsonl"
 _WHOLE = 'expected {"train": ..., "test": ...}, or (train, test)'
 _PART = 'expected (x, y), {"x": ..., "y": ...}, a torch Dataset, or a list of conversations'
@@ -93,6 +93,8 @@ def _store(value: object, folder: Path, part: str) -> None:
     elif not len(x):
         raise DataError(f"{part} is empty; expected at least one sample.")
     elif isinstance(x[0], Mapping):
+        if given:
+            raise DataError(f"{part} has {one_line(list(given))} beside conversations, which name their own `domain`.")
         _store_conversations([x[i] for i in range(len(x))], folder, part)
     else:
         given = _store_pairs(x, folder, part) | given
