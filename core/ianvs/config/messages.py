@@ -73,7 +73,7 @@ def _existing(loc: tuple[int | str, ...], data: Any) -> Steps:
     return path
 
 
-def _slips(found: Any, path: Steps, model: type[Spec], data: Any, kind: str) -> Iterator[Slip]:
+def _slips(found: Any, path: Steps, model: type[Spec], data: object, kind: str) -> Iterator[Slip]:
     if found["type"] == "unexpected_keyword_argument":
         yield _unknown_key(path, model, kind)
     elif found["type"] == "missing":
@@ -92,7 +92,7 @@ def _unknown_key(path: Steps, model: type[Spec], kind: str) -> Slip:
     return Slip(f"unknown key '{key}' in {where}.{hint}", path)
 
 
-def _missing(key: str, path: Steps, model: type[Spec], data: Any, kind: str) -> Iterator[Slip]:
+def _missing(key: str, path: Steps, model: type[Spec], data: object, kind: str) -> Iterator[Slip]:
     sections = [section for section in sections_at(model, path) if key in section.known_keys()]
     known = {name for section in sections for name in section.known_keys()}
     given = at(data, *path) or {}
@@ -137,7 +137,7 @@ def _mismatch(found: Any, path: Steps) -> str:
     return f"should be {expected}, found {shown}.{_remedy(expected, value, path, shown)}"
 
 
-def _choice(choices: list[str], value: Any, shown: str) -> str:
+def _choice(choices: list[str], value: object, shown: str) -> str:
     hint = closest(value, choices) if isinstance(value, str) else ""
     if value == "" and ">" in choices:
         hint = " Put an operator in quotes: '>'."
@@ -145,7 +145,7 @@ def _choice(choices: list[str], value: Any, shown: str) -> str:
     return f"should be {one_of}, found {shown}.{hint}"
 
 
-def _remedy(expected: str, value: Any, path: Steps, shown: str) -> str:
+def _remedy(expected: str, value: object, path: Steps, shown: str) -> str:
     hidden = shown != described(value)
     scalar = isinstance(value, str | int | float)
     if example := _EXAMPLES.get(label(path) if path else ""):
@@ -161,5 +161,5 @@ def _remedy(expected: str, value: Any, path: Steps, shown: str) -> str:
     return ""
 
 
-def _as_yaml(value: Any) -> str:
+def _as_yaml(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

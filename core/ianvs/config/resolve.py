@@ -25,7 +25,7 @@ def resolved(job: JobSpec) -> dict[str, Any]:
     return plain
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if dataclasses.is_dataclass(value):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         kept = {name: item for name, item in fields.items() if name not in _NOT_CONTENT}

@@ -38,7 +38,7 @@ def without_secrets(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
     return {name: HIDDEN if is_secret(name) else _without(value) for name, value in hyperparameters.items()}
 
 
-def _without(value: Any) -> Any:
+def _without(value: object) -> Any:
     if isinstance(value, Mapping):
         return without_secrets(value)
     return [_without(part) for part in value] if isinstance(value, list | tuple) else value
@@ -51,7 +51,7 @@ def hide_secrets(text: str, hyperparameters: Mapping[str, Any]) -> str:
     return text
 
 
-def _secrets(value: Any, named_so: bool = False) -> Iterator[str]:
+def _secrets(value: object, named_so: bool = False) -> Iterator[str]:
     if isinstance(value, Mapping):
         for key, part in value.items():
             yield from _secrets(part, named_so or is_secret(str(key)))

@@ -133,18 +133,18 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
         BaseResolver.__init__(self)
         self._depth = 0
 
-    def get_single_node(self) -> Any:
+    def get_single_node(self) -> yaml.Node | None:
         self.get_event()  # type: ignore[no-untyped-call]  # the start of the stream
         node = None if self.check_event(yaml.StreamEndEvent) else self.compose_document()
         if not self.check_event(yaml.StreamEndEvent):
             raise self._refused("a second document begins here. Keep one in each file.")
         return node
 
-    def compose_node(self, parent: Any, index: Any) -> Any:
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
             mark = self._event().start_mark
-            node: Any = copy.copy(super().compose_node(parent, index))
-            node.start_mark = mark  # a slip in an alias is looked for where the alias stands
+            if (node := copy.copy(super().compose_node(parent, index))) is not None:
+                node.start_mark = mark  # a slip in an alias is looked for where the alias stands
             return node
         if self._depth >= MAX_DEPTH:
             raise self._refused(f"nested more than {MAX_DEPTH} levels deep. Configurations are flat.")
@@ -159,7 +159,7 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
     def _refused(self, message: str) -> Refused:
         return Refused(problem=message, problem_mark=self._event().start_mark)
 
-    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+    def resolve(self, kind: type[yaml.Node], value: object, implicit: tuple[bool, bool]) -> str:
         if kind is yaml.ScalarNode:
             return _PLAIN if implicit[0] else f"{_TAG}str"
         return f"{_TAG}map" if kind is yaml.MappingNode else f"{_TAG}seq"
@@ -211,7 +211,7 @@ class _Builder:
             data[key] = self.build(value_node, (*path, key))
         return data
 
-    def _key(self, node: Any, place: Place) -> Scalar | object:
+    def _key(self, node: yaml.Node, place: Place) -> Scalar | object:
         if not isinstance(node, yaml.ScalarNode):
             self._problem("a list or mapping is used as a key. Keys are text.", place)
             return _UNUSABLE
@@ -237,11 +237,11 @@ class _Builder:
             self._problem(f"this value does not fit its tag !!{name}. Remove the tag.", place)
         return float(value) if name == "float" and isinstance(value, int) else value
 
-    def _expect_tag(self, node: Any, name: str, place: Place) -> None:
+    def _expect_tag(self, node: yaml.Node, name: str, place: Place) -> None:
         if node.tag != _TAG + name:
             self._unknown_tag(node, place)
 
-    def _unknown_tag(self, node: Any, place: Place) -> None:
+    def _unknown_tag(self, node: yaml.Node, place: Place) -> None:
         self._problem(f"the tag '{node.tag.replace(_TAG, '!!')}' is not understood. Write a plain value.", place)
 
     def _problem(self, message: str, place: Place) -> None:

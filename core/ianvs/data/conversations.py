@@ -130,7 +130,7 @@ def notes_of(said: Sequence[Conversation], part: str) -> tuple[str, ...]:
     return (f"{count} of the {len(said)} conversations of the {part} part come with pictures, which are left out.",)
 
 
-def conversation_of(record: Any) -> Conversation:
+def conversation_of(record: object) -> Conversation:
     """A record in any of the forms. Raises Slip with the steps to what is wrong."""
     if not isinstance(record, dict):
         raise Slip(f"expected a record like {{...}}, found {type(record).__name__}.")

@@ -29,7 +29,7 @@ VERSION = 2  # part of every fingerprint: raise it when the same files give othe
 SETTLED_NS = 2_000_000_000  # a younger file may still change without a change of its modification time
 
 
-def digest_of(value: Any) -> str:
+def digest_of(value: object) -> str:
     """SHA-256 of anything json can hold; the order of keys does not count."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -73,7 +73,7 @@ def settings_digest(spec: DatasetSpec, facts: Mapping[str, object]) -> str:
     return digest_of({"version": VERSION, **settings, **facts})
 
 
-def _classes(spec: DatasetSpec) -> Any:
+def _classes(spec: DatasetSpec) -> object:
     if not isinstance(spec.classes, Mapping):
         return spec.classes
     # Pairs, not a mapping: their order gives the classes their numbers. Lists of domains that are not used don't count.

@@ -59,7 +59,7 @@ def read_records(path: Path) -> Records:
     return Records(path, text, values, starts, tuple(lines))
 
 
-def json_kind(value: Any) -> str:
+def json_kind(value: object) -> str:
     """What a value is, for messages."""
     return _KINDS.get(type(value), "a number")
 

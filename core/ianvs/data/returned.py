@@ -181,7 +181,7 @@ def _labels(labels: Any, where: str) -> NDArray[Any]:
     return array.astype(np.uint8 if array.ndim > 2 and array.min() >= 0 and array.max() <= 255 else np.int64)
 
 
-def _label(label: Any) -> object:
+def _label(label: object) -> object:
     if isinstance(label, os.PathLike):
         return os.fspath(label)
     if hasattr(label, "getbands"):

@@ -142,7 +142,7 @@ def _numbers(table: _Table, features: Sequence[str]) -> tuple[Any, tuple[int, st
         raise
 
 
-def _token(value: Any) -> str:
+def _token(value: object) -> str:
     """A label as text: 2, 2.0 and "2" are one class."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)

@@ -55,7 +55,7 @@ class Task:
 
     key: str
     target: str
-    argument: Any
+    argument: object
     log: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     files: Files | None = None
@@ -79,7 +79,7 @@ class Event:
 class Reporter(Protocol):
     """What a task's function is given beside its argument."""
 
-    def __call__(self, payload: Any) -> None:
+    def __call__(self, payload: object) -> None:
         """Tell the supervisor how far the task is. Cheap, and never an obstacle: reports may be dropped."""
 
     def stop_requested(self) -> bool:

@@ -182,7 +182,7 @@ class _Reporter:
         self._asked = False
         signal.signal(signal.SIGTERM, self._ask)
 
-    def __call__(self, payload: Any) -> None:
+    def __call__(self, payload: object) -> None:
         now = time.monotonic()
         if isinstance(payload, dict) and "fraction" in payload:  # for eyes; a flood would only fill the channel
             if now - self._last < 0.1:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import traceback
 from collections import deque
-from typing import Any
 
 from ianvs.engines.engine import Engine, Event, Task, Workload, call_target, preload_modules
 
@@ -63,7 +62,7 @@ class _Reporter:
     def __init__(self, key: str, events: deque[Event]) -> None:
         self._key, self._events = key, events
 
-    def __call__(self, payload: Any) -> None:
+    def __call__(self, payload: object) -> None:
         self._events.append(Event(self._key, "progress", payload))
 
     def stop_requested(self) -> bool:

@@ -25,7 +25,7 @@ class Module(Protocol):
     """An object of an author's class that a session has given out. Call its methods by `Session.call`."""
 
     @property
-    def plugin(self) -> Any:
+    def plugin(self) -> object:
         """The object itself."""
 
 

@@ -110,18 +110,18 @@ class Learner(Protocol):
     the class itself.
     """
 
-    def train(self, train_data: TrainData, valid_data: TrainData | None = None, **context: Any) -> Any:
+    def train(self, train_data: TrainData, valid_data: TrainData | None = None, **context: Any) -> object:
         """Learn from what a round brings. `valid_data` is the round's held-out part, if there is one."""
 
-    def predict(self, data: TestData, **context: Any) -> Any:
+    def predict(self, data: TestData, **context: Any) -> object:
         """(N,) class indices, one for each sample; for label pictures (N, H, W), where 255 predicts nothing.
 
         For conversations N lists of replies, one for each turn of the user; None, or a list that ends early, is a
         missing reply and counts 0.
         """
 
-    def save(self, path: Path) -> Any:
+    def save(self, path: Path) -> object:
         """Write the model at `path`, a name without suffix in a folder that exists. May return the path written."""
 
-    def load(self, path: Path) -> Any:
+    def load(self, path: Path) -> object:
         """Bring back what `save` wrote at the path that it returned (or was given)."""

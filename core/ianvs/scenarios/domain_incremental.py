@@ -82,7 +82,7 @@ class DomainIncremental(Scenario):
         if len(set(named)) < len(named):
             yield "corruption", "`corruption` lists one twice with the same severity; each is a domain of its own."
 
-    def corruption_of(self, entry: Any) -> tuple[str, int] | str:
+    def corruption_of(self, entry: object) -> tuple[str, int] | str:
         """(name, severity) that an entry of `corruption` means, severity 0 for a clean domain; or what is wrong."""
         found = entry if isinstance(entry, dict) else {"name": entry}
         name, severity = found.get("name"), found.get("severity", self.severity)

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ianvs.data.dataset import Dataset, Samples
 from ianvs.errors import DataError, one_line, shown_path
-from ianvs.scenarios.exam import Exam, Round, Rules, Stream, TestSet
+from ianvs.scenarios.exam import Exam, Round, Rules, Stream, TestSet, Transform
 from ianvs.scenarios.request import Scenario, ScenarioRequest, refuse
 from ianvs.scenarios.transforms import described_transform, transform_of
 
@@ -199,7 +199,7 @@ def load_manifest(dataset: Dataset, content: Mapping[str, Any], source: str = "t
             raise DataError(message)
         return labels
 
-    def transform(of: _Part) -> Any:
+    def transform(of: _Part) -> Transform | None:
         try:
             return transform_of(None if of.transform is None else of.transform.model_dump())
         except DataError as error:

@@ -57,9 +57,9 @@ class ModifierOptions(Options):
     long_tail: samples of the last class as a share of those of the first; those between fall geometrically.
     """
 
-    few_shot: Any = None
+    few_shot: object = None
     labelled: float | None = Field(None, gt=0, le=1)
-    label_noise: Any = None
+    label_noise: object = None
     long_tail: float | None = Field(None, gt=0, le=1)
     seed: int = Field(0, ge=0)
 
@@ -187,7 +187,7 @@ def _with(said: dict[str, Any], key: str, meaning: str) -> dict[str, Any]:
 P = TypeVar("P", bound=Options)
 
 
-def _part(model: type[P], scalar: str, value: Any, what: str, place: Place | None) -> tuple[P | None, list[Problem]]:
+def _part(model: type[P], scalar: str, value: object, what: str, place: Place | None) -> tuple[P | None, list[Problem]]:
     """A part that may be given by its main option alone."""
     if value is None:
         return None, []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ class Evaluation:
         truth = self._kind.every_truth(dataset.train, positions) if every else None
         return self._kind.record(about, self._kind.truth(dataset.train, positions), said, truth)
 
-    def _saved(self, taught: int) -> Any:
+    def _saved(self, taught: int) -> AbstractContextManager[str | None]:
         """A folder for the present model, of which copies are adapted; None where there is nothing to copy yet."""
         copied = any(test.adapt is not None for test in self._exam.tests)
         return tempfile.TemporaryDirectory(prefix="ianvs-") if copied and taught else nullcontext()

@@ -36,7 +36,7 @@ def _splitting_method(name: str) -> str:
     raise ValueError(f"splitting method '{name}' is not known.{closest(name, known) or there_are}")
 
 
-def _authors_url(value: Any, info: ValidationInfo) -> str | None:
+def _authors_url(value: object, info: ValidationInfo) -> str | None:
     if value in (None, ""):
         return None
     text = path_text(value)
@@ -54,7 +54,7 @@ AuthorsUrl = Annotated[str | None, BeforeValidator(_authors_url)]
 """The absolute path of a python file, "package.module", or None for what is built in."""
 
 
-def _initial_model(value: Any, info: ValidationInfo) -> Path | str | None:
+def _initial_model(value: object, info: ValidationInfo) -> Path | str | None:
     """The path of a file or folder that is there, else the text: a model's name in some hub."""
     if value in (None, ""):
         return None
@@ -193,7 +193,7 @@ class AlgorithmSpec(PlacedSpec):
         return replace(made, places=places, paradigm=paradigm)
 
     @staticmethod
-    def conflicts(data: Any) -> Iterator[Slip]:
+    def conflicts(data: object) -> Iterator[Slip]:
         """Slips that concern several keys, in `data` of any shape."""
         types = [((*path, "type"), at(module, "type")) for path, module in entries(data, "modules")]
         yield from repeated("module type", types, "An algorithm has one of each.")
@@ -204,7 +204,7 @@ class AlgorithmSpec(PlacedSpec):
                 yield from _equal_values(data, where, grid)
 
 
-def grids(data: Any, module: Steps) -> Iterator[tuple[Steps, str, Any]]:
+def grids(data: object, module: Steps) -> Iterator[tuple[Steps, str, Any]]:
     """(path, name, grid) of each hyperparameter of the module at `module`, in a list or a mapping of any shape."""
     for path, entry in entries(data, *module, "hyperparameters"):
         if isinstance(path[-1], str):
@@ -213,7 +213,7 @@ def grids(data: Any, module: Steps) -> Iterator[tuple[Steps, str, Any]]:
             yield from (((*path, name), name, grid) for name, grid in entry.items())
 
 
-def _equal_values(data: Any, path: Steps, grid: Any) -> Iterator[Slip]:
+def _equal_values(data: object, path: Steps, grid: object) -> Iterator[Slip]:
     seen: set[Any] = set()
     for where, value in entries(data, *path, "values") if isinstance(at(grid, "values"), list) else ():
         if (same := _comparable(value)) in seen:
@@ -221,7 +221,7 @@ def _equal_values(data: Any, path: Steps, grid: Any) -> Iterator[Slip]:
         seen.add(same)
 
 
-def _comparable(value: Any) -> Any:
+def _comparable(value: object) -> Any:
     """Equal for values that are one choice: `1` and `1.0`, but not `1` and `true` or `"1"`."""
     if isinstance(value, dict):
         return frozenset((key, _comparable(item)) for key, item in value.items())

@@ -43,7 +43,7 @@ Link = Annotated[str, Field(min_length=1)]
 """The path of another configuration file; the loader follows it and says so when it can't."""
 
 
-def described(value: Any) -> str:
+def described(value: object) -> str:
     """What was found, as a reader of yaml calls it."""
     if value is None:
         return "nothing"
@@ -56,7 +56,7 @@ def described(value: Any) -> str:
     return "a mapping" if isinstance(value, dict) else "a list"
 
 
-def path_text(value: Any) -> str:
+def path_text(value: object) -> str:
     """`value` if it is text. Raises ValueError otherwise."""
     if not isinstance(value, str):
         raise ValueError(f"expected a path, found {described(value)}.")
@@ -68,12 +68,12 @@ def lookup_of(info: ValidationInfo) -> Lookup:
     return cast("Lookup", info.context)
 
 
-def found_path(value: Any, info: ValidationInfo, want: Want = "file", below: Path | None = None) -> Path:
+def found_path(value: object, info: ValidationInfo, want: Want = "file", below: Path | None = None) -> Path:
     """The existing file or folder that `value` names, looked for by the Lookup in the context."""
     return lookup_of(info).find(path_text(value), want, below)
 
 
-def _optional_file(value: Any, info: ValidationInfo) -> Path | None:
+def _optional_file(value: object, info: ValidationInfo) -> Path | None:
     return None if value in (None, "") else found_path(value, info)
 
 
@@ -81,7 +81,7 @@ FilePath = Annotated[Path | None, BeforeValidator(_optional_file)]
 """An existing file. Nothing, or empty text as some files of Ianvs have it, is None."""
 
 
-def at(data: Any, *path: Step) -> Any:
+def at(data: object, *path: Step) -> Any:
     """What stands at `path` in yaml data of any shape, None if nothing does."""
     for step in path:
         if isinstance(data, Mapping):
@@ -93,7 +93,7 @@ def at(data: Any, *path: Step) -> Any:
     return data
 
 
-def entries(data: Any, *path: Step) -> Iterator[tuple[Steps, Any]]:
+def entries(data: object, *path: Step) -> Iterator[tuple[Steps, Any]]:
     """(path, value) of each entry of the list or mapping at `path` in yaml data of any shape."""
     found = at(data, *path)
     if isinstance(found, list):
@@ -102,7 +102,7 @@ def entries(data: Any, *path: Step) -> Iterator[tuple[Steps, Any]]:
         yield from (((*path, key), value) for key, value in found.items())
 
 
-def leaves(data: Any, *path: Step) -> Iterator[tuple[Steps, Any]]:
+def leaves(data: object, *path: Step) -> Iterator[tuple[Steps, Any]]:
     """As `entries`, with the entries of an entry that is a list in its place."""
     for where, value in entries(data, *path):
         yield from entries(data, *where) if isinstance(value, list) else [(where, value)]

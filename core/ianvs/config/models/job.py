@@ -32,7 +32,7 @@ def _folder_name(name: str) -> str:
     return name
 
 
-def _workspace(value: Any, info: ValidationInfo) -> Path:
+def _workspace(value: object, info: ValidationInfo) -> Path:
     return lookup_of(info).plain(path_text(value))
 
 
@@ -199,7 +199,7 @@ class JobFile(JobSettings, _Links):
     simulation: _Simulation | None = None
 
     @staticmethod
-    def conflicts(data: Any) -> Iterator[Slip]:
+    def conflicts(data: object) -> Iterator[Slip]:
         """Slips that concern several keys, in `data` of any shape."""
         algorithms = entries(data, "test_object", "algorithms")
         named = (((*path, "name"), at(link, "name")) for path, link in algorithms)

@@ -188,7 +188,7 @@ def _placed(sources: tuple[SourceSpec, ...], part: str, document: Document, path
     return tuple(replace(one, place=document.value_place(at)) for one, at in zip(sources, paths, strict=False))
 
 
-def conflicting_sources(testenv: Any) -> Iterator[Slip]:
+def conflicting_sources(testenv: object) -> Iterator[Slip]:
     """What is wrong with the keys of `dataset` taken together."""
     dataset = at(testenv, "dataset")
     if not isinstance(dataset, dict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field
 
@@ -130,7 +130,7 @@ class TestEnvSpec(PlacedSpec):
         return replace(made, dataset=replace(made.dataset, places={**made.dataset.places, **moved}))
 
     @staticmethod
-    def conflicts(data: Any) -> Iterator[Slip]:
+    def conflicts(data: object) -> Iterator[Slip]:
         """Slips that concern several keys, in `data` of any shape."""
         yield from conflicting_sources(data)
         metrics = list(leaves(data, "metrics"))
