@@ -8,8 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter
-
 from ianvs.config.spec import BudgetSpec, MetricSpec, RankSpec
 from ianvs.errors import IanvsError, closest
 from ianvs.metrics.metric import Metric
@@ -114,10 +112,14 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
         for stored in record["cases"]
         if stored["id"] in known
     ]
+    rank: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in record["rank"].items()
+    }
+    rank["sort_by"] = tuple((column, falls) for column, falls in rank["sort_by"])
     return Results(
         name=name,
         workspace=workspace,
-        rank=TypeAdapter(RankSpec).validate_python(record["rank"]),
+        rank=RankSpec(**rank),
         seeds=record["seeds"],
         metrics={exam: tuple(map(_metric_from_record, stored)) for exam, stored in record["metrics"].items()},
         columns=tuple(record["columns"]),
