@@ -83,14 +83,17 @@ class _SelectedDataItem(Spec):
     metrics: _Texts = ("all",)
 
 
+_OneColumn = Annotated[dict[str, Literal["ascend", "descend"]], AfterValidator(_one_column)]
+
+
 @dataclass(frozen=True)
 class RankSpec(Spec):
     """How the leaderboard is sorted, cut and saved."""
 
     sort_by: Annotated[
         tuple[tuple[str, bool], ...],  # (column, descending)
-        ReadAs(list=list[Annotated[dict[str, Literal["ascend", "descend"]], AfterValidator(_one_column)]]),
-        Field(min_length=1, description="a list such as '- accuracy: descend'"),
+        ReadAs(list=Annotated[list[_OneColumn], NotEmpty]),
+        Field(description="a list such as '- accuracy: descend'"),
         AfterValidator(_columns),
     ]
     visualization: InitVar[Annotated[_Visualization | None, ReadAs(mapping=_Visualization)]] = None
