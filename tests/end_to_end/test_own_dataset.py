@@ -9,9 +9,10 @@ import pytest
 
 import ianvs
 from ianvs.config import load_job
-from ianvs.engines.ray.ray_code import files_of, gather_code
-from ianvs.engines.ray.ray_storage import relocate
+from ianvs.engines.ray.ray_code import gather_code
+from ianvs.engines.ray.ray_files import relocate
 from ianvs.errors import IanvsError
+from ianvs.scheduler.opening import authors_files
 from tests.jobs import write_job
 
 EXAM = """
@@ -121,7 +122,7 @@ def test_the_file_travels_to_the_nodes_of_a_cluster(job: Path) -> None:
     (job.parent / "mine.py").write_text("import beside\n" + MINE)
     spec = load_job(job)
     there = job.parent / "there"
-    places = gather_code(files_of(spec), there)
+    places = gather_code(authors_files(spec), there)
     moved = relocate(spec.testenvs[0].dataset, {path: there / name for path, name in places.items()})
     assert moved.url is not None
     assert moved.url.is_relative_to(there)

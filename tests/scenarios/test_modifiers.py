@@ -141,7 +141,7 @@ def test_a_modifier_that_is_added_does_not_shift_what_another_one_draws():
 def test_a_single_task_learns_what_the_modified_rounds_bring():
     options = {"rounds": 4, "modifiers": {"few_shot": 5, "label_noise": 0.2}}
     exam = exam_of(EIGHT, "CIL", options)
-    (everything,) = exam_of(EIGHT, "CIL", options, single_task=True).rounds
+    (everything,) = exam_of(EIGHT, "CIL", options, as_one=True).rounds
     assert sorted(everything.train.tolist()) == sorted(np.concatenate([r.train for r in exam.rounds]).tolist())
     told = {p: label for r in exam.rounds for p, label in zip(r.train.tolist(), r.labels.tolist(), strict=True)}
     assert everything.labels.tolist() == [told[p] for p in everything.train.tolist()]

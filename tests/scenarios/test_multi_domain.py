@@ -73,6 +73,6 @@ def test_in_other_scenarios_classes_of_label_pictures_are_those_of_the_domains_t
     assert not natural.rules.task_in_testing
     cut = build_exam(scenes(), None, incremental_rounds=3)
     assert {r.classes for r in cut.rounds} == {(0, 1, 2)}
-    single = build_exam(scenes(), ScenarioSpec("MDIL"), using=("day", "dusk"), single_task=True)
+    single = build_exam(scenes(), ScenarioSpec("MDIL"), using=("day", "dusk"), as_one=True)
     assert np.array_equal(single.rounds[0].train, np.arange(6))
     assert [t.classes for t in single.tests] == [(0, 1), (2, 0)]

@@ -230,10 +230,10 @@ def test_without_anything_there_are_two_rounds():
 
 def test_a_single_task_is_one_round_of_everything():
     dataset = dataset_of([0, 1, 0], [0, 1], domains=(["p", "q", "p"], ["q", "p"]))
-    exam = build_exam(dataset, None, single_task=True, incremental_rounds=3)
+    exam = build_exam(dataset, None, as_one=True, incremental_rounds=3)
     assert [r.train.tolist() for r in exam.rounds] == [[0, 1, 2]]
     assert [t.test.tolist() for t in exam.tests] == [[0, 1]]
-    by_domain = build_exam(dataset, None, single_task=True, using=("p", "q"))
+    by_domain = build_exam(dataset, None, as_one=True, using=("p", "q"))
     assert [(t.name, t.test.tolist()) for t in by_domain.tests] == [("p", [1]), ("q", [0])]
 
 
