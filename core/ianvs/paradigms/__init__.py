@@ -45,7 +45,6 @@ def find_paradigm(spec: ParadigmSpec) -> type[Paradigm]:
     """The class that `spec` names; a `url` runs its author's code. Raises PluginError for one that there is not."""
     if spec.url is None and spec.name in PARADIGMS:
         return PARADIGMS[spec.name]
-    found: type[Paradigm]
     if spec.url is None and spec.name not in installed(GROUP):
         known = [*PARADIGMS, *installed(GROUP)]
         there_are = f" There are: {', '.join(known)}."
@@ -53,8 +52,12 @@ def find_paradigm(spec: ParadigmSpec) -> type[Paradigm]:
             raise PluginError(f"paradigm '{spec.name}' of Ianvs is not supported yet.{there_are}")
         raise PluginError(f"paradigm '{spec.name}' is not known.{closest(spec.name, known) or there_are}")
     found = load_object(spec.url, spec.name, GROUP)
-    lacking = [name for name in ("steps", "train", "predict") if not callable(getattr(found, name, None))]
-    if not isinstance(found, type) or lacking:
-        what = f"it lacks {', '.join(lacking)}" if isinstance(found, type) else "it is no class"
+    if not isinstance(found, type) or not any(
+        "train" in vars(layer) for layer in found.__mro__ if layer is not Paradigm
+    ):
+        what = "it has no method train()" if isinstance(found, type) else "it is no class"
         raise PluginError(f"'{spec.name}' is no paradigm: {what}. ianvs.paradigms.Paradigm says what one has.")
-    return found
+    if Paradigm in found.__mro__:
+        return found
+    with_defaults: type[Paradigm] = type(found.__name__, (found, Paradigm), {"name": getattr(found, "name", spec.name)})
+    return with_defaults

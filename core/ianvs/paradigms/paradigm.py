@@ -1,6 +1,6 @@
 """The contract of paradigms: what an author of one writes, and what it is given to work with.
 
-A class with these methods is a paradigm; one that is derived from `Paradigm` has the defaults that stand here.
+A class with `train` is a paradigm; what else it has not takes the defaults that stand in `Paradigm`.
 """
 
 from __future__ import annotations

@@ -57,7 +57,6 @@ class CaseRounds:
         self._request, self._exam, self._paradigm, self._session = request, exam, session.paradigm, session
         self._report, self._may_take_over = report, may_take_over
         self._store, self._id = CaseStore(request.workspace), request.case.id
-        self._gate = Gate(request.testenv.gate) if request.testenv.gate and not session.paradigm.reference else None
         self._predicts_untrained = True
 
     def go(self) -> None:
@@ -161,6 +160,11 @@ class CaseRounds:
         step = self._session.step
         step.predictions |= self._evaluation.predictions(step.index - 1, chunk.samples)
         step.examined.append((chunk.samples, chunk.begun, chunk.ended))
+
+    @cached_property
+    def _gate(self) -> Gate | None:
+        spec = self._request.testenv.gate
+        return None if spec is None or self._paradigm.reference else Gate(spec)
 
     def _gate_score(self, index: int) -> float | None:
         """Score of the present model on the held-out part of round `index`; None without a gate."""

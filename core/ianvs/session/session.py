@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -75,12 +76,12 @@ class CaseSession:
         self.step = Step()
         self.between: Callable[[Chunk], None] = lambda chunk: None
         self.seeds = Seeds(self.seed)
-        self.feeder = DataFeed(exam, request.train_ratio, self.seed, exam.rules.passes)
         self.modules = Modules(request.algorithm, request.case, exam.rules, self.seeds)
         self.valid: TrainView | None = None  # the held-out part of the round
         self.saw_past_rounds = False
         self.who = f"{paradigm.name}.predict()"  # whose answers came last, for errors
         self.paradigm, self._exam, self._tell = paradigm, exam, tell
+        self._train_ratio = request.train_ratio
         self._device, self._folder = device, folder
         self._fed: dict[int, _Fed] = {}  # open views by id
         self._calls: Counter[int] = Counter()  # with training data, in this step, by seed
@@ -146,6 +147,10 @@ class CaseSession:
         self.step.measures[name] = float(value)
 
     # --- what the rounds of a case use --------------------------------------------------------------------------
+
+    @cached_property
+    def feeder(self) -> DataFeed:
+        return DataFeed(self._exam, self._train_ratio, self.seed, self._exam.rules.passes)
 
     @property
     def bound(self) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import ianvs
+from ianvs.errors import ConfigError
 from ianvs.store import CaseStore
 from ianvs.types import Asked, CaseResult
 from tests.jobs import write_job
@@ -60,6 +61,19 @@ def test_a_paradigm_that_does_as_incremental_learning_has_its_scores(tmp_path: P
         [plain] = ianvs.run(path)
         assert mine.status == "finished", mine.failure
         assert (mine.matrices["accuracy"].values == plain.matrices["accuracy"].values).all()
+
+
+def test_a_class_with_train_alone_is_a_paradigm(tmp_path: Path) -> None:
+    path = write_job(tmp_path, hyperparameters="", job="seeds: [0]\nengine: inline")
+    (tmp_path / "mine.py").write_text("class Mine:" + PLAIN + "\n\nclass Empty:\n    pass\n")
+    file = tmp_path / "algorithm.yaml"
+    text = file.read_text()
+    file.write_text(text.replace("incrementallearning", "{name: Mine, url: ./mine.py}"))
+    [found] = ianvs.run(path)
+    assert found.status == "finished", found.failure
+    file.write_text(text.replace("incrementallearning", "{name: Empty, url: ./mine.py}"))
+    with pytest.raises(ConfigError, match=r"algorithm.yaml:2:25: 'Empty' is no paradigm: it has no method train\(\)"):
+        ianvs.run(path)
 
 
 def test_a_round_that_has_not_come_is_out_of_reach(tmp_path: Path) -> None:
