@@ -17,7 +17,6 @@ from ianvs.planning.identity import metric_key
 from ianvs.planning.info import metric_info
 from ianvs.planning.missing_pictures import missing_pictures
 from ianvs.planning.paradigm_info import without_unused
-from ianvs.progress import Silent
 from ianvs.report import write_reports
 from ianvs.results import Results, load_results, record_of
 from ianvs.results.provenance import collect
@@ -59,7 +58,7 @@ def run(
         if not start_over(make_plan(job), rerun) and rerun not in ("all", "failed"):
             raise IanvsError(f"--rerun '{rerun}' matches no case that has run; `ianvs plan` lists the cases.")
     provenance = collect(job_file=job.file)
-    outcome = run_job(job, listener or Silent(), provenance)
+    outcome = run_job(job, listener or Listener(), provenance)
     results = _results(outcome.plan, provenance, outcome.exit_code, outcome.ran)
     _write(results, job)
     return results
@@ -95,7 +94,7 @@ def validate(
     process of its own. Raises ConfigError with everything that is wrong.
     """
     job = _load(path, workspace, None, root, engine, device)
-    check_job(job, watcher or Silent())
+    check_job(job, watcher or Listener())
     return job
 
 

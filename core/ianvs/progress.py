@@ -7,14 +7,14 @@ import time
 from typing import TYPE_CHECKING, TextIO
 
 from ianvs.config.secrets import without_secrets
-from ianvs.planning import Plan, PlannedAlgorithm, PlannedCase
+from ianvs.planning import Plan, PlannedAlgorithm, PlannedCase, axes
 from ianvs.scheduler.case_loop import Listener
 from ianvs.types import Failure, Status
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-__all__ = ["LiveProgress", "PlainProgress", "Silent", "describe", "listener_for"]
+__all__ = ["LiveProgress", "PlainProgress", "describe", "listener_for"]
 
 
 def listener_for(stream: TextIO) -> LiveProgress | PlainProgress:
@@ -34,24 +34,12 @@ def describe(planned: PlannedCase) -> str:
 def _varied(algorithm: PlannedAlgorithm) -> set[str]:
     """Hyperparameters that tell the algorithm's cases apart."""
     if algorithm.choices is None:
-        return {name for module in algorithm.spec.modules for name, values in module.grid if len(values) > 1}
+        return {name for name, values in axes(algorithm.spec.modules) if len(values) > 1}
     names = {name for choice in algorithm.choices for name in choice}
     return {name for name in names if len({str(choice.get(name)) for choice in algorithm.choices}) > 1}
 
 
-class Silent(Listener):
-    """For callers who want results only. Also the base of the other two, which show some of it."""
-
-    def planned(self, plan: Plan, to_do: int) -> None: ...
-    def preparing(self, what: str, fraction: float) -> None: ...
-    def started(self, case: PlannedCase) -> None: ...
-    def progressed(self, case: PlannedCase, payload: object) -> None: ...
-    def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None: ...
-    def retried(self, case: PlannedCase, failure: Failure) -> None: ...
-    def stopping(self, running: int) -> None: ...
-
-
-class PlainProgress(Silent):
+class PlainProgress(Listener):
     """One line for each case that ends, with how many are left and when that may be."""
 
     def __init__(self, stream: TextIO = sys.stderr) -> None:
@@ -89,7 +77,7 @@ class PlainProgress(Silent):
         print(line, file=self._stream, flush=True)
 
 
-class LiveProgress(Silent):
+class LiveProgress(Listener):
     """A bar over the cases, and a line for each case that runs, with its round."""
 
     def __init__(self, stream: TextIO = sys.stderr) -> None:

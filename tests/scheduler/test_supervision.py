@@ -14,7 +14,7 @@ import pytest
 
 import ianvs
 from ianvs.errors import IanvsError
-from ianvs.progress import Silent
+from ianvs.scheduler.case_loop import Listener
 from ianvs.scheduler.slots import Slot, Slots, visible_gpus
 from tests.jobs import MAJORITY, write_job
 
@@ -99,7 +99,7 @@ def test_a_case_that_is_killed_every_time_fails_after_the_second(tmp_path: Path)
 def test_a_case_under_two_names_does_not_run_beside_itself(tmp_path: Path) -> None:
     seen: list[str] = []
 
-    class Noting(Silent):
+    class Noting(Listener):
         def started(self, case: object) -> None:
             seen.append("started")
 

@@ -1,6 +1,6 @@
 """Grid -> test cases, their identities, and what is new, finished or failed, with the reason."""
 
-from ianvs.planning.cases import PlannedAlgorithm, cells, grid, own_hyperparameters
+from ianvs.planning.cases import PlannedAlgorithm, axes, cells, grid, own_hyperparameters
 from ianvs.planning.plan import Plan, PlannedCase, make_plan, scored_metrics
 from ianvs.planning.rerun import matches, start_over
 
@@ -8,6 +8,7 @@ __all__ = [
     "Plan",
     "PlannedAlgorithm",
     "PlannedCase",
+    "axes",
     "cells",
     "grid",
     "make_plan",

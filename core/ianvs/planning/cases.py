@@ -13,7 +13,7 @@ from ianvs.planning.paradigm_info import ParadigmInfo
 from ianvs.store.keys import digest
 from ianvs.types import TestCase
 
-__all__ = ["PlannedAlgorithm", "cells", "grid", "own_hyperparameters"]
+__all__ = ["PlannedAlgorithm", "axes", "cells", "grid", "own_hyperparameters"]
 
 
 @dataclass(frozen=True)
@@ -91,14 +91,19 @@ def own_hyperparameters(hyperparameters: Mapping[str, object], kind: str, kinds:
     return {name.removeprefix(prefix): value for name, value in hyperparameters.items() if name.startswith(prefix)}
 
 
+def axes(modules: tuple[ModuleSpec, ...]) -> Iterator[tuple[str, tuple[object, ...]]]:
+    """(name, values) of each hyperparameter of the grid, as the files list them, named as in a case."""
+    for module in modules:
+        prefix = "" if module is modules[0] else f"{module.type}-"
+        yield from ((prefix + name, values) for name, values in module.grid)
+
+
 def grid(modules: tuple[ModuleSpec, ...]) -> Iterator[dict[str, object]]:
     """Choices of hyperparameters, the last named one changing fastest, as the files list them."""
     constants: dict[str, object] = {}
-    axes: list[tuple[str, tuple[Any, ...]]] = []
     for module in modules:
         prefix = "" if module is modules[0] else f"{module.type}-"
         constants |= {prefix + name: value for name, value in module.constants.items()}
-        axes += [(prefix + name, values) for name, values in module.grid]
-    names = [name for name, _ in axes]
-    for choice in itertools.product(*(values for _, values in axes)):
+    names, values = zip(*axes(modules), strict=True) if any(module.grid for module in modules) else ((), ())
+    for choice in itertools.product(*values):
         yield {**constants, **dict(zip(names, choice, strict=True))}

@@ -9,7 +9,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from ianvs.config.spec import JobSpec, LimitsSpec
 from ianvs.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Engine, Event, Task
@@ -24,8 +23,8 @@ __all__ = ["CaseLoop", "Listener"]
 _TICK = 0.5  # seconds between looks at the clock while nothing happens
 
 
-class Listener(Protocol):
-    """Is told what happens, to show it."""
+class Listener:
+    """Is told what happens. This one shows nothing; others show some of it."""
 
     def planned(self, plan: Plan, to_do: int) -> None: ...
     def preparing(self, what: str, fraction: float) -> None: ...
