@@ -131,11 +131,12 @@ def test_a_plugin_is_found_where_it_was_moved_and_messages_name_the_users_file(t
     spec = AlgorithmSpec(
         name="a",
         file=Path("/home/me/a.yaml"),
-        paradigm=ParadigmSpec("incrementallearning"),
+        paradigm=ParadigmSpec("Mine", url="/home/me/mine.py"),
         modules=(plugin, builtin),
     )
     moved = relocate(spec, {Path("/home/me"): Path("/far"), Path("/home/me/plugin.py"): Path("/code/plugin.py")})
     assert moved.modules[0].url == "/code/plugin.py", "the longest known beginning of a path counts"
+    assert moved.paradigm.url == "/far/mine.py"
     assert moved.modules[0].constants == {"text": "/home/me/plugin.py"}, "a hyperparameter is text, whatever it says"
     assert moved.modules[1] == builtin
     assert moved.modules[1].place == builtin.place

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from ianvs.config.spec import AlgorithmSpec, ModuleSpec, ScenarioSpec
+from ianvs.config.spec import AlgorithmSpec, ScenarioSpec
 from ianvs.errors import Place
 
 __all__ = ["pack", "relocate", "unpack"]
@@ -65,7 +65,7 @@ def _harmless(member: tarfile.TarInfo, target: str) -> tarfile.TarInfo | None:
 def relocate(value: _T, mapping: Mapping[Path, Path]) -> _T:
     """`value` with every path below a key of `mapping` moved; in dataclasses, tuples, lists and mappings too.
 
-    Text is left alone, except for a plugin's `url` and a scenario's `file`; so are places in yaml files, which are for
+    Text is left alone, except for a `url` that is a python file and a scenario's `file`; so are places in yaml files, which are for
     the user's eyes.
     """
     moved: Any = value
@@ -75,8 +75,8 @@ def relocate(value: _T, mapping: Mapping[Path, Path]) -> _T:
         moved = _moved(value, mapping)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        if isinstance(value, ModuleSpec) and value.url is not None and value.url.endswith(".py"):
-            fields["url"] = str(_moved(Path(value.url), mapping))
+        if isinstance(url := fields.get("url"), str) and url.endswith(".py"):
+            fields["url"] = str(_moved(Path(url), mapping))
         if isinstance(value, ScenarioSpec) and isinstance(file := value.options.get("file"), str):
             fields["options"] = {**value.options, "file": str(_moved(Path(file), mapping))}
         if isinstance(value, AlgorithmSpec):
