@@ -93,17 +93,19 @@ def own_hyperparameters(hyperparameters: Mapping[str, object], kind: str, kinds:
 
 def axes(modules: tuple[ModuleSpec, ...]) -> Iterator[tuple[str, tuple[object, ...]]]:
     """(name, values) of each hyperparameter of the grid, as the files list them, named as in a case."""
-    for module in modules:
-        prefix = "" if module is modules[0] else f"{module.type}-"
+    for prefix, module in _prefixed(modules):
         yield from ((prefix + name, values) for name, values in module.grid)
 
 
 def grid(modules: tuple[ModuleSpec, ...]) -> Iterator[dict[str, object]]:
     """Choices of hyperparameters, the last named one changing fastest, as the files list them."""
-    constants: dict[str, object] = {}
-    for module in modules:
-        prefix = "" if module is modules[0] else f"{module.type}-"
-        constants |= {prefix + name: value for name, value in module.constants.items()}
-    names, values = zip(*axes(modules), strict=True) if any(module.grid for module in modules) else ((), ())
-    for choice in itertools.product(*values):
+    constants = {prefix + name: value for prefix, m in _prefixed(modules) for name, value in m.constants.items()}
+    listed = list(axes(modules))
+    names = [name for name, _ in listed]
+    for choice in itertools.product(*(values for _, values in listed)):
         yield {**constants, **dict(zip(names, choice, strict=True))}
+
+
+def _prefixed(modules: tuple[ModuleSpec, ...]) -> Iterator[tuple[str, ModuleSpec]]:
+    """Each module with what the names of its hyperparameters begin with: see `own_hyperparameters`."""
+    return (("" if module is modules[0] else f"{module.type}-", module) for module in modules)

@@ -134,7 +134,6 @@ def _look_at(spec: ParadigmSpec) -> Answer:
         paradigm = find_paradigm(spec)
     except PluginError as error:
         return _unknown(str(error))
-    modules = getattr(paradigm, "modules", {})
     known = paradigm.options.model_fields
     unknown = [option for option in spec.options if option not in known]
     given = {name: value for name, value in spec.options.items() if name in known}
@@ -142,10 +141,10 @@ def _look_at(spec: ParadigmSpec) -> Answer:
     keys = [*AlgorithmSpec.known_keys(), *known]
     hints = {option: closest(option, keys) or f" Known keys: {one_line(keys)}." for option in unknown}
     return {
-        "methods": {kind: _methods(protocol) for kind, protocol in modules.items()},
-        "needed": [kind for kind, protocol in modules.items() if type(None) not in get_args(protocol)],
-        "as_one": bool(getattr(paradigm, "as_one", False)),
-        "reference": bool(getattr(paradigm, "reference", False)),
+        "methods": {kind: _methods(protocol) for kind, protocol in paradigm.modules.items()},
+        "needed": [kind for kind, protocol in paradigm.modules.items() if type(None) not in get_args(protocol)],
+        "as_one": paradigm.as_one,
+        "reference": paradigm.reference,
         "problems": [[option, f"unknown key '{option}' in algorithm.{hint}"] for option, hint in hints.items()]
         + [[str(problem.place.file) if problem.place else "", problem.message] for problem in wrong],
     }

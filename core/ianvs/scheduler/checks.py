@@ -149,6 +149,8 @@ def reference_problems(job: JobSpec) -> list[Problem]:
     """What is wrong with the algorithms that `references` names."""
     problems = []
     algorithms = {algorithm.name: algorithm for algorithm in job.algorithms}
+    if not job.references:
+        return []
     as_one = {name: info.as_one for name, info in zip(algorithms, paradigm_info(job), strict=True)}
     for role, name in job.references.items():
         place = job.places.get(f"references.{role}")

@@ -106,9 +106,7 @@ class Modules:
         if fresh or (kind, instance) not in self._made:
             self._class(kind)  # imports what has generators of its own
             self._seeds.start("global")
-            made = self._made[kind, instance] = self._build(kind, instance)
-            if kind == "basemodel" and self._algorithm.initial_model is not None:
-                made.load(self._algorithm.initial_model)
+            self._made[kind, instance] = self._build(kind, instance)
         return self._made[kind, instance]
 
     def save(self, folder: Path) -> list[StoredModule]:
@@ -138,12 +136,8 @@ class Modules:
         copy._loaded = self._loaded
         paths = {(one.kind, one.instance): one.path for one in stored or ()}
         for key, module in self._made.items():
-            twin = copy._made[key] = self._build(*key)
-            twin.taught = module.taught
-            if (path := paths.get(key)) is not None:
-                twin.load(path)
-            elif module.kind == "basemodel" and self._algorithm.initial_model is not None:
-                twin.load(self._algorithm.initial_model)
+            copy._made[key] = self._build(*key, paths.get(key))
+            copy._made[key].taught = module.taught
         return copy
 
     @property
@@ -163,12 +157,17 @@ class Modules:
         said = dict.fromkeys(" ".join(str(getattr(m.plugin, "remark", "") or "").split()) for m in self)
         return "; ".join(filter(None, said))[:LONGEST_REMARK]
 
-    def _build(self, kind: str, instance: str) -> AuthorsModule:
+    def _build(self, kind: str, instance: str, path: Path | None = None) -> AuthorsModule:
+        """A new object with what was saved at `path`; without it, a base model begins with the initial model."""
         loaded = self._class(kind)
         kinds = [module.type for module in self._algorithm.modules]
         with loaded.active() as build:
             plugin = build(**own_hyperparameters(self._case.hyperparameters, kind, kinds))
-        return AuthorsModule(kind, instance, plugin, loaded, self._rules)
+        made = AuthorsModule(kind, instance, plugin, loaded, self._rules)
+        model = self._algorithm.initial_model if path is None and kind == "basemodel" else path
+        if model is not None:
+            made.load(model)
+        return made
 
     def _class(self, kind: str) -> Loaded:
         if kind not in self._loaded:

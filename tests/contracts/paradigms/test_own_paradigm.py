@@ -85,12 +85,7 @@ def test_it_runs_with_its_modules_its_data_and_its_measures(tmp_path: Path) -> N
     of = frame[frame.Algorithm == "federated"]
     assert of.Uploaded_mb.round(9).tolist() == [round(3 * 2 * 3 * 6 * 8 / 1e6, 9)] * 4
     assert frame[frame.Algorithm == "central"].Uploaded_mb.isna().all()
-    assert of["Aggregation-momentum"].tolist() == [0.0, 0.3] * 2 or sorted(of["Aggregation-momentum"]) == [
-        0,
-        0,
-        0.3,
-        0.3,
-    ]
+    assert sorted(of["Aggregation-momentum"]) == [0, 0, 0.3, 0.3]
     assert set(of.Aggregation) == {"ServerMomentum"}
     assert set(of.Paradigm) == {"FederatedAveraging"}
     assert set(of.Dataset) == {"spirals"}
@@ -136,7 +131,7 @@ def test_a_kill_in_the_middle_leaves_no_trace_in_the_result(tmp_path: Path) -> N
             r"algorithm.yaml:3:3: unknown key 'clinets' in algorithm. Did you mean 'clients'\?",
         ),
         ("name: FederatedAveraging", "name: Federated", r"algorithm.yaml:2:25: .*has no 'Federated'.*It defines"),
-        ("type: aggregation", "type: agregation", r"6:13|type should be one of .*Did you mean 'aggregation'\?"),
+        ("type: aggregation", "type: agregation", r"type should be one of .*Did you mean 'aggregation'\?"),
         ("name: ServerMomentum", "name: SoftmaxRegression", r"SoftmaxRegression lacks the method aggregate"),
     ],
 )

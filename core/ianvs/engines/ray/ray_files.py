@@ -65,8 +65,8 @@ def _harmless(member: tarfile.TarInfo, target: str) -> tarfile.TarInfo | None:
 def relocate(value: _T, mapping: Mapping[Path, Path]) -> _T:
     """`value` with every path below a key of `mapping` moved; in dataclasses, tuples, lists and mappings too.
 
-    Text is left alone, except for a `url` that is a python file and a scenario's `file`; so are places in yaml files, which are for
-    the user's eyes.
+    Text is left alone, except for a `url` that is a python file and a scenario's `file`; so are places in yaml files,
+    which are for the user's eyes.
     """
     moved: Any = value
     if isinstance(value, Place):
