@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ianvs import data
 from ianvs.config import load_job, resolved
 from ianvs.config.spec import JobSpec, MetricSpec
 from ianvs.errors import ConfigError, IanvsError, shown_path
 from ianvs.metrics.metric import Metric
+from ianvs.metrics.metric_columns import metric_columns
 from ianvs.planning import Plan, make_plan, scored_metrics, start_over
 from ianvs.planning.identity import metric_key
 from ianvs.planning.info import metric_info
@@ -23,6 +23,7 @@ from ianvs.results.provenance import collect
 from ianvs.scenarios import Exam, open_exam
 from ianvs.scheduler.case_loop import Listener
 from ianvs.scheduler.controller import check_job, run_job
+from ianvs.scheduler.opening import imports_of
 from ianvs.scheduler.preflight import Watcher, require_files
 from ianvs.shipped import job_path
 from ianvs.store import JobStore
@@ -57,7 +58,7 @@ def run(
         require_files(job)
         if not start_over(make_plan(job), rerun) and rerun not in ("all", "failed"):
             raise IanvsError(f"--rerun '{rerun}' matches no case that has run; `ianvs plan` lists the cases.")
-    provenance = collect(job_file=job.file)
+    provenance = collect(job_file=job.file, imported=imports_of(job))
     outcome = run_job(job, listener or Listener(), provenance)
     results = _results(outcome.plan, provenance, outcome.exit_code, outcome.ran)
     _write(results, job)
@@ -72,9 +73,7 @@ def plan(
     root: PathLike | None = None,
 ) -> Plan:
     """The test cases of the job at `path` with their states and reasons; nothing runs."""
-    job = _load(path, workspace, jobs, root)
-    require_files(job)
-    return make_plan(job)
+    return make_plan(require_files(_load(path, workspace, jobs, root)))
 
 
 def validate(
@@ -86,16 +85,14 @@ def validate(
     device: str | None = None,
     watcher: Watcher | None = None,
 ) -> JobSpec:
-    """The job at `path`, if nothing is wrong with it; its `warnings` tell what has no effect.
+    """The job at `path`, if nothing is wrong with it; its `warnings` tell what has no effect, and what looks wrong.
 
     Makes every check that `run` makes before the first case, in the same order and with the same words
     (ianvs.scheduler.preflight lists them): files, data, metrics, scenario, the grids against the constructors of the
     plugins, and the exam itself, whose data are decoded into the workspace as a run would do. Code of authors runs in a
     process of its own. Raises ConfigError with everything that is wrong.
     """
-    job = _load(path, workspace, None, root, engine, device)
-    check_job(job, watcher or Listener())
-    return job
+    return check_job(_load(path, workspace, None, root, engine, device), watcher or Listener())
 
 
 def report(path: PathLike, *, workspace: PathLike | None = None, root: PathLike | None = None) -> Results:
@@ -105,7 +102,7 @@ def report(path: PathLike, *, workspace: PathLike | None = None, root: PathLike 
     plan_ = make_plan(job)
     if problems := missing_pictures(plan_):
         raise ConfigError(problems)
-    results = _results(plan_, collect(job_file=job.file))
+    results = _results(plan_, collect(job_file=job.file, imported=imports_of(job)))
     _write(results, job)
     return results
 
@@ -134,18 +131,17 @@ def _load(
         device=device,
         environment=os.environ,
     )
-    job = without_unused(job)
-    return replace(job, warnings=(*job.warnings, *(w for exam in job.testenvs for w in data.warnings(exam.dataset))))
+    return without_unused(job)
 
 
 def _results(plan_: Plan, provenance: dict[str, object], exit_code: int = 0, ran: int = 0) -> Results:
     job = plan_.job
     exams_ = {exam.name if len(job.testenvs) > 1 else "": exam for exam in job.testenvs}
-    metrics = {name: _metrics_of(scored_metrics(exam), job.workspace / "cache") for name, exam in exams_.items()}
-    known = {spec.name: metric for of_exam in metrics.values() for spec, metric, _ in of_exam}
-    single = [name for name, metric in known.items() if not metric.mapping]
-    named = dict.fromkeys(spec.name for exam in job.testenvs for spec in exam.metrics)
-    columns = [name for name in named if name in single] or single
+    asked = metric_columns(_metrics_of(scored_metrics(exam), job.workspace / "cache") for exam in exams_.values())
+    metrics = dict(zip(exams_, asked, strict=True))
+    single = [(name, column) for name in exams_ for column in metrics[name] if not column.metric.mapping]
+    listed = [column.name for name, column in single if column.spec in exams_[name].metrics]
+    columns = dict.fromkeys(listed or [column.name for _, column in single])
     planned = list(plan_.cases())
     references = {case.id: plan_.references.of(case, algorithm) for case, algorithm in planned}
     return Results(
@@ -172,11 +168,12 @@ def _metrics_of(specs: Sequence[MetricSpec], cache: Path) -> tuple[tuple[MetricS
 
 def _write(results: Results, job: JobSpec) -> None:
     store = JobStore(results.workspace, results.name)
+    leaderboard = results.leaderboard  # first: what can't be read stops it before anything is written
     try:
         store.write(record_of(results))
         provenance = (store.read() or {}).get("provenance") or results.provenance
         write_reports(
-            results.leaderboard,
+            leaderboard,
             results,
             results.rank,
             store.folder,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -49,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(given)
     from ianvs.errors import IanvsError
 
+    # Slurm and Kubernetes end a job by SIGTERM: it ends as by Ctrl-C.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         status: int = options.command(options)
         sys.stdout.flush()
@@ -62,6 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `ianvs plan ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -211,7 +216,7 @@ def _status(options: argparse.Namespace) -> int:
         state = "running" if running else planned.state
         counts[state] += 1
         if running:
-            seconds = time.time() - running["since"]
+            seconds = max(0.0, time.time() - running["since"])  # unless the clock was moved back
             where = f"round {running['round']} of {running['rounds']}, {running['doing']} for {seconds:.0f} s"
             print(f"{planned.case.id[:8]}  running   {describe(planned)}: {where} (process {running['pid']})")
         elif state in ("failed", "unfinished"):

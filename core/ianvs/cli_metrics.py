@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import textwrap
 from pathlib import Path
 
@@ -26,6 +27,7 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def _metrics(options: argparse.Namespace) -> int:
+    from ianvs.metrics.registry import unusable
     from ianvs.metrics.table import describe
 
     for row in describe():
@@ -36,6 +38,8 @@ def _metrics(options: argparse.Namespace) -> int:
                 print(_indented(f"{row[name]}"))
         if row["needs"]:
             print(_indented(f"needs: {', '.join(row['needs'])}"))
+    for why in unusable():
+        print(why, file=sys.stderr)
     return 0
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 __all__ = [
     "ConfigError",
+    "DamagedError",
     "DataError",
     "ExamRuleError",
     "IanvsError",
@@ -36,10 +37,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong. `message` is a full sentence with the remedy in it."""
+    """One thing that is wrong. `message` is a full sentence with the remedy in it.
+
+    warning: it may be meant so; a run goes on.
+    """
 
     message: str
     place: Place | None = None
+    warning: bool = False
 
     def __str__(self) -> str:
         return f"{self.place}: {self.message}" if self.place else self.message
@@ -67,6 +72,17 @@ class ConfigError(IanvsError):
 
 class DataError(IanvsError):
     """A dataset that can't be read. The message names the file, the line where there is one, and the remedy."""
+
+
+class DamagedError(IanvsError):
+    """A stored file that is there and can't be believed: cut off, changed, or something else."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(path, why)
+        self.path, self.why = path, why
+
+    def __str__(self) -> str:
+        return f"{shown_path(self.path)} {self.why}. The next run makes it again."
 
 
 class PluginError(IanvsError):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from ianvs.config.secrets import without_secrets
+from ianvs.digests import CHANGED
+from ianvs.errors import one_line
 from ianvs.planning import Plan, PlannedAlgorithm, PlannedCase, axes
 from ianvs.scheduler.case_loop import Listener
 from ianvs.types import Failure, Status
@@ -52,9 +55,9 @@ class PlainProgress(Listener):
 
     def __exit__(self, *_: object) -> None: ...
 
-    def planned(self, plan: Plan, to_do: int) -> None:
+    def planned(self, plan: Plan, to_do: int, damaged: Sequence[str] = ()) -> None:
         self._to_do, self._start = to_do, time.monotonic()
-        for warning in plan.job.warnings:
+        for warning in _warnings(plan, damaged):
             self._say(f"warning: {warning}")
         self._say(_opening(plan, to_do))
 
@@ -112,10 +115,10 @@ class LiveProgress(Listener):
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def planned(self, plan: Plan, to_do: int) -> None:
+    def planned(self, plan: Plan, to_do: int, damaged: Sequence[str] = ()) -> None:
         if self._data is not None:
             self._progress.remove_task(self._data)
-        for warning in plan.job.warnings:
+        for warning in _warnings(plan, damaged):
             self._progress.console.print(f"warning: {warning}", style="yellow", highlight=False)
         self._progress.console.print(_opening(plan, to_do), highlight=False)
         if to_do:
@@ -156,6 +159,11 @@ class LiveProgress(Listener):
 
     def stopping(self, running: int) -> None:
         self._progress.console.print(_stopping(running), style="yellow", highlight=False)
+
+
+def _warnings(plan: Plan, damaged: Sequence[str]) -> list[str]:
+    told = f"{one_line(damaged, 5)} {CHANGED}; made again" if damaged else ""
+    return [*map(str, plan.job.warnings), *filter(None, [told])]
 
 
 def _opening(plan: Plan, to_do: int) -> str:

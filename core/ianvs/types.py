@@ -20,6 +20,7 @@ __all__ = [
     "Predictions",
     "RoundResult",
     "ScoreMatrix",
+    "Sealing",
     "Status",
     "TestCase",
 ]
@@ -57,7 +58,7 @@ class Predictions:
     """Answers to samples, as a paradigm gives them; stored, they are what their kind of data keeps of them.
 
     labels: one for each sample, such as (N,) class indices. extras: what else is known of each sample, by name.
-    Kept of label pictures: in `labels` the (C, C+1) counts of ianvs.metrics.overlap.picture_confusion.
+    Kept of label pictures: in `labels` the (C, C+1) counts of ianvs.metrics.picture_confusion.
     """
 
     labels: Any
@@ -108,6 +109,7 @@ class ScoreMatrix:
     curve: None where only the matrix is known; a formula over a curve then reads its rows, a round being one step.
     joint: (T,) score on test set k of a fresh model trained on rounds 1..k+1 together. single_task: (T,) score on test
     set j of a fresh model trained on round j alone. None: there is no such reference run.
+    higher_is_better: False of an error or a loss, of which less is better.
     """
 
     values: NDArray[np.float64]
@@ -117,6 +119,7 @@ class ScoreMatrix:
     curve: Curve | None = None
     joint: NDArray[np.float64] | None = None
     single_task: NDArray[np.float64] | None = None
+    higher_is_better: bool = True
 
     @classmethod
     def of(
@@ -177,6 +180,20 @@ class RoundResult:
 
 
 @dataclass(frozen=True)
+class Sealing:
+    """How the exam was kept from a learner.
+
+    how: "none" of an engine without processes, "normal", or "strict". copies: who gave its answers, "forks" of its
+    process or "new processes", which are thrown away, or "none" but itself. closed: whether the kernel closed the
+    exam's files to it.
+    """
+
+    how: str = "none"
+    copies: str = "none"
+    closed: bool = False
+
+
+@dataclass(frozen=True)
 class CaseResult:
     """Everything that is known of one case."""
 
@@ -193,8 +210,12 @@ class CaseResult:
     rounds: tuple[RoundResult, ...] = ()
     matrices: Mapping[str, ScoreMatrix] = field(default_factory=dict)  # by score name
     over_budget: tuple[str, ...] = ()  # what went over the exam's budget, in words
+    warnings: tuple[str, ...] = ()  # what else a reader must know of how it was examined
     details: Mapping[str, Any] = field(default_factory=dict)  # by score name: [k][j] -> {part: value}, e.g. per class
     metrics: Mapping[str, float | None] = field(default_factory=dict)  # by column name, one number each
     measures: Mapping[str, Measure] = field(default_factory=dict)  # what its paradigm measures, by name
+    sealing: Sealing = Sealing()
+    damaged: tuple[str, ...] = ()  # files below the workspace that are gone or were changed: they are not believed
+    waiting: tuple[str, ...] = ()  # metrics whose reference run has still to come
     finished_at: str | None = None  # ISO 8601, UTC
     provenance: Mapping[str, Any] = field(default_factory=dict)

@@ -19,8 +19,10 @@ class NearestMean:
         return labels[distances.argmin(axis=1)]
 
     def save(self, path):
-        np.save(f"{path}.npy", [self.sums, self.counts], allow_pickle=True)
-        return f"{path}.npy"
+        np.savez(path, labels=[*self.sums], sums=[*self.sums.values()], counts=[*self.counts.values()])
+        return f"{path}.npz"
 
     def load(self, path):
-        self.sums, self.counts = np.load(path, allow_pickle=True)
+        with np.load(path) as saved:
+            self.sums = dict(zip(saved["labels"], saved["sums"]))
+            self.counts = dict(zip(saved["labels"], saved["counts"]))

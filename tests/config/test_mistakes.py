@@ -1,6 +1,7 @@
 """Each mistake, and the very line that a user sees."""
 
 import os
+import time
 
 import pytest
 
@@ -539,3 +540,19 @@ def test_text_of_several_lines_is_quoted_in_one(files):
         "job.yaml:18:16: save_mode should be one of selected_only, selected_and_all, selected_and_all_and_picture, "
         "found the text 'a\\nb'."
     ]
+
+
+def test_a_long_list_is_refused_in_time_that_grows_with_its_length(files):
+    seeds = [*range(40_000), 7]
+    files.change("job.yaml", "  name: first\n", f"  name: first\n  seeds: {seeds}\n")
+    began = time.process_time()
+    [line] = files.errors()
+    assert line.endswith("seed 7 is given twice, and would repeat the same result. Keep one.")
+    assert time.process_time() - began < 12  # some two seconds; looking each up in the list took half a minute
+
+
+def test_many_unknown_keys_are_told_in_time_that_grows_with_their_number(files):
+    files.change("job.yaml", "  name: first\n", "  name: first\n" + "".join(f"  k{i}: 1\n" for i in range(12_000)))
+    began = time.process_time()
+    assert len(files.errors()) == 12_000
+    assert time.process_time() - began < 9

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ianvs.config.paths import Lookup, expand
-from ianvs.config.secrets import is_secret
+from ianvs.config.secrets import HIDDEN, hide_secrets, is_secret, without_secrets
 
 
 def test_variables_are_taken_from_the_environment_that_is_given():
@@ -74,6 +74,18 @@ def test_a_path_that_can_not_be_one_is_an_error_like_any_other(text):
         "apikey",
         "token2",
         "secret_max",
+        "api_keys",
+        "apikeys",
+        "openaiApiKeys",
+        "access_tokens",
+        "passphrase",
+        "db_pwd",
+        "bearer",
+        "auth",
+        "http_auth",
+        "basicAuth",
+        "github_pat",
+        "sentry_dsn",
     ],
 )
 def test_a_secret_is_known_by_its_name(name):
@@ -93,7 +105,34 @@ def test_a_secret_is_known_by_its_name(name):
         "token_dropout",
         "keyed",
         "keyDim",
+        "pattern",
+        "author",
+        "path",
+        "patience",
+        "keys",
+        "tokens",
+        "special_tokens",
     ],
 )
 def test_a_name_that_only_sounds_like_a_secret_is_shown(name):
     assert not is_secret(name)
+
+
+def test_who_logs_in_at_a_url_is_never_shown():
+    url = "postgres://me:sesame-open@db.example:5432/x?y=a@b"
+    shown = without_secrets({"database": url, "all": [{"at": url}], "plain": "http://example.org/a@b"})
+    masked = f"postgres://{HIDDEN}@db.example:5432/x?y=a@b"
+    assert shown == {"database": masked, "all": [{"at": masked}], "plain": "http://example.org/a@b"}
+    said = hide_secrets(f"no answer of {url}; tried sesame-open as password", {"database": url})
+    assert said == f"no answer of {masked}; tried {HIDDEN} as password"
+
+
+def test_the_variable_that_holds_a_secret_is_shown_and_a_default_beside_it_is_not():
+    given = {"api_key": "${KEY}", "token": "${TOKEN:-sesame}", "passwords": ["${A}", "${B}"], "pat": ["${A}", "x"]}
+    assert without_secrets(given) == {
+        "api_key": "${KEY}",
+        "token": "${TOKEN}",
+        "passwords": ["${A}", "${B}"],
+        "pat": HIDDEN,
+    }
+    assert hide_secrets("${KEY} is not set", given) == "${KEY} is not set"

@@ -349,3 +349,14 @@ def test_the_resolved_job_is_json_without_places_and_secrets(files):
 def test_configuration_loads_no_heavy_package():
     code = "import sys, ianvs.config; print({'torch', 'pandas', 'numpy', 'sklearn', 'PIL'} & sys.modules.keys())"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+def test_a_relative_workspace_is_below_the_working_directory_wherever_the_job_file_lies(files, tmp_path, monkeypatch):
+    files.change("job.yaml", "  workspace: ./workspace\n", "  workspace: ./results\n")
+    (files.folder / "results").mkdir()  # beside the file that names it: other paths are looked up there first
+    elsewhere = tmp_path / "somewhere" / "else"
+    elsewhere.mkdir(parents=True)
+    monkeypatch.chdir(elsewhere)
+    from ianvs.config import load_job
+
+    assert load_job(files.folder / "job.yaml", environment={}).workspace == elsewhere / "results"

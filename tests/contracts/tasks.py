@@ -32,6 +32,21 @@ def kill_itself(argument: Any, report: Any) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def kill_parent(argument: Any, report: Any) -> None:
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(60)
+
+
+def shout(argument: int, report: Any) -> None:
+    """Prints `argument` numbered lines of 100 bytes, half of them from a child."""
+    print("first of all")
+    code = f"for i in range({argument // 2}): print(f'{{i:099d}}')"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    for i in range(argument // 2, argument):
+        print(f"{i:099d}")
+    print("last of all")
+
+
 def segfault(argument: Any, report: Any) -> None:
     import ctypes
 

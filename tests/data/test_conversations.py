@@ -15,6 +15,7 @@ from ianvs.data.records import read_records
 from ianvs.errors import DataError
 from ianvs.scenarios import build_exam
 from tests.jobs import write_job
+from tests.packages import install
 
 
 def said(*turns, system=None):
@@ -55,6 +56,29 @@ def refusals(tmp_path, records, name="train.json", **settings):
 def test_messages_of_several_turns_become_user_and_replies_in_order(tmp_path):
     record = said("Who leads?", "Ann.", "Since when?", "2022.", system="Answer for 2022.")
     assert one(tmp_path, record) == ("Answer for 2022.", ["Who leads?", "Since when?"], ["Ann.", "2022."])
+
+
+QUIZ = """
+from ianvs.data.conversation_forms import Form, text_at
+
+
+def turns(record):
+    return None, [text_at(record, "riddle", ())], [text_at(record, "solution", ())]
+
+
+FORMS = (Form("quiz", ("riddle",), turns),)
+"""
+
+
+def test_a_form_of_an_installed_package(tmp_path, monkeypatch):
+    points = "[ianvs.conversation_forms]\nquiz = of_riddles:FORMS\nbroken = tomorrow:FORMS\n"
+    install(tmp_path / "installed", monkeypatch, "of_riddles", QUIZ, points)
+    assert one(tmp_path, {"riddle": "What has teeth?", "solution": "A comb."}) == (
+        None,
+        ["What has teeth?"],
+        ["A comb."],
+    )
+    assert one(tmp_path, said("a", "b")) == (None, ["a"], ["b"])
 
 
 def test_sharegpt_with_human_and_assistant_pairs(tmp_path):

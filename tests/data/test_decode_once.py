@@ -48,6 +48,51 @@ def test_a_changed_picture_is_decoded_again(tmp_path):
     np.testing.assert_array_equal(after[1:], before[1:])
 
 
+def flipped(path):
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        flipped,
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(bytes(path.stat().st_size)),
+        lambda path: path.unlink(),
+        lambda path: flipped(path.with_name("digests.json")),
+        lambda path: (path.with_name("digests.json").unlink(), path.unlink()),
+    ],
+)
+def test_a_damaged_entry_is_made_again(tmp_path, damage):
+    spec = two_classes(tmp_path)
+    before = np.array(data.load(spec, tmp_path / "cache").train.x)
+    for pixels in sorted((tmp_path / "cache").glob("rgb-*/pixels.npy")):
+        damage(pixels)
+    np.testing.assert_array_equal(data.load(spec, tmp_path / "cache").train.x, before)
+
+
+def test_an_entry_that_was_only_copied_is_not_made_again(tmp_path, monkeypatch):
+    spec = two_classes(tmp_path)
+    data.load(spec, tmp_path / "cache")
+    for pixels in (tmp_path / "cache").glob("rgb-*/pixels.npy"):
+        pixels.touch()
+    monkeypatch.setattr(cache, "decode_picture", forbidden)
+    data.load(spec, tmp_path / "cache")
+    monkeypatch.setattr("ianvs.digests._file_digest", forbidden)
+    data.load(spec, tmp_path / "cache")  # not even read again
+
+
+def test_a_note_of_digests_that_was_changed_is_no_note(tmp_path):
+    spec = two_classes(tmp_path)
+    before = data.fingerprint(spec, tmp_path / "cache")
+    for memo in (tmp_path / "cache" / "digests").glob("*.json"):
+        for content in ("[]", '{"kept": 3}', "", memo.read_text().replace("a", "b")):
+            memo.write_text(content)
+            assert data.fingerprint(spec, tmp_path / "cache") == before
+
+
 def test_every_size_has_an_entry_of_its_own(tmp_path):
     for size in (None, (3, 4), (4, 3)):
         dataset = data.load(two_classes(tmp_path, image_size=size), tmp_path / "cache")

@@ -89,7 +89,7 @@ def test_where_no_path_holds_a_domain_using_is_only_a_label(tmp_path):
     source = index_of(tmp_path, GARDEN)
     spec = DatasetSpec(train=(source,), test=(source,), using=("CS", "SYN", "CR"))
     assert picked(spec) == [(name, "") for name in GARDEN]
-    (warning,) = data.warnings(spec)
+    (warning,) = data.check(spec)
     assert "no path in the index holds CS or SYN or CR, so `using` is only a label" in warning.message
     assert "cut into 3 parts in the order of their lines" in warning.message
     dataset = data.load(spec, tmp_path / "cache")

@@ -12,6 +12,7 @@ from ianvs import data
 from ianvs.config.spec import DatasetSpec
 from ianvs.engines.ray.ray_code import gather_code
 from ianvs.errors import ConfigError, Place
+from tests.packages import install
 
 PACKAGE = """
 from typing import ClassVar
@@ -44,13 +45,8 @@ def no_source():
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another package that is installed beside ianvs."""
-    (tmp_path / "ramps.py").write_text(PACKAGE)
-    about = tmp_path / "ramps-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: ramps\nVersion: 1.0\n")
     points = "[ianvs.datasets]\nramp = ramps:Ramp\nodd = ramps:no_source\nbroken = ramps_of_tomorrow:Ramp\n"
-    (about / "entry_points.txt").write_text(points)
-    monkeypatch.syspath_prepend(str(tmp_path))
+    install(tmp_path / "installed", monkeypatch, "ramps", PACKAGE, points)
 
 
 @pytest.mark.usefixtures("package")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ianvs
+from ianvs.metrics import EvaluationRecord, find
+from tests.packages import install
 
 DOCS = Path(__file__).parents[2] / "docs"
 TESTENV = "testenv:\n  dataset: {name: digits}\n  scenario: {name: CIL, rounds: 2}\n"
@@ -44,7 +47,22 @@ def test_a_method(tmp_path: Path) -> None:
 def test_a_metric(tmp_path: Path) -> None:
     [found] = run(tmp_path, "add_a_metric.md", "worst_class.py")
     assert 0 <= (found.metrics["worst_class"] or 0) < (found.metrics["accuracy"] or 0)
-    assert (found.metrics["BWT"] or 0) < 0
+    assert (found.metrics["BWT of worst_class"] or 0) < 0
+
+
+def test_metrics_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (DOCS / "add_a_metric.md").read_text()
+    [code] = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
+    [points] = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    group, line = points.replace("project.entry-points.", "").replace('"', "").splitlines()
+    install(tmp_path, monkeypatch, "my_metrics", code, f"{group}\n{line.replace('my_package.metrics', 'my_metrics')}\n")
+    record = EvaluationRecord(("a", "b"), np.array([0, 1]), np.array([0, 0]))
+    scores = [find(name) for name in ("error_rate", "final_mean")]
+    assert [found.summary for found in scores if found] == [
+        "Share of samples that are predicted wrong.",
+        "Mean score after the last round over all test sets.",
+    ]
+    assert scores[0] is not None and scores[0].function is not None and scores[0].function(record) == 0.5
 
 
 def test_a_paradigm(tmp_path: Path) -> None:

@@ -64,3 +64,51 @@ def test_a_method_on_our_base_class_depends_on_the_base_class() -> None:
 
 def test_it_is_known_which_packages_a_plugin_will_import(plugin: Path) -> None:
     assert {"numpy", "json", "helper", "deeper"} <= imported_names(str(plugin), "Model")
+
+
+def test_a_package_that_pythonpath_finds_is_not_the_plugins_own(
+    plugin: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path_factory.mktemp("target")
+    (target / "somelib").mkdir()
+    (target / "somelib" / "__init__.py").write_text("import torch\nfrom somelib import inner\n")
+    (target / "somelib" / "inner.py").write_text("")
+    monkeypatch.syspath_prepend(str(target))
+    before = source_of(str(plugin), "Model")
+    plugin.write_text(plugin.read_text() + "import somelib\n")
+    assert set(source_of(str(plugin), "Model")) == set(before)
+    names = imported_names(str(plugin), "Model")
+    assert "somelib" in names
+    assert "torch" not in names
+
+
+def test_modules_of_the_jobs_folder_are_local(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = tmp_path_factory.mktemp("job")
+    (job / "methods").mkdir()
+    (job / "shared.py").write_text("X = 1\n")
+    (job / "methods" / "plugin.py").write_text("import shared\n")
+    monkeypatch.syspath_prepend(str(job))
+    url = str(job / "methods" / "plugin.py")
+    assert set(source_of(url, "Model")) == {"plugin.py"}
+    assert set(source_of(url, "Model", job=job)) == {"plugin.py", "shared.py"}
+
+
+def test_a_module_on_the_path_is_local_as_far_as_its_package_reaches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in {
+        "ownpack/__init__.py": "",
+        "ownpack/common.py": "",
+        "ownpack/methods/__init__.py": "",
+        "ownpack/methods/plugin.py": "import ownpack.common\nimport beside\n",
+        "beside.py": "",
+        "alone.py": "import beside\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert {"plugin.py", "common.py"} <= set(source_of("ownpack.methods.plugin:Model", "Model"))
+    assert "beside.py" not in source_of("ownpack.methods.plugin", "Model")
+    assert set(source_of("alone", "Model")) == {"alone.py"}

@@ -33,6 +33,7 @@ def result(
     finished_at: str | None = "2026-03-01T12:00:00+00:00",
     rounds: tuple[RoundResult, ...] | None = None,
     matrices: Mapping[str, ScoreMatrix] | None = None,
+    round_names: tuple[str, ...] = ("first", "second"),
 ) -> CaseResult:
     """One case; cases with the same algorithm and hyperparameters are one row."""
     hyperparameters = hyperparameters or {}
@@ -48,7 +49,7 @@ def result(
         case=case,
         status=status,
         dataset="digits",
-        round_names=("first", "second"),
+        round_names=round_names,
         directory=WORKSPACE / "cases" / case.id,
         failure=failure,
         bound=bound,

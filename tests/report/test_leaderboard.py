@@ -10,9 +10,10 @@ import pytest
 
 from ianvs.config.spec import RankSpec
 from ianvs.metrics.metric import Metric
-from ianvs.metrics.registry import METRICS as METRICS_TABLE
+from ianvs.metrics.system import SYSTEM
 from ianvs.report import build_leaderboard
 from ianvs.report.columns import COSTS, title_of
+from ianvs.report.layout import ranking_notes
 from ianvs.types import CaseResult, Failure, RoundResult
 from tests.report.report_cases import ACCURACY, METRICS, board, cells, failed, result, suite
 
@@ -89,6 +90,30 @@ def test_a_bound_stands_where_it_belongs_and_takes_no_rank() -> None:
     table = board([result("a", 0, 0.9), result("joint", 0, 0.8, bound=True), result("b", 0, 0.7)])
     assert cells(table, "Algorithm") == ["a", "joint", "b"]
     assert cells(table, "Rank") == [1, "bound", 2]
+
+
+ALONE = {"paradigm": "singletasklearning", "round_names": ("everything",)}
+
+
+def test_who_learned_at_once_what_others_learn_in_rounds_is_a_bound() -> None:
+    table = board([result("a", 0, 0.7), result("alone", 0, 0.9, **ALONE), result("b", 0, 0.6)])
+    assert cells(table, "Algorithm") == ["alone", "a", "b"]
+    assert cells(table, "Rank") == ["bound", 1, 2]
+    (note,) = [note for note in ranking_notes(table) if note.startswith("bound")]
+    assert note == "bound: alone saw all rounds at once: a reference, not a competitor; it takes no rank."
+
+
+def test_those_that_all_learned_at_once_are_ranked() -> None:
+    assert cells(board([result("a", 0, 0.7, **ALONE), result("b", 0, 0.9, **ALONE)]), "Rank") == [1, 2]
+    one_round = {"round_names": ("only",)}
+    assert cells(board([result("a", 0, 0.7, **one_round), result("b", 0, 0.9, **ALONE)]), "Rank") == [1, 2]
+
+
+def test_exams_of_one_round_and_of_several_don_t_mix() -> None:
+    several = result("a", 0, 0.7)
+    short = [result("b", 0, 0.6, **ALONE), result("c", 0, 0.5, **ALONE)]
+    parts = [several, *(replace(one, case=replace(one.case, testenv="short")) for one in short)]
+    assert cells(board(parts), "Rank") == [1, 1, 2]
 
 
 def test_a_row_that_lacks_a_case_has_no_aggregate_and_stands_last() -> None:
@@ -169,7 +194,7 @@ def test_processor_time_has_a_column_unless_a_round_lacks_it() -> None:
 
 
 def test_a_cost_that_the_testenv_asks_for_is_one_column_under_one_title() -> None:
-    asked = [ACCURACY, *(metric for metric in METRICS_TABLE if metric.level == "system")]
+    asked = [ACCURACY, *SYSTEM]
     rounds = (RoundResult(1, "first", train_cpu_seconds=1.0, eval_cpu_seconds=1.0, model_bytes=5, memory_samples=3),)
     titles = [column.title for column in board([result("a", rounds=rounds)], metrics=asked).columns]
     for cost in COSTS:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from markdown_it import MarkdownIt
 from PIL import Image
 
 from ianvs.config.spec import RankSpec
@@ -191,3 +196,35 @@ def test_the_markdown_page_of_a_worked_example(tmp_path: Path) -> None:
     assert (tmp_path / "rank" / "leaderboard.md").read_text() == Path(__file__).with_name(
         "leaderboard_golden.md"
     ).read_text()
+
+
+def test_no_cell_of_the_csv_begins_a_formula_and_numbers_stay_numbers() -> None:
+    evil = ['=HYPERLINK("http://x")', "+1+cmd|' /C calc'!A0", "-1+2", "@SUM(A1)", "\t=1", "\r=1"]
+    board_ = board(
+        [result(text, hyperparameters={"=own": text, "rate": -0.3, "written": "-0.3"}, lost=-0.25) for text in evil]
+    )
+    rows = list(csv.DictReader(io.StringIO(csv_text(board_), newline="")))
+    assert [row["Algorithm"] for row in rows] == [f"'{text}".replace("\r", "\n") for text in evil]
+    assert {(row["Rate"], row["Written"], row["lost"]) for row in rows} == {("-0.3", "-0.3", "-0.25")}
+    for row in rows:
+        for cell in (*row, *row.values()):
+            assert cell in ("", "-", "-0.3", "-0.25") or cell[0] not in "=+-@\t\r"
+
+
+def test_names_and_remarks_are_no_markup_on_the_page(tmp_path: Path) -> None:
+    evil = (
+        "![p](http://evil.example/p.png) [l](http://evil.example) <img src=x> <b>b</b> a|b `c` _d_ **e** ~~f~~ &lt; "
+        "http://evil.example www.evil.example $x$ [r]: <http://evil.example>"
+    )
+    results = [
+        replace(result(evil, hyperparameters={evil: evil, "rate": rate}, matrices=pictured()[0].matrices), remark=evil)
+        for rate in (1, 2)
+    ]
+    write([*results, failed(f"# {evil}", message=evil)], tmp_path, RankSpec(()), seeds=1)
+    page = (tmp_path / "rank" / "leaderboard.md").read_text()
+    html = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(page)
+    assert not set(re.findall(r"<(\w+)", html)) & {"a", "img", "b", "em", "strong", "del", "math"}
+    assert len({len(re.findall("<t[dh]", row)) for row in re.findall("<tr>.*?</tr>", html, re.DOTALL)}) == 2
+    shown = unescape(re.sub("<[^>]*>", "", html))
+    assert shown.count(evil) >= 8
+    assert not re.search(r"https?://|www\.", page)  # github makes links of these without any brackets

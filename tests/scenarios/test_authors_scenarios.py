@@ -20,6 +20,7 @@ from ianvs.scenarios import build_exam, check_scenario
 from ianvs.scheduler.opening import authors_files
 from tests.documents import python_of
 from tests.jobs import write_job
+from tests.packages import install
 from tests.scenarios.datasets import dataset_of, texts
 
 DOCUMENTED = python_of("add_a_scenario.md")
@@ -119,7 +120,7 @@ def test_a_file_that_is_not_there_is_told_with_its_place(tmp_path: Path) -> None
 
 def test_a_name_that_nobody_has_is_told_with_the_remedy() -> None:
     [problem] = check_scenario(ScenarioSpec("by-brightness"))
-    assert "There are: instance-incremental" in problem.message
+    assert "There are: blurred-boundary" in problem.message
     assert problem.message.endswith("One of your own needs the `url` of its file.")
 
 
@@ -134,13 +135,15 @@ def test_a_scenario_travels_to_nodes_with_what_it_imports(tmp_path: Path) -> Non
     assert len(build_exam(dataset_of(range(8), range(8), shape=(4, 4, 1)), moved.scenario).rounds) == 4
 
 
-def test_a_scenario_that_is_installed_needs_no_url(monkeypatch: pytest.MonkeyPatch) -> None:
-    from importlib.metadata import EntryPoint
-
-    from ianvs.plugins import loader
-
-    installed = EntryPoint("mine", "ianvs.scenarios.instance_incremental:InstanceIncremental", "ianvs.scenarios")
-    monkeypatch.setattr(loader, "entry_points", lambda group: [installed])
+def test_a_scenario_that_is_installed_needs_no_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    points = "mine = of_brightness:ByBrightness\nbroken = tomorrow:Mine\nclass-incremental = tomorrow:CIL\n"
+    install(tmp_path, monkeypatch, "of_brightness", DOCUMENTED, f"[ianvs.scenarios]\n{points}")
     spec = ScenarioSpec("mine", {"rounds": 2})
     assert check_scenario(replace(spec, options={"anything": 1})) == [], "its code is not asked here"
-    assert len(build_exam(dataset_of(range(4), range(4)), spec).rounds) == 2
+    dataset = dataset_of(range(8), range(8), shape=(4, 4, 1))
+    assert len(build_exam(dataset, spec).rounds) == 2
+    assert len(build_exam(dataset, ScenarioSpec("CIL", {"rounds": 2})).rounds) == 2, "ours keep their names"
+    with pytest.raises(ConfigError, match="the installed scenario 'broken', tomorrow:Mine, can't be imported"):
+        build_exam(dataset, ScenarioSpec("broken"))
+    [problem] = check_scenario(ScenarioSpec("mien"))
+    assert "Did you mean 'mine'?" in problem.message

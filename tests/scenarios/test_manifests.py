@@ -13,6 +13,7 @@ import pytest
 from ianvs.config.spec import ScenarioSpec
 from ianvs.errors import ConfigError, DataError, Place
 from ianvs.scenarios import build_exam, check_scenario, load_manifest, manifest, read_manifest, save_manifest
+from tests.packages import install
 from tests.scenarios.datasets import dataset_of, streets, texts
 from tests.scenarios.exams import exam_of, same_exam
 
@@ -165,3 +166,27 @@ def test_a_hundred_thousand_samples_take_seconds_at_most(tmp_path):
 
 def test_what_a_manifest_holds_is_json():
     assert json.loads(json.dumps(CONTENT)) == CONTENT
+
+
+NEGATIVES = """
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Negative:
+    strength: float
+
+    def __call__(self, x):
+        return self.strength * (255 - x)
+"""
+
+
+def test_a_transformation_of_an_installed_package_is_told_by_its_name(tmp_path, monkeypatch):
+    exam = exam_of(PICTURES, "CIL", {"rounds": 3})
+    install(tmp_path, monkeypatch, "of_negatives", NEGATIVES, "[ianvs.transforms]\nnegative = of_negatives:Negative\n")
+    from of_negatives import Negative
+
+    darker = replace(exam, rounds=tuple(replace(round_, transform=Negative(0.5)) for round_ in exam.rounds))
+    content = manifest(darker)
+    assert content["rounds"][0]["transform"] == {"name": "negative", "options": {"strength": 0.5}}
+    assert same_exam(load_manifest(PICTURES, content), darker)

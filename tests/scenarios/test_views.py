@@ -11,7 +11,8 @@ import torch
 
 from ianvs.errors import ExamRuleError, PluginError
 from ianvs.scenarios import Part, TestView, TrainView
-from ianvs.scenarios.transforms import Permutation
+from ianvs.scenarios.parts import columns_of
+from ianvs.testenv.scenarios.transforms import Permutation
 from tests.scenarios.datasets import dataset_of, streets, texts
 
 PICTURES = dataset_of([0, 1, 2] * 4, [2, 1, 0], shape=(4, 5, 3))
@@ -21,11 +22,11 @@ POSITIONS = np.array([8, 1, 5, 3, 10])
 
 def train_of(dataset, positions=POSITIONS, **settings):
     transform = settings.pop("transform", None)
-    return TrainView([Part(dataset.train, positions, transform)], name="round 2", **settings)
+    return TrainView(columns_of([Part(dataset.train, positions, transform)]), name="round 2", **settings)
 
 
 def asked_of(dataset):
-    return TestView(Part(dataset.test, np.arange(len(dataset.test))), name="test set 1")
+    return TestView(columns_of([Part(dataset.test, np.arange(len(dataset.test)))])["x"], name="test set 1")
 
 
 def test_arrays_are_the_rounds_samples_in_its_order():
@@ -180,7 +181,7 @@ def test_a_read_only_memory_map_is_handed_as_a_writable_array(tmp_path):
 
     np.save(tmp_path / "x.npy", PICTURES.train.x)
     mapped = replace(PICTURES.train, x=np.load(tmp_path / "x.npy", mmap_mode="r"))
-    data = TrainView([Part(mapped, POSITIONS)], name="round 1")
+    data = TrainView(columns_of([Part(mapped, POSITIONS)]), name="round 1")
     assert type(data.x) is np.ndarray
     assert data.x.flags.writeable
     assert data.x.flags.c_contiguous
@@ -226,12 +227,13 @@ def test_a_pass_that_begins_after_the_end_is_out_of_reach():
 
 def test_parts_can_be_handed_over_in_an_order_of_their_own():
     parts = [Part(PICTURES.train, np.array([3, 1])), Part(PICTURES.train, np.array([0, 2, 4]), Permutation(7, 1))]
-    plain, mixed = TrainView(parts, name="both"), TrainView(parts, name="both", order=np.array([4, 0, 2, 1, 3]))
+    plain = TrainView(columns_of(parts), name="both")
+    mixed = TrainView(columns_of(parts, order=np.array([4, 0, 2, 1, 3])), name="both")
     order = [4, 0, 2, 1, 3]
     assert mixed.ids.tolist() == plain.ids[order].tolist()
     np.testing.assert_array_equal(mixed.x, plain.x[order])
     np.testing.assert_array_equal(mixed.y, plain.y[order])
-    fresh = TrainView(parts, name="both", order=np.array(order))
+    fresh = TrainView(columns_of(parts, order=np.array(order)), name="both")
     x, y = next(iter(fresh.loader(5, shuffle=False)))
     np.testing.assert_array_equal(x.permute(0, 2, 3, 1).numpy(), plain.x[order])
     np.testing.assert_array_equal(y.numpy(), plain.y[order])

@@ -27,15 +27,15 @@ def test_a_metric_over_the_matrix_is_of_the_first_score_of_its_own_exam(tmp_path
     results = ianvs.run(job(tmp_path, "accuracy, f1, AA", "f1, accuracy, AA"))
     one, other = results
     for found, score in ((one, "accuracy"), (other, "f1")):
-        assert found.metrics["AA"] == pytest.approx(np.mean(found.matrices[score].values[-1]))
+        assert found.metrics[f"AA of {score}"] == pytest.approx(np.mean(found.matrices[score].values[-1]))
     assert other.metrics["f1"] != other.metrics["accuracy"]
     assert [found.metrics for found in ianvs.load_results(tmp_path / "ws")] == [found.metrics for found in results]
 
 
 def test_a_metric_may_be_of_another_score_in_another_exam(tmp_path):
     one, other = ianvs.run(job(tmp_path, "accuracy, {name: AA, of: f1}", "accuracy, AA"))
-    assert one.metrics["AA"] == pytest.approx(np.mean(one.matrices["f1"].values[-1]))
-    assert other.metrics["AA"] == other.metrics["accuracy"]
+    assert one.metrics["AA of f1"] == pytest.approx(np.mean(one.matrices["f1"].values[-1]))
+    assert other.metrics["AA of accuracy"] == other.metrics["accuracy"]
 
 
 def test_a_metric_of_one_exam_alone_is_blank_in_the_other(tmp_path):
@@ -89,7 +89,8 @@ def test_a_reference_that_two_exams_share_is_scored_for_both(tmp_path):
     assert len(references) == 1
     single_task, (one, other) = references[0], [found for found in results if not found.case.role]
     gains = np.diagonal(one.matrices["accuracy"].values[1:]) - np.diagonal(single_task.matrices["accuracy"].values[1:])
-    assert one.metrics["FWT_survey"] == pytest.approx(np.mean(gains[1:]))
-    assert one.metrics["FWT_survey"] < -0.4  # Majority never answers a later round's classes; the reference does
-    assert other.metrics["FWT_survey"] is not None
-    assert other.metrics["FWT_survey"] != pytest.approx(one.metrics["FWT_survey"])
+    found = one.metrics["FWT_survey of accuracy"]
+    assert found == pytest.approx(np.mean(gains[1:]))
+    assert found < -0.4  # Majority never answers a later round's classes; the reference does
+    assert other.metrics["FWT_survey of f1"] is not None
+    assert other.metrics["FWT_survey of f1"] != pytest.approx(found)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import indent
 
@@ -19,6 +22,12 @@ from ianvs.scheduler.slots import Slot, Slots, visible_gpus
 from tests.jobs import MAJORITY, write_job
 
 ONE_CASE = {"hyperparameters": "- bias: {values: [0]}"}
+
+
+def notes(folder: Path) -> Path:
+    """Where a plugin may write: in the folders above its workspace it can't make files."""
+    (folder / "notes").mkdir(exist_ok=True)
+    return folder / "notes"
 
 
 def doing(what: str) -> str:
@@ -73,8 +82,68 @@ def test_a_case_over_its_memory_is_ended_with_the_limit_named(tmp_path: Path) ->
     assert other.status == "finished"
 
 
+def test_pages_that_a_case_shares_with_its_children_count_once(tmp_path: Path) -> None:
+    share = """\
+import numpy, os, time
+x = numpy.ones(25_000_000)
+for _ in range(3):
+    if not os.fork():
+        time.sleep(2)
+        os._exit(0)
+time.sleep(1.5)"""
+    path = write_job(tmp_path, plugin=doing(share), job=job("limits: {memory_mb: 600}", seeds="[0]"), **ONE_CASE)
+    [found] = ianvs.run(path)
+    assert (found.status, found.failure) == ("finished", None)
+
+
+def test_memory_of_children_counts(tmp_path: Path) -> None:
+    eat = (
+        "import numpy, os, time\nfor _ in range(3):\n    if not os.fork(): x = numpy.ones(25_000_000); time.sleep(60)\n"
+        "time.sleep(60)"
+    )
+    path = write_job(tmp_path, plugin=doing(eat), job=job("limits: {memory_mb: 500}", seeds="[0]"), **ONE_CASE)
+    [found] = ianvs.run(path)
+    assert found.failure is not None
+    assert found.failure.kind == "memory"
+
+
+def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
+    started = notes(tmp_path) / "started"
+    plugin = doing(f"import os, time; print(os.getpid(), file=open({str(started)!r}, 'w'), flush=True); time.sleep(2)")
+    path = write_job(tmp_path, plugin=plugin, job=job("", seeds="[0]"), **ONE_CASE)
+    process = subprocess.Popen([sys.executable, "-m", "ianvs.cli", "-f", str(path)], stdout=-3, stderr=-3)
+    deadline = time.monotonic() + 30
+    while not (started.exists() and started.read_text().strip()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.terminate()
+    assert process.wait(30) == 130
+    assert "1 of 1 unfinished" in (tmp_path / "ws" / "test" / "rank" / "leaderboard.md").read_text()
+    assert not psutil.pid_exists(int(started.read_text()))
+    [found] = ianvs.run(path)  # continues where it was
+    assert [round_.index for round_ in found.rounds] == list(range(6))
+
+
+@pytest.mark.parametrize(
+    ("dying", "error", "words"),
+    [
+        ("import ctypes; ctypes.string_at(0)", "SIGSEGV", "crashed; the stack is at the end of the log"),
+        ("import os; os.abort()", "SIGABRT", "crashed; the stack is at the end of the log"),
+        ("import os; os.kill(os.getpid(), 9)", "SIGKILL", "the machine had memory left"),
+        ("import os; os.kill(os.getpid(), 1)", "SIGHUP", "killed, by itself or by another"),
+    ],
+)
+def test_what_is_said_of_a_killed_case_fits_the_signal(tmp_path: Path, dying: str, error: str, words: str) -> None:
+    path = write_job(tmp_path, plugin=doing(dying), job=job("retries: 0", seeds="[0]"), **ONE_CASE)
+    [found] = ianvs.run(path)
+    assert found.failure is not None
+    assert (found.failure.kind, found.failure.error) == ("killed", error)
+    assert words in found.failure.message
+    assert "memory_mb" not in found.failure.message
+
+
 def test_a_killed_case_is_tried_once_more_and_continues_where_it_was(tmp_path: Path) -> None:
-    flag, trained = tmp_path / "flag", tmp_path / "trained"
+    flag, trained = notes(tmp_path) / "flag", notes(tmp_path) / "trained"
     die_once = (
         f"import os, pathlib; f = pathlib.Path({str(flag)!r}); f.exists() or (f.touch(), os.kill(os.getpid(), 9))"
     )
@@ -88,12 +157,21 @@ def test_a_killed_case_is_tried_once_more_and_continues_where_it_was(tmp_path: P
 
 
 def test_a_case_that_is_killed_every_time_fails_after_the_second(tmp_path: Path) -> None:
-    tries = tmp_path / "tries"
+    tries = notes(tmp_path) / "tries"
     plugin = doing(f"print('x', file=open({str(tries)!r}, 'a'), flush=True); import os; os.kill(os.getpid(), 9)")
     dead, other = ianvs.run(write_job(tmp_path, plugin=plugin, job=job(""), **ONE_CASE))
     assert dead.failure is not None
     assert (dead.failure.kind, dead.failure.error, other.status) == ("killed", "SIGKILL", "finished")
     assert tries.read_text().count("x") == 2
+
+
+def test_a_plugin_that_kills_the_process_above_it_fails_alone(tmp_path: Path) -> None:
+    plugin = doing("import os, time; os.kill(os.getppid(), 9); time.sleep(60)")
+    dead, *others = ianvs.run(write_job(tmp_path, plugin=plugin, job=job("", seeds="[0, 1, 2, 3]"), **ONE_CASE))
+    assert dead.failure is not None
+    # Where Landlock keeps signals in, it is refused.
+    assert (dead.failure.kind, dead.failure.error) in (("killed", "SIGKILL"), ("exception", "PluginError"))
+    assert [found.status for found in others] == ["finished"] * 3
 
 
 def test_a_case_under_two_names_does_not_run_beside_itself(tmp_path: Path) -> None:
@@ -112,7 +190,7 @@ def test_a_case_under_two_names_does_not_run_beside_itself(tmp_path: Path) -> No
 
 
 def test_an_exception_is_not_tried_again(tmp_path: Path) -> None:
-    tries = tmp_path / "tries"
+    tries = notes(tmp_path) / "tries"
     plugin = doing(f"print('x', file=open({str(tries)!r}, 'a'), flush=True); raise ValueError")
     ianvs.run(write_job(tmp_path, plugin=plugin, job=job(""), **ONE_CASE))
     assert tries.read_text().count("x") == 1
@@ -130,7 +208,7 @@ def test_fail_fast_stops_at_the_first_failure_and_keep_going_does_not(tmp_path: 
 
 
 def test_nothing_of_a_case_remains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    left, temporary = tmp_path / "left", tmp_path / "temporary"
+    left, temporary = notes(tmp_path) / "left", tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
     mess = f"""\
@@ -147,7 +225,7 @@ print(child.pid, file.name, file=open({str(left)!r}, "w"), flush=True)"""
 
 
 def test_when_the_supervisor_is_killed_its_cases_end_too(tmp_path: Path) -> None:
-    started = tmp_path / "started"
+    started = notes(tmp_path) / "started"
     plugin = doing(f"import os, time; print(os.getpid(), file=open({str(started)!r}, 'w'), flush=True); time.sleep(60)")
     path = write_job(tmp_path, plugin=plugin, job=job(""), **ONE_CASE)
     process = subprocess.Popen([sys.executable, "-m", "ianvs.cli", "-f", str(path)], stderr=subprocess.DEVNULL)
@@ -188,6 +266,31 @@ def test_a_half_written_model_starts_the_case_over_with_a_word_in_the_log(tmp_pa
     assert "starting over from round 1" in (found.directory / "log.txt").read_text()
 
 
+def waiting(folder: Path) -> str:
+    """Code of a plugin: what `meanwhile` does happens while it runs, once."""
+    begun, done = notes(folder) / "begun", notes(folder) / "done"
+    return f"""\
+import pathlib, time
+if pathlib.Path({str(notes(folder) / "armed")!r}).exists():
+    pathlib.Path({str(begun)!r}).touch()
+    while not pathlib.Path({str(done)!r}).exists():
+        time.sleep(0.01)"""
+
+
+@contextlib.contextmanager
+def meanwhile(folder: Path, action: Callable[[], None]) -> Iterator[None]:
+    (notes(folder) / "armed").touch()
+
+    def act() -> None:
+        while not (notes(folder) / "begun").exists():
+            time.sleep(0.01)
+        action()
+        (notes(folder) / "done").touch()
+
+    threading.Thread(target=act, daemon=True).start()
+    yield
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Path:
     """A file system of two megabytes."""
@@ -201,12 +304,19 @@ def small_disk(tmp_path: Path) -> Path:
 
 
 def test_a_full_disk_is_told_and_finished_cases_survive(tmp_path: Path, small_disk: Path) -> None:
-    fill = f"open({str(small_disk / 'fill')!r}, 'wb').write(bytes(4_000_000))"
-    path = write_job(tmp_path, plugin=doing(fill), job=job("", seeds="[1, 0]"), **ONE_CASE)
-    first = write_job(tmp_path / "first", plugin=doing(fill), job=job("", seeds="[1]"), **ONE_CASE)
+    waits = doing(waiting(tmp_path))
+    path = write_job(tmp_path, plugin=waits, job=job("", seeds="[1, 0]"), **ONE_CASE)
+    first = write_job(tmp_path / "first", plugin=waits, job=job("", seeds="[1]"), **ONE_CASE)
     [survivor] = ianvs.run(first, workspace=small_disk)
+
+    def fill() -> None:
+        with contextlib.suppress(OSError), (small_disk / "fill").open("wb", buffering=0) as file:
+            while file.write(bytes(10_000)):
+                pass
+
     command = [sys.executable, "-m", "ianvs.cli", "-f", str(path), "--workspace", str(small_disk), "--jobs", "1"]
-    ended = subprocess.run(command, capture_output=True, text=True)
+    with meanwhile(tmp_path, fill):
+        ended = subprocess.run(command, capture_output=True, text=True)
     assert "Traceback" not in ended.stderr
     assert "No space left on device" in ended.stderr or "disk is full" in ended.stderr
     assert ended.returncode in (1, 2)
@@ -214,6 +324,28 @@ def test_a_full_disk_is_told_and_finished_cases_survive(tmp_path: Path, small_di
     (small_disk / "fill").unlink()
     again = ianvs.run(first, workspace=small_disk)
     assert (again.ran, next(iter(again)).status) == (0, "finished")
+
+
+@pytest.mark.parametrize("gone", ["ws", "ws/cases", "ws/cache", "ws/exams"])
+def test_a_workspace_that_is_removed_in_the_middle_is_told_and_the_next_run_makes_up_for_it(
+    tmp_path: Path, gone: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = write_job(tmp_path, plugin=doing(waiting(tmp_path)), job="seeds: [0, 1]\njobs: 1", **ONE_CASE)
+    with meanwhile(tmp_path, lambda: shutil.rmtree(tmp_path / gone)):
+        for found in ianvs.run(path):
+            if found.failure is not None:
+                said = found.failure.message
+                assert "was removed while the case ran" in said or "is gone: run the job again" in said
+    assert [found.status for found in ianvs.run(path)] == ["finished", "finished"]
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("odd", ["import os; os.umask(0o777)", "import time; time.time = lambda: 0.0"])
+def test_a_plugin_that_changes_the_umask_or_the_clock_loses_nothing(tmp_path: Path, odd: str) -> None:
+    results = ianvs.run(write_job(tmp_path, plugin=doing(odd), job=job(""), **ONE_CASE))
+    assert [found.status for found in results] == ["finished", "finished"]
+    files = [*(tmp_path / "ws" / "cases").rglob("*")]
+    assert not [path for path in files if not path.stat().st_mode & 0o400]
 
 
 def test_a_workspace_that_cannot_be_written_is_told(tmp_path: Path) -> None:
@@ -253,14 +385,14 @@ def test_the_cards_that_are_visible_are_found_without_starting_cuda(tmp_path: Pa
 
 
 def test_a_case_sees_only_its_card_before_anything_is_imported(tmp_path: Path) -> None:
-    seen = tmp_path / "seen"
+    seen = notes(tmp_path) / "seen"
     plugin = "import torch, os\n" + doing(f"print(os.environ['CUDA_VISIBLE_DEVICES'], file=open({str(seen)!r}, 'w'))")
     ianvs.run(write_job(tmp_path, plugin=plugin, job=job("gpus: [3]", seeds="[0]"), **ONE_CASE))
     assert seen.read_text().strip() == "3"
 
 
 def test_out_of_memory_on_a_shared_card_is_tried_alone_on_it(tmp_path: Path) -> None:
-    others = tmp_path / "others"
+    others = notes(tmp_path) / "others"
     tight = f"""\
 open({str(others)!r}, "a").write("try ")
 if len(open({str(others)!r}).read().split()) == 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +21,12 @@ from tests.jobs import MAJORITY, TESTENV, write_job
 
 def by_seed(results: ianvs.Results) -> dict[tuple[object, int], CaseResult]:
     return {(tuple(found.case.hyperparameters.values()), found.case.seed): found for found in results}
+
+
+def noted(folder: Path) -> Path:
+    """A file that a plugin may write: in a folder of its own, since those above the workspace are closed to it."""
+    (folder / "notes").mkdir(exist_ok=True)
+    return folder / "notes" / "trained"
 
 
 def noting_rounds(file: Path, then: str = "") -> str:
@@ -84,13 +89,13 @@ def test_a_second_run_runs_only_what_failed(tmp_path: Path) -> None:
 
 
 def test_a_metric_that_is_added_later_trains_nothing(tmp_path: Path) -> None:
-    plugin = noting_rounds(tmp_path / "trained")
+    plugin = noting_rounds(noted(tmp_path))
     ianvs.run(write_job(tmp_path, plugin=plugin), engine="inline")
-    trained = (tmp_path / "trained").read_text()
+    trained = (noted(tmp_path)).read_text()
     path = write_job(tmp_path, plugin=plugin, testenv=TESTENV.replace("{name: BWT}", "{name: BWT}, {name: f1}"))
     assert {(planned.state, planned.action) for planned in ianvs.plan(path)} == {("finished", "score")}
     results = ianvs.run(path)
-    assert (tmp_path / "trained").read_text() == trained
+    assert (noted(tmp_path)).read_text() == trained
     assert all(found.metrics["f1"] is not None for found in results)
     assert ianvs.run(path).ran == 0
 
@@ -105,7 +110,7 @@ def test_jobs_and_engine_do_not_change_a_result(tmp_path: Path) -> None:
 
 
 def test_a_case_killed_from_outside_resumes_and_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
-    gate, trained = tmp_path / "gate", tmp_path / "trained"
+    gate, trained = tmp_path / "gate", noted(tmp_path)
     wait = (
         "        import pathlib, time\n"
         f"        while round == 3 and not pathlib.Path({str(gate)!r}).exists(): time.sleep(0.01)\n"
@@ -141,7 +146,7 @@ def _wait_for(condition, seconds: float = 30.0):  # type: ignore[no-untyped-def]
 
 
 def test_ctrl_c_lets_the_round_end_and_the_next_run_continues(tmp_path: Path) -> None:
-    trained, slowly = tmp_path / "trained", tmp_path / "slowly"
+    trained, slowly = noted(tmp_path), tmp_path / "slowly"
     slowly.touch()  # slow enough for a busy machine to hear of the wish before all rounds are over
     wait = f"        import pathlib, time\n        time.sleep(2 if pathlib.Path({str(slowly)!r}).exists() else 0)\n"
     path = write_job(
@@ -161,26 +166,21 @@ def test_ctrl_c_lets_the_round_end_and_the_next_run_continues(tmp_path: Path) ->
 
 
 def test_a_plugin_whose_load_forgets_is_found_out_and_starts_over(tmp_path: Path) -> None:
-    trained = tmp_path / "trained"
-    plugin = noting_rounds(trained).replace("self.counts = eval(path.read_text())", "self.counts = {9: 1}")
+    trained, flag = noted(tmp_path), tmp_path / "flag"
+    stop = (
+        f"        if round == 4 and __import__('pathlib').Path({str(flag)!r}).exists():\n            raise KeyError\n"
+    )
+    plugin = noting_rounds(trained, stop).replace("self.counts = eval(path.read_text())", "self.counts = {9: 1}")
     path = write_job(tmp_path, plugin=plugin, hyperparameters="- bias: {values: [0]}", job="seeds: [0]")
-    [whole] = ianvs.run(path, engine="inline")
-    _cut_off(whole.directory, after=3)
+    [whole] = ianvs.run(path, engine="inline", workspace=tmp_path / "other")
+    flag.touch()
+    ianvs.run(path, engine="inline")
+    flag.unlink()
     trained.unlink()
     [again] = ianvs.run(path)
     assert trained.read_text().split() == ["1", "2", "3", "4", "5"]
     assert "load() does not bring back the predictions" in (again.directory / "log.txt").read_text()
     assert again.matrices["accuracy"].values.tolist() == whole.matrices["accuracy"].values.tolist()
-
-
-def _cut_off(case: Path, after: int) -> None:
-    """Make a finished case look as if it had been killed in round `after` + 1."""
-    model = case / "rounds" / "5" / "model"
-    model.rename(case / "rounds" / str(after) / "model")
-    for index in range(after + 1, 6):
-        shutil.rmtree(case / "rounds" / str(index))
-    shutil.rmtree(case / "scores")
-    (case / "result.json").unlink()
 
 
 GATE = TESTENV + "model_eval: {model_metric: {name: accuracy}, threshold: %s, operator: '%s'%s}\n"
@@ -230,6 +230,18 @@ def test_single_task_learning_has_one_round_of_everything(tmp_path: Path) -> Non
     assert len(found.rounds) == 2
     assert found.metrics["BWT"] is None
     assert found.rounds[1].train_samples > 1400
+
+
+def test_single_task_learning_takes_no_rank_from_those_that_learn_in_rounds(tmp_path: Path) -> None:
+    path = write_job(tmp_path, job="seeds: [0]", hyperparameters="", algorithms=("rounds", "alone"))
+    yaml = (tmp_path / "algorithm.yaml").read_text()
+    (tmp_path / "alone.yaml").write_text(yaml.replace("incrementallearning", "singletasklearning"))
+    both = path.read_text().replace("{name: alone, url: ./algorithm.yaml}", "{name: alone, url: ./alone.yaml}")
+    path.write_text(both)
+    ranks = {row.algorithm: row.rank for row in ianvs.run(path, engine="inline").leaderboard.rows}
+    assert ranks == {"rounds": 1, "alone": None}
+    path.write_text(both.replace("      - {name: rounds, url: ./algorithm.yaml}\n", ""))
+    assert [row.rank for row in ianvs.run(path, engine="inline").leaderboard.rows] == [1]
 
 
 def test_predictions_of_the_wrong_length_are_refused_with_the_remedy(tmp_path: Path) -> None:

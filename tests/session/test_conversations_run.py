@@ -13,7 +13,7 @@ import ianvs
 from ianvs.data.conversations import conversation_of, samples_of
 from ianvs.errors import ConfigError, PluginError
 from ianvs.kinds.conversation_kind import checked_replies, packed, unpacked
-from ianvs.scenarios.parts import Part
+from ianvs.scenarios.parts import Part, columns_of
 from ianvs.scenarios.views import TrainView
 from tests.jobs import write_job
 
@@ -87,7 +87,7 @@ def case_of(path):
 def test_what_was_taught_last_is_remembered_and_the_year_before_forgotten(tmp_path):
     case = case_of(run(tmp_path))
     np.testing.assert_allclose(case.matrices["EM"].values, [[0, 0], [1, 1 / 3], [1 / 3, 1]])
-    assert case.metrics["BWT"] == pytest.approx(1 / 3 - 1)
+    assert case.metrics["BWT of EM"] == pytest.approx(1 / 3 - 1)
     parts = case.details["EM"][2][0]  # of 2022 after 2023
     assert parts == {
         "reply_exact_match": pytest.approx(1 / 3),
@@ -134,7 +134,7 @@ def test_an_encoder_that_is_not_here_is_told_before_anything_runs(tmp_path):
 def test_a_learner_may_change_what_it_is_handed_without_changing_the_data():
     samples = samples_of([conversation_of(said("a", "b", topic=""))], ["first"])
     for _ in range(2):
-        handed = TrainView((Part(samples, np.array([0])),), name="round 1")
+        handed = TrainView(columns_of([Part(samples, np.array([0]))]), name="round 1")
         assert (handed.x[0]["user"], handed.y[0]) == (["a"], ["b"])
         handed.x[0]["user"].clear()
         handed.y[0].clear()

@@ -102,7 +102,7 @@ class Burner:
     [found] = ianvs.run(job, engine="inline")
     for round_ in found.rounds[1:]:
         assert 0.1 <= round_.train_cpu_seconds < 0.1 + 0.05 + round_.eval_cpu_seconds
-        assert round_.eval_cpu_seconds >= 5 * 0.02
+        assert round_.eval_cpu_seconds >= 0.02  # all test sets are asked as one
     assert found.rounds[0].train_cpu_seconds is None
     assert found.metrics.keys() == {"accuracy", "BWT"}
 

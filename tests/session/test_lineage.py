@@ -54,6 +54,50 @@ def test_other_rounds_are_trained_anew(tmp_path: Path, angles: str) -> None:
     assert trained.read_text().split() == ["1", "2", "3"]
 
 
+FILES = """
+dataset: {train_url: ./train.npz, test_url: ./%s.npz}
+scenario: {name: class-incremental, rounds: 3}
+metrics: [accuracy, BWT, FM, AIA]
+"""
+
+
+def on_files(folder: Path, test: str, plugin: str) -> ianvs.Results:
+    path = write_job(
+        folder, testenv=FILES % test, plugin=plugin, hyperparameters="- bias: {values: [0]}", job="seeds: [0]"
+    )
+    return ianvs.run(path, workspace=folder / "ws", engine="inline")
+
+
+def test_with_another_test_set_alone_the_rounds_are_run_again_and_nothing_is_blank(tmp_path: Path) -> None:
+    dice = np.random.default_rng(0)
+    for name in ("train", "test", "other"):
+        np.savez(tmp_path / f"{name}.npz", x=dice.normal(size=(60, 4)), y=np.arange(60) % 3)
+    trained = tmp_path / "trained"
+    on_files(tmp_path, "test", noting(trained))
+    trained.unlink()
+    [found] = on_files(tmp_path, "other", noting(trained))
+    assert trained.read_text().split() == ["1", "2", "3"]
+    assert not any(np.isnan(matrix.values).any() for matrix in found.matrices.values())
+    assert None not in found.metrics.values()
+
+
+def test_a_beginning_is_not_continued_where_a_metric_reads_what_its_models_were_not_asked(tmp_path: Path) -> None:
+    trained = tmp_path / "trained"
+    run(tmp_path / "few", "[0, 90]", tmp_path / "ws", noting(trained))
+    trained.unlink()
+    exam = (ROTATED % "[0, 90, 180]").replace("FWT", "CLEAR_forward_transfer")
+    path = write_job(
+        tmp_path / "more",
+        testenv=exam,
+        plugin=noting(trained),
+        hyperparameters="- bias: {values: [0]}",
+        job="seeds: [0]",
+    )
+    [found] = ianvs.run(path, workspace=tmp_path / "ws", engine="inline")
+    assert trained.read_text().split() == ["1", "2", "3"]
+    assert None not in found.metrics.values()
+
+
 def test_a_model_that_load_does_not_bring_back_is_not_continued(tmp_path: Path) -> None:
     trained = tmp_path / "trained"
     forgetful = noting(trained).replace("self.counts = eval(path.read_text())", "self.counts = {9: 1}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ianvs
+from ianvs import api
 from ianvs.errors import ConfigError
 from tests.jobs import MAJORITY, write_job
 
@@ -48,6 +50,22 @@ def test_they_are_computed_from_the_references_of_the_same_seed(tmp_path: Path) 
         assert found["IM"] == pytest.approx(joint[4] - R[4, 4])
         assert found["FWT_survey"] == pytest.approx(np.mean(np.diagonal(R)[1:] - single_task[1:]))
         assert found["delta_m"] == pytest.approx(np.mean(100 * (R[4] - single_task) / single_task))
+
+
+def test_a_row_whose_reference_is_gone_or_damaged_says_so(tmp_path: Path) -> None:
+    path = job(tmp_path, "references: {single_task: alone, joint: all}")
+    results = ianvs.run(path)
+    references = {tmp_path / "ws" / "cases" / roles["single_task"] for roles in results.references.values()}
+    scores = next((min(references) / "scores").iterdir())
+    scores.write_text("{}")
+    rows = {row.algorithm: row for row in api.report(path).leaderboard.rows}
+    assert "1 of 2 unfinished" in rows["mine"].status
+    for folder in references:
+        shutil.rmtree(folder)
+    rows = {row.algorithm: row for row in api.report(path).leaderboard.rows}
+    assert "FWT_survey waits for its reference run" in rows["mine"].status
+    ianvs.run(path)
+    assert {row.status for row in api.report(path).leaderboard.rows} == {"finished"}
 
 
 def test_naming_references_in_a_finished_job_trains_nothing(tmp_path: Path) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from ianvs.store.files import read_json, replace_folder, write_atomic, write_json
+from ianvs.store.files import replace_folder, write_atomic, write_json
 
 
 def test_an_unchanged_file_is_not_written_again(tmp_path: Path) -> None:
@@ -33,13 +37,17 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_rubbish(tmp_path: Path, m
     assert [found.name for found in tmp_path.iterdir()] == ["file"]
 
 
-def test_half_a_json_file_reads_as_none(tmp_path: Path) -> None:
-    path = tmp_path / "file.json"
-    write_json(path, {"a": [1, 2]})
-    assert read_json(path) == {"a": [1, 2]}
-    path.write_bytes(path.read_bytes()[:7])
-    assert read_json(path) is None
-    assert read_json(tmp_path / "missing.json") is None
+def test_a_folder_is_as_open_as_the_umask_lets_it_be(tmp_path: Path) -> None:
+    """That with which the process began: an author's code may set another."""
+    code = f"""
+import os, pathlib
+from ianvs.store import replace_folder
+os.umask(0o777)
+with replace_folder(pathlib.Path({str(tmp_path / "folder")!r})):
+    pass
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, umask=0o027)
+    assert stat.S_IMODE((tmp_path / "folder").stat().st_mode) == 0o750
 
 
 def test_nan_is_refused_since_it_is_not_json(tmp_path: Path) -> None:
@@ -57,3 +65,39 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         raise RuntimeError
     assert (tmp_path / "folder" / "a").read_text() == "1"
     assert [found.name for found in tmp_path.iterdir()] == ["folder"]
+
+
+def test_everything_is_on_the_disk_before_it_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    fsync, rename, replace = os.fsync, Path.rename, Path.replace
+
+    def noted_sync(handle: int) -> None:
+        done.append(Path(f"/proc/self/fd/{handle}").readlink().name)
+        fsync(handle)
+
+    monkeypatch.setattr("os.fsync", noted_sync)
+    monkeypatch.setattr(Path, "rename", lambda a, b: done.append("renamed") or rename(a, b))
+    monkeypatch.setattr(Path, "replace", lambda a, b: done.append("renamed") or replace(a, b))
+    with replace_folder(tmp_path / "folder") as folder:
+        (folder / "model").mkdir()
+        (folder / "model" / "weights").write_text("1")
+        (folder / "round.json").write_text("{}")
+    before = done[: done.index("renamed")]
+    assert {"weights", "model", "round.json", folder.name} <= set(before)
+    assert done[-1] == tmp_path.name
+    done.clear()
+    write_atomic(tmp_path / "file", b"x")
+    assert done[1:] == ["renamed", tmp_path.name]
+
+
+def test_a_umask_that_a_plugin_sets_makes_no_file_unreadable(tmp_path: Path) -> None:
+    before = os.umask(0o777)
+    try:
+        write_atomic(tmp_path / "deep" / "file", b"x")
+        os.umask(0o777)
+        with replace_folder(tmp_path / "folder") as folder:
+            (folder / "a").write_text("1")
+    finally:
+        os.umask(before)
+    for path in (tmp_path / "deep", tmp_path / "deep" / "file", tmp_path / "folder", tmp_path / "folder" / "a"):
+        assert path.stat().st_mode & 0o400, path

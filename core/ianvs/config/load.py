@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import typing
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
@@ -71,6 +72,7 @@ def load_job(
         references=named,
         plans_references=job.references != "none",
         warnings=tuple(_in_order(reading.warnings, reading.files)),
+        written=reading.lookup.written,
     )
 
 
@@ -104,8 +106,14 @@ def _exam_names(testenvs: list[TestEnvSpec]) -> list[str]:
     """What each exam is called: by its own `name`, else by its scenario; where two are alike, by its file too."""
     names = [exam.name or (exam.scenario.name if exam.scenario else exam.file.stem) for exam in testenvs]
     files = [exam.file.parent.name if exam.file.stem == "testenv" else exam.file.stem for exam in testenvs]
-    alike = [f"{name} ({file})" if names.count(name) > 1 else name for name, file in zip(names, files, strict=True)]
-    return [f"{name} {alike[:i].count(name) + 1}" if alike.count(name) > 1 else name for i, name in enumerate(alike)]
+    times = Counter(names)
+    alike = [f"{name} ({file})" if times[name] > 1 else name for name, file in zip(names, files, strict=True)]
+    times, before = Counter(alike), Counter[str]()
+    numbered = []
+    for name in alike:
+        before[name] += 1
+        numbered.append(f"{name} {before[name]}" if times[name] > 1 else name)
+    return numbered
 
 
 def _algorithms(reading: Reading, document: Document) -> Iterator[AlgorithmSpec]:

@@ -6,7 +6,7 @@ import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -42,16 +42,20 @@ def expand(text: str, environment: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Lookup:
-    """How the paths of one file are resolved: beside that file first, then in the working directory."""
+    """How the paths of one file are resolved: beside that file first, then in the working directory.
+
+    `plain` ones, such as the workspace, which need not exist, are below the working directory.
+    """
 
     folder: Path
     working_directory: Path
     environment: Mapping[str, str]
     root: Path | None = None  # from the command line; replaces the dataset's root
+    written: dict[Path, str] = field(default_factory=dict)  # how files give the paths that they give with `${NAME}`
 
     def plain(self, text: str) -> Path:
         """`text` as an absolute path; relative to the working directory, whether it exists or not."""
-        return _absolute(self.working_directory / self._written(text))
+        return self._noted(_absolute(self.working_directory / self._written(text)), text)
 
     def find(self, text: str, want: Want = "file", below: Path | None = None) -> Path:
         """The absolute path of an existing file or folder, looked for under `below` first if that is given.
@@ -63,13 +67,18 @@ class Lookup:
         present = [path for path in tried if _exists(path)]
         for path in present:
             if want == "any" or (path.is_file() if want == "file" else path.is_dir()):
-                return path
+                return self._noted(path, text)
         if present:
             found, wanted = ("a folder", "a file") if want == "file" else ("a file", "a folder")
             raise ValueError(f"'{text}' is {found}, {shown_path(present[0])}; {wanted} belongs here.")
         noun = "file" if want == "file" else "folder" if want == "folder" else "file or folder"
         looked = " and ".join(map(shown_path, tried))
         raise ValueError(f"there is no {noun} '{text}'. Looked for {looked}.{neighbour(tried)}")
+
+    def _noted(self, path: Path, text: str) -> Path:
+        if "${" in text:
+            self.written[path] = text
+        return path
 
     def _written(self, text: str) -> Path:
         if not text.strip():

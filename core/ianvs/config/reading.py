@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -40,9 +40,7 @@ class Reading:
 
     def lookup_of(self, document: Document) -> Lookup:
         """How paths written in `document` are resolved."""
-        return Lookup(
-            document.file.parent, self.lookup.working_directory, self.lookup.environment, root=self.lookup.root
-        )
+        return replace(self.lookup, folder=document.file.parent)
 
     def open(self, file: Path, link: Place | None = None) -> Document | None:
         """The document in `file`. A file that can't be read at all is a problem of the `link` that led to it."""

@@ -1,4 +1,4 @@
-"""Which hyperparameters and options hold a secret, by their name."""
+"""Which hyperparameters and options hold a secret: by their name, or as a URL with a password in it."""
 
 from __future__ import annotations
 
@@ -6,49 +6,76 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["HIDDEN", "hide_secrets", "is_secret", "without_secrets"]
+__all__ = ["HIDDEN", "hide_secrets", "is_secret", "without_secrets", "without_userinfo"]
 
 HIDDEN = "***"
 """What stands in every output instead of the value of a secret."""
 
 _SHORTEST_SECRET = 4  # hiding every "1" of a message because of `token: 1` would hide the message
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_ALWAYS = re.compile(r"secrets?|passwords?|passwd|credentials?|(api|access|private|secret)key|authtoken")
+_ALWAYS = re.compile(
+    r"secrets?|passwords?|passwd|pwd|passphrases?|credentials?|bearer|auth|authorization|pat|dsn"
+    r"|(api|access|private|secret|auth)keys?|(api|access|auth|bearer)tokens?"
+)
+_PLURAL = re.compile(r"\b(api|access|private|secret) (keys|tokens)\b")  # alone, attention has keys and text has tokens
 _OFTEN = re.compile(r"key|token")
-# Attention has keys and text has tokens: a name that counts or measures them is nobody's secret.
+# A name that counts or measures keys and tokens is nobody's secret.
 _MEASURES = re.compile(
     r"size|dims?|dimension|length|len|counts?|num|number|n|max|min|ratio|rate|dropout|heads?|layers?|limit|budget"
 )
+_USERINFO = re.compile(r"(?<=://)[^\s/?#'\"]+(?=@)")
+_VARIABLE = re.compile(r"(\$\{\w+)(:-[^}]*)?\}")
 
 
 def is_secret(name: str) -> bool:
-    """Whether values of this name must never be shown: `api_key`, `hfToken`, `db.password`; not `max_token`.
+    """Whether values of this name must never be shown: `api_key`, `hfToken`, `db.password`, `pat`; not `max_token`.
 
     A name is taken apart at underscores, other punctuation, digits and capitals. One part has to be key, token, secret,
-    password, passwd, credential or apikey; key and token do not count beside a part that measures (`key_size`).
+    password, passphrase, credential, bearer, auth, pat, dsn or the like, or two of them api keys; key and token do not
+    count beside a part that measures (`key_size`).
     """
     parts = [part.lower() for part in _PARTS.findall(name)]
-    if any(map(_ALWAYS.fullmatch, parts)):
+    if any(map(_ALWAYS.fullmatch, parts)) or _PLURAL.search(" ".join(parts)):
         return True
     return any(map(_OFTEN.fullmatch, parts)) and not any(map(_MEASURES.fullmatch, parts))
 
 
-def without_secrets(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The same, with `***` for values of keys, tokens and passwords, nested ones too."""
-    return {name: HIDDEN if is_secret(name) else _without(value) for name, value in hyperparameters.items()}
+def without_secrets(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The same, with `***` for values of keys, tokens and passwords, and for who logs in at a URL; nested ones too.
+
+    A value that a file gives as `${NAME}` is shown so: the variable's name is no secret, a default beside it may be.
+    """
+    return {name: _hidden(value) if is_secret(str(name)) else _without(value) for name, value in values.items()}
+
+
+def _hidden(value: object) -> Any:
+    if isinstance(value, list | tuple) and value and all(map(_is_variable, value)):
+        return [_hidden(part) for part in value]
+    return _VARIABLE.sub(r"\1}", str(value)) if _is_variable(value) else HIDDEN
+
+
+def _is_variable(value: object) -> bool:
+    return isinstance(value, str) and _VARIABLE.fullmatch(value) is not None
 
 
 def _without(value: object) -> Any:
     if isinstance(value, Mapping):
         return without_secrets(value)
+    if isinstance(value, str):
+        return without_userinfo(value)
     return [_without(part) for part in value] if isinstance(value, list | tuple) else value
 
 
+def without_userinfo(text: str) -> str:
+    """`text` without the names and passwords that stand before the host of a URL."""
+    return _USERINFO.sub(HIDDEN, text)
+
+
 def hide_secrets(text: str, hyperparameters: Mapping[str, Any]) -> str:
-    """`text` without the values of hyperparameters that are named like secrets: messages like to quote them."""
+    """`text` without the values of hyperparameters that are secrets: messages like to quote them."""
     for secret in sorted(set(_secrets(hyperparameters)), key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
-    return text
+    return without_userinfo(text)
 
 
 def _secrets(value: object, named_so: bool = False) -> Iterator[str]:
@@ -58,5 +85,7 @@ def _secrets(value: object, named_so: bool = False) -> Iterator[str]:
     elif isinstance(value, list | tuple | set | frozenset):
         for part in value:
             yield from _secrets(part, named_so)
-    elif named_so and value is not None and not isinstance(value, bool) and len(str(value)) >= _SHORTEST_SECRET:
-        yield str(value)
+    elif value is not None and not isinstance(value, bool) and not _is_variable(value):
+        logins = _USERINFO.findall(value) if isinstance(value, str) else []
+        found = [login.partition(":")[2] for login in logins] + [str(value)] * named_so
+        yield from (secret for secret in found if len(secret) >= _SHORTEST_SECRET)

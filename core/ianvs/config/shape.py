@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Iterator
+from functools import cache
 
 from ianvs.config.models import FILE_KINDS
 from ianvs.config.models.form import ReadAs, Spec
@@ -38,12 +39,23 @@ def label(path: Steps) -> str:
 
 def home_of(key: str, kind: str) -> str:
     """ " It belongs in ..." for a key that one section knows, seen from a file of `kind`; "" for any other key."""
-    homes = {(file, name) for file, model in FILE_KINDS.items() for name, keys in _sections(file, model) if key in keys}
+    homes = _homes().get(key, set())
     if len(homes) != 1:
         return ""
     ((file, name),) = homes
     there = "" if file == kind else " file" if name == file else f" of the {file} file"
     return f" It belongs in {'the ' if there == ' file' else ''}{name}{there}."
+
+
+@cache
+def _homes() -> dict[str, set[tuple[str, str]]]:
+    """(file, section) of all that know a key, by key."""
+    homes: dict[str, set[tuple[str, str]]] = {}
+    for file, model in FILE_KINDS.items():
+        for name, keys in _sections(file, model):
+            for key in keys:
+                homes.setdefault(key, set()).add((file, name))
+    return homes
 
 
 def _sections(name: str, model: type[Spec]) -> Iterator[tuple[str, set[str]]]:

@@ -47,3 +47,4 @@ class JobSpec(JobSettings):
     references: Mapping[str, str] = field(default_factory=dict)  # algorithm by role: "joint", "single_task"
     plans_references: bool = True  # whether roles that metrics need and `references` does not fill are planned
     warnings: tuple[Problem, ...] = field(default=(), compare=False)
+    written: Mapping[Path, str] = field(default_factory=dict, compare=False)  # paths that files give with `${NAME}`

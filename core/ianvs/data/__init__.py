@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from ianvs.config.spec import DatasetSpec
-from ianvs.data.arrays import PACKED
 from ianvs.data.authored import authored
 from ianvs.data.cache import Progress
 from ianvs.data.dataset import Dataset, Samples
 from ianvs.data.dataset_source import Source
+from ianvs.data.doubts import doubts_of, find_doubts
 from ianvs.data.fingerprint import files_fingerprint
 from ianvs.data.listed import check_listed, load_listed, warnings_of
 from ianvs.data.listing import SourceError
@@ -24,9 +24,10 @@ __all__ = [
     "Source",
     "SourceError",
     "check",
+    "doubts_of",
+    "find_doubts",
     "fingerprint",
     "load",
-    "warnings",
 ]
 
 CHECK_SECONDS = 120.0  # of limits.check_seconds, where nothing is said
@@ -35,29 +36,19 @@ CHECK_SECONDS = 120.0  # of limits.check_seconds, where nothing is said
 def check(spec: DatasetSpec, cache_dir: Path | None = None, seconds: float = CHECK_SECONDS) -> list[Problem]:
     """Everything that is wrong with the data and can be found without decoding: names, options, files, labels.
 
-    An author's function is called, if it has not been before, and may take `seconds`; without a cache it is not.
+    Warnings are among it, of what is read otherwise than its author may think. An author's function is called, if it
+    has not been before, and may take `seconds`; without a cache it is not.
     """
     if spec.name is not None and spec.url is None:
         return check_named(spec)
-    try:
-        if spec.url is None:
-            check_listed(read_parts(spec), spec)
-        elif cache_dir is not None:
-            check_listed(authored(spec, cache_dir, seconds).parts, spec)
-    except SourceError as broken:
-        return list(broken.problems)
-    return []
-
-
-def warnings(spec: DatasetSpec) -> list[Problem]:
-    """What is read otherwise than its author may think, as far as it shows without decoding. [] for broken data."""
-    packed = any(source.path.suffix.lower() in PACKED for source in (*spec.train, *spec.test))  # slow to unpack
-    if spec.name is not None or packed or not (spec.using or spec.classes is None):
+    if spec.url is not None and cache_dir is None:
         return []
     try:
-        return warnings_of(read_parts(spec), spec)
-    except SourceError:
-        return []  # `check` tells
+        parts = read_parts(spec) if cache_dir is None or spec.url is None else authored(spec, cache_dir, seconds).parts
+        check_listed(parts, spec)
+    except SourceError as broken:
+        return list(broken.problems)
+    return warnings_of(parts, spec)
 
 
 def fingerprint(spec: DatasetSpec, cache_dir: Path) -> str:

@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from ianvs.data.listing import Listing, SourceError, column
 from ianvs.errors import Place, Problem, closest, one_line
 
 __all__ = [
-    "LAYOUT",
+    "COLUMNS",
     "PACKED",
     "array_files",
     "arrays_listing",
@@ -28,13 +28,20 @@ __all__ = [
     "tokens",
 ]
 
-LAYOUT = ("x", "y", "ids", "domain")  # the last two may be left out
+COLUMNS = ("x", "y", "ids", "domain")  # the last two may be left out
 PACKED = (".npz", ".npy", ".pt", ".pth")
 
+Layout = Literal["NHWC", "NCHW"]
+"""(N, height, width, channels), as ianvs has it, or (N, channels, height, width), as PyTorch does."""
+
+_UNCLEAR = (
+    "which does not tell where the channels are. Write `layout: NCHW` in the dataset if they come before height and "
+    "width, as in PyTorch; `layout: NHWC` if they come last, or if these are no pictures."
+)
 _X = re.compile(r"(?<![a-zA-Z0-9])[xX](?![a-zA-Z0-9])")  # as in x_train, train-x, X
 
 
-def read_arrays(source: SourceSpec, part: str) -> Listing:
+def read_arrays(source: SourceSpec, part: str, layout: Layout | None = None) -> Listing:
     """x and y (optional: ids, domain, classes). A file for both parts has x_train, y_train, x_test, y_test.
 
     A .npy file holds x; y lies in the file beside it that `array_files` names. A .pt file may also hold a pair (x, y).
@@ -42,7 +49,7 @@ def read_arrays(source: SourceSpec, part: str) -> Listing:
     path = source.path
     arrays, present = _READERS[path.suffix.lower()](path, part)
     both = f"x_{part}" in arrays
-    names = {key: f"{key}_{part}" if both else key for key in LAYOUT}
+    names = {key: f"{key}_{part}" if both else key for key in COLUMNS}
     missing = [names[key] for key in ("x", "y") if names[key] not in arrays]
     if missing:
         hint = closest(missing[0], present)
@@ -51,7 +58,8 @@ def read_arrays(source: SourceSpec, part: str) -> Listing:
         raise SourceError([Problem(message, Place(path))])
     classes = tuple(map(str, arrays["classes"])) if "classes" in arrays else None
     held = {key: arrays[name] for key, name in names.items() if name in arrays}
-    return arrays_listing(held, part, Place(path), classes, names)
+    usual: Layout | None = "NCHW" if _READERS[path.suffix.lower()] is _torch else None
+    return arrays_listing(held, part, Place(path), classes, names, layout, usual)
 
 
 def arrays_listing(
@@ -60,19 +68,28 @@ def arrays_listing(
     place: Place,
     classes: tuple[str, ...] | None = None,
     names: Mapping[str, str] | None = None,
+    layout: Layout | None = None,
+    usual: Layout | None = None,
 ) -> Listing:
-    """Samples of the arrays of LAYOUT. names: what they are called where they come from, which is `place`.
+    """Samples of the arrays of COLUMNS. names: what they are called where they come from, which is `place`.
 
     x: (N, ...) numbers; uint8 are pictures, (N, height, width) becomes (N, height, width, 1); others become float32.
+    Of four axes the channels become the last. layout: which they were; None: what the shape tells, else `usual`.
     y: (N,) integers or names, or (N, height, width) integers 0 to 255 for label pictures.
     """
-    called = names or {key: key for key in LAYOUT}
+    called = names or {key: key for key in COLUMNS}
     x, y = arrays["x"], arrays["y"]
     count = require_aligned(arrays, called, place)
     maps = y.ndim == 3
+    laid_out = x.ndim == 4
+    x = _features(x, called["x"], place)
+    if laid_out:
+        layout = layout or _told_layout(x.shape, y.shape[1:]) or usual
+        if layout is None:
+            raise SourceError([Problem(f"{called['x']} is {x.shape}, {_UNCLEAR}", place)])
     return Listing(
         form="arrays",
-        x=_features(x, called["x"], place),
+        x=np.moveaxis(x, 1, 3) if laid_out and layout == "NCHW" else x,
         label_form="maps" if maps else "class",
         labels=_maps(y, called["y"], place) if maps else tokens(y, called["y"], place),
         ids=arrays["ids"].astype(str) if "ids" in arrays else np.array([f"{part}/{i:06d}" for i in range(count)]),
@@ -81,13 +98,15 @@ def arrays_listing(
         origins=np.zeros(count, dtype=np.int64),
         lines=np.full(count, place.line, dtype=np.int64),
         classes=classes,
+        given=arrays["ids"].astype(str) if "ids" in arrays else None,
+        layout=str(layout) if laid_out else "",
     )
 
 
 def require_aligned(arrays: Mapping[str, NDArray[Any]], called: Mapping[str, str], place: Place) -> int:
     """How many samples there are. Raises SourceError where there is none, or an array has another length."""
     count = len(arrays["x"]) if arrays["x"].ndim else 0
-    wrong = [called[key] for key in LAYOUT[1:] if key in arrays and arrays[key].shape[:1] != (count,)]
+    wrong = [called[key] for key in COLUMNS[1:] if key in arrays and arrays[key].shape[:1] != (count,)]
     if wrong or not count:
         message = f"{one_line(wrong or [called['x']])} should hold one entry for each of the {count} samples of"
         raise SourceError([Problem(f"{message} {called['x']}.", place)])
@@ -103,25 +122,22 @@ def array_files(path: Path) -> dict[str, Path]:
         return {"x": path}
     found = _X.search(path.stem)
     before, after = (path.stem[: found.start()], path.stem[found.end() :]) if found else (f"{path.stem}_", "")
-    beside = {key: path.with_name(f"{before}{key}{after}{path.suffix}") for key in LAYOUT[1:]}
+    beside = {key: path.with_name(f"{before}{key}{after}{path.suffix}") for key in COLUMNS[1:]}
     return {"x": path} | {key: file for key, file in beside.items() if key == "y" or file.is_file()}
 
 
 def plain_array(value: Any) -> NDArray[Any]:
-    """A numpy array of an array, a torch tensor or a list. Tensors (N, channels, height, width) are turned."""
+    """A numpy array of an array, a torch tensor or a list."""
     if not hasattr(value, "detach"):
         return np.asarray(value)
     tensor = value.detach().cpu()
     array: NDArray[Any] = (tensor.float() if tensor.is_floating_point() else tensor).numpy()
-    channels = (1, 3)
-    if array.ndim == 4 and (array.shape[1] in channels or array.shape[3] not in channels):
-        return np.moveaxis(array, 1, 3)
     return array
 
 
 def _npz(path: Path, part: str) -> tuple[dict[str, NDArray[Any]], Sequence[str]]:
     with _reading(path), np.load(path, allow_pickle=False) as file:
-        known = {"classes", *LAYOUT, *(f"{key}_{part}" for key in LAYOUT)}
+        known = {"classes", *COLUMNS, *(f"{key}_{part}" for key in COLUMNS)}
         return {name: file[name] for name in file if name in known}, list(file)
 
 
@@ -178,6 +194,22 @@ def _features(x: NDArray[Any], name: str, place: Place) -> NDArray[Any]:
         message = f"{name} holds {x.dtype}; expected numbers."
         raise SourceError([Problem(message, place)])
     return x.astype(np.float32, copy=False)
+
+
+def _told_layout(shape: tuple[int, ...], labelled: tuple[int, ...]) -> Layout | None:
+    """The layout of (N, ., ., .) pictures whose label pictures, if any, are `labelled`; None where two make sense."""
+    readings: dict[Layout, tuple[int, tuple[int, ...]]] = {
+        "NHWC": (shape[3], shape[1:3]),
+        "NCHW": (shape[1], shape[2:4]),
+    }
+    for fits in (
+        [layout for layout, (_, size) in readings.items() if size == labelled],
+        [layout for layout, (channels, _) in readings.items() if channels in (1, 3, 4)],
+        [layout for layout, (_, (height, width)) in readings.items() if height == width],
+    ):
+        if len(fits) == 1:
+            return fits[0]
+    return None
 
 
 def _maps(y: NDArray[Any], name: str, place: Place) -> NDArray[np.uint8]:

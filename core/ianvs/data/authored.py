@@ -16,15 +16,15 @@ from pathlib import Path
 import numpy as np
 
 from ianvs.config.spec import DatasetSpec
-from ianvs.data.arrays import LAYOUT, arrays_listing, require_aligned, tokens
+from ianvs.data.arrays import COLUMNS, Layout, arrays_listing, require_aligned, tokens
 from ianvs.data.author_call import Answer, Made, Question, look_of
-from ianvs.data.cache import entry
+from ianvs.data.cache import entry, is_whole
 from ianvs.data.conversations import conversations_listing
 from ianvs.data.domains import assign_domains
 from ianvs.data.fingerprint import digest_of, listing_digest, read_memo, settings_digest, write_memo
 from ianvs.data.index import files_listing
 from ianvs.data.listing import Listing, SourceError
-from ianvs.data.returned import CONVERSATIONS
+from ianvs.data.returned import CONVERSATIONS, TENSORS
 from ianvs.data.sources import PARTS, domain_names, select
 from ianvs.errors import Place, Problem, shown_path
 from ianvs.plugins.isolated import ask_isolated
@@ -32,7 +32,7 @@ from ianvs.plugins.source import source_of
 
 __all__ = ["Authored", "authored"]
 
-VERSION = 1  # part of every key: raise it when the same return is stored otherwise
+VERSION = 2  # part of every key: raise it when the same return is stored otherwise
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,8 @@ class Authored:
         """Hash of the samples, and of the settings that shape them; not of the function."""
         facts: dict[str, object] = {"class_names": self.parts[0].classes}
         for part, listing in zip(PARTS, self.parts, strict=True):
+            if "NCHW" in listing.layout:
+                facts[f"{part}_layout"] = listing.layout
             if listing.form == "files":
                 facts[part] = listing_digest(listing, cache_dir)
             else:
@@ -95,7 +97,7 @@ def _key(spec: DatasetSpec, url: Path) -> str:
 def _known(memo: Path, cache_dir: Path) -> Made | None:
     """What was returned last time, unless something that was read then looks different now."""
     made: Made | None = read_memo(memo)
-    if made is None or not _folder(made, cache_dir).is_dir():
+    if made is None or not is_whole(_folder(made, cache_dir)):
         return None
     return made if all(look_of(path) == look for path, look in made["read"].items()) else None
 
@@ -155,10 +157,11 @@ def _listing(spec: DatasetSpec, folder: Path, part: str, place: Place, classes: 
         return conversations_listing(
             records, part, place.file, lines, lambda i, slip: Problem(f"{part}[{i}]: {slip.message}", place)
         )
-    arrays = {key: np.load(file, mmap_mode="r") for key in LAYOUT if (file := folder / f"{key}.npy").is_file()}
-    called = {key: f"{key} of {part}" for key in LAYOUT}
+    arrays = {key: np.load(file, mmap_mode="r") for key in COLUMNS if (file := folder / f"{key}.npy").is_file()}
+    called = {key: f"{key} of {part}" for key in COLUMNS}
     if arrays["x"].dtype.kind != "U":
-        return arrays_listing(arrays, part, place, classes, called)
+        usual: Layout | None = "NCHW" if (folder / TENSORS).is_file() else None
+        return arrays_listing(arrays, part, place, classes, called, spec.layout, usual)
     count = require_aligned(arrays, called, place)
     listing = files_listing(
         place.file,

@@ -1,7 +1,8 @@
 """The decode-once cache: what is slow to read becomes memory-mapped arrays that all test cases share.
 
 An entry is a folder named by what determines its content. It is written under a lock to a temporary name and renamed
-when it is complete, so neither a second process nor a kill leaves half an entry.
+when it is complete, so neither a second process nor a kill leaves half an entry. It holds the digests of its files: an
+entry that was damaged is made again.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,36 +23,75 @@ from numpy.typing import NDArray
 from ianvs.data.decode import decode_labels, decode_picture, require_one_shape
 from ianvs.data.labels import Numbering
 from ianvs.data.listing import SourceError
-from ianvs.errors import Place, Problem
+from ianvs.digests import content, differs, noted, parsed, sealed_text
+from ianvs.errors import DamagedError, Place, Problem
 
-__all__ = ["Progress", "cached_arrays", "cached_labels", "cached_pictures", "entry", "slice_of"]
+__all__ = ["Progress", "cached_arrays", "cached_labels", "cached_pictures", "entry", "is_whole", "slice_of"]
 
 Progress = Callable[[float], None]  # told how much is done, 0 to 1
 
 FORMAT = 1  # part of every key: raise it when decoding gives other values
+_DIGESTS = "digests.json"
 CHUNK = 256  # pictures between two progress reports
 
 
 def entry(cache_dir: Path, key: str, fill: Callable[[Path], None]) -> Path:
     """The complete folder of `key`. `fill(folder)` writes its files if no process has done so before."""
     done = cache_dir / key
-    if done.is_dir():
+    if is_whole(done):
         return done
     from filelock import FileLock
 
     cache_dir.mkdir(parents=True, exist_ok=True)
     with FileLock(cache_dir / f"{key}.lock"):
-        if not done.is_dir():
+        if not is_whole(done):
             for stale in cache_dir.glob(f"{key}.*.part"):  # of a process that was killed: we hold its lock now
                 shutil.rmtree(stale, ignore_errors=True)
             part = cache_dir / f"{key}.{os.getpid()}.part"
             try:
                 part.mkdir()
                 fill(part)
+                _note(part, key)
+                if done.is_dir():
+                    shutil.rmtree(done)  # who has mapped its files keeps them
+                else:
+                    done.unlink(missing_ok=True)
                 part.replace(done)
             finally:
                 shutil.rmtree(part, ignore_errors=True)
     return done
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether an entry is there and all of its files are as they were written.
+
+    A file is read only if its size or modification time is not the noted one; it is noted anew if nothing else is.
+    Raises IanvsError where it may not be looked at.
+    """
+    notes = folder / _DIGESTS
+    try:
+        found = parsed(content(notes) or b"", folder.name)
+    except DamagedError:
+        return False
+    files = {} if found is None else found["files"]
+    if not isinstance(files, dict) or any(differs(folder / name, before) for name, before in files.items()):
+        return False
+    if any((folder / name).stat().st_mtime_ns != before[1] for name, before in files.items()):
+        with suppress(OSError):  # a cache that is only read
+            _note(folder, folder.name)
+    return bool(files)
+
+
+def _note(folder: Path, key: str) -> None:
+    """Keep the digests of all files of the entry `key`, whole or not at all."""
+    files = {
+        path.relative_to(folder).as_posix(): noted(path)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != _DIGESTS
+    }
+    part = folder / f"{_DIGESTS}.{os.getpid()}"
+    part.write_text(sealed_text({"files": files}, key))
+    part.replace(folder / _DIGESTS)
 
 
 def cached_arrays(cache_dir: Path, key: str, make: Callable[[], Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.config.spec import DatasetSpec
-from ianvs.data.conversation_forms import FORMS, Conversation, Slip, forms_of, text_at
+from ianvs.data.conversation_forms import Conversation, Slip, forms_of, known_forms, text_at
 from ianvs.data.dataset import Samples
 from ianvs.data.listing import Listing, SourceError, column, summary
 from ianvs.data.records import Records
@@ -88,6 +88,7 @@ def conversations_listing(
         sources=(path,),
         origins=np.zeros(len(said), dtype=np.int64),
         lines=np.array(lines, dtype=np.int64),
+        given=column([str(record.get("id", "")) for record in records]),
     )
 
 
@@ -139,7 +140,7 @@ def conversation_of(record: object) -> Conversation:
         names = " and ".join(f"'{form.fields[0]}'" for form in forms)
         raise Slip(f"has {names}, which are two forms of a conversation. Keep one of them.", forms[1].fields[0])
     if not forms:
-        known = [form.fields[0] for form in FORMS]
+        known = [form.fields[0] for form in known_forms()]
         hint = next(filter(None, (closest(name, known) for name in record)), "")
         has = one_line(list(record)) or "nothing"
         raise Slip(f"is no conversation.{hint} It has: {has}. A conversation has one of: {one_line(known)}.")

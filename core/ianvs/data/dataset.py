@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,9 @@ class Dataset:
 
     classes: names by class index; of all domains together. ignore_index: 255 for label pictures, "no class"; else None.
     domain_classes: for each domain the class indices of its own class list, in that list's order; empty where all
-    domains share `classes`. notes: what was left out of the samples, in full sentences.
+    domains share `classes`. notes: what was left out of the samples, in full sentences. folders: where the files lie
+    that its samples come from. layout: of arrays of pictures, as they came: "NHWC" or "NCHW"; in `x` the channels are
+    last. by_heart: whether the test part may repeat the training part, since what is asked for are facts.
     """
 
     name: str
@@ -53,3 +56,6 @@ class Dataset:
     ignore_index: int | None = None
     domain_classes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    folders: tuple[Path, ...] = ()
+    layout: str = ""
+    by_heart: bool = False

@@ -14,6 +14,7 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.data.arrays import PACKED, array_files
 from ianvs.data.listing import Listing
 from ianvs.data.sources import PARTS, read_part, sources_of
+from ianvs.digests import parsed, sealed_text
 
 __all__ = [
     "digest_of",
@@ -89,7 +90,13 @@ def _part(spec: DatasetSpec, part: str, cache_dir: Path, listing: Listing | None
         [source.domain, *(contents.get(path) for path in paths)] for source, paths in zip(sources, held, strict=True)
     ]
     if sources and all(source.path.suffix.lower() in PACKED and source.path.is_file() for source in sources):
-        return {"sources": described}  # name no other files: no need to unpack them
+        # They name no other files: no need to unpack them more than once, ever, for the shape of their arrays.
+        memo = cache_dir / "layouts" / f"{digest_of([part, described, spec.layout])[:32]}.json"
+        layout: str | None = read_memo(memo) if listing is None else listing.layout
+        if layout is None:
+            layout = read_part(spec, part).layout
+            write_memo(memo, layout)
+        return {"sources": described, **({"layout": layout} if "NCHW" in layout else {})}
     listed = read_part(spec, part) if listing is None else listing
     return {"sources": described, "samples": listing_digest(listed, cache_dir)}
 
@@ -108,14 +115,17 @@ def listing_digest(listing: Listing, cache_dir: Path) -> str:
 def read_memo(memo: Path) -> Any:
     """What `write_memo` kept; None where nothing is, or it is damaged: it only saves time."""
     try:
-        return json.loads(memo.read_bytes())
-    except (OSError, ValueError):
+        found = parsed(memo.read_bytes(), memo.name)
+    except OSError:
         return None
+    return None if found is None else found["kept"]
 
 
 def write_memo(memo: Path, value: object) -> None:
     """Keep something that json can hold; whole or not at all."""
     memo.parent.mkdir(parents=True, exist_ok=True)
     part = memo.with_suffix(f".{os.getpid()}.part")
-    part.write_text(json.dumps(value))
+    part.write_text(sealed_text({"kept": value}, memo.name))
+    if memo.is_dir():
+        memo.rmdir()  # none of ours
     part.replace(memo)

@@ -106,6 +106,7 @@ def files_listing(
         sources=(path,),
         origins=np.zeros(len(samples), dtype=np.int64),
         lines=np.array(lines, dtype=np.int64),
+        given=column(found),
     )
 
 

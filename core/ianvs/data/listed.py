@@ -58,10 +58,38 @@ def warnings_of(parts: Parts, spec: DatasetSpec) -> list[Problem]:
     """What is read otherwise than its author may think."""
     found = []
     if label_only(*parts, spec):
-        found.append(Problem(_using_is_a_label(spec), spec.places.get("using", spec.place)))
+        found.append((_using_is_a_label(spec), spec.places.get("using", spec.place)))
     if only_numbers(parts, spec):
-        found.append(Problem(_named_by_numbers(), spec.place))
-    return found
+        found.append((_named_by_numbers(), spec.place))
+    turned = next((listing for listing in parts if "NCHW" in listing.layout), None)
+    if turned is not None and spec.layout is None:
+        height, width, channels = turned.x.shape[1:]
+        message = (
+            f"pictures are read as NCHW, (N, channels, height, width): {height} x {width} pixels, {channels} channels. "
+            "`layout: NCHW` in the dataset says that this is right; `layout: NHWC` reads them with channels last."
+        )
+        found.append((message, Place(turned.sources[0])))
+    found += [again for part, listing in zip(PARTS, parts, strict=True) if (again := _repeated(listing, part))]
+    return [Problem(message, place, warning=True) for message, place in found]
+
+
+def _repeated(listing: Listing, part: str) -> tuple[str, Place] | None:
+    """What is said of samples that are written twice, and where the first of them is for the second time."""
+    seen: set[str] = set()
+    again: list[int] = []
+    given: list[str] = [] if listing.given is None else listing.given.tolist()
+    for index, name in enumerate(given):
+        if name and name in seen:
+            again.append(index)
+        seen.add(name)
+    if not again:
+        return None
+    name = listing.ids[again[0]].partition("#")[0] if listing.form == "files" else given[again[0]]
+    message = (
+        f"'{name}' stands there for the second time: {len(again)} of {len(listing)} samples of the {part} part repeat "
+        "another, and count twice. Keep one of each, or give them ids of their own."
+    )
+    return message, listing.place(again[0])
 
 
 def load_listed(
@@ -73,8 +101,8 @@ def load_listed(
     unnamed = only_numbers(parts, spec)
     notes = [note for part, one in zip(PARTS, parts, strict=True) for note in _notes(one, part)]
     notes += [_using_is_a_label(spec)] if label_only(train, test, spec) else []
-    train_x = _samples(train, spec, cache_dir, slice_of(progress, 0.0, 0.5))
-    test_x = _samples(test, spec, cache_dir, slice_of(progress, 0.5, 0.8))
+    train_x = _samples(train, spec, cache_dir, slice_of(progress, 0.0, 0.5), f"{fingerprint} train")
+    test_x = _samples(test, spec, cache_dir, slice_of(progress, 0.5, 0.8), f"{fingerprint} test")
     if train_x.shape[1:] != test_x.shape[1:]:
         message = f"its samples are {test_x.shape[1:]}, those of the training part are {train_x.shape[1:]}."
         remedy = " Set `image_size: [height, width]` in the dataset." if train.form == "files" else ""
@@ -100,7 +128,19 @@ def load_listed(
         ignore_index=IGNORED if kind == "segmentation" else None,
         domain_classes=lists.domains,
         notes=tuple(notes),
+        folders=_folders(parts),
+        layout=train.layout,
     )
+
+
+def _folders(parts: Parts) -> tuple[Path, ...]:
+    """Where the files lie that samples and labels are read from."""
+    found: set[Path] = set()
+    for listing in parts:
+        for form, paths in ((listing.form, listing.x), (listing.label_form, listing.labels)):
+            if form == "files":
+                found |= {Path(path).parent for path in paths.tolist()}
+    return tuple(sorted(found))
 
 
 def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
@@ -115,6 +155,9 @@ def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
     if spec.image_size is not None and train.form != "files":
         message = "`image_size` is for picture files; these samples are not. Take it out."
         raise SourceError([Problem(message, spec.places.get("image_size", spec.place))])
+    if spec.layout is not None and not train.layout:
+        message = "`layout` is for arrays of pictures with channels, (N, ., ., .); these samples are not. Take it out."
+        raise SourceError([Problem(message, spec.places.get("layout", spec.place))])
     if train.form == "conversation":
         for key, given in (("label", spec.label), ("classes", spec.classes)):
             if given is not None:
@@ -125,10 +168,15 @@ def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
     return class_lists(parts, spec)
 
 
-def _samples(listing: Listing, spec: DatasetSpec, cache_dir: Path, progress: Progress | None) -> NDArray[Any]:
+def _samples(
+    listing: Listing, spec: DatasetSpec, cache_dir: Path, progress: Progress | None, content: str
+) -> NDArray[Any]:
     if listing.form != "files":
         if progress is not None:
             progress(1.0)
+        if "NCHW" in listing.layout:  # in memory as those that came with channels last: else the last bits are others
+            key = f"pictures-{digest_of(content)[:32]}"
+            return cached_arrays(cache_dir, key, lambda: {"x": listing.x})["x"]
         return user_turns(listing.x) if listing.form == "conversation" else listing.x
     paths = listing.x.tolist()
     return cached_pictures(paths, file_digests(paths, cache_dir), spec.image_size, cache_dir, progress)

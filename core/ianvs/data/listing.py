@@ -48,6 +48,8 @@ class Listing:
     origins: NDArray[np.int64]
     lines: NDArray[np.int64]
     classes: tuple[str, ...] | None = None  # names that the source itself brings for integer labels
+    given: NDArray[Any] | None = None  # (N,) what each sample goes by where it was written, "" for nothing
+    layout: str = ""  # of arrays with four axes, as they came: NHWC or NCHW; in `x` the channels are last
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -59,7 +61,8 @@ class Listing:
     def take(self, keep: NDArray[Any]) -> Listing:
         """The samples at `keep` (positions or a mask), in that order."""
         columns = ("x", "labels", "ids", "domains", "origins", "lines")
-        return replace(self, **{name: getattr(self, name)[keep] for name in columns})
+        given = None if self.given is None else self.given[keep]
+        return replace(self, given=given, **{name: getattr(self, name)[keep] for name in columns})
 
 
 def column(values: Sequence[Any]) -> NDArray[Any]:
@@ -94,6 +97,8 @@ def join(listings: Sequence[Listing]) -> Listing:
         np.repeat(np.arange(len(listings), dtype=np.int64), [len(one) for one in listings]),
         np.concatenate([one.lines for one in listings]),
         first.classes,
+        None if first.given is None else np.concatenate([one.given for one in listings if one.given is not None]),
+        " and ".join(dict.fromkeys(one.layout for one in listings)),
     )
 
 

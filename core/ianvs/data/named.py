@@ -11,7 +11,7 @@ from ianvs.plugins.loader import load
 __all__ = ["ENTRY_POINTS", "check_named", "named_source"]
 
 ENTRY_POINTS = "ianvs.datasets"
-_OF_FILES = ("train", "test", "image_size", "classes", "label", "using")
+_OF_FILES = ("train", "test", "image_size", "layout", "classes", "label", "using")
 
 
 def check_named(spec: DatasetSpec) -> list[Problem]:

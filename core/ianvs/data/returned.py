@@ -17,13 +17,14 @@ from typing import Any, Protocol, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.data.arrays import LAYOUT, plain_array
+from ianvs.data.arrays import COLUMNS, plain_array
 from ianvs.data.sources import PARTS
 from ianvs.errors import DataError, closest, one_line
 
-__all__ = ["CONVERSATIONS", "store_returned"]
+__all__ = ["CONVERSATIONS", "TENSORS", "store_returned"]
 
 CONVERSATIONS = "conversations.jsonl"
+TENSORS = "tensors"  # a file that says that x held tensors, whose channels come first if nothing else tells
 _WHOLE = 'expected {"train": ..., "test": ...}, or (train, test)'
 _PART = 'expected (x, y), {"x": ..., "y": ...}, a torch Dataset, or a list of conversations'
 
@@ -35,8 +36,9 @@ class _Samples(Sized, Protocol):
 def store_returned(returned: object, folder: Path, owner: str) -> tuple[str, ...] | None:
     """Write what `owner` returned to `folder`/train and `folder`/test; the classes that it named.
 
-    A part is x.npy with y.npy, and perhaps ids.npy and domain.npy; x.npy holds numbers, or texts: paths of pictures. Or
-    it is CONVERSATIONS, one a line. Raises DataError for anything else.
+    A part is x.npy with y.npy, and perhaps ids.npy and domain.npy; x.npy holds numbers, or texts: paths of pictures.
+    TENSORS lies beside it if these came as tensors. Or it is CONVERSATIONS, one a line. Raises DataError for anything
+    else.
     """
     given = _parts(returned, owner)
     for part in PARTS:
@@ -79,7 +81,7 @@ def _store(value: object, folder: Path, part: str) -> None:
     given: dict[str, Any]
     if isinstance(value, Mapping):
         given = dict(value)
-        _refuse_keys(given, LAYOUT, ("x",), part, _PART)
+        _refuse_keys(given, COLUMNS, ("x",), part, _PART)
     elif isinstance(value, tuple) and len(value) in (2, 3) and not isinstance(value[0], Mapping):
         given = dict(zip(("x", "y", "domain"), value, strict=False))
     else:
@@ -125,6 +127,7 @@ def _store_x(x: Any, folder: Path, where: str) -> None:
     if isinstance(x, list | tuple) or (isinstance(x, np.ndarray) and x.dtype == object):
         _write_x(x, len(x), folder, where)
         return
+    _mark(x, folder)
     array = _plain(x, where)
     if array.dtype.kind == "O":  # as a column of a table
         _write_x(array, len(array), folder, where)
@@ -140,6 +143,7 @@ def _write_x(samples: Iterable[object], count: int, folder: Path, where: str) ->
         if isinstance(sample, str | os.PathLike):
             paths.append(os.fspath(sample))
             continue
+        _mark(sample, folder)
         pixels = _numbers(_pixels(sample, f"{where}[{i}]"), f"{where}[{i}]")
         if written is None:
             written = np.lib.format.open_memmap(folder / "x.npy", "w+", pixels.dtype, (count, *pixels.shape))
@@ -159,7 +163,12 @@ def _pixels(sample: Any, where: str) -> NDArray[Any]:
     """An array of one sample. Of a PIL picture: grey or RGB."""
     if hasattr(sample, "getbands"):
         return np.asarray(sample if sample.mode in ("L", "RGB") else sample.convert("RGB"))
-    return _plain(sample[None], where)[0] if hasattr(sample, "detach") else _plain(sample, where)
+    return _plain(sample, where)
+
+
+def _mark(x: object, folder: Path) -> None:
+    if hasattr(x, "detach"):
+        (folder / TENSORS).touch()
 
 
 def _numbers(array: NDArray[Any], where: str) -> NDArray[Any]:

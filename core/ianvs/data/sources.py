@@ -108,7 +108,7 @@ def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
                 read_conversations(records, spec) if holds_conversations(records) else read_table(source, spec, records)
             )
         case packed if packed in PACKED:
-            return read_arrays(source, part)
+            return read_arrays(source, part, spec.layout)
         case other:
             known = one_line([".txt", *_WITH_FIELDS, *PACKED])
             message = f"don't know how to read '{other}'; expected {known} or a folder."

@@ -29,7 +29,9 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from ianvs.engines.capped_log import CappedLog
 from ianvs.engines.engine import Event, Task, call_target, preload_modules
+from ianvs.engines.temporary import own_folder, sweep
 
 __all__ = ["MESSAGE_LIMIT", "main"]
 
@@ -40,8 +42,12 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 def main(descriptor: int, preload: list[str]) -> None:
     """Serve until the supervisor closes its end."""
     channel = socket.socket(fileno=descriptor)
+    # Slurm sends it to every process: the supervisor's answer counts, and a task's as soon as it listens.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what a task leaves behind becomes ours, so that we can end it
     preload_modules(preload)
+    _prctl(_PR_SET_PDEATHSIG, 0)  # from now on the closed channel tells, and leaves time to clean up
+    sweep()
     gc.collect()
     gc.freeze()  # children share these objects' pages instead of copying them at their first collection
     _Server(channel).serve()
@@ -52,7 +58,10 @@ class _Server:
     def __init__(self, channel: socket.socket) -> None:
         self.channel = channel
         self.children: dict[int, str] = {}
-        self.folders: dict[int, str] = {}  # temporary files of each child, by process id
+        self.folder = own_folder()  # of the temporary files of all children
+        self.folders: dict[int, str] = {}  # of each, by process id
+        self.logs: dict[int, CappedLog] = {}
+        self.printing: set[int] = set()  # those whose log may still get something
         self.wake, self.waker = os.pipe()
         os.set_blocking(self.waker, False)
         os.set_blocking(self.wake, False)
@@ -63,8 +72,10 @@ class _Server:
     def serve(self) -> None:
         self.send(Event("", "started", os.getpid()))
         while True:
-            waiting: list[Any] = [self.channel, self.wake]
+            logs = {self.logs[pid].reader: pid for pid in self.printing}
+            waiting: list[Any] = [self.channel, self.wake, *logs]
             ready, _, _ = select.select(waiting, [], [])
+            self.printing -= {pid for reader, pid in logs.items() if reader in ready and not self.logs[pid].take()}
             if self.wake in ready:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self.wake, 4096)
@@ -92,13 +103,20 @@ class _Server:
                 _signal_group(pid, number)
 
     def start(self, task: Task) -> None:
-        folder = tempfile.mkdtemp(prefix="ianvs-")
+        folder = tempfile.mkdtemp(dir=self.folder)
+        log = None if task.log is None else CappedLog(task.log)
         pid = os.fork()
         if pid == 0:
+            for other in self.logs.values():
+                other.drop()
             signal.set_wakeup_fd(-1)
             os.close(self.wake)
             os.close(self.waker)
-            _child(task, self.channel, folder)  # does not return
+            _child(task, self.channel, folder, log)  # does not return
+        if log is not None:
+            os.close(log.writer)
+            self.logs[pid] = log
+            self.printing.add(pid)
         self.children[pid] = task.key
         self.folders[pid] = folder
         with contextlib.suppress(OSError):  # in the child too: whoever comes first
@@ -118,6 +136,9 @@ class _Server:
                 continue  # a grandchild that lost its parent
             _signal_group(pid, signal.SIGKILL)
             self.end_orphans()
+            if pid in self.logs:
+                self.logs.pop(pid).close()
+                self.printing.discard(pid)
             shutil.rmtree(self.folders.pop(pid), ignore_errors=True)
             self.send(Event(key, "ended", os.waitstatus_to_exitcode(status)))
 
@@ -140,18 +161,17 @@ class _Server:
                 self.children.pop(pid, None)
             time.sleep(0.005)
         self.end_orphans()
-        for folder in self.folders.values():
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _child(task: Task, channel: socket.socket, folder: str) -> None:
+def _child(task: Task, channel: socket.socket, folder: str, log: CappedLog | None) -> None:
     """The life of a task's process."""
     code = 1
     try:
         os.setpgid(0, 0)
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        _redirect(task.log)
+        _redirect(log)
         _volunteer_for_the_oom_killer()
         os.environ.update({"TMPDIR": folder, **task.environment})
         tempfile.tempdir = folder
@@ -181,6 +201,7 @@ class _Reporter:
         self._last = 0.0
         self._asked = False
         signal.signal(signal.SIGTERM, self._ask)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
     def __call__(self, payload: object) -> None:
         now = time.monotonic()
@@ -198,12 +219,12 @@ class _Reporter:
         self._asked = True
 
 
-def _redirect(log: Path | None) -> None:
+def _redirect(log: CappedLog | None) -> None:
     """Standard input is empty, standard output and error go to `log`."""
     source = os.open(os.devnull, os.O_RDONLY)
     if log is not None:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        log.drop()
+        target = log.writer
     else:
         target = os.open(os.devnull, os.O_WRONLY)
     os.dup2(source, 0)

@@ -13,9 +13,9 @@ from ianvs.data.dataset import Samples
 from ianvs.data.labels import IGNORED
 from ianvs.errors import PluginError
 from ianvs.kinds.kind import Kind
+from ianvs.metrics.confusion import picture_confusion
 from ianvs.metrics.label_pictures import LabelPictures, PackedPictures, PictureRows, compressed, packed_pictures
 from ianvs.metrics.metric import EvaluationRecord
-from ianvs.metrics.overlap import picture_confusion
 from ianvs.scenarios.parts import Part
 from ianvs.types import Predictions
 

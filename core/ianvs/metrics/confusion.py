@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["confusion_matrix"]
+__all__ = ["confusion_matrix", "picture_confusion"]
 
 
 def confusion_matrix(y_true: ArrayLike, y_pred: ArrayLike, num_classes: int) -> NDArray[np.int64]:
@@ -25,6 +25,32 @@ def confusion_matrix(y_true: ArrayLike, y_pred: ArrayLike, num_classes: int) -> 
         )
     cells = truth.ravel() * num_classes + predicted.ravel()
     return np.bincount(cells, minlength=num_classes * num_classes).reshape(num_classes, num_classes).astype(np.int64)
+
+
+def picture_confusion(y_true: NDArray[np.uint8], y_pred: Any, num_classes: int) -> NDArray[np.int64]:
+    """(C, C+1) pixel counts: [i, j] of class i predicted as class j, [i, C] of class i predicted as "ignore".
+
+    y_true: uint8 label pictures (N, ...), y_pred: uint8 array or tensor of the same shape; both hold 0..C-1, or 255 for
+    no class. Of a tensor it is counted where the tensor lies. Pixels whose truth is 255 are left out.
+    """
+    size = num_classes + 1
+    # "Ignore" has an index like a class, C. Throwing away its row is much cheaper than leaving its pixels out.
+    if isinstance(y_pred, np.ndarray):
+        found = np.zeros(size * size, dtype=np.int64)
+        for truth, said in zip(y_true, y_pred, strict=True):  # one by one: a picture's cells fit the processor's cache
+            cells = np.minimum(truth, num_classes).astype(np.intp)
+            cells *= size
+            cells += np.minimum(said, num_classes)
+            found += np.bincount(cells.ravel(), minlength=size * size)
+    else:
+        import torch
+
+        narrow = torch.int16 if size * size <= 1 << 15 else torch.int32
+        truths = torch.from_numpy(y_true).to(y_pred.device)
+        counted = truths.clamp(max=num_classes).to(narrow).mul_(size).add_(y_pred.clamp(max=num_classes))
+        found = torch.bincount(counted.flatten(), minlength=size * size).cpu().numpy()
+    matrix: NDArray[np.int64] = found.reshape(size, size)[:num_classes]
+    return matrix
 
 
 def _class_indices(values: ArrayLike, num_classes: int, what: str) -> NDArray[np.int64]:

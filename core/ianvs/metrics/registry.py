@@ -1,76 +1,100 @@
-"""The table of all metrics by name, and what a metric of a testenv means."""
+"""The metrics of installed packages by name, and what a metric of a testenv means."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING
 
-from ianvs.errors import ConfigError, Problem, closest
-from ianvs.metrics.classification import SCORES
+from ianvs.errors import ConfigError, PluginError, Problem, closest
 from ianvs.metrics.custom import from_object
-from ianvs.metrics.matrix import MATRIX_METRICS
 from ianvs.metrics.metric import Metric
-from ianvs.metrics.overlap import OVERLAPS
-from ianvs.metrics.system import SYSTEM
-from ianvs.metrics.text_meaning import TEXT
+from ianvs.plugins.loader import brought, is_ours, load_object, whose
 
 if TYPE_CHECKING:
     from ianvs.config.spec import MetricSpec
 
-__all__ = ["METRICS", "find", "names", "outline", "resolve", "suggest"]
+__all__ = ["GROUP", "find", "foreign_module", "metrics", "names", "outline", "resolve", "suggest", "unusable"]
 
-METRICS: tuple[Metric, ...] = (*SCORES, *OVERLAPS, *TEXT, *MATRIX_METRICS, *SYSTEM)
+GROUP = "ianvs.metrics"
+"""The group of entry points by which packages bring metrics, ianvs its own; each names a tuple of them."""
 
-_BY_NAME: Mapping[str, Metric] = MappingProxyType(
-    {name: metric for metric in METRICS for name in (metric.name, *metric.aliases)}
-)
+_LEVELS = ("score", "matrix", "system")
+
+
+def _of_name(name: str) -> list[tuple[Metric, EntryPoint]]:
+    """More than one where packages define the same name."""
+    found, _ = brought(GROUP, Metric)
+    return [(metric, point) for metric, point in found if name in (metric.name, *metric.aliases)]
+
+
+def metrics() -> tuple[Metric, ...]:
+    """All metrics: scores, then those over a score matrix, then system; ianvs's own before those of other packages."""
+    found, _ = brought(GROUP, Metric)
+    return tuple(sorted((metric for metric, _ in found), key=lambda metric: _LEVELS.index(metric.level)))
 
 
 def names() -> tuple[str, ...]:
-    """The names of all built-in metrics, without aliases: scores, then those over a score matrix, then system."""
-    return tuple(metric.name for metric in METRICS)
+    """The names of all metrics, without aliases."""
+    return tuple(metric.name for metric in metrics())
+
+
+def unusable() -> tuple[str, ...]:
+    """What installed packages offer as metrics and can't be used, a sentence for each."""
+    return brought(GROUP, Metric)[1]
 
 
 def find(name: str) -> Metric | None:
-    """The built-in metric of this name or alias; upper and lower case differ (`acc` is a score, `ACC` is `AA`)."""
-    return _BY_NAME.get(name)
+    """The metric of this name or alias; upper and lower case differ (`acc` is a score, `ACC` is `AA`).
+
+    Raises PluginError where two packages define it.
+    """
+    found = _of_name(name)
+    if len(found) > 1:
+        who = " and by ".join(whose(point) for _, point in found)
+        raise PluginError(f"metric '{name}' is defined twice, by {who}. Uninstall one, or copy the metric to a `url`.")
+    return found[0][0] if found else None
+
+
+def foreign_module(name: str) -> str | None:
+    """The module by which another package than ianvs brings the metric of this name; None: it is ours, or unknown."""
+    return next((point.module for _, point in _of_name(name) if not is_ours(point)), None)
 
 
 def suggest(name: str) -> str:
     """ " Did you mean 'mIoU'?" with a leading blank, or "" when no name is near."""
     # The last of several names that differ only in case wins: aliases come first, and those of scores come last.
-    aliases = [alias for metric in reversed(METRICS) for alias in metric.aliases]
+    aliases = [alias for metric in reversed(metrics()) for alias in metric.aliases]
     return closest(name, [*aliases, *names()])
 
 
 def resolve(spec: MetricSpec) -> Metric:
-    """The metric that an entry of a testenv means: the one in the file at `url`, else the built-in of that name.
+    """The metric that an entry of a testenv means: the one in the file at `url`, else the installed one of that name.
 
-    A built-in comes under its own name, which may differ from `spec.name` (an alias): a column is headed by the latter.
+    The latter comes under its own name, which may differ from `spec.name` (an alias): a column is headed by this.
     Raises ConfigError for an unknown name or an option that the metric does not take, PluginError for a bad file.
     """
     if spec.url is None:
         return outline(spec)
-    from ianvs.plugins.loader import load_object
-
     return _fitting(spec, from_object(spec, load_object(str(spec.url), spec.name)))
 
 
 def outline(spec: MetricSpec) -> Metric:
-    """What `resolve` gives, but without running an author's code: of the metric in a file, that it is a score."""
-    return _fitting(spec, _built_in(spec) if spec.url is None else Metric(spec.name, "score", ""))
+    """What `resolve` gives, but without running the code at a `url`: of the metric there, that it is a score."""
+    return _fitting(spec, _of_package(spec) if spec.url is None else Metric(spec.name, "score", ""))
 
 
-def _built_in(spec: MetricSpec) -> Metric:
-    found = find(spec.name)
+def _of_package(spec: MetricSpec) -> Metric:
+    try:
+        found = find(spec.name)
+    except PluginError as error:
+        raise ConfigError([Problem(str(error), spec.place)]) from None
     if found is None:
         message = f"metric '{spec.name}' is not known.{suggest(spec.name)} `ianvs metrics` lists all."
-        raise ConfigError([Problem(message, spec.place)])
+        raise ConfigError([Problem(" ".join([message, *unusable()]), spec.place)])
     if spec.options and found.configure is None:
+        what = "is built in and has" if foreign_module(spec.name) is None else "has"
         raise ConfigError(
-            Problem(f"metric '{spec.name}' is built in and has no option '{option}'.", spec.place)
-            for option in spec.options
+            Problem(f"metric '{spec.name}' {what} no option '{option}'.", spec.place) for option in spec.options
         )
     return found.configure(spec) if found.configure is not None else found
 

@@ -31,6 +31,7 @@ class _Content:
     rows: list[list[float]] = field(default_factory=list)
     references: dict[str, list[float] | None] = field(default_factory=dict)
     curve: object = None
+    higher_is_better: bool = True
 
 
 def read_scores(path: Path) -> tuple[ScoreMatrix, Array | None]:
@@ -38,7 +39,8 @@ def read_scores(path: Path) -> tuple[ScoreMatrix, Array | None]:
 
     json: an object with `R`, a list of T rows after rounds 1..T, null where not evaluated; optional lists `untrained`
     (or `b`), `joint`, `single_task`, `R0`, or null for "there is none". `curve`, optional, is a list of examinations
-    in the order of time, {"samples", "begun", "ended", "scores"}, as in `ianvs.types.Curve`.
+    in the order of time, {"samples", "begun", "ended", "scores"}, as in `ianvs.types.Curve`. `higher_is_better`: false
+    for errors, of which less is better.
     csv: one row for each round; an empty cell or nan is "not evaluated". A first row of nothing but text is a header, a
     first column of nothing but text holds names; a file whose first cell is empty or "round" has both. A row named
     untrained, b, joint, single_task or R0 is that reference; an empty one says "there is none".
@@ -74,7 +76,10 @@ def _read_json(text: str, path: Path) -> _Content:
             f'{shown_path(path)}: expected an object with the score matrix as "R", e.g. '
             '{"R": [[0.9, 0.3], [0.8, 0.88]], "untrained": [0.1, 0.12]}.'
         )
-    found = _Content(curve=content.pop("curve", None))
+    higher = content.pop("higher_is_better", True)
+    if not isinstance(higher, bool):
+        raise DataError(f"{shown_path(path)}: higher_is_better is true or false, found {higher!r}.")
+    found = _Content(curve=content.pop("curve", None), higher_is_better=higher)
     for key, value in content.items():
         if key == "R":
             if not isinstance(value, list) or not value:
@@ -124,7 +129,7 @@ def _is_text(cell: str) -> bool:
 
 def _reference(key: str, given: Mapping[str, object], path: Path) -> str:
     if key not in _REFERENCES:
-        known = ("R", *_REFERENCES, "curve")
+        known = ("R", *_REFERENCES, "curve", "higher_is_better")
         raise DataError(
             f"{shown_path(path)}: '{key}' is not known.{closest(key, known)} A score file holds {', '.join(known)}."
         )
@@ -175,5 +180,6 @@ def _checked(found: _Content, path: Path) -> tuple[ScoreMatrix, Array | None]:
         joint=references.get("joint"),
         single_task=references.get("single_task"),
         curve=None if found.curve is None else read_curve(found.curve, rounds, tests, path),
+        higher_is_better=found.higher_is_better,
     )
     return inputs, references.get("R0")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ianvs.metrics.metric import Metric
-from ianvs.metrics.registry import METRICS, find
+from ianvs.metrics.registry import metrics
 
 __all__ = ["describe", "legend"]
 
 
 def describe() -> list[dict[str, str | tuple[str, ...]]]:
-    """One row for each built-in metric: name, level, better, formula, source, aliases, needs, summary."""
+    """One row for each metric: name, level, better, formula, source, aliases, needs, summary."""
     return [
         {
             "name": metric.name,
@@ -23,27 +23,20 @@ def describe() -> list[dict[str, str | tuple[str, ...]]]:
             "needs": metric.needs,
             "summary": metric.summary,
         }
-        for metric in METRICS
+        for metric in metrics()
     ]
 
 
-def legend(names: Iterable[str], custom: Iterable[Metric] = ()) -> list[str]:
+def legend(columns: Iterable[tuple[str, Metric]]) -> list[str]:
     """One line for each column of a leaderboard that is a metric, in their order: which definition it is.
 
-    names: as the columns are headed, so maybe an alias. custom: the metrics that come from files; they go before
-    built-ins of the same name. A name that is neither is left out.
+    columns: as they are headed, so maybe by an alias and with the score that it is of; and their metrics.
     """
-    own = {metric.name: metric for metric in custom}
-    lines = []
-    for name in dict.fromkeys(names):
-        metric = own.get(name) or find(name)
-        if metric is not None:
-            lines.append(_line(name, metric))
-    return lines
+    return [_line(name, metric) for name, metric in dict(columns).items()]
 
 
 def _line(name: str, metric: Metric) -> str:
-    alias = f" (= {metric.name})" if name != metric.name else ""
+    alias = f" (= {metric.name})" if metric.name not in (name, name.partition(" of ")[0]) else ""
     facts = [metric.summary.rstrip(".")]
     if metric.formula:
         facts.append(metric.formula)

@@ -39,6 +39,7 @@ class CaseRequest:
     scores: tuple[tuple[MetricSpec, str], ...]  # (metric, key under which its values are stored)
     threads: int
     device: str  # "auto", "cpu", "cuda"
+    sealing: str  # how the exam is kept from the learner: "normal", "strict"; "none" where it has no process of its own
     memory_mb: float | None
     provenance: Mapping[str, object]
 
@@ -49,9 +50,14 @@ class CaseRequest:
 
 
 def case_request(
-    plan: Plan, case: TestCase, algorithm: PlannedAlgorithm, provenance: Mapping[str, object]
+    plan: Plan,
+    case: TestCase,
+    algorithm: PlannedAlgorithm,
+    provenance: Mapping[str, object],
+    *,
+    apart: bool = False,
 ) -> CaseRequest:
-    """What the process of `case`, one of `algorithm`'s in `plan`, needs to know."""
+    """What the process of `case`, one of `algorithm`'s in `plan`, needs to know. apart: it is one of its own."""
     job = plan.job
     return CaseRequest(
         case=case,
@@ -66,6 +72,7 @@ def case_request(
         scores=plan.scores_of(algorithm),
         threads=job.threads,
         device=job.device,
+        sealing=job.sealing if apart else "none",
         memory_mb=job.limits.memory_mb,
         provenance=provenance,
     )

@@ -59,14 +59,19 @@ class PlannedAlgorithm:
         """Everything that made the id of `case`, readable; secret values are not written down."""
         return {
             "exam_id": self.exam_id,
-            "exam": dict(self.exam),
-            "algorithm": dict(self.identity),
+            "exam": _options_shown(self.exam, "scenario"),
+            "algorithm": _options_shown(self.identity, "paradigm"),
             "hyperparameters": without_secrets(case.hyperparameters),
             "seed": case.seed,
         }
 
     def __len__(self) -> int:
         return cells(self.spec.modules) if self.choices is None else len(self.choices)
+
+
+def _options_shown(facts: Mapping[str, Any], name: str) -> dict[str, object]:
+    """`facts` without the secrets among the options of `name`; a source file may be called key.py."""
+    return {**facts, name: facts[name] and without_secrets(facts[name])}
 
 
 def cells(modules: tuple[ModuleSpec, ...]) -> int:

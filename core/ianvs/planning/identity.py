@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ianvs.config.spec import AlgorithmSpec, GateSpec, JobSpec, MetricSpec, ScenarioSpec, TestEnvSpec
+from ianvs.metrics.registry import foreign_module
 from ianvs.paradigms import GROUP, PARADIGMS
 from ianvs.planning.paradigm_info import ParadigmInfo
 from ianvs.plugins.source import source_of
@@ -21,7 +22,7 @@ from ianvs.store.keys import digest
 
 __all__ = ["IDENTITY_VERSION", "algorithm_identity", "exam_identity", "metric_key"]
 
-IDENTITY_VERSION = 2
+IDENTITY_VERSION = 3
 """Raised when a change of ours changes results, so that results of before are not taken for results of after."""
 
 
@@ -58,7 +59,7 @@ def algorithm_identity(
         "version": IDENTITY_VERSION,
         "paradigm": {"name": spec.name, "options": dict(spec.options)},
         "modules": {module.type: module.name for module in algorithm.modules},
-        "source": dict(_sources(algorithm)),
+        "source": dict(_sources(algorithm, job.file.parent)),
         "train_ratio": train_ratio(exam, algorithm),
         "model_eval": None if paradigm.reference else _gate_identity(exam.gate),
         "initial_model": _content(algorithm.initial_model),
@@ -69,14 +70,15 @@ def algorithm_identity(
     return facts
 
 
-def _sources(algorithm: AlgorithmSpec) -> Iterator[tuple[str, str]]:
+def _sources(algorithm: AlgorithmSpec, job: Path) -> Iterator[tuple[str, str]]:
     """(file, digest) of its modules, and of a paradigm that is not ours, whose changes the version above tells."""
     for module in algorithm.modules:
         prefix = "" if module is algorithm.modules[0] else f"{module.type}/"
-        yield from ((prefix + name, content) for name, content in source_of(module.url, module.name).items())
+        found = source_of(module.url, module.name, job=job)
+        yield from ((prefix + name, content) for name, content in found.items())
     spec = algorithm.paradigm
     if spec.url is not None or spec.name not in PARADIGMS:
-        found = source_of(spec.url, spec.name, GROUP)
+        found = source_of(spec.url, spec.name, GROUP, job)
         yield from ((f"paradigm/{name}", content) for name, content in found.items())
 
 
@@ -92,8 +94,9 @@ def metric_key(metric: MetricSpec) -> str:
     facts: dict[str, object] = {"version": IDENTITY_VERSION, "name": metric.name, "options": dict(metric.options)}
     if metric.url is None and metric.name in _REDEFINED:
         facts["definition"] = _REDEFINED[metric.name]
-    if metric.url is not None:
-        facts["source"] = source_of(str(metric.url), metric.name)
+    url = foreign_module(metric.name) if metric.url is None else str(metric.url)
+    if url is not None:
+        facts["source"] = source_of(url, metric.name)
     safe = "".join(letter if letter.isalnum() else "_" for letter in metric.name)
     return f"{safe}-{digest(facts)[:10]}"
 

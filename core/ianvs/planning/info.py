@@ -38,12 +38,19 @@ class PluginInfo:
 
 
 def plugin_info(
-    plugins: Sequence[tuple[str | None, str]], cache: Path, seconds: float = 120.0
+    plugins: Sequence[tuple[str | None, str]],
+    cache: Path,
+    seconds: float = 120.0,
+    job: Path | None = None,
+    closed: Sequence[Path] = (),
 ) -> list[PluginInfo | None]:
-    """Of each (url, name); None for a plugin that can't be imported in time, which its check will tell."""
+    """Of each (url, name); None for a plugin that can't be imported in time, which its check will tell.
+
+    job: the folder of the job, whose modules count as the plugins' own. closed: what their code can't open.
+    """
     questions = [{"url": url, "name": name} for url, name in plugins]
-    files = [cache / "plugins" / f"{digest([url, name, source_of(url, name)])}.json" for url, name in plugins]
-    told = answers("ianvs.planning.info:look_at_plugins", questions, files, seconds, _still_true)
+    files = [cache / "plugins" / f"{digest([url, name, source_of(url, name, job=job)])}.json" for url, name in plugins]
+    told = answers("ianvs.planning.info:look_at_plugins", questions, files, seconds, _still_true, closed)
     return [
         None
         if isinstance(one, str) or not one

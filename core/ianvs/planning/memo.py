@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ianvs.data.fingerprint import read_memo, write_memo
+from ianvs.planning.closed import opened_paths
 from ianvs.plugins.isolated import ask_isolated
-from ianvs.store.files import read_json, write_json
 
 __all__ = ["Answer", "answers"]
 
@@ -20,39 +21,45 @@ def answers(
     files: Sequence[Path | None],
     seconds: float,
     holds: Callable[[Answer], bool] = lambda answer: True,
+    closed: Sequence[Path] = (),
 ) -> list[Answer | str]:
     """[n] what `function` says to question n, or in words why its process says nothing.
 
     function: "package.module:name", from a list of questions to a list of answers. files: where answers are kept; an
     answer that `holds` there is not asked for again, one with "problems" is not kept. seconds: what asking may take.
+    closed: what the authors' code can't open.
     Questions are asked together, and each alone where together they end the process or come to no end.
     """
     found: list[Answer | str] = ["never asked"] * len(questions)
     unknown = []
     for n, file in enumerate(files):
-        stored = None if file is None else read_json(file)
+        stored = None if file is None else read_memo(file)
         if stored is not None and holds(stored):
             found[n] = stored
         else:
             unknown.append(n)
-    told = _asked(function, [questions[n] for n in unknown], seconds)
+    told = _asked(function, [questions[n] for n in unknown], seconds, closed)
     for n, answer in zip(unknown, told, strict=True):
         found[n], file = answer, files[n]
         if file is not None and not isinstance(answer, str) and not answer.get("problems"):
-            write_json(file, answer)
+            write_memo(file, answer)
     return found
 
 
-def _asked(function: str, questions: Sequence[Mapping[str, object]], seconds: float) -> list[Answer | str]:
+def _asked(
+    function: str, questions: Sequence[Mapping[str, object]], seconds: float, closed: Sequence[Path]
+) -> list[Answer | str]:
     if not questions:
         return []
     why = "ended the process"
+    urls = (question.get("url") for question in questions)
+    opened = opened_paths([None if url is None else str(url) for url in urls], closed)
     try:
-        told: list[Answer | str] | None = ask_isolated(function, questions, seconds)
+        told: list[Answer | str] | None = ask_isolated(function, questions, seconds, closed, opened)
         if told is not None:
             return told
     except TimeoutError:
         why = f"took longer than limits.check_seconds: {seconds:g}"
     if len(questions) == 1:
         return [why]
-    return [answer for question in questions for answer in _asked(function, [question], seconds)]
+    return [answer for question in questions for answer in _asked(function, [question], seconds, closed)]

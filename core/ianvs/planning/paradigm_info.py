@@ -12,6 +12,7 @@ from ianvs.config.spec import JobSpec, ParadigmSpec
 from ianvs.data.options import check_options
 from ianvs.errors import Place, PluginError, Problem, closest, one_line
 from ianvs.paradigms import GROUP, find_paradigm
+from ianvs.planning.closed import closed_paths
 from ianvs.planning.memo import Answer, answers
 from ianvs.plugins.source import source_of
 from ianvs.store.keys import digest
@@ -54,12 +55,8 @@ class ParadigmInfo:
 
 def paradigm_info(job: JobSpec) -> list[ParadigmInfo]:
     """Of the paradigm of each algorithm of `job`, in their order."""
-    found: dict[str, ParadigmInfo] = {}
-    for algorithm in job.algorithms:
-        spec = algorithm.paradigm
-        key = digest([spec.name, spec.url, spec.options])
-        if key not in found:
-            found[key] = _info(spec, job)
+    specs = {digest([a.paradigm.name, a.paradigm.url, a.paradigm.options]): a.paradigm for a in job.algorithms}
+    found = {key: _info(spec, job) for key, spec in specs.items()}
     return [found[digest([a.paradigm.name, a.paradigm.url, a.paradigm.options])] for a in job.algorithms]
 
 
@@ -105,10 +102,11 @@ def _info(spec: ParadigmSpec, job: JobSpec) -> ParadigmInfo:
     if spec.url is None:
         [answer] = look_at_paradigms([question])
     else:
-        identity = digest([question, source_of(spec.url, spec.name, GROUP)])
+        identity = digest([question, source_of(spec.url, spec.name, GROUP, job.file.parent)])
         file = job.workspace / "cache" / "paradigms" / f"{identity}.json"
         function = "ianvs.planning.paradigm_info:look_at_paradigms"
-        [told] = answers(function, [question], [file], job.limits.check_seconds)
+        closed = closed_paths(job.workspace, (testenv.dataset for testenv in job.testenvs))
+        [told] = answers(function, [question], [file], job.limits.check_seconds, closed=closed)
         why = f"importing the file of paradigm '{spec.name}' {told}."
         answer = _unknown(why) if isinstance(told, str) else told
     return ParadigmInfo(

@@ -3,34 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ianvs import data
 from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec
-from ianvs.errors import ConfigError, Problem, shown_path
+from ianvs.digests import CHANGED
+from ianvs.errors import ConfigError, DamagedError, Problem, one_line, shown_path
+from ianvs.metrics.registry import outline
 from ianvs.planning.cases import PlannedAlgorithm
 from ianvs.planning.identity import algorithm_identity, exam_identity, metric_key
 from ianvs.planning.paradigm_info import paradigm_info
 from ianvs.planning.references import PlannedReferences, plan_references
-from ianvs.store import CaseStore
+from ianvs.store import CaseStore, ExamStore
 from ianvs.store.keys import digest
 from ianvs.types import TestCase
 
 __all__ = ["Plan", "PlannedCase", "make_plan", "scored_metrics"]
 
-Action = Literal["run", "resume", "score", "nothing"]
+Action = Literal["run", "resume", "score", "prepare", "nothing"]
+"""prepare: nothing of the case itself, but its exam, which is damaged or gone."""
 
 
 @dataclass(frozen=True)
 class PlannedCase:
-    """A test case, its state on disk, and what `ianvs run` would do with it."""
+    """A test case, its state on disk, and what `ianvs run` would do with it.
+
+    damaged: files below the workspace that are gone or were changed after the case had ended: what they held is made
+    again.
+    """
 
     case: TestCase
     algorithm: PlannedAlgorithm
     state: Literal["new", "finished", "failed", "unfinished"]
     action: Action
     reason: str
+    damaged: tuple[str, ...] = ()
+
+    @property
+    def runs(self) -> bool:
+        """Whether a process of its own has something to do for it."""
+        return self.action not in ("nothing", "prepare")
 
 
 @dataclass(frozen=True)
@@ -47,8 +61,11 @@ class Plan:
         return sum(len(algorithm) * len(self.job.seeds) for algorithm in self.algorithms)
 
     def __iter__(self) -> Iterator[PlannedCase]:
+        exams, damage = ExamStore(self.store.workspace), dict[str, str | None]()
         for case, algorithm in self.cases():
-            yield self._planned(case, algorithm)
+            if algorithm.exam_id not in damage:
+                damage[algorithm.exam_id] = exams.damage(algorithm.exam_id)
+            yield self._planned(case, algorithm, damage[algorithm.exam_id])
 
     def cases(self) -> Iterator[tuple[TestCase, PlannedAlgorithm]]:
         """The cases alone, without a look at the disk."""
@@ -67,15 +84,21 @@ class Plan:
         found = {key: (metric, key) for index in sorted(alike) for metric, key in self.scores[index]}
         return tuple(found.values())
 
-    def _planned(self, case: TestCase, algorithm: PlannedAlgorithm) -> PlannedCase:
-        status = self.store.status(case.id)
+    def _planned(self, case: TestCase, algorithm: PlannedAlgorithm, exam_damage: str | None) -> PlannedCase:
+        state = self.store.state(case.id)
+        status = state.status
+        if state.damaged:
+            damaged = tuple(f"cases/{case.id}/{name}" for name in state.damaged)
+            action: Action = "score" if state.is_whole else "resume"
+            return PlannedCase(case, algorithm, "unfinished", action, f"{one_line(damaged, 3)} {CHANGED}", damaged)
         if status == "finished":
-            missing = [
-                metric.name for metric, key in self.scores_of(algorithm) if not self.store.has_score(case.id, key)
-            ]
+            missing = [metric.name for metric, key in self.scores_of(algorithm) if key not in state.scores]
             if missing:
                 reason = f"finished; {', '.join(missing)} to be computed from what is stored"
                 return PlannedCase(case, algorithm, "finished", "score", reason)
+            if exam_damage is not None:
+                damaged = (f"exams/{algorithm.exam_id}/{exam_damage}",)
+                return PlannedCase(case, algorithm, "unfinished", "prepare", f"{damaged[0]} {CHANGED}", damaged)
             return PlannedCase(case, algorithm, "finished", "nothing", "finished")
         if status == "failed":
             failure = self.store.failure(case.id)
@@ -88,7 +111,9 @@ class Plan:
 
     def _why_new(self, case: TestCase, algorithm: PlannedAlgorithm) -> str:
         predecessor = self.store.predecessor(case)
-        before = self.store.identity(predecessor) if predecessor else None
+        before = None
+        with suppress(DamagedError):
+            before = self.store.identity(predecessor) if predecessor else None
         if before is None:
             return "never run"
         now = {"exam": algorithm.exam, "algorithm": algorithm.identity}
@@ -97,8 +122,6 @@ class Plan:
 
 def make_plan(job: JobSpec) -> Plan:
     """Plan `job` against what its workspace holds. Raises ConfigError or DataError where the data can't be read."""
-    from ianvs.metrics.registry import outline
-
     algorithms: list[PlannedAlgorithm] = []
     scores = []
     students = list(zip(job.algorithms, paradigm_info(job), strict=True))
@@ -132,8 +155,6 @@ def _refuse_repeated(algorithms: Sequence[PlannedAlgorithm]) -> None:
 
 def scored_metrics(exam: TestEnvSpec) -> tuple[MetricSpec, ...]:
     """The testenv's metrics, and those that they build on without naming them: BWT alone is BWT of accuracy."""
-    from ianvs.metrics.registry import outline
-
     named = list(exam.metrics)
     levels = {metric.name: outline(metric).level for metric in named}
     if "score" not in levels.values():
@@ -148,12 +169,7 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
     """In words, what differs between two identities of the same algorithm, hyperparameters and seed."""
     found = []
     old, new = before["algorithm"], now["algorithm"]
-    files = [
-        name
-        for name in sorted({*old.get("source", {}), *new["source"]})
-        if old.get("source", {}).get(name) != new["source"].get(name)
-    ]
-    if files:
+    if files := sorted(_changed(old.get("source", {}), new["source"], ())):
         found.append(f"source {', '.join(files)}")
     found += _changed(old, new, ("source", "version"))
     found += ["data" if name == "dataset" else name for name in _changed(before["exam"], now["exam"], ("version",))]

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ianvs.config.spec import JobSpec, ModuleSpec, ParadigmSpec, TestEnvSpec
+from ianvs.metrics.registry import outline
 from ianvs.planning.cases import PlannedAlgorithm, grid, own_hyperparameters
+from ianvs.planning.closed import closed_paths
 from ianvs.planning.identity import algorithm_identity
 from ianvs.planning.info import PluginInfo, plugin_info
 from ianvs.planning.paradigm_info import ParadigmInfo
@@ -59,13 +61,9 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> Plann
         if student.paradigm.as_one:
             continue  # it has no rounds to compare
         for role in _needed(student.testenv):
-            if role in job.references:
-                named = next(
-                    s for s in students if s.spec.name == job.references[role] and s.testenv is student.testenv
-                )
-                only = next(
-                    grid(named.spec.modules)
-                )  # a named reference has one choice: ianvs.scheduler.preflight sees to that
+            if (name := job.references.get(role)) is not None:
+                named = next(s for s in students if s.spec.name == name and s.testenv is student.testenv)
+                only = next(grid(named.spec.modules))  # it has one choice: ianvs.scheduler.preflight sees to that
                 by_student[_key(student, role)] = (named, partial(_always, only))
                 continue
             known = facts.get(student.spec.name)
@@ -85,8 +83,6 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> Plann
 
 
 def _needed(exam: TestEnvSpec) -> tuple[str, ...]:
-    from ianvs.metrics.registry import outline
-
     needs = {need for metric in exam.metrics for need in outline(metric).needs}
     return tuple(role for role in ROLES if role in needs)
 
@@ -98,7 +94,8 @@ def _facts(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> dict[str, Plug
         return {}
     modules = {a.name: module for a in job.algorithms for module in a.modules if module.type == "basemodel"}
     plugins = [(module.url, module.name) for module in modules.values()]
-    found = plugin_info(plugins, job.workspace / "cache", job.limits.check_seconds)
+    closed = closed_paths(job.workspace, (testenv.dataset for testenv in job.testenvs))
+    found = plugin_info(plugins, job.workspace / "cache", job.limits.check_seconds, job.file.parent, closed)
     return {name: facts for name, facts in zip(modules, found, strict=True) if facts is not None}
 
 

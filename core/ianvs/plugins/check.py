@@ -17,8 +17,9 @@ from ianvs.plugins.loader import Loaded, cause, load
 from ianvs.plugins.reference import reference_of
 from ianvs.plugins.signature import constructor_parameters, misnamed, named_arguments
 from ianvs.plugins.value_types import type_problems, value_place
+from ianvs.sealing.landlock import confine
 
-__all__ = ["NO_CUDA", "Checked", "Subject", "check_algorithm", "check_task"]
+__all__ = ["NO_CUDA", "Checked", "Closed", "Subject", "check_algorithm", "check_task"]
 
 NO_CUDA = "device: cuda is asked for, but torch finds no CUDA device here. Use `device: auto` or `cpu`."
 METHODS = ("train", "predict", "save", "load")  # of a base model
@@ -44,6 +45,14 @@ class Subject:
 
 
 @dataclass(frozen=True)
+class Closed:
+    """What the code that is looked at can't open, but for `opened`, where the kernel can see to that."""
+
+    paths: tuple[Path, ...] = ()
+    opened: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
 class Checked:
     """What was found. asks: the plugin wants to see the facts of an exam."""
 
@@ -51,8 +60,11 @@ class Checked:
     asks: bool
 
 
-def check_task(subjects: Sequence[Subject], report: Callable[[object], None]) -> list[Checked]:
+def check_task(asked: tuple[Sequence[Subject], Closed], report: Callable[[object], None]) -> list[Checked]:
     """Of each subject, as a task of an engine. What is under way is reported, so that one that never ends is known."""
+    subjects, closed = asked
+    if closed.paths:
+        confine(closed.paths, closed.opened)
 
     def say(index: int) -> _Say:
         return lambda doing: report({"subject": index, "doing": doing})

@@ -1,7 +1,8 @@
 """Fingerprints of an author's source: the plugin's file and, transitively, the local modules that it imports.
 
-Nothing is imported to find out: the import statements are read from the syntax trees. "Local" is what is neither the
-standard library nor an installed package, plus our own package, on which built-in methods stand.
+Nothing is imported to find out: the import statements are read from the syntax trees. "Local" is what lies below the
+plugin's folder or the job's, plus our own package, on which built-in methods stand. All else is an installed package,
+wherever sys.path finds it: that one is known by its name and version.
 """
 
 from __future__ import annotations
@@ -10,40 +11,53 @@ import ast
 import hashlib
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from importlib.machinery import PathFinder
-from importlib.metadata import entry_points
 from pathlib import Path
 
 from ianvs.package import PACKAGE, own_name
-from ianvs.plugins.loader import ENTRY_POINTS
+from ianvs.plugins.loader import ENTRY_POINTS, installed
 
 __all__ = ["imported_names", "source_files", "source_of"]
 
 
-def source_of(url: str | None, name: str, group: str = ENTRY_POINTS) -> dict[str, str]:
+def source_of(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path | None = None) -> dict[str, str]:
     """{short file name: sha256 of its text} of the plugin `name` at `url` and its local imports; line ends don't count.
 
     Names are relative to the plugin's folder (or to our package), so that a moved folder keeps its fingerprint.
+    job: the folder of the job, whose modules are local as well.
     """
-    entry = _entry_file(url, name, group)
+    entry, module = _entry(url, name, group)
     if entry is None:
         return {}
-    found = source_files(entry)
+    found = source_files(entry, _homes(entry, module, job))
     return {_short(path, entry.parent): _digest(path) for path in sorted(found)}
 
 
-def imported_names(url: str | None, name: str, group: str = ENTRY_POINTS) -> set[str]:
+def imported_names(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path | None = None) -> set[str]:
     """Top-level names of all packages that the plugin or its local modules import, "torch" for instance."""
-    entry = _entry_file(url, name, group)
+    entry, module = _entry(url, name, group)
     if entry is None:
         return set()
-    return {module.split(".")[0] for path in source_files(entry) for module in _imports(path, _digest(path))}
+    found = source_files(entry, _homes(entry, module, job))
+    return {module.split(".")[0] for path in found for module in _imports(path, _digest(path))}
 
 
-def source_files(entry: Path) -> set[Path]:
-    """`entry` and every local file that is reached from it by import statements."""
+def _homes(entry: Path, module: str, job: Path | None) -> tuple[Path, ...]:
+    """Folders whose modules are local: the plugin's, which of a module on sys.path is its package, and the job's."""
+    own = entry.parent
+    if module:
+        below = module.count(".") - (entry.name != "__init__.py")
+        own = entry if below < 0 else entry.parents[below]
+    return (own,) if job is None else (own, job.resolve())
+
+
+def source_files(entry: Path, homes: Collection[Path] | None = None) -> set[Path]:
+    """`entry` and every file that is reached from it by import statements: within `homes`, or ours, or relative to it.
+
+    homes: None: wherever it lies, if it is not in the folders where packages are installed.
+    """
     found: set[Path] = set()
     waiting = [entry]
     while waiting:
@@ -52,19 +66,21 @@ def source_files(entry: Path) -> set[Path]:
             continue
         found.add(path)
         for module in _imports(path, _digest(path)):
-            waiting.extend(_local_files(module, entry.parent))
+            waiting.extend(_local_files(module, entry.parent, homes))
     return found
 
 
-def _entry_file(url: str | None, name: str, group: str) -> Path | None:
+def _entry(url: str | None, name: str, group: str) -> tuple[Path | None, str]:
+    """(its file, the module's dotted name where it is found on sys.path)."""
     if url is not None and url.endswith(".py"):
-        return Path(url).resolve()
+        return Path(url).resolve(), ""
     if url is None:
-        points = entry_points(group=group, name=name)
-        if not points:
-            return None
-        url = next(iter(points)).value
-    return _find(url.partition(":")[0], [*sys.path])
+        point = installed(group).get(name)
+        if point is None:
+            return None, ""
+        url = point.value
+    module = url.partition(":")[0]
+    return _find(module, [*sys.path]), module
 
 
 def _digest(path: Path) -> str:
@@ -101,7 +117,7 @@ def _names(tree: ast.AST, path: Path) -> Iterator[str]:
             yield from (f"{base}{joint}{alias.name}" for alias in node.names)
 
 
-def _local_files(module: str, plugin_folder: Path) -> Iterator[Path]:
+def _local_files(module: str, plugin_folder: Path, homes: Collection[Path] | None) -> Iterator[Path]:
     folder, _, dotted = module.rpartition(":")
     top = dotted.split(".")[0]
     if folder:
@@ -113,7 +129,10 @@ def _local_files(module: str, plugin_folder: Path) -> Iterator[Path]:
     else:
         search = [str(plugin_folder), *sys.path]
     path = _find(dotted, search)
-    if path is not None and (own_name(path) is not None or not _installed(path)):
+    if path is None:
+        return
+    near = bool(folder) or homes is None or any(path.is_relative_to(home) for home in homes)
+    if own_name(path) is not None or (near and not _installed(path)):
         yield path
 
 
@@ -134,7 +153,9 @@ def _find(dotted: str, search: list[str]) -> Path | None:
 
 def _installed(path: Path) -> bool:
     places = {sysconfig.get_paths()[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
-    return any(path.is_relative_to(Path(place).resolve()) for place in places) or "site-packages" in path.parts
+    return any(path.is_relative_to(Path(place).resolve()) for place in places) or (
+        not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
+    )
 
 
 def _short(path: Path, folder: Path) -> str:

@@ -33,12 +33,15 @@ def exam_text(name: str, exam: Exam) -> str:
 
 def _rules(exam: Exam) -> list[str]:
     rules, stream = exam.rules, exam.stream
+    shape, layout = exam.dataset.train.x.shape[1:], exam.dataset.layout
     spaces = {"all": "all classes", "seen": "the classes seen so far", "task": "the classes of the task"}
     lines = [
         f"task identity: {_shown(rules.task_in_training)} in training, {_shown(rules.task_in_testing)} in testing",
         f"answers: among {spaces[rules.output_space]}" if exam.dataset.classes else "answers: texts",
         f"passes over the data: {'any number' if rules.passes is None else rules.passes}",
     ]
+    if layout:
+        lines.append(f"pictures: {shape[0]} x {shape[1]} pixels, {shape[2]} channels, read as {layout}")
     if stream is not None:
         every = "" if stream.eval_every is None else f", examined every {stream.eval_every} samples too"
         lines.append(f"a stream in chunks of {stream.batch} that do not tell where a round ends{every}")

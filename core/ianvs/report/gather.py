@@ -11,7 +11,7 @@ from ianvs.config.secrets import hide_secrets
 from ianvs.errors import shown_path
 from ianvs.metrics.system import measured, measured_by_paradigm
 from ianvs.report.columns import COSTS
-from ianvs.types import CaseResult, Failure, Measure, TestCase
+from ianvs.types import CaseResult, Failure, Measure, Sealing, TestCase
 
 __all__ = ["FailedCase", "RowCases", "TestScores", "case_costs", "describe_failure", "gather", "shown_log", "utc"]
 
@@ -63,8 +63,12 @@ class RowCases:
     failures: list[FailedCase] = field(default_factory=list)
     latest: datetime | None = None
     over_budget: dict[str, None] = field(default_factory=dict)  # in words, each once
+    warnings: dict[str, None] = field(default_factory=dict)  # on how it was examined, each once
+    sealings: set[Sealing] = field(default_factory=set)  # of finished cases
     notes: tuple[str, ...] = ()  # on the data
     remarks: dict[int, str] = field(default_factory=dict)  # by seed
+    waiting: dict[str, None] = field(default_factory=dict)  # metrics whose reference run has still to come
+    damaged: dict[str, None] = field(default_factory=dict)  # files that can't be believed
     basemodel: str = ""
     judged: int = 0  # rounds that passed a gate or did not
     adopted: int = 0  # those of them whose new model stayed
@@ -78,6 +82,8 @@ class RowCases:
         self.bound = self.bound or result.bound
         self.notes = self.notes or result.notes
         self.over_budget |= dict.fromkeys(result.over_budget)
+        self.damaged |= dict.fromkeys(result.damaged)
+        self.waiting |= dict.fromkeys(result.waiting)
         if result.finished_at:
             ended = utc(result.finished_at)
             self.latest = ended if self.latest is None else max(self.latest, ended)
@@ -85,6 +91,8 @@ class RowCases:
             self.failures.append(_failed(result, root))
         elif result.status == "finished":
             self.seeds.append(result.case.seed)
+            self.sealings.add(result.sealing)
+            self.warnings |= dict.fromkeys(result.warnings)
             self.basemodel = self.basemodel or result.basemodel
             if any(round_.gate_scores is not None for round_ in result.rounds):
                 self.judged += len(result.rounds) - 1

@@ -97,7 +97,8 @@ def ranking_notes(leaderboard: Leaderboard) -> list[str]:
     notes = [_sort_note(leaderboard), _bound_note(leaderboard), _gate_note(leaderboard)]
     # Complete, and yet there is more to say: a metric that some of its seeds do not have.
     odd = [row for row in leaderboard.rows if row.complete and row.status != "finished"]
-    return [*filter(None, notes), *(f"{_full_name(row)}: {row.status}." for row in odd)]
+    odd_rows = (f"{_full_name(row)}: {row.status}." for row in odd)
+    return [*filter(None, notes), *odd_rows, *filter(None, [leaderboard.sealing])]
 
 
 def _sort_note(leaderboard: Leaderboard) -> str:
@@ -110,10 +111,14 @@ def _sort_note(leaderboard: Leaderboard) -> str:
 
 
 def _bound_note(leaderboard: Leaderboard) -> str:
-    names = list(dict.fromkeys(row.algorithm for row in leaderboard.rows if row.bound))
-    if not names:
-        return ""
-    return f"bound: {', '.join(names)} saw past rounds by declaration: a reference, not a competitor; it takes no rank."
+    several = {row.testenv for row in leaderboard.rows if row.rounds > 1}
+    saw: dict[str, list[str]] = {}
+    for row in leaderboard.rows:
+        if row.bound:
+            at_once = row.rounds == 1 and row.testenv in several
+            saw.setdefault("all rounds at once" if at_once else "past rounds by declaration", []).append(row.algorithm)
+    said = [f"{', '.join(dict.fromkeys(names))} saw {what}" for what, names in saw.items()]
+    return f"bound: {'; '.join(said)}: a reference, not a competitor; it takes no rank." if said else ""
 
 
 def _gate_note(leaderboard: Leaderboard) -> str:
@@ -125,7 +130,8 @@ def legend(leaderboard: Leaderboard) -> list[str]:
     """One line per metric column: which definition it is."""
     from ianvs.metrics.table import legend as lines
 
-    return lines([c.key for c in leaderboard.columns if c.kind == "metric"], custom=leaderboard.metrics)
+    names = (column.key for column in leaderboard.columns if column.kind == "metric")
+    return lines(zip(names, leaderboard.metrics, strict=True))
 
 
 def settings_text(row: LeaderboardRow, names: Iterable[str] | None = None) -> str:

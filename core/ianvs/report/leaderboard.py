@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ianvs.config.spec import RankSpec
-from ianvs.errors import closest
+from ianvs.errors import closest, one_line
 from ianvs.metrics.metric import Metric
+from ianvs.metrics.metric_columns import columns_named
 from ianvs.report.columns import COSTS, Column, make_columns
 from ianvs.report.gather import FailedCase, RowCases, gather
+from ianvs.report.sealing_note import sealing_note
 from ianvs.report.values import Cell, shown_hyperparameters
 from ianvs.stats.summary import Summary, rank, summarise
 from ianvs.types import CaseResult
@@ -39,7 +41,7 @@ class LeaderboardRow:
     metrics: Mapping[str, Summary]  # by column name; empty when a case is missing
     costs: Mapping[str, Summary]  # by key of COSTS; empty when a case is missing
     tests: Mapping[str, tuple[str, Summary, Summary]]  # by test set: (score, when just learned, at the end)
-    bound: bool  # a reference that saw past rounds by declaration
+    bound: bool  # a reference: it saw past rounds by declaration, or all of them at once
     failures: tuple[FailedCase, ...]
     status: str
     time: str  # "YYYY-MM-DD HH:MM:SS" UTC, "" when no case has ended
@@ -74,6 +76,7 @@ class Leaderboard:
     seeds: int  # expected per row
     references: tuple[LeaderboardRow, ...] = ()
     notes: tuple[str, ...] = ()  # what a reader must know of the data
+    sealing: str = ""  # how the exam was kept from the learners, in a sentence
 
     @property
     def failures(self) -> tuple[tuple[LeaderboardRow, FailedCase], ...]:
@@ -125,9 +128,13 @@ class Leaderboard:
         def chosen(name: str, wanted: Sequence[str]) -> bool:
             return "all" in wanted or name in wanted
 
-        wanted = {
-            "metric": spec.metrics,
-            "metric_std": spec.metrics,
+        shown = [column.key for column in self.columns if column.kind == "metric"]
+        of_metrics = [
+            column for name in spec.metrics for column in ([name] if name == "all" else columns_named(name, shown))
+        ]
+        wanted: dict[str, Sequence[str]] = {
+            "metric": of_metrics,
+            "metric_std": of_metrics,
             "module": spec.modules,
             "hyperparameter": spec.hyperparameters,
         }
@@ -139,8 +146,7 @@ class Leaderboard:
             if chosen(column.key, wanted.get(column.kind, ("all",)))
             and (len(rows) == len(self.rows) or column.key in used.get(column.kind, {column.key}))
         )
-        shown = [column.key for column in self.columns if column.kind == "metric"]
-        metrics = (metric for key, metric in zip(shown, self.metrics, strict=True) if chosen(key, spec.metrics))
+        metrics = (metric for key, metric in zip(shown, self.metrics, strict=True) if chosen(key, wanted["metric"]))
         return replace(self, columns=columns, rows=rows, metrics=tuple(metrics))
 
 
@@ -176,17 +182,24 @@ def build_leaderboard(
         measures={name: measure for group in groups for name, measure in group.measures.items()},
     )
     notes = tuple(dict.fromkeys(note for group in groups for note in group.notes))
-    return Leaderboard(columns, rows, tuple(metric for _, metric in shown), sort_by, seeds, references, notes)
+    if damaged := tuple(dict.fromkeys(path for group in everything for path in group.damaged)):
+        told = "Gone, or changed after they were stored, and therefore not believed"
+        notes += (f"{told}: {one_line(damaged)}. Run the job again to have them made anew.",)
+    sealing = sealing_note({one for group in groups for one in group.sealings})
+    shown_metrics = tuple(metric for _, metric in shown)
+    return Leaderboard(columns, rows, shown_metrics, sort_by, seeds, references, notes, sealing)
 
 
 def _sort_keys(spec: RankSpec, metrics: Sequence[tuple[str, Metric]]) -> tuple[tuple[str, bool], ...]:
     names = [name for name, _ in metrics]
-    for name, _ in spec.sort_by:
-        if name not in names:
+    found: list[tuple[str, bool]] = []
+    for name, falls in spec.sort_by:
+        found += [(column, falls) for column in columns_named(name, names)]
+        if not columns_named(name, names):
             known = ", ".join(names) or "none"
             hint = closest(name, names)
             raise ValueError(f"sort_by: '{name}' is not a metric column.{hint} The columns are: {known}.")
-    return spec.sort_by or tuple((name, metric.higher_is_better) for name, metric in metrics[:1])
+    return tuple(found) or tuple((name, metric.higher_is_better) for name, metric in metrics[:1])
 
 
 def _row(group: RowCases, seeds: int) -> LeaderboardRow:
@@ -238,15 +251,23 @@ def _status(group: RowCases, expected: int, metrics: Mapping[str, Summary]) -> s
         parts.append(f"{unfinished} of {expected} unfinished")
     if group.over_budget:
         parts.append(f"over the budget: {next(iter(group.over_budget))}")
+    parts += group.warnings
     gaps = [name for name, summary in metrics.items() if 0 < summary.n < expected]
     parts += [f"{name} is missing in {expected - metrics[name].n} of {expected}" for name in gaps]
+    parts += [f"{name} waits for its reference run" for name in group.waiting if name in metrics and name not in gaps]
     return "; ".join(["finished", *parts] if len(group.seeds) == expected else parts)
 
 
 def _by_testenv(rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]]) -> tuple[LeaderboardRow, ...]:
     """The ranking of each exam, in the order of the exams."""
     exams = dict.fromkeys(row.testenv for row in rows)
-    return tuple(row for exam in exams for row in _ranked([r for r in rows if r.testenv == exam], sort_by))
+    return tuple(row for exam in exams for row in _ranked(_bounded([r for r in rows if r.testenv == exam]), sort_by))
+
+
+def _bounded(rows: list[LeaderboardRow]) -> list[LeaderboardRow]:
+    """A row that learned in one round what others of its exam learn in several is a bound; among its like it is not."""
+    several = any(row.rounds > 1 for row in rows)
+    return [replace(row, bound=row.bound or (several and row.rounds == 1)) for row in rows]
 
 
 def _ranked(rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]]) -> tuple[LeaderboardRow, ...]:

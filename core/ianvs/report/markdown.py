@@ -23,6 +23,9 @@ from ianvs.report.leaderboard import Leaderboard, LeaderboardRow
 
 __all__ = ["markdown"]
 
+# What github makes a link of without any brackets too; an underscore marks nothing within a word.
+_MARKUP = re.compile(r"[]|*<`\\[~&$]|(?<![^\W_])_|_(?![^\W_])|^[#>]|^[+-](?= )|:(?=//)|(?<=\bwww)\.|@")
+
 
 def markdown(
     leaderboard: Leaderboard,
@@ -44,7 +47,7 @@ def markdown(
     failures = [_failed(group) for group in failure_groups(leaderboard)]
     blocks = [
         f"# {_escape(title)}",
-        f"Made by:\n\n```\n{command}\n```" if command else "",
+        f"Made by:\n\n{_fenced(command)}" if command else "",
         plain_table(columns, "github"),
         *map(_escape, filter(None, notes)),
         _section("Metrics", [f"- {_escape(line)}" for line in legend(leaderboard)]),
@@ -107,8 +110,13 @@ def _kept(row: LeaderboardRow, name: str) -> str:
 
 
 def _escape(text: str) -> str:
-    """`text` in one line, read by markdown as it stands."""
-    return re.sub(r"([|*<`\\])", r"\\\1", " ".join(text.split()))
+    """`text` in one line, read by markdown as it stands: no picture, link or html of whoever chose a name."""
+    return _MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
+
+
+def _fenced(text: str) -> str:
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{fence}\n{text}\n{fence}"
 
 
 def _section(title: str, lines: Sequence[str]) -> str:

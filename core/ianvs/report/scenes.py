@@ -23,7 +23,7 @@ __all__ = ["colours", "draw_class_bars", "draw_scenes", "scene_sheet"]
 
 # Name, picture (H, W, 3), truth (H, W), prediction (H, W) by round.
 Scene = tuple[str, NDArray[np.integer], NDArray[np.integer], Mapping[str, NDArray[np.integer]]]
-_BROKEN_DOWN = ("topic ", "turn_")  # how names of parts begin that ianvs.metrics.text breaks a score down to
+_BROKEN_DOWN = ("topic ", "turn_")  # how names of parts begin that scores of texts break a score down to
 
 
 def draw_scenes(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> list[Path]:

@@ -11,7 +11,7 @@ from typing import Any
 from ianvs.config.spec import RankSpec
 from ianvs.report.leaderboard import Leaderboard
 from ianvs.report.markdown import markdown
-from ianvs.report.values import cell_text
+from ianvs.report.values import Cell, cell_text
 from ianvs.store.files import write_atomic
 from ianvs.types import CaseResult
 
@@ -54,13 +54,27 @@ def write_reports(
 
 
 def csv_text(leaderboard: Leaderboard) -> str:
-    """Comma-separated, one header line, numbers in the shortest form that reads back as the same number."""
+    """Comma-separated, one header line, numbers in the shortest form that reads back as the same number.
+
+    A text that a spreadsheet would take for a formula has a ' before it.
+    """
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([column.title for column in leaderboard.columns])
+    writer.writerow([_no_formula(column.title) for column in leaderboard.columns])
     for row in leaderboard.rows:
-        writer.writerow([cell_text(leaderboard.cell(row, column)) for column in leaderboard.columns])
+        writer.writerow([_no_formula(leaderboard.cell(row, column)) for column in leaderboard.columns])
     return stream.getvalue()
+
+
+def _no_formula(cell: Cell) -> str:
+    text = cell_text(cell).replace("\r", "\n")  # the writer leaves a lone carriage return without quotes
+    if not isinstance(cell, str) or not text.startswith(("=", "+", "-", "@", "\t", "\n")) or text == "-":
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
 
 
 def _put(path: Path, text: str) -> Path:

@@ -9,13 +9,14 @@ from typing import SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.config.spec import BudgetSpec, MetricSpec
+from ianvs.config.spec import BudgetSpec
 from ianvs.metrics.metric import Metric
+from ianvs.metrics.metric_columns import MetricColumn
 from ianvs.metrics.system import measured
 from ianvs.results.reference_scores import ReferenceScores
-from ianvs.session.budget import over_budget
-from ianvs.store import CaseStore, ExamRecord
-from ianvs.types import CaseResult, Curve, Measure, RoundResult, ScoreMatrix, TestCase
+from ianvs.session.budget import over_budget, unmeasured
+from ianvs.store import CaseStore, ExamRecord, as_record
+from ianvs.types import CaseResult, Curve, Measure, RoundResult, ScoreMatrix, Sealing, TestCase
 
 __all__ = ["read_case"]
 
@@ -24,16 +25,26 @@ def read_case(
     store: CaseStore,
     case: TestCase,
     exam: ExamRecord | None,
-    metrics: Sequence[tuple[MetricSpec, Metric, str]],
+    columns: Sequence[MetricColumn],
     references: ReferenceScores | None,
     budget: BudgetSpec | None,
+    exam_damage: tuple[str, ...] = (),
 ) -> CaseResult:
-    """What the case's directory says, with `metrics` (spec, metric, key) computed from it.
+    """What the case's directory says, with `columns` computed from it.
 
     budget: of the exam as it is now; what was measured is held against it. References and bounds have none.
+    exam_damage: files of the exam that can't be believed. A case that has ended and is not, with its exam and its
+    references, as it was stored is unfinished: the next run makes again what is lacking.
     """
-    status = store.status(case.id) or "unfinished"
-    stored = store.result(case.id) or {}
+    state = store.state(case.id)
+    damaged = tuple(f"cases/{case.id}/{name}" for name in state.damaged)
+    if state.status == "finished":
+        damaged += (*exam_damage, *(references.damaged(case.id) if references else ()))
+    status = "unfinished" if damaged else state.status or "unfinished"
+    stored = {} if damaged else store.result(case.id) or {}
+    sealing = Sealing()
+    if "sealing" in stored:
+        sealing = as_record(Sealing, stored["sealing"], store.folder(case.id) / "result.json")
     bound = bool(stored.get("bound", False))
     rounds = store.complete_rounds(case.id)
     judged = () if bound or case.role else rounds[1:]
@@ -41,42 +52,50 @@ def read_case(
     matrices: dict[str, ScoreMatrix] = {}
     details: dict[str, object] = {}
     if exam is not None:
-        for spec, metric, key in metrics:
-            if metric.level == "score" and (found := store.score(case.id, key)) is not None:
+        for column in columns:
+            score = column.name
+            if (
+                column.metric.level == "score"
+                and not damaged
+                and (found := store.score(case.id, column.key)) is not None
+            ):
                 values, parts, between = found
                 if values.size:
-                    matrices[spec.name] = ScoreMatrix(
+                    matrices[score] = ScoreMatrix(
                         values,
-                        spec.name,
+                        score,
                         names,
                         exam.tests,
                         curve=_curve(values, between, rounds),
-                        joint=references.vector(case.id, "joint", spec.name) if references else None,
-                        single_task=references.vector(case.id, "single_task", spec.name) if references else None,
+                        joint=references.vector(case.id, "joint", score) if references else None,
+                        single_task=references.vector(case.id, "single_task", score) if references else None,
+                        higher_is_better=column.metric.higher_is_better,
                     )
                 if any(part for row in parts for part in row):
-                    details[spec.name] = parts
+                    details[score] = parts
     numbers: dict[str, float | None] = {}
     if status == "finished":
-        primary = next((spec.name for spec, metric, _ in metrics if metric.level == "score"), None)
-        for spec, metric, _ in metrics:
+        for column in columns:
+            name, metric = column.name, column.metric
             if metric.mapping:
                 continue  # several numbers: in `details`
             if metric.level == "system":
-                numbers[spec.name] = measured(metric.name, rounds)
+                numbers[name] = measured(metric.name, rounds)
             elif metric.level == "score":
                 some = metric.partial or (exam is not None and exam.rules.get("asked") == "future")
-                numbers[spec.name] = _final_score(matrices.get(spec.name), some)
+                numbers[name] = _final_score(matrices.get(name), some)
             else:
-                score = spec.of or primary or ""
-                numbers[spec.name] = _over_matrix(metric, matrices.get(score))
+                numbers[name] = _over_matrix(metric, matrices.get(column.of))
+    file = store.folder(case.id) / "result.json"
     return CaseResult(
         case=case,
         status=status,
         dataset=exam.dataset if exam else "",
         round_names=names or (exam.rounds if exam else ()),
         directory=store.folder(case.id),
-        failure=store.failure(case.id),
+        failure=None if damaged else store.failure(case.id),
+        damaged=damaged,
+        waiting=tuple(c.name for c in columns if references and references.waits(case.id, c.metric.needs)),
         bound=bound,
         basemodel=str(stored.get("basemodel", "")),
         rounds=rounds,
@@ -84,12 +103,19 @@ def read_case(
         remark=rounds[-1].remark if rounds else "",
         matrices=matrices,
         over_budget=tuple(over for round_ in judged for over in over_budget(budget, round_)),
+        warnings=(*unmeasured(budget, judged), *_marks(sealing)),
         details=details,
         metrics=numbers,
-        measures={name: Measure(**told) for name, told in stored.get("measures", {}).items()},
+        measures={name: as_record(Measure, told, file) for name, told in stored.get("measures", {}).items()},
+        sealing=sealing,
         finished_at=stored.get("finished_at"),
         provenance=stored.get("provenance", {}),
     )
+
+
+def _marks(sealing: Sealing) -> tuple[str, ...]:
+    """Of a learner that was to be kept apart and gave its answers itself."""
+    return () if sealing.how == "none" or sealing.copies != "none" else ("it goes on learning while it is tested",)
 
 
 def _curve(

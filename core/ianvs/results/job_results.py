@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ianvs.config.secrets import without_secrets
 from ianvs.config.spec import BudgetSpec, MetricSpec, RankSpec
-from ianvs.errors import IanvsError, closest
+from ianvs.errors import DamagedError, IanvsError, closest
 from ianvs.metrics.metric import Metric
+from ianvs.metrics.metric_columns import MetricColumn, metric_columns
 from ianvs.metrics.registry import resolve
 from ianvs.report import Leaderboard, build_leaderboard, cases_frame, rounds_frame, to_frame
 from ianvs.results.case_results import read_case
 from ianvs.results.reference_scores import ReferenceScores
-from ianvs.store import CaseStore, ExamRecord, ExamStore, JobStore
+from ianvs.store import CaseStore, ExamRecord, ExamStore, JobStore, as_record
 from ianvs.types import CaseResult, TestCase
 
 if TYPE_CHECKING:
@@ -38,7 +41,7 @@ class Results:
     seeds: int
     # Of each exam ("" where the job has one): every score that is stored, and what is computed from them. An exam
     # may mean something else by a name: another file, or BWT of another score.
-    metrics: Mapping[str, tuple[tuple[MetricSpec, Metric, str], ...]]
+    metrics: Mapping[str, tuple[MetricColumn, ...]]
     columns: tuple[str, ...]  # names of those that the leaderboard shows
     case_list: tuple[TestCase, ...]
     provenance: Mapping[str, object]
@@ -49,14 +52,19 @@ class Results:
 
     def __iter__(self) -> Iterator[CaseResult]:
         cases, exams = CaseStore(self.workspace), ExamStore(self.workspace)
-        records: dict[str, ExamRecord | None] = {}
+        records: dict[str, tuple[ExamRecord | None, str | None]] = {}
 
         def read(case: TestCase, exam: str, references: ReferenceScores | None = None) -> CaseResult:
-            exam_id = (cases.identity(case.id) or {}).get("exam_id", "")
+            exam_id = ""
+            with suppress(DamagedError):  # then the case's state tells
+                exam_id = (cases.identity(case.id) or {}).get("exam_id", "")
             if exam_id not in records:
-                records[exam_id] = exams.record(exam_id) if exam_id else None
-            metrics, budget = self.metrics.get(exam, ()), self.budgets.get(exam)
-            return read_case(cases, case, records[exam_id], metrics, references, budget)
+                damage = exams.damage(exam_id) if exam_id else None
+                records[exam_id] = None if damage or not exam_id else exams.record(exam_id), damage
+            record, damage = records[exam_id]
+            columns, budget = self.metrics.get(exam, ()), self.budgets.get(exam)
+            damaged = () if damage is None else (f"exams/{exam_id}/{damage}",)
+            return read_case(cases, case, record, columns, references, budget, damaged)
 
         references = ReferenceScores(self.references, self.case_list, read)
         for case in self.case_list:
@@ -68,7 +76,7 @@ class Results:
     @cached_property
     def leaderboard(self) -> Leaderboard:
         """Ranked rows, one for each algorithm and choice of hyperparameters."""
-        shown = {spec.name: metric for metrics in self.metrics.values() for spec, metric, _ in metrics}
+        shown = {column.name: column.metric for columns in self.metrics.values() for column in columns}
         return build_leaderboard(
             self, self.rank, [shown[name] for name in self.columns], self.columns, self.seeds, self.workspace
         )
@@ -94,7 +102,10 @@ class Results:
 
 
 def load_results(workspace: str | Path, job: str | None = None) -> Results:
-    """Results of a job that ran in `workspace`; `job` is its name, which may be left out where there is one only."""
+    """Results of a job that ran in `workspace`; `job` is its name, which may be left out where there is one only.
+
+    Raises DamagedError where the job's record, or what a case is, can't be believed.
+    """
     workspace = Path(workspace).resolve()
     names = list(JobStore.names(workspace))
     if not names:
@@ -102,16 +113,19 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
     if job is None and len(names) > 1:
         raise IanvsError(f"{workspace} holds results of several jobs: {', '.join(names)}. Say which: job=...")
     name = job or names[0]
+    file = JobStore(workspace, name).path
     record = JobStore(workspace, name).read()
     if record is None:
         raise IanvsError(f"{workspace} holds no job '{name}'.{closest(name, names)} It holds: {', '.join(names)}.")
-    known = {case.id: case for case in CaseStore(workspace).all_cases()}
+    store = CaseStore(workspace)
+    known = {stored["id"]: store.case(stored["id"]) for stored in record["cases"]}
     # What ran a case first may have called it otherwise: cases are shared among jobs.
     cases = [
-        replace(known[stored["id"]], algorithm=stored["algorithm"], testenv=stored["testenv"])
+        replace(case, algorithm=stored["algorithm"], testenv=stored["testenv"])
         for stored in record["cases"]
-        if stored["id"] in known
+        if (case := known[stored["id"]]) is not None
     ]
+    metrics = (tuple(map(_metric_from_record, stored)) for stored in record["metrics"].values())
     rank: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in record["rank"].items()
     }
@@ -119,14 +133,14 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
     return Results(
         name=name,
         workspace=workspace,
-        rank=RankSpec(**rank),
+        rank=as_record(RankSpec, rank, file),
         seeds=record["seeds"],
-        metrics={exam: tuple(map(_metric_from_record, stored)) for exam, stored in record["metrics"].items()},
+        metrics=dict(zip(record["metrics"], metric_columns(metrics), strict=True)),
         columns=tuple(record["columns"]),
         case_list=tuple(cases),
         provenance=record["provenance"],
         references=record["references"],
-        budgets={exam: BudgetSpec(**stored) for exam, stored in record["budgets"].items()},
+        budgets={exam: as_record(BudgetSpec, stored, file) for exam, stored in record["budgets"].items()},
     )
 
 
@@ -137,7 +151,7 @@ def record_of(results: Results) -> dict[str, object]:
         "seeds": results.seeds,
         "rank": {name: value for name, value in vars(results.rank).items() if name != "places"},
         "columns": results.columns,
-        "metrics": {exam: [_metric_record(*one) for one in metrics] for exam, metrics in results.metrics.items()},
+        "metrics": {exam: list(map(_metric_record, columns)) for exam, columns in results.metrics.items()},
         "cases": [{"id": case.id, "algorithm": case.algorithm, "testenv": case.testenv} for case in results.case_list],
         "references": {case_id: dict(roles) for case_id, roles in results.references.items()},
         "budgets": {exam: vars(budget) for exam, budget in results.budgets.items()},
@@ -145,12 +159,13 @@ def record_of(results: Results) -> dict[str, object]:
     }
 
 
-def _metric_record(spec: MetricSpec, metric: Metric, key: str) -> dict[str, object]:
+def _metric_record(column: MetricColumn) -> dict[str, object]:
+    spec, metric = column.spec, column.metric
     return {
         "name": spec.name,
         "of": spec.of,
-        "options": dict(spec.options),
-        "key": key,
+        "options": without_secrets(spec.options),
+        "key": column.key,
         "custom": spec.url is not None,
         "summary": metric.summary,
         "higher_is_better": metric.higher_is_better,

@@ -10,7 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 __all__ = ["PACKAGES", "collect"]
@@ -33,12 +33,15 @@ PACKAGES = (
 _PATIENCE = 10.0  # seconds that git or nvidia-smi may take
 
 
-def collect(packages: Sequence[str] = PACKAGES, job_file: Path | None = None) -> dict[str, object]:
+def collect(
+    packages: Sequence[str] = PACKAGES, job_file: Path | None = None, imported: Iterable[str] = ()
+) -> dict[str, object]:
     """Facts about this process and machine, ready for json; None where a fact can't be had.
 
     Keys: command (str), python, platform, cpu {model, count, usable}, memory_bytes, gpus (names), packages
     {name: version or None}, git {commit, dirty} of the folder of `job_file` or None. Imports neither torch nor any of
     `packages`, and does not start CUDA. Calls git, so ask once for a run and not once for a case.
+    imported: what plugins import; those of it that are installed packages are listed too.
     """
     import psutil
 
@@ -49,7 +52,8 @@ def collect(packages: Sequence[str] = PACKAGES, job_file: Path | None = None) ->
         "cpu": {"model": _cpu_model(), "count": os.cpu_count(), "usable": _usable_cores()},
         "memory_bytes": psutil.virtual_memory().total,
         "gpus": _gpus(),
-        "packages": {name: _version(name) for name in packages},
+        "packages": {name: _version(name) for name in packages}
+        | {name: version for name in sorted(imported) if name not in packages and (version := _version(name))},
         "git": _git(job_file.parent) if job_file is not None else None,
     }
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from ianvs.scenarios.build import build_exam, check_scenario, open_exam
 from ianvs.scenarios.exam import Exam, Round, Rules, Stream, TestSet
 from ianvs.scenarios.holdout import hold_out
-from ianvs.scenarios.instance_incremental import everything_asked, named_rounds
 from ianvs.scenarios.manifest import load_manifest, manifest, read_manifest, save_manifest
 from ianvs.scenarios.parts import Part
-from ianvs.scenarios.request import Scenario, ScenarioRequest, classes_in, refuse
-from ianvs.scenarios.scenario_catalogue import ENTRY_POINTS, SCENARIOS, is_authors
+from ianvs.scenarios.request import Scenario, ScenarioRequest, classes_in, everything_asked, named_rounds, refuse
+from ianvs.scenarios.scenario_catalogue import ENTRY_POINTS, is_authors
 from ianvs.scenarios.views import TestView, TrainView
 
 __all__ = [
     "ENTRY_POINTS",
-    "SCENARIOS",
     "Exam",
     "TestView",
     "TrainView",

@@ -15,11 +15,18 @@ from ianvs.data.options import check_options
 from ianvs.data.split import stratified_deal
 from ianvs.errors import ConfigError, IanvsError, PluginError, Problem, closest, one_line
 from ianvs.plugins.loader import Loaded, cause
-from ianvs.scenarios.domain_incremental import domain_tests, ianvs_domains
+from ianvs.scenarios.domain_rounds import domain_tests, natural_domains
 from ianvs.scenarios.exam import Exam, Round, Rules, TestSet
-from ianvs.scenarios.instance_incremental import everything_asked, named_rounds
 from ianvs.scenarios.modifiers import Modifiers, modified, modifiers_of
-from ianvs.scenarios.request import Scenario, ScenarioRequest, class_labels, classes_in, refuse
+from ianvs.scenarios.request import (
+    Scenario,
+    ScenarioRequest,
+    class_labels,
+    classes_in,
+    everything_asked,
+    named_rounds,
+    refuse,
+)
 from ianvs.scenarios.scenario_catalogue import is_authors, load_scenario
 from ianvs.seeding import generator
 
@@ -92,7 +99,8 @@ def build_exam(
         message = f"there is no splitting_method '{splitting_method}'.{hint} There are: {one_line(SPLITTING_METHODS)}."
         refuse(request, message)
     if using and dataset.train.domains is not None:
-        return ianvs_domains(request)
+        rules = Rules("ianvs-domains", task_in_training=True, task_in_testing=False, output_space="all")
+        return natural_domains(request, rules)
     return _cut(request, splitting_method)
 
 

@@ -10,21 +10,22 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ianvs.data.dataset import Dataset, Samples
-from ianvs.errors import DataError, one_line, shown_path
+from ianvs.errors import DataError, PluginError, closest, one_line, shown_path
+from ianvs.plugins.loader import installed, load_object
 from ianvs.scenarios.exam import Exam, Round, Rules, Stream, TestSet, Transform
-from ianvs.scenarios.request import Scenario, ScenarioRequest, refuse
-from ianvs.scenarios.transforms import described_transform, transform_of
 
-__all__ = ["FromManifest", "load_manifest", "manifest", "read_manifest", "save_manifest"]
+__all__ = ["load_manifest", "manifest", "read_manifest", "save_manifest"]
 
 VERSION = 1
+TRANSFORMS = "ianvs.transforms"
+"""The group of entry points by which packages name the transformations that a manifest can hold: dataclasses."""
 
 
 class _Model(BaseModel):
@@ -83,31 +84,6 @@ class _Manifest(_Model):
     tests: list[_TestSet] = Field(min_length=1)
 
 
-class FromManifest(Scenario):
-    """The exam of a manifest. file: its path."""
-
-    names: ClassVar[tuple[str, ...]] = ("manifest",)
-
-    file: str = ""
-
-    def slips(self) -> Iterator[tuple[str, str]]:
-        if not self.file:
-            yield "file", "a manifest needs `file`, its path."
-        elif not Path(self.file).is_file():
-            yield "file", f"{shown_path(self.file)} is not there. It is a manifest, as an exam's folder keeps one."
-        if self.modifiers is not None:
-            yield "modifiers", "a manifest says what rounds bring; modify the scenario that made it instead."
-
-    def build(self, request: ScenarioRequest) -> Exam:
-        try:
-            exam = load_manifest(request.dataset, read_manifest(Path(self.file)), shown_path(self.file))
-        except DataError as error:
-            refuse(request, str(error), "file")
-        if request.rounds is not None and request.rounds != len(exam.rounds):
-            refuse(request, f"the manifest has {len(exam.rounds)} rounds, not {request.rounds}.", "rounds")
-        return exam
-
-
 def manifest(exam: Exam) -> dict[str, Any]:
     """JSON-able: the dataset's fingerprint, the rules, and what each round and test set consists of, by names."""
     dataset = exam.dataset
@@ -116,7 +92,7 @@ def manifest(exam: Exam) -> dict[str, Any]:
         return {
             "name": of.name,
             "classes": [dataset.classes[index] for index in of.classes],
-            "transform": described_transform(of.transform),
+            "transform": _described(of.transform),
             "samples": ids.tolist(),
         }
 
@@ -201,7 +177,7 @@ def load_manifest(dataset: Dataset, content: Mapping[str, Any], source: str = "t
 
     def transform(of: _Part) -> Transform | None:
         try:
-            return transform_of(None if of.transform is None else of.transform.model_dump())
+            return None if of.transform is None else _transform_of(of.transform)
         except DataError as error:
             raise DataError(f"{source}, {of.name}: {error}") from None
 
@@ -220,6 +196,33 @@ def load_manifest(dataset: Dataset, content: Mapping[str, Any], source: str = "t
     )
     stream = None if said.stream is None else Stream(**said.stream.model_dump())
     return Exam(dataset, rounds, tests, Rules(**said.rules.model_dump()), stream)
+
+
+def _described(transform: Transform | None) -> dict[str, object] | None:
+    """{"name", "options"}, from which `_transform_of` makes the same one again."""
+    if transform is None:
+        return None
+    kind = type(transform)
+    value = f"{kind.__module__}:{kind.__qualname__}"
+    for name, point in installed(TRANSFORMS).items():
+        if point.value == value:
+            return {"name": name, "options": dict(vars(transform))}
+    return {"name": kind.__name__, "options": {}}
+
+
+def _transform_of(described: _Transform) -> Transform:
+    """The transformation that `_described` has described. Raises DataError for one that there isn't."""
+    name, options, known = described.name, described.options, installed(TRANSFORMS)
+    if name not in known:
+        message = f"there is no transformation '{name}'.{closest(name, known)} There are: {one_line(list(known))}."
+        raise DataError(message)
+    try:
+        made: Transform = load_object(None, name, TRANSFORMS)(**options)
+    except PluginError as error:
+        raise DataError(str(error)) from None
+    except TypeError:
+        raise DataError(f"the transformation '{name}' can't be made with {options!r}.") from None
+    return made
 
 
 class _Names:

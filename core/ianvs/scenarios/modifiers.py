@@ -17,7 +17,6 @@ from pydantic import Field, model_validator
 from ianvs.data.options import Options, check_options
 from ianvs.data.split import stratified_split
 from ianvs.errors import Place, Problem
-from ianvs.scenarios.class_incremental import ByClasses
 from ianvs.scenarios.exam import Exam, Round
 from ianvs.scenarios.request import Scenario, ScenarioRequest, class_labels, positions_by_class, refuse
 from ianvs.seeding import generator
@@ -96,7 +95,7 @@ def modified(exam: Exam, request: ScenarioRequest, scenario: Scenario, modifiers
     rounds = list(exam.rounds)
     if modifiers.long_tail is not None:
         kept = long_tail(
-            labels, _order(request, scenario), modifiers.long_tail, generator(modifiers.seed, 0, "long tail")
+            labels, scenario.ordered_classes(request), modifiers.long_tail, generator(modifiers.seed, 0, "long tail")
         )
         rounds = [_reduced(request, labels, round_, kept[round_.train]) for round_ in rounds]
     for index, round_ in enumerate(rounds):
@@ -170,12 +169,6 @@ def _reduced(request: ScenarioRequest, labels: Labels, round_: Round, kept: NDAr
         classes=tuple(c for c in round_.classes if c not in gone),
         labels=None if round_.labels is None else round_.labels[kept],
     )
-
-
-def _order(request: ScenarioRequest, scenario: Scenario) -> Sequence[int]:
-    if isinstance(scenario, ByClasses):
-        return scenario.ordered_classes(request)
-    return range(len(request.dataset.classes))
 
 
 def _with(said: dict[str, Any], key: str, meaning: str) -> dict[str, Any]:

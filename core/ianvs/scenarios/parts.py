@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from ianvs.data.dataset import Samples
 from ianvs.scenarios.exam import Transform
 
-__all__ = ["Column", "Part"]
+__all__ = ["Column", "Held", "Part", "Rows", "columns_of"]
 
 
 @dataclass(frozen=True)
-class _Rows:
+class Rows:
     """Rows of an array, which may be a memory map: read where they are asked for."""
 
     values: NDArray[Any]
@@ -48,24 +48,27 @@ class Part:
     transform: Transform | None = None
     labels: NDArray[np.int64] | None = None
 
-    def columns(self) -> dict[str, _Rows]:
+    def columns(self) -> dict[str, Rows]:
         """What a learner may ask for, by name."""
-        told = _Rows(self.samples.y, self.positions)
+        told = Rows(self.samples.y, self.positions)
         if self.labels is not None:
-            told = _Rows(self.labels, np.arange(len(self.positions)))
+            told = Rows(self.labels, np.arange(len(self.positions)))
         return {
-            "x": _Rows(self.samples.x, self.positions, self.transform),
+            "x": Rows(self.samples.x, self.positions, self.transform),
             "y": told,
-            "ids": _Rows(self.samples.ids, self.positions),
+            "ids": Rows(self.samples.ids, self.positions),
         }
 
 
 class Column:
     """The same column of one part after the other, or of all of them in an `order` of their own."""
 
-    def __init__(self, parts: Sequence[_Rows], order: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, parts: Sequence[Rows], order: NDArray[np.int64] | None = None) -> None:
         self._parts, self._order = tuple(parts), order
         self._starts = np.cumsum([0, *(len(part.positions) for part in parts)])
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
 
     @property
     def nbytes(self) -> int:
@@ -90,3 +93,39 @@ class Column:
                     found = np.empty((len(rows), *gathered.shape[1:]), dtype=gathered.dtype)
                 found[mine] = gathered
         return self._parts[0].gather(rows) if found is None else found
+
+
+class Held:
+    """A column that is at hand, as numbers or as a list of anything else; who holds it may change it."""
+
+    def __init__(self, values: NDArray[Any] | Sequence[Any]) -> None:
+        self._values = values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @property
+    def nbytes(self) -> int:
+        return self._values.nbytes if isinstance(self._values, np.ndarray) else 0
+
+    def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
+        """All rows, not copied; or a copy of `rows`."""
+        if not isinstance(self._values, np.ndarray):
+            self._values = _texts_or_objects(self._values)
+        return self._values if rows is None else self._values[rows]
+
+
+def _texts_or_objects(values: Sequence[Any]) -> NDArray[Any]:
+    if all(isinstance(value, str) for value in values):
+        return np.array(values, dtype=str)
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
+def columns_of(
+    parts: Sequence[Part], names: Sequence[str] = ("x", "y", "ids"), order: NDArray[np.int64] | None = None
+) -> dict[str, Column]:
+    """Those columns of one part after the other, or of all of them in an `order` of their own."""
+    each = [part.columns() for part in parts]
+    return {name: Column([columns[name] for columns in each], order) for name in names}

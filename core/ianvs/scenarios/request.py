@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
@@ -15,7 +15,7 @@ from ianvs.config.spec import ScenarioSpec
 from ianvs.data.dataset import Dataset, Samples
 from ianvs.data.options import Options
 from ianvs.errors import ConfigError, Problem
-from ianvs.scenarios.exam import Exam
+from ianvs.scenarios.exam import Exam, Round, TestSet
 
 __all__ = [
     "Scenario",
@@ -23,7 +23,8 @@ __all__ = [
     "class_labels",
     "classes_in",
     "classes_of",
-    "labels_required",
+    "everything_asked",
+    "named_rounds",
     "positions_by_class",
     "refuse",
 ]
@@ -64,6 +65,10 @@ class Scenario(Options, ABC):
         """(option, message) of each thing that is wrong within an option and can be said without the data."""
         return iter(())
 
+    def ordered_classes(self, request: ScenarioRequest) -> Sequence[int]:
+        """All class indices in the order in which they come; else in that of the class list."""
+        return range(len(request.dataset.classes))
+
     @abstractmethod
     def build(self, request: ScenarioRequest) -> Exam:
         """The exam on the data. `refuse` says at which option it can't be built."""
@@ -79,21 +84,6 @@ def refuse(request: ScenarioRequest, message: str, option: str | None = None) ->
 def class_labels(samples: Samples) -> NDArray[np.int64] | None:
     """(N,) class indices, or None where labels are pictures or texts."""
     return samples.y if samples.y.ndim == 1 and samples.y.dtype.kind in "iu" else None
-
-
-def labels_required(
-    request: ScenarioRequest, what: str, option: str | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Class indices of (train, test), for `what`, which makes no sense without them."""
-    dataset = request.dataset
-    train, test = class_labels(dataset.train), class_labels(dataset.test)
-    if train is None or test is None:
-        message = (
-            f"{what} needs one class per sample; {dataset.name} is a {dataset.kind} dataset. "
-            "Use domain-incremental or instance-incremental"
-        )
-        refuse(request, f"{message}, without `{option}`." if option else f"{message}.", option)
-    return train, test
 
 
 def classes_in(dataset: Dataset, samples: Samples, positions: NDArray[np.int64]) -> tuple[int, ...]:
@@ -118,3 +108,18 @@ def classes_of(dataset: Dataset, samples: Samples, positions: NDArray[np.int64],
 def positions_by_class(labels: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
     """Where each class that occurs is found, ascending; classes ascending."""
     return {int(name): np.flatnonzero(labels == name) for name in np.unique(labels)}
+
+
+def named_rounds(request: ScenarioRequest, parts: list[NDArray[np.int64]]) -> tuple[Round, ...]:
+    """Rounds that have no better name than their number."""
+    dataset = request.dataset
+    return tuple(
+        Round(f"round {k}", part, classes_in(dataset, dataset.train, part)) for k, part in enumerate(parts, start=1)
+    )
+
+
+def everything_asked(request: ScenarioRequest) -> tuple[TestSet, ...]:
+    """The whole test part as the only test set."""
+    dataset = request.dataset
+    positions = np.arange(len(dataset.test))
+    return (TestSet("test", positions, classes_in(dataset, dataset.test, positions)),)

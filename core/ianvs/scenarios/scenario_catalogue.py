@@ -1,50 +1,34 @@
-"""Scenarios by name: ours, those that are installed beside ianvs, and those in an author's file."""
+"""Scenarios by name: those that are installed, ianvs's own and others', and those in an author's file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
+from functools import lru_cache
+from importlib.metadata import EntryPoint
 
 from ianvs.config.spec import ScenarioSpec
 from ianvs.errors import PluginError, closest, one_line
-from ianvs.plugins.loader import Loaded, installed, load
-from ianvs.scenarios.blurred import BlurredBoundary
-from ianvs.scenarios.class_incremental import ClassIncremental, TaskIncremental
-from ianvs.scenarios.continual_pretraining import ContinualPretraining
-from ianvs.scenarios.domain_incremental import DomainIncremental, MultiDomainIncremental
-from ianvs.scenarios.instance_incremental import InstanceIncremental
-from ianvs.scenarios.manifest import FromManifest
+from ianvs.plugins.loader import Loaded, entries, installed, is_ours, load
 from ianvs.scenarios.request import Scenario
-from ianvs.scenarios.streams import Online, TaskFree
 
-__all__ = ["ENTRY_POINTS", "SCENARIOS", "find_scenario", "is_authors", "load_scenario"]
+__all__ = ["ENTRY_POINTS", "find_scenario", "is_authors", "load_scenario"]
 
 ENTRY_POINTS = "ianvs.scenarios"
-
-SCENARIOS: Mapping[str, type[Scenario]] = MappingProxyType(
-    {
-        kind.names[0]: kind
-        for kind in (
-            InstanceIncremental,
-            DomainIncremental,
-            TaskIncremental,
-            ClassIncremental,
-            TaskFree,
-            Online,
-            BlurredBoundary,
-            ContinualPretraining,
-            MultiDomainIncremental,
-            FromManifest,
-        )
-    }
-)
-"""Those of the survey arXiv 2302.00487, that of MDIL-SS (arXiv 2110.12205), and exams from a file, by name."""
 
 
 def find_scenario(name: str) -> type[Scenario] | None:
     """One of ours by any of its names, whatever their case, with blanks or underscores for hyphens."""
-    wanted = _folded(name)
-    return next((kind for kind in SCENARIOS.values() if wanted in map(_folded, kind.names)), None)
+    return _ours().get(_folded(name))
+
+
+def _ours() -> Mapping[str, type[Scenario]]:
+    return _by_name(tuple(filter(is_ours, entries(ENTRY_POINTS))))
+
+
+@lru_cache(maxsize=1)
+def _by_name(points: tuple[EntryPoint, ...]) -> Mapping[str, type[Scenario]]:
+    kinds: list[type[Scenario]] = [point.load() for point in points]
+    return {_folded(name): kind for kind in kinds for name in kind.names}
 
 
 def is_authors(spec: ScenarioSpec) -> bool:
@@ -57,9 +41,9 @@ def load_scenario(spec: ScenarioSpec) -> Loaded:
     ours = find_scenario(spec.name)
     if not is_authors(spec):
         if ours is None:
-            names = [*(name for kind in SCENARIOS.values() for name in kind.names), *installed(ENTRY_POINTS)]
-            listed = one_line([*SCENARIOS, *installed(ENTRY_POINTS)])
-            message = f"there is no scenario '{spec.name}'.{closest(spec.name, names)} There are: {listed}."
+            there = installed(ENTRY_POINTS)
+            names = [*(name for kind in _ours().values() for name in kind.names), *there]
+            message = f"there is no scenario '{spec.name}'.{closest(spec.name, names)} There are: {one_line([*there])}."
             raise PluginError(f"{message} One of your own needs the `url` of its file.")
         return Loaded(ours)
     loaded = load(None if spec.url is None else str(spec.url), spec.name, ENTRY_POINTS)

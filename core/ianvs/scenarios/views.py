@@ -6,28 +6,38 @@ names (which often tell the class), and the data of a round that is over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.errors import ExamRuleError, PluginError
-from ianvs.scenarios.parts import Column, Part
 
-__all__ = ["TestView", "TrainView"]
+__all__ = ["ColumnData", "TestView", "TrainView"]
 
 RESIDENT_BYTES = 2 << 30  # a part up to this size is moved to the device whole, a larger one batch by batch
+
+
+class ColumnData(Protocol):
+    """One column of samples (ianvs.scenarios.parts: Column, Held)."""
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]: ...
 
 
 class _View:
     """Samples that are gathered when they are first asked for, and gone after `close`."""
 
-    def __init__(self, count: int, over: str, columns: dict[str, Column]) -> None:
-        self._count = count
+    def __init__(self, over: str, columns: Mapping[str, ColumnData]) -> None:
+        self._count = len(columns["x"])
         self._over = over  # what to say when the view is over
         self._open = True
-        self._columns = columns
+        self._columns = dict(columns)
         self._gathered: dict[str, NDArray[Any]] = {}
         self._resident: dict[tuple[str, str], Any] = {}
 
@@ -101,25 +111,21 @@ class TrainView(_View):
 
     def __init__(
         self,
-        parts: Sequence[Part],
+        columns: Mapping[str, ColumnData],
         *,
         name: str,
         passes: int | None = None,
         passed: int = 0,
         labelled: bool = True,
-        order: NDArray[np.int64] | None = None,
     ) -> None:
-        """parts: what is handed over, one after the other, or in `order`. name: what errors call it: "round 2".
+        """columns: "x", "y" and "ids" of what is handed over. name: what errors call it: "round 2".
 
         passes: how many the rules of the exam allow; None: any number. passed: how many there were before, over the
         same data. labelled: False where `.y` is hidden.
         """
-        count = sum(len(part.positions) for part in parts)
-        columns = [part.columns() for part in parts]
         super().__init__(
-            count,
             f"data of {name} is not available after it, old data never comes back by itself; keep your own memory.",
-            {column: Column([each[column] for each in columns], order) for column in ("x", "y", "ids")},
+            columns,
         )
         self._name, self._allowed, self._passed, self._labelled = name, passes, passed, labelled
         self._loaders = 0
@@ -201,10 +207,9 @@ class TestView(_View):
 
     __test__ = False  # the name is not an invitation to pytest
 
-    def __init__(self, part: Part, *, name: str) -> None:
-        over = f"{name} is not available after its examination; learn from training data."
-        # Not the part itself: what is hidden is not in here.
-        super().__init__(len(part.positions), over, {"x": Column([part.columns()["x"]])})
+    def __init__(self, samples: ColumnData, *, name: str) -> None:
+        """samples: the column "x", all that a learner sees of a test set."""
+        super().__init__(f"{name} is not available after its examination; learn from training data.", {"x": samples})
 
     @property
     def y(self) -> NoReturn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ianvs.data.doubts import FOLDER
 from ianvs.engines.engine import Files
 from ianvs.planning.case_request import CaseRequest
 from ianvs.store import CaseStore, ExamStore
@@ -26,4 +27,6 @@ def files_of_case(request: CaseRequest) -> Files:
 
 def files_of_exam(request: CaseRequest, log: Path) -> Files:
     """Of preparing the case's exam."""
-    return Files(root=request.workspace, writes=(ExamStore(request.workspace).folder(request.exam_id), log))
+    workspace = request.workspace
+    writes = (ExamStore(workspace).folder(request.exam_id), log)
+    return Files(root=workspace, writes=writes, notes=(workspace / "cache" / FOLDER,))

@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,12 +21,13 @@ from ianvs.types import Failure, FailureKind, Status
 __all__ = ["CaseLoop", "Listener"]
 
 _TICK = 0.5  # seconds between looks at the clock while nothing happens
+_CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL)
 
 
 class Listener:
     """Is told what happens. This one shows nothing; others show some of it."""
 
-    def planned(self, plan: Plan, to_do: int) -> None: ...
+    def planned(self, plan: Plan, to_do: int, damaged: Sequence[str] = ()) -> None: ...
     def preparing(self, what: str, fraction: float) -> None: ...
     def started(self, case: PlannedCase) -> None: ...
     def progressed(self, case: PlannedCase, payload: object) -> None: ...
@@ -70,6 +71,7 @@ class CaseLoop:
         self.ran = self.failed = 0
         self.interrupted = False
         self._stopping = False
+        self._oom_kills = _oom_kills() if plan.job.engine.name == "local" else None  # of a node nothing is known here
 
     @property
     def _job(self) -> JobSpec:
@@ -77,7 +79,7 @@ class CaseLoop:
 
     def go(self) -> None:
         """Until everything is done, or was told to stop and has ended."""
-        fresh = (planned for planned in self._plan if planned.action != "nothing")
+        fresh = (planned for planned in self._plan if planned.runs)
         ahead: PlannedCase | None = next(fresh, None)
         while self._running or (not self._stopping and (ahead or self._again)):
             try:
@@ -176,9 +178,17 @@ class CaseLoop:
             said = "its results can't be stored: the disk is full, or the workspace can't be written"
             return self._failure(planned, "exception", "OSError", said)
         if code < 0:
-            said = "the process was killed; if the machine ran out of memory, fewer jobs or limits.memory_mb help"
-            return self._failure(planned, "killed", _signal_name(code), said)
+            return self._failure(planned, "killed", _signal_name(code), self._why_killed(-code))
         return self._failure(planned, "exception", f"exit status {code}", "the process of the case ended by itself")
+
+    def _why_killed(self, number: int) -> str:
+        if number in _CRASHES:
+            return (
+                "compiled code of the plugin, or of a package that it uses, crashed; the stack is at the end of the log"
+            )
+        if number == signal.SIGKILL and (self._oom_kills is None or self._oom_kills != _oom_kills()):
+            return "the process was killed; if the machine ran out of memory, fewer jobs or limits.memory_mb help"
+        return "the process was killed, by itself or by another; the machine had memory left"
 
     def _failure(self, planned: PlannedCase, kind: FailureKind, error: str, message: str) -> Failure:
         """The failure, stored if the disk takes it: what can't be stored is at least shown."""
@@ -223,6 +233,15 @@ def _overrun(limits: LimitsSpec, running: _Running, now: float) -> str:
             what = f"round {running.round}" if name == "round" else "the case"
             return f"{what} took longer than limits.{name}_seconds: {limit:g}"
     return ""
+
+
+def _oom_kills() -> int | None:
+    """How many processes this machine has killed so far because its memory was used up; None where nothing tells."""
+    try:
+        words = Path("/proc/vmstat").read_text().split()
+        return int(words[words.index("oom_kill") + 1])
+    except (OSError, ValueError):
+        return None
 
 
 def _signal_name(code: int) -> str:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ianvs import data
 from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec
+from ianvs.data.doubts import SHARED
 from ianvs.errors import IanvsError, Place, Problem, closest
+from ianvs.metrics.metric_columns import column_names, columns_named
 from ianvs.metrics.registry import outline
-from ianvs.planning import cells
+from ianvs.planning import cells, scored_metrics
 from ianvs.planning.info import metric_info
 from ianvs.planning.paradigm_info import paradigm_info, paradigm_problems
 from ianvs.scenarios import check_scenario
+from ianvs.store import ExamRecord
 
 __all__ = [
     "column_problems",
@@ -20,6 +25,7 @@ __all__ = [
     "protocol_problems",
     "quantity_problems",
     "reference_problems",
+    "sample_problems",
     "scenario_problems",
 ]
 
@@ -33,6 +39,13 @@ def data_problems(job: JobSpec) -> list[Problem]:
     """
     cache, seconds = job.workspace / "cache", job.limits.check_seconds
     return [problem for exam in job.testenvs for problem in data.check(exam.dataset, cache, seconds)]
+
+
+def sample_problems(exam: ExamRecord, spec: TestEnvSpec, doubts: Mapping[str, str] | None) -> list[Problem]:
+    """Warnings of `doubts` about the samples; where only rounds to come are asked, both parts are the same samples."""
+    place = spec.dataset.place or spec.place
+    meant = {SHARED} if exam.rules.get("asked") == "future" else {}
+    return [Problem(said, place, warning=True) for name, said in (doubts or {}).items() if name not in meant]
 
 
 def scenario_problems(job: JobSpec) -> list[Problem]:
@@ -64,20 +77,36 @@ def metric_levels(job: JobSpec) -> tuple[list[Problem], dict[str, str]]:
 def column_problems(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
     """What is wrong with `sort_by`, which names columns."""
     problems = []
-    shown = list(dict.fromkeys(s.name for exam in job.testenvs for s in exam.metrics if levels[s.name] != "mapping"))
+    columns = _columns(job, levels)
+    shown = list(dict.fromkeys(name for of_exam in columns for name in of_exam))
     for name, _ in job.rank.sort_by:
-        if name not in shown:
+        place = job.rank.places.get(name) or Place(job.file)
+        if not columns_named(name, shown):
             listed = f"The testenv's metrics are: {', '.join(shown)}." if shown else "The testenv has no metrics."
-            place = job.rank.places.get(name) or Place(job.file)
+            message = f"sort_by names '{name}', which is not a column.{closest(name, shown)} {listed}"
+            problems.append(Problem(message, place))
+        for several in [found for of_exam in columns if len(found := columns_named(name, of_exam)) > 1][:1]:
+            listed = " or ".join(f"'{column}'" for column in several)
             problems.append(
-                Problem(f"sort_by names '{name}', which is not a column.{closest(name, shown)} {listed}", place)
+                Problem(f"sort_by names '{name}', which is there of several scores: write {listed}.", place)
             )
     keys = {name for name, _ in job.rank.sort_by}
-    for exam in job.testenvs:
-        if not problems and keys.isdisjoint(spec.name for spec in exam.metrics):
+    for exam, of_exam in zip(job.testenvs, columns, strict=True):
+        if not problems and not any(columns_named(name, of_exam) for name in keys):
             message = f"nothing ranks this exam: sort_by names {', '.join(sorted(keys))}. Add one to its metrics."
             problems.append(Problem(message, exam.places.get("metrics", exam.place)))
     return problems
+
+
+def _columns(job: JobSpec, levels: dict[str, str]) -> list[list[str]]:
+    """For each exam the names of the columns that it lists."""
+    asked = [[(spec, _level(spec.name, levels)) for spec in scored_metrics(exam)] for exam in job.testenvs]
+    return [
+        [name for (spec, level), (name, _) in zip(metrics, names, strict=True) if level != "mapping" and spec in listed]
+        for metrics, names, listed in zip(
+            asked, column_names(asked), (exam.metrics for exam in job.testenvs), strict=True
+        )
+    ]
 
 
 def quantity_problems(job: JobSpec) -> list[Problem]:
@@ -85,14 +114,15 @@ def quantity_problems(job: JobSpec) -> list[Problem]:
     problems = []
     first: dict[tuple[str, str], MetricSpec] = {}
     for exam in job.testenvs:
-        scores = [spec.name for spec in exam.metrics if outline(spec).level == "score"] or ["accuracy"]
-        for spec in exam.metrics:
-            metric = outline(spec)
-            if spec.url is not None or spec.options:
+        metrics = [(spec, outline(spec)) for spec in scored_metrics(exam)]
+        levels = [(spec, "mapping" if metric.mapping else metric.level) for spec, metric in metrics]
+        for (spec, metric), (name, of) in zip(metrics, column_names([levels])[0], strict=True):
+            if spec.url is not None or spec.options or spec not in exam.metrics:
                 continue
-            of = spec.of or scores[0] if metric.level == "matrix" else ""
             same = first.setdefault((metric.name, of), spec)
-            if same.name != spec.name:
+            if same != spec and same.name == spec.name and same in exam.metrics:
+                problems.append(Problem(f"'{name}' is asked for twice, with `of` and without. Keep one.", spec.place))
+            elif same.name != spec.name:
                 message = f"'{spec.name}' and '{same.name}' are two names of one metric. Keep one of them."
                 problems.append(Problem(message, spec.place))
     return problems

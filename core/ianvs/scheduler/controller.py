@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ianvs.config.spec import JobSpec
 from ianvs.engines.engine import EXIT_INTERRUPTED, Engine
@@ -34,26 +34,36 @@ class Outcome:
 def run_job(job: JobSpec, listener: Listener, provenance: dict[str, object]) -> Outcome:
     """Do what `make_plan(job)` finds to do. Raises ConfigError for anything that is wrong before the first case."""
     with closing(_Engines(job)) as engines:
-        plan = preflight(job, engines.checker, listener, lambda plan: engines.tasks(plan) > 0)
-        to_do = engines.tasks(plan)
-        listener.planned(plan, to_do)
+        plan = preflight(job, engines.checker, listener, lambda plan: engines.work(plan).anything)
+        work = engines.work(plan)
+        to_do = work.tasks
+        listener.planned(plan, to_do, tuple(work.damaged))
         if not to_do:
             return Outcome(plan, 0, 0, interrupted=False)
         engine = engines.runner(plan)
         slots = Slots(engine.slots, engine.gpus, job.cases_per_gpu)
 
         def request(planned: PlannedCase) -> CaseRequest:
-            return case_request(plan, planned.case, planned.algorithm, provenance)
+            return case_request(plan, planned.case, planned.algorithm, provenance, apart=engine.isolates)
 
         loop = CaseLoop(engine, plan, slots, listener, request)
         loop.go()
         return Outcome(plan, loop.ran, loop.failed, loop.interrupted)
 
 
-def check_job(job: JobSpec, watcher: Watcher) -> None:
-    """Everything for which `run_job` would refuse the job, were none of its cases finished. Raises ConfigError."""
+def check_job(job: JobSpec, watcher: Watcher) -> JobSpec:
+    """The job with every warning of `run_job`, were none of its cases finished. Raises ConfigError as that would."""
     with closing(_Engines(job)) as engines:
-        preflight(job, lambda plan: engines.checker(None), watcher)
+        return preflight(job, lambda plan: engines.checker(None), watcher).job
+
+
+@dataclass
+class _Work:
+    """What a plan finds to do. tasks: cases. anything: an exam may be all. damaged: files that are made again."""
+
+    tasks: int = 0
+    anything: bool = False
+    damaged: dict[str, None] = field(default_factory=dict)
 
 
 class _Engines:
@@ -63,19 +73,22 @@ class _Engines:
         self._job = job
         self._runner: Engine | None = None
         self._checker: Engine | None = None
-        self._tasks: int | None = None
+        self._work: _Work | None = None
 
-    def tasks(self, plan: Plan) -> int:
-        """How many cases have something to do."""
-        if self._tasks is None:
-            self._tasks = sum(1 for planned in plan if planned.action != "nothing")
-        return self._tasks
+    def work(self, plan: Plan) -> _Work:
+        if self._work is None:
+            self._work = _Work()
+            for planned in plan:
+                self._work.tasks += planned.runs
+                self._work.anything |= planned.action != "nothing"
+                self._work.damaged |= dict.fromkeys(planned.damaged)
+        return self._work
 
     def runner(self, plan: Plan) -> Engine:
         if self._runner is None:
             references = (reference.spec for reference in plan.references.algorithms)  # their classes are loaded too
             job = replace(self._job, algorithms=(*self._job.algorithms, *references))
-            self._runner = open_engine(job, self.tasks(plan))
+            self._runner = open_engine(job, self.work(plan).tasks)
         return self._runner
 
     def checker(self, plan: Plan | None) -> Engine:

@@ -8,6 +8,7 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
+from ianvs.config.secrets import hide_secrets
 from ianvs.config.spec import EngineSpec, JobSpec, ModuleSpec, ScenarioSpec
 from ianvs.engines import Engine, Workload
 from ianvs.errors import IanvsError, PluginError, Problem, closest
@@ -19,7 +20,7 @@ from ianvs.plugins.source import imported_names
 from ianvs.plugins.value_types import type_problems
 from ianvs.scheduler.slots import visible_gpus
 
-__all__ = ["ENTRY_POINTS", "authors_files", "engine_problems", "open_checker", "open_engine"]
+__all__ = ["ENTRY_POINTS", "authors_files", "engine_problems", "imports_of", "open_checker", "open_engine"]
 
 ENTRY_POINTS = "ianvs.engines"
 
@@ -55,7 +56,7 @@ def open_engine(job: JobSpec, tasks: int) -> Engine:
 
 def open_checker(job: JobSpec) -> Engine:
     """For looking at authors' code beside a job that runs nothing, or runs in this very process."""
-    torch = ("torch", "ianvs.authoring") if "torch" in _imports(job) else ()  # plugins are looked at twice
+    torch = ("torch", "ianvs.authoring") if "torch" in imports_of(job) else ()  # plugins are looked at twice
     workload = Workload(tasks=1, threads=job.threads, preload=("ianvs.plugins.check", *torch))
     if not engine_problems(job):
         engine = _open(job, workload)
@@ -74,7 +75,7 @@ def _loaded(spec: EngineSpec) -> Loaded:
 
 
 def _open(job: JobSpec, workload: Workload) -> Engine:
-    uses_cards = job.device != "cpu" and "torch" in _imports(job)
+    uses_cards = job.device != "cpu" and "torch" in imports_of(job)
     workload = dataclasses.replace(
         workload,
         jobs=job.jobs,
@@ -92,13 +93,14 @@ def _open(job: JobSpec, workload: Workload) -> Engine:
         raise
     except Exception as error:
         where = None if spec.url is None else spec.url.resolve()
-        raise IanvsError(f"engine {spec.name} can't be opened: {cause(error, where)}") from error
+        said = hide_secrets(cause(error, where), spec.options)
+        raise IanvsError(f"engine {spec.name} can't be opened: {said}") from error
     return engine
 
 
 def _imported_by_cases(job: JobSpec) -> set[str]:
     names = {"ianvs.session.case", "ianvs.session.exams", "ianvs.plugins.check"}
-    imported = _imports(job)
+    imported = imports_of(job)
     if "torch" in imported:
         # The first optimiser pulls in torch._dynamo, over a second that every case would pay.
         names |= {"torch", "torch._dynamo", "ianvs.authoring"}
@@ -108,9 +110,11 @@ def _imported_by_cases(job: JobSpec) -> set[str]:
     return names | {name for name in _HEAVY if name in imported and importlib.util.find_spec(name)}
 
 
-def _imports(job: JobSpec) -> set[str]:
+def imports_of(job: JobSpec) -> set[str]:
+    """Top-level names of all that the job's plugins import."""
     modules = [module for algorithm in job.algorithms for module in algorithm.modules]
-    return {name for module in modules for name in imported_names(module.url, module.name)}
+    folder = job.file.parent
+    return {name for module in modules for name in imported_names(module.url, module.name, job=folder)}
 
 
 def authors_files(job: JobSpec) -> tuple[Path, ...]:

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
+from ianvs import data
 from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec
 from ianvs.engines.asking import ask
 from ianvs.engines.engine import Engine, Task
 from ianvs.errors import ConfigError, IanvsError, Place, Problem, shown_path
 from ianvs.planning import Plan, PlannedAlgorithm, cells, grid, make_plan
 from ianvs.planning.case_request import PREPARE_EXAM, case_request
+from ianvs.planning.closed import closed_paths, opened_paths
 from ianvs.planning.missing_pictures import missing_pictures
 from ianvs.planning.paradigm_info import ParadigmInfo, paradigm_info
-from ianvs.plugins.check import Checked, Subject
+from ianvs.plugins.check import Checked, Closed, Subject
 from ianvs.scheduler import checks
 from ianvs.scheduler.case_files import files_of_exam
 from ianvs.scheduler.opening import engine_problems
@@ -42,7 +44,10 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True)
 class Check:
-    """One of the checks. stands_on_others: it takes for granted that those before it have found nothing."""
+    """One of the checks. A warning among what it finds stops nothing.
+
+    stands_on_others: it takes for granted that those before it have found nothing wrong.
+    """
 
     name: str
     find: Callable[[Preflight], Iterable[Problem]]
@@ -57,18 +62,21 @@ class Preflight:
         self._engine = engine
         self.tasks = 0
         self.problems: list[Problem] = []
+        self.warnings: list[Problem] = list(job.warnings)
         self.asking: set[tuple[Any, ...]] = set()  # modules whose plugins want to see the facts of an exam
 
     def make(self, checks_: Sequence[Check]) -> None:
         """Make these checks, those apart that stand on others which have found something."""
         for check in checks_:
             if not (self.problems and check.stands_on_others):
-                self.problems += check.find(self)
+                for problem in check.find(self):
+                    (self.warnings if problem.warning else self.problems).append(problem)
 
-    def insist(self) -> None:
-        """Raise ConfigError if anything was found."""
+    def insist(self) -> JobSpec:
+        """The job with all warnings. Raises ConfigError if anything is wrong."""
         if self.problems:
             raise ConfigError(dict.fromkeys(self.problems))
+        return replace(self.job, warnings=tuple(dict.fromkeys(self.warnings)))
 
     @cached_property
     def plan(self) -> Plan:
@@ -95,21 +103,22 @@ def preflight(
 ) -> Plan:
     """The plan of `job` when all checks have found nothing; else ConfigError with everything that they have found.
 
-    runs: whether anything of the plan will run; where nothing will, no code of an author is looked at.
+    Its job has the warnings of all of them. runs: whether anything of the plan will run; where nothing will, no code of
+    an author is looked at.
     """
     found = Preflight(job, engine, watcher)
     found.make(FILES + PLAN)
     if found.problems or runs(found.plan):
         found.make(CODE)
-    found.insist()
-    return found.plan
+    checked = found.insist()
+    return replace(found.plan, job=checked)
 
 
-def require_files(job: JobSpec) -> None:
-    """The checks that cost no more than reading. Raises ConfigError with everything that they find."""
+def require_files(job: JobSpec) -> JobSpec:
+    """The job with the warnings of those checks that cost no more than reading. Raises ConfigError with all slips."""
     found = Preflight(job, _no_engine, _Nobody())
     found.make(FILES)
-    found.insist()
+    return found.insist()
 
 
 def _no_engine(plan: Plan | None) -> Engine:
@@ -189,9 +198,12 @@ def _look(flight: Preflight, subjects: Sequence[Subject]) -> list[Checked]:
     found: dict[int, Checked] = {}
     seconds = flight.job.limits.check_seconds
     environment = {"CUDA_VISIBLE_DEVICES": ""} if flight.job.device == "cpu" else {}
+    closed = _closed(flight.job) if flight.engine.isolates else Closed()
     while left := [index for index in range(len(subjects)) if index not in found]:
         flight.tasks += 1
-        task = Task(f"check-{flight.tasks}", LOOK, [subjects[index] for index in left], environment=environment)
+        task = Task(
+            f"check-{flight.tasks}", LOOK, ([subjects[index] for index in left], closed), environment=environment
+        )
         answer = ask(flight.engine, task, seconds)
         if answer.result is not None:
             found |= dict(zip(left, answer.result, strict=True))
@@ -203,6 +215,11 @@ def _look(flight: Preflight, subjects: Sequence[Subject]) -> list[Checked]:
         place = module.places.get("name") or algorithm.place or Place(algorithm.file)
         found[guilty] = Checked((Problem(f"{said['doing']} of {algorithm.name} {why}.", place),), asks=False)
     return [found[index] for index in range(len(subjects))]
+
+
+def _closed(job: JobSpec) -> Closed:
+    paths = closed_paths(job.workspace, (testenv.dataset for testenv in job.testenvs))
+    return Closed(tuple(paths), tuple(opened_paths((m.url for a in job.algorithms for m in a.modules), paths)))
 
 
 def _subjects(
@@ -247,16 +264,26 @@ def _facts(record: ExamRecord) -> dict[str, object]:
 
 
 def _exams(flight: Preflight) -> list[Problem]:
-    """Decode the data and build each exam, once, for all jobs of the workspace; then what its metrics can't have."""
-    plan, exams = flight.plan, ExamStore(flight.job.workspace)
+    """Decode the data and build each exam, once, for all jobs of the workspace; then what its metrics can't have.
+
+    With what looks wrong in the samples themselves.
+    """
+    plan, exams, cache = flight.plan, ExamStore(flight.job.workspace), flight.job.workspace / "cache"
     problems: list[Problem] = []
     for algorithm in {algorithm.exam_id: algorithm for algorithm in plan.algorithms}.values():
-        if not exams.exists(algorithm.exam_id):
+        damaged = exams.damage(algorithm.exam_id, thoroughly=True) is not None
+        if damaged or data.doubts_of(_content(algorithm), cache) is None:
             problems += _prepare(flight, plan, algorithm)
     for algorithm in plan.algorithms:  # also of an exam that an earlier job has prepared
         record = exams.record(algorithm.exam_id)
-        problems += () if record is None else misfits(record, algorithm.testenv)
+        if record is not None:
+            problems += misfits(record, algorithm.testenv)
+            problems += checks.sample_problems(record, algorithm.testenv, data.doubts_of(_content(algorithm), cache))
     return problems
+
+
+def _content(algorithm: PlannedAlgorithm) -> str:
+    return str(algorithm.exam["dataset"])
 
 
 def _prepare(flight: Preflight, plan: Plan, algorithm: PlannedAlgorithm) -> list[Problem]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ianvs.config.spec import BudgetSpec
 from ianvs.errors import ExamRuleError
 from ianvs.types import RoundResult
 
-__all__ = ["check_budget", "over_budget"]
+__all__ = ["check_budget", "over_budget", "unmeasured"]
 
 
 def over_budget(budget: BudgetSpec | None, result: RoundResult) -> tuple[str, ...]:
@@ -24,6 +26,15 @@ def over_budget(budget: BudgetSpec | None, result: RoundResult) -> tuple[str, ..
         for name, used, limit in measured
         if used is not None and limit is not None and used > limit
     )
+
+
+def unmeasured(budget: BudgetSpec | None, rounds: Sequence[RoundResult]) -> tuple[str, ...]:
+    """What of the budget can't be held against a learner, in words."""
+    if budget is None or (budget.memory_samples is None and budget.memory_bytes is None) or not rounds:
+        return ()
+    if any(round_.memory_samples is not None for round_ in rounds):
+        return ()
+    return ("it declares no `memory`, so that the budget of memory was not measured",)
 
 
 def check_budget(budget: BudgetSpec | None, result: RoundResult) -> None:

@@ -1,28 +1,36 @@
-"""One case inside one process, from its request to its result file."""
+"""One case, from its request to its result file: the keeper of its exam. A learner's code runs in other processes."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import faulthandler
 import os
+import shutil
+import signal
 import sys
 import traceback
+from collections.abc import Mapping
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NoReturn
 
 from ianvs.config.secrets import hide_secrets
+from ianvs.digests import CHANGED
 from ianvs.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Reporter
-from ianvs.errors import IanvsError
-from ianvs.paradigms import find_paradigm
+from ianvs.errors import IanvsError, PluginError
 from ianvs.planning.case_request import CaseRequest
-from ianvs.plugins.check import NO_CUDA
+from ianvs.planning.closed import closed_paths
 from ianvs.scoring.scoring import score_case
+from ianvs.sealing.peer import Handler, RemoteError
+from ianvs.session.processes import Nursery
+from ianvs.session.remote import Ended, InlineLearner, Learner, SealedLearner
 from ianvs.session.rounds import CaseRounds, Interrupted, StartOver
-from ianvs.session.session import CaseSession
+from ianvs.session.session import Brief
 from ianvs.session.watchdog import watch_memory
 from ianvs.store import CaseStore
-from ianvs.types import Failure
+from ianvs.types import Failure, Sealing
 
 __all__ = ["run_case"]
 
@@ -37,47 +45,91 @@ def run_case(request: CaseRequest, report: Reporter) -> None:
     store = CaseStore(request.workspace)
     with store.lock(request.case.id):
         try:
-            _sit(request, store, report)
-            score_case(request)
+            facts = _sit(request, store, report)
+            score_case(request)  # before the result is declared: a metric that fails is a failure of the case
+            store.finish(request.case.id, facts)
         except Interrupted:
             print("interrupted; the next run continues after the last complete round")
             raise SystemExit(EXIT_INTERRUPTED) from None
+        except Ended as ended:
+            _end_alike(ended.code)
         except Exception as error:
             with contextlib.suppress(OSError):  # the log may be on the disk that is full
-                if isinstance(error, IanvsError):
-                    print(f"{type(error).__name__}: {error}", file=sys.stderr)
-                else:
-                    traceback.print_exc()
+                traced = not isinstance(error, IanvsError | RemoteError)  # of the latter the traceback is there already
+                said = traceback.format_exc() if traced else f"{_name(error)}: {error}\n"
+                sys.stderr.write(hide_secrets(said, request.case.hyperparameters))
             _store_failure(store, request, error)
 
 
-def _sit(request: CaseRequest, store: CaseStore, report: Reporter) -> None:
+def _sit(request: CaseRequest, store: CaseStore, report: Reporter) -> Mapping[str, object]:
+    """Answer whatever has not been answered yet. What is to be said in the result, beside scores."""
     case = request.case
-    if store.status(case.id) == "finished":
-        return
+    state = store.state(case.id, thoroughly=True)
+    for name in state.damaged:
+        print(f"cases/{case.id}/{name} {CHANGED}; it is made again")
+    store.drop(case.id, state.damaged)
+    if state.status == "finished" or (state.damaged and state.is_whole):
+        store.name(case, request.identity)
+        return store.facts(case.id)
     store.begin(case, request.identity)
+    if request.sealing == "none":
+        return _examined(request, store, report, None)
+    with closing(Nursery(request)) as nursery:  # before this process holds anything of the exam
+        return _examined(request, store, report, nursery)
+
+
+def _examined(
+    request: CaseRequest, store: CaseStore, report: Reporter, nursery: Nursery | None
+) -> Mapping[str, object]:
+    case = request.case
     _watch(store, request)
-    device = _prepare_process(request)
     exam = request.exam()
-    paradigm = find_paradigm(request.algorithm.paradigm)
-    options = paradigm.options.model_validate(dict(request.algorithm.paradigm.options))
+    brief = Brief(
+        kind=exam.dataset.kind,
+        rounds=tuple(round_.name for round_ in exam.rounds),
+        classes=exam.dataset.classes,
+        rules=exam.rules,
+        streams=exam.stream is not None,
+    )
+
+    def learner(handler: Handler) -> Learner:
+        scratch = store.scratch(case.id)
+        if nursery is None:
+            return InlineLearner(request, brief, scratch, handler)
+        closed = closed_paths(request.workspace, [request.testenv.dataset], exam.dataset.folders)
+        return SealedLearner(request, brief, scratch, handler, nursery, closed)
+
     report({"round": 0, "doing": "start"})  # ready: the clocks of the limits begin
     for may_take_over in (True, False):
-        session = CaseSession(request, exam, paradigm(), options, device, store.files(case.id), report)
+        rounds = CaseRounds(request, exam, learner, report, may_take_over=may_take_over)
         try:
-            CaseRounds(request, exam, session, report, may_take_over=may_take_over).go()
+            rounds.go()
         except StartOver:
+            rounds.learner.close()
             continue
         break
+    learned, ready = rounds.learner, rounds.ready
     facts = {
-        "bound": session.bound,
-        "basemodel": session.modules.basemodel,
-        "measures": {name: vars(measure) for name, measure in paradigm.measures.items()},
+        "bound": rounds.bound,
+        "basemodel": learned.state.basemodel,
+        "measures": {name: vars(one.measure()) for name, one in ready.measures.items()},
+        "sealing": vars(Sealing(request.sealing, learned.copies, learned.closed)),
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "provenance": {**request.provenance, "device": _device_name(device), "threads": request.threads},
+        "provenance": {**request.provenance, "device": ready.card, "threads": request.threads},
     }
-    score_case(request)  # before the result is declared: a metric that fails is a failure of the case
-    store.finish(case.id, facts)
+    shutil.rmtree(store.scratch(case.id), ignore_errors=True)
+    return facts
+
+
+def _end_alike(code: int) -> NoReturn:
+    """End this process as the learner's has ended, which says all that there is to say."""
+    if code < 0:
+        faulthandler.disable()
+        with contextlib.suppress(OSError, ValueError):  # some can't be handled
+            signal.signal(-code, signal.SIG_DFL)
+        sys.stdout.flush()
+        os.kill(os.getpid(), -code)
+    raise SystemExit(code or 1)
 
 
 def _store_failure(store: CaseStore, request: CaseRequest, error: Exception) -> None:
@@ -102,33 +154,19 @@ def _watch(store: CaseStore, request: CaseRequest) -> None:
     watch_memory(limit * 1e6, exceeded)
 
 
-def _prepare_process(request: CaseRequest) -> str:
-    """Fix what changes the last bits of a result; the device that the case runs on."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return "cpu"
-    torch.set_num_threads(request.threads)
-    torch.backends.cudnn.benchmark = False
-    torch.backends.cudnn.deterministic = True
-    if request.device == "cpu":
-        return "cpu"
-    available = torch.cuda.is_available()
-    if request.device == "cuda" and not available:
-        raise IanvsError(NO_CUDA)  # the check before a run says the same; a node of a cluster may be unlike others
-    if available:
-        torch.cuda.init()  # so that its generators are there to be seeded
-    return "cuda" if available else "cpu"
-
-
-def _device_name(device: str) -> str:
-    torch = sys.modules.get("torch")
-    return str(torch.cuda.get_device_name()) if device == "cuda" and torch is not None else "cpu"
-
-
 def _failure(error: Exception, store: CaseStore, request: CaseRequest) -> Failure:
     kind: Literal["memory", "exception"] = "exception"
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+    if _name(error) in ("MemoryError", "OutOfMemoryError"):
         kind = "memory"
     log = Path(os.path.relpath(store.log(request.case.id), store.workspace))
     message = hide_secrets(str(error), request.case.hyperparameters) or "(no message)"
-    return Failure(kind=kind, error=type(error).__name__, message=message, log=log)
+    gone = isinstance(error, FileNotFoundError | PluginError | RemoteError) and store.status(request.case.id) is None
+    if gone:
+        message = (
+            f"the folder {store.folder(request.case.id)} was removed while the case ran; the next run does it again"
+        )
+    return Failure(kind=kind, error=_name(error), message=message, log=log)
+
+
+def _name(error: Exception) -> str:
+    return error.kind if isinstance(error, RemoteError) else type(error).__name__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ianvs import data
 from ianvs.errors import ConfigError, DataError, Place, Problem
 from ianvs.kinds import KINDS
 from ianvs.planning.case_request import CaseRequest
@@ -26,7 +27,8 @@ def prepare_exam(request: CaseRequest, report: Callable[[object], None]) -> list
         return [Problem(str(error), request.testenv.dataset.place or Place(request.testenv.file))]
     if problems := preflight_scores(exam, request.testenv):
         return problems
-    if not store.exists(request.exam_id):
+    data.find_doubts(exam.dataset, request.workspace / "cache")
+    if store.damage(request.exam_id, thoroughly=True) is not None:
         record = ExamRecord(
             dataset=exam.dataset.name,
             kind=exam.dataset.kind,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +12,11 @@ from ianvs.data.split import stratified_deal
 from ianvs.errors import PluginError
 from ianvs.scenarios import Part, hold_out
 from ianvs.scenarios.exam import Exam, TestSet
-from ianvs.scenarios.views import TrainView
+from ianvs.scenarios.parts import Column, columns_of
 from ianvs.seeding import generator
+from ianvs.session.session import ALL, Share
 
-__all__ = ["ALL", "Chunk", "DataFeed", "Share"]
-
-Share = tuple[int, int]
-"""(k, n): the k-th, from 0, of n parts."""
-ALL: Share = (0, 1)
+__all__ = ["Chunk", "DataFeed", "Handout"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +37,28 @@ class Chunk:
     @property
     def size(self) -> int:
         return sum(len(part.positions) for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Handout:
+    """Samples to hand over, one part after the other or in `order`. name: what errors call them.
+
+    passes: how often a learner may go over them; None: any number. labelled: whether it sees their labels.
+    """
+
+    parts: tuple[Part, ...]
+    name: str
+    passes: int | None = None
+    labelled: bool = True
+    order: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return sum(len(part.positions) for part in self.parts)
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        parts = self.parts if self.labelled else tuple(map(_without_labels, self.parts))
+        return columns_of(parts, order=self.order)
 
 
 class DataFeed:
@@ -66,12 +85,12 @@ class DataFeed:
     def streams(self) -> bool:
         return self._exam.stream is not None
 
-    def round(self, index: int, share: Share = ALL, passed: int = 0) -> TrainView:
-        """What is taught in round `index`, whole or a share of it; `passed` is how often it was gone over already."""
+    def round(self, index: int, share: Share = ALL) -> Handout:
+        """What is taught in round `index`, whole or a share of it."""
         part = self._shared(self._kept[index - 1], share, index)
-        return self._view((part,), f"round {index}", self._passes, passed=passed)
+        return self._view((part,), f"round {index}", self._passes)
 
-    def rounds(self, first: int, last: int, share: Share = ALL) -> TrainView:
+    def rounds(self, first: int, last: int, share: Share = ALL) -> Handout:
         """Rounds `first` to `last` as one, for who is above the rules: none is for it but that of hidden labels.
 
         They are mixed: one after the other, a learner that goes over them in order would still learn them in turn.
@@ -83,7 +102,7 @@ class DataFeed:
             order = generator(self._seed, last, "joint").permutation(sum(len(part.positions) for part in parts))
         return self._view(parts, f"rounds {first} to {last}", None, order=order)
 
-    def past_rounds(self, last: int) -> list[TrainView]:
+    def past_rounds(self, last: int) -> list[Handout]:
         """Rounds 1 to `last`, one by one, for a bound: no rule but that of hidden labels is for it."""
         return [self._view((self._kept[k - 1],), f"round {k}", None) for k in range(1, last + 1)]
 
@@ -91,7 +110,7 @@ class DataFeed:
         """Positions in `dataset.train` of the part of round `index` that is not trained on."""
         return self._held_out[index - 1]
 
-    def valid(self, index: int) -> TrainView | None:
+    def valid(self, index: int) -> Handout | None:
         """The held-out part of round `index`, with the dataset's own labels."""
         positions = self._held_out[index - 1]
         if not len(positions) or self.streams:
@@ -103,9 +122,9 @@ class DataFeed:
         """The chunks of the stream that arrive in round `index`: up to the one that brings its last sample."""
         return tuple(self._chunks[index - 1])
 
-    def chunk(self, chunk: Chunk, share: Share = ALL, passed: int = 0) -> TrainView:
+    def chunk(self, chunk: Chunk, share: Share = ALL) -> Handout:
         parts = tuple(self._shared(part, share, chunk.number) for part in chunk.parts)
-        return self._view(parts, f"chunk {chunk.number} of the stream", self._passes, passed=passed)
+        return self._view(parts, f"chunk {chunk.number} of the stream", self._passes)
 
     def examines_after(self, chunk: Chunk) -> bool:
         """Whether the exam asks every n samples, and the n-th, 2n-th, ... has arrived in `chunk`."""
@@ -123,12 +142,12 @@ class DataFeed:
         last = self.last_chunk(index)
         return last.samples if last is not None else sum(len(part.positions) for part in self._kept[:index])
 
-    def adaptation(self, test: TestSet) -> TrainView:
+    def adaptation(self, test: TestSet) -> Handout:
         """What a copy of the learner is adapted on before it answers `test`."""
         if test.adapt is None:
             raise PluginError(f"nothing is there to adapt a copy to {test.name}")
         part = Part(self._exam.dataset.train, test.adapt, test.transform)
-        return TrainView((part,), name=f"the downstream task {test.name}")
+        return Handout((part,), f"the downstream task {test.name}")
 
     def probed(self, index: int) -> Part:
         """What a linear probe for the test set of round `index` is fitted on: its samples with their own labels."""
@@ -136,16 +155,9 @@ class DataFeed:
         return Part(part.samples, part.positions, part.transform)
 
     def _view(
-        self,
-        parts: tuple[Part, ...],
-        name: str,
-        passes: int | None,
-        *,
-        passed: int = 0,
-        order: NDArray[np.int64] | None = None,
-    ) -> TrainView:
-        labelled = self._exam.rules.training_labels
-        return TrainView(parts, name=name, passes=passes, passed=passed, labelled=labelled, order=order)
+        self, parts: tuple[Part, ...], name: str, passes: int | None, order: NDArray[np.int64] | None = None
+    ) -> Handout:
+        return Handout(parts, name, passes, self._exam.rules.training_labels, order)
 
     def _shared(self, part: Part, share: Share, number: int) -> Part:
         """The share (k, n) of `part`: the k-th of n hands that are alike in their classes."""
@@ -188,6 +200,10 @@ class DataFeed:
         order = generator(self._seed, index + 1, "stream").permutation(len(part.positions))
         labels = None if part.labels is None else part.labels[order]
         return Part(part.samples, part.positions[order], part.transform, labels)
+
+
+def _without_labels(part: Part) -> Part:
+    return replace(part, labels=np.full(len(part.positions), -1))
 
 
 def _slice(part: Part, start: int, end: int) -> Part:

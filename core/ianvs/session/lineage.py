@@ -13,11 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ianvs.data.dataset import Samples
+from ianvs.errors import DamagedError
+from ianvs.metrics.registry import resolve
 from ianvs.planning.case_request import CaseRequest
 from ianvs.scenarios.exam import Round, TestSet
 from ianvs.store import CaseStore, ExamRecord, ExamStore, StoredModule
 from ianvs.store.keys import digest
-from ianvs.types import Asked, Predictions, RoundResult
+from ianvs.types import Asked, Predictions, RoundResult, ScoreMatrix
 
 __all__ = ["Earlier", "lineage_of", "content", "find_earlier"]
 
@@ -80,19 +82,57 @@ class Earlier:
         return {mine: theirs[other] for mine, other in ours if other in theirs}
 
 
+def _lacks(request: CaseRequest, exam: ExamRecord, tests: Sequence[int | None], last: int) -> bool:
+    """Whether answers to our `tests` are not known, after a round before `last`, that formulas read.
+
+    Where each round has its test set, these are those of rounds up to the next, as in BWT, FM, AIA and FWT; else all.
+    And what a metric of the testenv reads beyond that.
+    """
+    rounds = len(exam.rounds)
+    each = len(tests) == rounds and exam.rules.get("asked", "all") == "all"
+    if last == 1 or None not in tests:
+        return False
+    if not each or None in tests[:last]:
+        return True
+    known = np.full((rounds, rounds), 0.5)
+    known[: last - 1, [j for j, other in enumerate(tests) if other is None]] = np.nan
+    half = np.full(rounds, 0.5)
+    matrix = ScoreMatrix.of(known, untrained=half, joint=half, single_task=half)
+    metrics = [resolve(spec) for spec in request.testenv.metrics]
+    functions = [metric.function for metric in metrics if metric.level == "matrix" and metric.function is not None]
+    whole = replace(matrix, values=np.nan_to_num(matrix.values, nan=0.5))
+    return any(_is_nan(formula(matrix)) and not _is_nan(formula(whole)) for formula in functions)
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
 def find_earlier(request: CaseRequest, chain: Sequence[str]) -> Earlier | None:
-    """The longest beginning of the case that another one has already run; None if there is none."""
+    """The longest beginning of the case that another one has already run; None if there is none.
+
+    Models of its rounds before the last are gone: what they have not answered would stay empty for ever, and a
+    beginning that lacks what formulas read is no help.
+    """
     store, exams = CaseStore(request.workspace), ExamStore(request.workspace)
     record = exams.record(request.exam_id)
     for index in range(len(chain) - 1, 0, -1):
         other = store.owner(chain[index])
         if record is None or other is None or other == request.case.id:
             continue
-        modules = store.modules(other, index)
-        their_exam = exams.record((store.identity(other) or {}).get("exam_id", ""))
-        if modules is None or their_exam is None or len(store.complete_rounds(other)) <= index:
+        try:
+            modules = store.modules(other, index)
+            their_exam = exams.record((store.identity(other) or {}).get("exam_id", ""))
+        except DamagedError:
+            continue
+        if modules is None or their_exam is None or len(store.complete_rounds(other, thoroughly=True)) <= index:
             continue
         where = {test_digest: j for j, test_digest in enumerate(their_exam.test_digests)}
         tests = tuple(where.get(test_digest) for test_digest in record.test_digests)
+        if _lacks(request, record, tests, index):
+            print(
+                f"case {other} has the same rounds up to {index}, but not the answers of their models to all test sets"
+            )
+            continue
         return Earlier(store, other, index, tests, modules)
     return None

@@ -14,6 +14,7 @@ from pathlib import Path
 
 __all__ = [
     "NOTHING_SPENT",
+    "Meter",
     "Spent",
     "Stopwatch",
     "cpu_seconds",
@@ -22,6 +23,8 @@ __all__ = [
     "peak_gpu_bytes",
     "peak_host_bytes",
     "stopwatch",
+    "synchronise",
+    "threads",
 ]
 
 
@@ -49,22 +52,89 @@ class Stopwatch:
 def stopwatch() -> Iterator[Stopwatch]:
     """Waits for the accelerator at both ends, so that work still queued there is counted where it belongs."""
     watch = Stopwatch()
-    _synchronise()
+    synchronise()
     cpu, start = cpu_seconds(), time.perf_counter()
     try:
         yield watch
     finally:
-        _synchronise()
+        synchronise()
         watch.spent = Spent(time.perf_counter() - start, max(0.0, cpu_seconds() - cpu))
 
 
-def cpu_seconds() -> float:
-    """Processor time, user and system, of this process and all of its threads and child processes so far.
+class Meter:
+    """Takes the time of what another process does between `start` and `stop`, by the clocks of this one and the kernel.
 
-    On Linux children that still run count too; elsewhere those that have ended and were waited for.
+    What the process does when nothing was asked of it (a thread that goes on training) is added to the next.
     """
-    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + ended.ru_utime + ended.ru_stime + _of_living_children(os.getpid())
+
+    def __init__(self, pid: int) -> None:
+        self._pid, self._spent = pid, NOTHING_SPENT
+        self._began = 0.0
+        self._cpu = self._idle_since = cpu_seconds(pid)
+
+    def start(self) -> None:
+        self._spent = Spent(0.0, self.unasked())
+        self._resume()
+
+    def stop(self) -> Spent:
+        self._pause()
+        self.idle()
+        return self._spent
+
+    def idle(self) -> None:
+        """From now on nothing is asked of it."""
+        self._idle_since = cpu_seconds(self._pid)
+
+    def unasked(self) -> float:
+        """Processor seconds since it was to be idle."""
+        return max(0.0, cpu_seconds(self._pid) - self._idle_since)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        self._pause()
+        try:
+            yield
+        finally:
+            self._resume()
+
+    def _resume(self) -> None:
+        self._began, self._cpu = time.perf_counter(), cpu_seconds(self._pid)
+
+    def _pause(self) -> None:
+        taken = time.perf_counter() - self._began, max(0.0, cpu_seconds(self._pid) - self._cpu)
+        self._spent += Spent(*taken)
+
+
+def cpu_seconds(pid: int | None = None) -> float:
+    """Processor time, user and system, of a process and all of its threads and child processes so far.
+
+    pid: this process if None. On Linux children that still run count too; elsewhere those that have ended and were
+    waited for. 0 for a process that is gone.
+    """
+    if pid is None:
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return time.process_time() + ended.ru_utime + ended.ru_stime + _of_living_children(os.getpid())
+    try:
+        # The clock of another process (clock_getcpuclockid): /proc counts in hundredths of a second.
+        own = time.clock_gettime((~pid << 3) | 2)
+        return own + sum(_stat(pid)[13:15]) / os.sysconf("SC_CLK_TCK") + _of_living_children(pid)
+    except OSError:
+        return 0.0
+
+
+def threads(pid: int) -> int:
+    """How many a process has; 0 where that can't be known."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/task"))  # noqa: PTH208
+    except OSError:
+        return 0
+
+
+def _stat(pid: int) -> list[int]:
+    """Fields 3 and on of /proc/<pid>/stat as numbers, state being 0: utime to cstime are at 11 to 14."""
+    with open(f"/proc/{pid}/stat") as file:  # noqa: PTH123  (a round may be thousands of chunks: Path is slow)
+        # After the name, which may hold blanks and brackets.
+        return [0, *map(int, file.read().rpartition(")")[2].split()[1:])]
 
 
 def _of_living_children(pid: int) -> float:
@@ -72,10 +142,7 @@ def _of_living_children(pid: int) -> float:
     seconds = 0.0
     for child in _children(pid):
         with contextlib.suppress(OSError):  # it has just ended
-            with open(f"/proc/{child}/stat") as file:  # noqa: PTH123  (a round may be thousands of chunks: Path is slow)
-                # After the name, which may hold blanks and brackets: state is field 3, utime to cstime 14 to 17.
-                fields = file.read().rpartition(")")[2].split()
-            seconds += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") + _of_living_children(child)
+            seconds += sum(_stat(child)[11:15]) / os.sysconf("SC_CLK_TCK") + _of_living_children(child)
     return seconds
 
 
@@ -89,8 +156,11 @@ def _children(pid: int) -> list[int]:
     return found
 
 
-def peak_host_bytes() -> int:
-    """Highest resident size of this process so far."""
+def peak_host_bytes(pid: int | None = None) -> int:
+    """Highest resident size of a process so far; of this one if None."""
+    if pid is not None:
+        with contextlib.suppress(OSError, StopIteration, ValueError), open(f"/proc/{pid}/status") as file:  # noqa: PTH123
+            return 1024 * int(next(line for line in file if line.startswith("VmHWM")).split()[1])
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
@@ -116,7 +186,8 @@ def folder_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def _synchronise() -> None:
+def synchronise() -> None:
+    """Wait for what is queued on an accelerator, so that its time is counted where it belongs."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         torch.cuda.synchronize()

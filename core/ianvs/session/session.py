@@ -1,120 +1,131 @@
-"""What a paradigm works with in one case: modules, data, calls, measurements. Implements ianvs.paradigms.Session."""
+"""What a paradigm works with in one case: modules, data, calls, measurements. Implements ianvs.paradigms.Session.
+
+It lives in the learner's process, and has of the exam what the keeper hands out, a round at a time.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ianvs.data.options import Options
-from ianvs.errors import ExamRuleError, PluginError, closest
+from ianvs.errors import PluginError, closest
 from ianvs.paradigms.paradigm import Module, Paradigm
 from ianvs.planning.case_request import CaseRequest
-from ianvs.scenarios.exam import Exam, Rules, TestSet
+from ianvs.scenarios.exam import Rules
+from ianvs.scenarios.parts import Held
 from ianvs.scenarios.views import TrainView
+from ianvs.sealing.peer import Message
+from ianvs.sealing.shared_arrays import mapped, unpacked
 from ianvs.seeding import generator
-from ianvs.session.feed import ALL, Chunk, DataFeed, Share
-from ianvs.session.measure import NOTHING_SPENT, Spent, stopwatch
+from ianvs.session.learner_messages import FeedCall, Progress
+from ianvs.session.measure import synchronise
 from ianvs.session.modules import AuthorsModule, Modules, Taught
 from ianvs.session.seeds import Seeds
-from ianvs.types import Asked, Predictions
 
-__all__ = ["CaseSession", "Step"]
+__all__ = ["Brief", "CaseSession", "Share", "Step"]
 
-Tell = Callable[[Any], None]
+Share = tuple[int, int]
+"""(k, n): the k-th, from 0, of n parts."""
+ALL: Share = (0, 1)
+_PERIOD = 0.1  # seconds between two reports of progress
+
+
+@dataclass(frozen=True)
+class Brief:
+    """What a learner's process is told of the exam before it begins. streams: rounds are handed over in chunks."""
+
+    kind: str
+    rounds: tuple[str, ...]
+    classes: tuple[str, ...]
+    rules: Rules
+    streams: bool
+
+
+class Keeper(Protocol):
+    """Whom a session asks for data (ianvs.sealing.peer.Peer)."""
+
+    def call(self, name: str, body: Mapping[str, object] | None = None) -> Message: ...
+    def note(self, name: str, body: Mapping[str, object]) -> None: ...
 
 
 @dataclass
 class Step:
-    """What happened in one step so far."""
+    """What happened in one step so far, of which only the learner's process knows."""
 
     index: int = 0
-    samples: int = 0  # of training, as often as they were handed out
     passes: int = 0
-    trained: Spent = NOTHING_SPENT
-    asked: Spent = NOTHING_SPENT
-    predictions: dict[Asked, Predictions] = field(default_factory=dict)  # from within a stream
-    examined: list[tuple[int, int, int]] = field(default_factory=list)  # (samples, rounds begun, rounds ended)
     measures: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class _Fed:
-    """Where a view's data come from, and what a learner is told with them."""
+    """A view that was handed out, and what a learner is told with it."""
 
     view: TrainView
     seed: int | None  # of the global generators, with the purpose "global"; None: they go on, and nothing is counted
     number: int = 0  # of the round, or of the chunk
     share: Share = ALL
     classes: tuple[int, ...] = ()
-    chunk: Chunk | None = None
+    in_stream: bool = False
     context: Mapping[str, Any] = field(default_factory=dict)
 
 
 class CaseSession:
-    """See ianvs.paradigms.Session. `step` is the step that is under way; CaseRounds takes it from one to the next.
-
-    between: examines the model within a stream, after a chunk.
-    """
+    """See ianvs.paradigms.Session. `step` is the step that is under way."""
 
     def __init__(
-        self,
-        request: CaseRequest,
-        exam: Exam,
-        paradigm: Paradigm,
-        options: Options,
-        device: str,
-        folder: Path,
-        tell: Tell,
+        self, request: CaseRequest, brief: Brief, paradigm: Paradigm, options: Options, device: str, folder: Path
     ) -> None:
         self.options, self.seed = options, request.case.seed
         self.step = Step()
-        self.between: Callable[[Chunk], None] = lambda chunk: None
         self.seeds = Seeds(self.seed)
-        self.modules = Modules(request.algorithm, request.case, exam.rules, self.seeds)
+        self.modules = Modules(request.algorithm, request.case, brief.rules, self.seeds)
         self.valid: TrainView | None = None  # the held-out part of the round
-        self.saw_past_rounds = False
         self.who = f"{paradigm.name}.predict()"  # whose answers came last, for errors
-        self.paradigm, self._exam, self._tell = paradigm, exam, tell
-        self._train_ratio = request.train_ratio
+        self.keeper: Keeper
+        self.paradigm, self._brief = paradigm, brief
         self._device, self._folder = device, folder
         self._fed: dict[int, _Fed] = {}  # open views by id
         self._calls: Counter[int] = Counter()  # with training data, in this step, by seed
         self._passed: dict[int, Counter[Share]] = {}  # over rounds or chunks, in this step, by number
-        self._training = self._counts = True  # what a call's time is taken for, and whether it is
         budget = None if paradigm.reference else request.testenv.budget
-        limits = (exam.rules.passes, None if budget is None else budget.passes)
+        limits = (brief.rules.passes, None if budget is None else budget.passes)
+        self._said = -math.inf  # when progress was told last
         self._passes = min((limit for limit in limits if limit is not None), default=None)
 
     # --- what paradigms use -------------------------------------------------------------------------------------
 
     @property
     def rounds(self) -> tuple[str, ...]:
-        return tuple(round_.name for round_ in self._exam.rounds)
+        return self._brief.rounds
 
     @property
     def rules(self) -> Rules:
-        return self._exam.rules
+        return self._brief.rules
 
     def module(self, kind: str, instance: str = "", *, fresh: bool = False) -> AuthorsModule:
         return self.modules.get(kind, instance, fresh=fresh)
 
     def feed(self, first: int, last: int | None = None, *, share: Share = ALL) -> Iterator[TrainView]:
-        last = first if last is None else last
-        self._require(first, last, share)
-        free = self.paradigm.reference or self.bound or first < self.step.index
-        if self.feeder.streams and not free:
-            for index in range(first, last + 1):
-                yield from self._chunks(index, share)
-            return
-        fed = self._whole(first, last, share, free)
-        if len(fed.view):
-            yield from self._handed_out(fed)
+        asked = FeedCall(
+            first=first, last=first if last is None else last, share=share, past=self.modules.sees_past_rounds
+        )
+        synchronise()
+        told = self.keeper.call("feed", asked.model_dump())
+        if "chunks" in told.body:
+            yield from self._chunks(asked, told)
+        elif views := self._views(told, first, share):
+            fed = self._whole(told, first, share, views)
+            if len(fed.view):
+                yield from self._handed_out(fed)
 
     def call(self, module: Module, method: str, *arguments: Any, **context: Any) -> Any:
         assert isinstance(module, AuthorsModule)
@@ -127,13 +138,7 @@ class CaseSession:
         if fed is not None:
             offered |= {"valid_data": None, **fed.context}
         self.who = f"{module.name}.{method}()"
-        with stopwatch() as watch:
-            found = module.call(method, arguments, offered | context)
-        if self._counts and self._training:
-            self.step.trained += watch.spent
-        elif self._counts:
-            self.step.asked += watch.spent
-        return found
+        return module.call(method, arguments, offered | context)
 
     def measure(self, name: str, value: float) -> None:
         known = self.paradigm.measures
@@ -146,33 +151,13 @@ class CaseSession:
             value = before + value if known[name].over == "sum" else max(before, value)
         self.step.measures[name] = float(value)
 
-    # --- what the rounds of a case use --------------------------------------------------------------------------
+    # --- what the learner's process uses ------------------------------------------------------------------------
 
-    @cached_property
-    def feeder(self) -> DataFeed:
-        return DataFeed(self._exam, self._train_ratio, self.seed, self._exam.rules.passes)
-
-    @property
-    def bound(self) -> bool:
-        """Whether it sees past rounds: a class of its says so, or its paradigm has asked for them."""
-        return self.saw_past_rounds or self.modules.sees_past_rounds
-
-    def begin(self, index: int) -> Step:
-        """Step `index` begins; the record that it fills."""
+    def begin(self, index: int) -> None:
+        """Step `index` begins."""
         self.step = Step(index)
         self._calls.clear()
         self._passed.clear()
-        return self.step
-
-    @contextmanager
-    def examining(self, *, counts: bool = True) -> Iterator[None]:
-        """Calls within are of an examination. counts: whether what they take is counted."""
-        before = self._training, self._counts
-        self._training, self._counts = False, counts
-        try:
-            yield
-        finally:
-            self._training, self._counts = before
 
     @contextmanager
     def as_copy(self, modules: Modules) -> Iterator[None]:
@@ -183,66 +168,67 @@ class CaseSession:
         finally:
             self.modules = before
 
-    def round_context(self, index: int) -> dict[str, Any]:
-        """What a learner is told of round `index` before it is taught it, for its held-out part."""
-        rounds = self._exam.rounds
-        seen = sorted({c for round_ in rounds[:index] for c in round_.classes})
-        new = tuple(rounds[index - 1].classes)
-        return self._told(index, tuple(seen), new)
+    def round_context(self, number: int, seen: tuple[int, ...], new: tuple[int, ...]) -> dict[str, Any]:
+        """What a learner is told of a round before it is taught it, for its held-out part."""
+        return self._told(number, seen, new)
 
-    def adaptation(self, test: TestSet, context: Mapping[str, Any]) -> Iterator[TrainView]:
-        """What a copy of the learner is adapted on before it answers `test`; the learner itself goes on as it is.
+    def view(self, told: Mapping[str, Any], memory: memoryview, passed: int = 0) -> TrainView:
+        """What the keeper describes, in `memory`."""
+        columns = {name: Held(unpacked(memory, spec)) for name, spec in told["columns"].items()}
+        return self._train_view(told, columns, passed)
+
+    def adaptation(self, view: TrainView, context: Mapping[str, Any], classes: tuple[int, ...]) -> Iterator[TrainView]:
+        """What a copy of the learner is adapted on before it answers; the learner itself goes on as it is.
 
         context: what is told with the test set.
         """
-        view = self.feeder.adaptation(test)
-        told = {**context, "pretraining": False, "new_classes": test.classes, "train_rounds": (view,)}
+        told = {**context, "pretraining": False, "new_classes": classes, "train_rounds": (view,)}
         yield from self._handed_out(_Fed(view, None, context=told))
 
     # --- within -------------------------------------------------------------------------------------------------
 
-    def _require(self, first: int, last: int, share: Share) -> None:
-        count, (k, n) = len(self._exam.rounds), share
-        if not 1 <= first <= last <= count:
-            raise PluginError(f"feed({first}, {last}): the exam has rounds 1 to {count}.")
-        if not 0 <= k < n:
-            raise PluginError(f"feed(share={share}): a share is (k, n), the k-th of n parts, with k from 0 to n - 1.")
-        if last > self.step.index:
-            raise ExamRuleError(f"feed({first}, {last}): round {last} has not come yet in step {self.step.index}.")
-        self.saw_past_rounds |= first < self.step.index
+    def _views(self, told: Message, first: int, share: Share) -> list[TrainView]:
+        memory = mapped(told.files[0])
+        passed = 0 if told.body["free"] else self._gone_over(first, share)
+        return [self.view(view, memory, passed) for view in told.body["views"]]
 
-    def _whole(self, first: int, last: int, share: Share, free: bool) -> _Fed:
-        """Rounds `first` to `last` as one view."""
-        classes = tuple(self._exam.rounds[first - 1].classes)
-        told: dict[str, Any] = {}
-        if first != last:
-            classes = tuple(sorted({c for round_ in self._exam.rounds[first - 1 : last] for c in round_.classes}))
-        elif self.rules.task_in_training:
-            told["task"] = first - 1
-            if self.rules.output_space == "task":
-                told["task_classes"] = classes
-        if not free:
-            told["valid_data"] = self.valid if share == ALL else None
-            view = self.feeder.round(first, share, self._gone_over(first, share))
-            return _Fed(view, self.step.index, first, share, classes, context=told)
-        told["passes"] = None
-        views = [self.feeder.rounds(first, last, share)]
+    def _whole(self, told: Message, first: int, share: Share, views: list[TrainView]) -> _Fed:
+        """Rounds from `first` on as one view; the rounds before beside it, for who sees them."""
+        body = told.body
+        context: dict[str, Any] = dict(body["told"])
+        if "task_classes" in context:
+            context["task_classes"] = tuple(context["task_classes"])
+        if body["free"]:
+            context["passes"] = None
+        else:
+            context["valid_data"] = self.valid if share == ALL else None
         if self.modules.sees_past_rounds:
+            context["train_rounds"] = tuple(views)
             if not self.paradigm.reference:
-                told["valid_data"], views = self.valid, self.feeder.past_rounds(last)
-            told["train_rounds"] = tuple(views)
-        return _Fed(views[-1], self.step.index, first, share, classes, context=told)
+                context["valid_data"] = self.valid
+        return _Fed(views[-1], self.step.index, first, share, tuple(body["classes"]), context=context)
 
-    def _chunks(self, index: int, share: Share) -> Iterator[TrainView]:
-        chunks = self.feeder.chunks(index)
-        for chunk in chunks:
-            view = self.feeder.chunk(chunk, share, self._gone_over(chunk.number, share))
-            if len(view):
-                yield from self._handed_out(_Fed(view, chunk.number, chunk.number, share, chunk=chunk))
-            done = (chunk.number - chunks[0].number + 1) / len(chunks)
-            self._tell({"round": index, "fraction": done})
-            if chunk is not chunks[-1] and self.feeder.examines_after(chunk):
-                self.between(chunk)
+    def _chunks(self, asked: FeedCall, told: Message) -> Iterator[TrainView]:
+        """A block of chunks after the other; the keeper examines between two blocks."""
+        share = asked.share
+        while True:
+            chunks, memory = told.body["chunks"], mapped(told.files[0])
+            columns = {name: unpacked(memory, spec) for name, spec in told.body["columns"].items()}
+            ends = list(itertools.accumulate(chunk["count"] for chunk in chunks))
+            for chunk, end in zip(chunks, ends, strict=True):
+                number, rows = chunk["number"], slice(end - chunk["count"], end)
+                if chunk["count"]:
+                    held = {name: Held(values[rows]) for name, values in columns.items()}
+                    view = self._train_view(chunk, held, self._gone_over(number, share))
+                    classes = tuple(chunk["classes"])
+                    yield from self._handed_out(_Fed(view, number, number, share, classes, in_stream=True))
+                self._say(Progress(round=chunk["round"], fraction=chunk["done"]))
+            if not told.body["more"]:
+                return
+            told = self.keeper.call("feed", {**asked.model_dump(), "after": chunks[-1]["number"]})
+
+    def _train_view(self, told: Mapping[str, Any], columns: Mapping[str, Held], passed: int) -> TrainView:
+        return TrainView(columns, name=told["name"], passes=told["passes"], passed=passed, labelled=told["labelled"])
 
     def _handed_out(self, fed: _Fed) -> Iterator[TrainView]:
         views = fed.context.get("train_rounds", (fed.view,))
@@ -252,7 +238,6 @@ class CaseSession:
         finally:
             del self._fed[id(fed.view)]
             if fed.seed is not None:
-                self.step.samples += sum(map(len, views))
                 self.step.passes = max(self.step.passes, fed.view.passes)
                 self._passed.setdefault(fed.number, Counter())[fed.share] += fed.view.passes
             for view in views:
@@ -282,7 +267,7 @@ class CaseSession:
         return {"round": number, "classes_seen": seen, "new_classes": new, "generator": draws}
 
     def _always(self) -> dict[str, Any]:
-        classes, index = self._exam.dataset.classes, self.step.index
+        classes, index = self._brief.classes, self.step.index
         context = {
             "classes": classes,
             "num_classes": len(classes),
@@ -295,12 +280,18 @@ class CaseSession:
         return context if self.rules.training_labels else {**context, "pretraining": True}
 
     def _progress(self, index: int, fraction: float) -> None:
-        if not self.feeder.streams:  # the chunks of a stream are too short to tell how far each is
-            self._tell({"round": index, "rounds": len(self._exam.rounds), "fraction": fraction})
+        if not self._brief.streams:  # the chunks of a stream are too short to tell how far each is
+            self._say(Progress(round=index, fraction=float(fraction), rounds=len(self._brief.rounds)))
+
+    def _say(self, told: Progress) -> None:
+        """For eyes: not more often than they can see."""
+        if (now := time.monotonic()) - self._said >= _PERIOD:
+            self._said = now
+            self.keeper.note("progress", told.model_dump())
 
 
 def _taught(before: Taught, fed: _Fed) -> Taught:
-    if fed.chunk is None:
+    if not fed.in_stream:
         return Taught(before.calls + 1, tuple(sorted({*before.seen, *fed.classes})), fed.classes)
-    new = tuple(sorted(set(fed.chunk.classes).difference(before.seen)))
+    new = tuple(sorted(set(fed.classes).difference(before.seen)))
     return Taught(before.calls + 1, tuple(sorted((*before.seen, *new))) if new else before.seen, new)

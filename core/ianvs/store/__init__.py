@@ -1,17 +1,20 @@
 """Where results live. The only package that knows file names of results."""
 
-from ianvs.store.case_store import CaseStore, StoredModule
+from ianvs.store.case_store import CaseState, CaseStore, RoundFolder, StoredModule
 from ianvs.store.exam_store import ExamRecord, ExamStore
-from ianvs.store.files import read_json, replace_folder, write_atomic, write_json
+from ianvs.store.files import replace_folder, write_atomic, write_json
 from ianvs.store.job_store import JobStore
+from ianvs.store.sealed import as_record
 
 __all__ = [
+    "CaseState",
     "CaseStore",
     "ExamRecord",
     "ExamStore",
     "JobStore",
+    "RoundFolder",
     "StoredModule",
-    "read_json",
+    "as_record",
     "replace_folder",
     "write_atomic",
     "write_json",

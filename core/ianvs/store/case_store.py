@@ -6,14 +6,16 @@ scores/<key>.json   one metric on every (round, test set); added without running
 result.json         status, failure, when, with which software; there when the case ended
 log.txt             everything that the plugin printed, and tracebacks
 files/              the plugin's own place
+
+Every json file carries its digest; round.json those of the files beside it and of the round before, result.json of a
+finished case those of all the others. What does not fit is not believed: see `state` and `complete_rounds`.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,11 +25,32 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from ianvs.config.secrets import without_secrets
-from ianvs.store.files import read_json, replace_folder, write_atomic, write_json
+from ianvs.digests import CHANGED, content, differs, noted, sealed_text
+from ianvs.errors import DamagedError
+from ianvs.store.files import replace_folder, write_atomic
 from ianvs.store.keys import digest
+from ianvs.store.sealed import as_record, read_sealed, remove, write_sealed
 from ianvs.types import Asked, Failure, Predictions, RoundResult, Status, TestCase
 
-__all__ = ["CaseStore", "RoundFolder", "StoredModule"]
+__all__ = ["CaseState", "CaseStore", "RoundFolder", "StoredModule"]
+
+
+@dataclass(frozen=True)
+class CaseState:
+    """status: None: nothing is known of the case.
+
+    damaged: files of a case that has ended that are gone or not as they were stored, relative to its folder; it then is
+    unfinished. scores: keys of those that a finished case has.
+    """
+
+    status: Status | None
+    damaged: tuple[str, ...] = ()
+    scores: frozenset[str] = frozenset()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that was answered can be believed: what is lacking can be computed from it."""
+        return not any(name == "result.json" or name.startswith("rounds/") for name in self.damaged)
 
 
 @dataclass(frozen=True)
@@ -75,61 +98,110 @@ class CaseStore:
 
         A failure of an earlier try, and what it left half-written, are forgotten.
         """
-        (self.folder(case.id) / "result.json").unlink(missing_ok=True)
+        remove(self.folder(case.id) / "result.json")
         self._remove_half_written(case.id)
-        write_json(self.folder(case.id) / "case.json", {"case": _as_json(case), "identity": dict(identity)})
+        self.name(case, identity)
         write_atomic(self.root / ".names" / name_key(case), case.id.encode())
 
+    def name(self, case: TestCase, identity: Mapping[str, object]) -> None:
+        """Say in case.json what the case is."""
+        self._write(case.id, "case.json", {"case": _as_json(case), "identity": dict(identity)})
+
     def identity(self, case_id: str) -> dict[str, Any] | None:
-        found = read_json(self.folder(case_id) / "case.json")
+        """None: nothing is known of the case. Raises DamagedError."""
+        found = self._read(case_id, "case.json")
         return None if found is None else found["identity"]
 
     def predecessor(self, case: TestCase) -> str | None:
         """Id under which the same algorithm, hyperparameters and seed ran last, if it was another one."""
-        try:
-            found = (self.root / ".names" / name_key(case)).read_text()
-        except OSError:
-            return None
+        found = _read_id(self.root / ".names" / name_key(case))
         return found if found != case.id else None
 
-    def all_cases(self) -> Iterator[TestCase]:
-        """Every case of the workspace, in order of id."""
-        for path in sorted(self.root.glob("*/case.json")):
-            found = read_json(path)
-            if found is not None:
-                yield _case_from_json(found["case"])
+    def case(self, case_id: str) -> TestCase | None:
+        """None: nothing is known of it. Raises DamagedError."""
+        found = self._read(case_id, "case.json")
+        if found is None:
+            return None
+        modules = tuple(tuple(module) for module in found["case"]["modules"])
+        return as_record(TestCase, {**found["case"], "modules": modules}, self.folder(case_id) / "case.json")
 
     # --- rounds -------------------------------------------------------------------------------------------------
 
     def round_folder(self, case_id: str, index: int) -> Path:
         return self.folder(case_id) / "rounds" / str(index)
 
+    def model_folder(self, case_id: str, index: int) -> Path:
+        """What was saved after round `index`, if it is still kept."""
+        return self.round_folder(case_id, index) / "model"
+
+    def scratch(self, case_id: str) -> Path:
+        """A place for what is under way; it does not outlive the process that holds the lock."""
+        return self.folder(case_id) / ".scratch"
+
     @contextmanager
     def new_round(self, case_id: str, index: int) -> Iterator[RoundFolder]:
         """A folder to fill, which becomes round `index` as a whole; then the model of the round before is let go."""
+        remove(self.folder(case_id) / "scores")  # they were of other rounds
+        before = self._read_round(case_id, index - 1) if index else None
         with replace_folder(self.round_folder(case_id, index)) as folder:
             (folder / "model").mkdir()
-            yield RoundFolder(folder)
+            yield RoundFolder(folder, _round_name(case_id, index), before["digest"] if before else "")
         if index:
-            shutil.rmtree(self.round_folder(case_id, index - 1) / "model", ignore_errors=True)
+            remove(self.round_folder(case_id, index - 1) / "model")
 
-    def complete_rounds(self, case_id: str) -> tuple[RoundResult, ...]:
-        """Results of rounds 0, 1, ... up to the first that is missing."""
-        found: list[RoundResult] = []
-        while (stored := read_json(self.round_folder(case_id, len(found)) / "round.json")) is not None:
-            stored.pop("modules")
-            scores = stored["gate_scores"]
-            stored["gate_scores"] = None if scores is None else tuple(scores)
-            stored["examined"] = tuple(tuple(when) for when in stored["examined"])
-            found.append(RoundResult(**stored))
-        return tuple(found)
+    def complete_rounds(self, case_id: str, *, thoroughly: bool = False) -> tuple[RoundResult, ...]:
+        """Results of rounds 0, 1, ... up to the first that is missing or can't be believed.
+
+        thoroughly: predictions are read, too, not only looked at.
+        """
+        return tuple(
+            self._result_of(case_id, index, stored)
+            for index, stored in enumerate(self._complete(case_id, thoroughly=thoroughly))
+        )
+
+    def broken_round(self, case_id: str) -> int | None:
+        """The first round that is there and can't be believed."""
+        index = sum(1 for _ in self._complete(case_id, thoroughly=True))
+        return index if self.round_folder(case_id, index).exists() else None
+
+    def _complete(self, case_id: str, *, thoroughly: bool = False) -> Iterator[dict[str, Any]]:
+        """[k] what is stored of round k, and stands on the rounds before."""
+        before, index = "", 0
+        with suppress(DamagedError):
+            while (found := self._read_round(case_id, index)) is not None and found["after"] == before:
+                answers = found["files"]["predictions.npz"]
+                if differs(self._predictions(case_id, index), answers, thoroughly=thoroughly):
+                    return
+                yield found
+                before, index = found["digest"], index + 1
+
+    def _read_round(self, case_id: str, index: int) -> dict[str, Any] | None:
+        return read_sealed(self.round_folder(case_id, index) / "round.json", _round_name(case_id, index))
+
+    def _result_of(self, case_id: str, index: int, stored: Mapping[str, Any]) -> RoundResult:
+        scores = stored["gate_scores"]
+        facts = {
+            **stored,
+            "gate_scores": None if scores is None else tuple(scores),
+            "examined": tuple(tuple(when) for when in stored["examined"]),
+        }
+        return as_record(RoundResult, facts, self.round_folder(case_id, index) / "round.json")
 
     def modules(self, case_id: str, index: int) -> tuple[StoredModule, ...] | None:
-        """The modules after round `index`; None if they are no longer kept."""
+        """The modules after round `index`; None if they are no longer kept. Raises DamagedError."""
         folder = self.round_folder(case_id, index)
-        stored = read_json(folder / "round.json")
+        stored = self._read_round(case_id, index)
         if stored is None or not (folder / "model").is_dir():
             return None
+        for name, before in stored["files"].items():
+            if differs(folder / name, before, thoroughly=True):
+                raise DamagedError(folder / name, CHANGED)
+        return self.module_names(case_id, index)
+
+    def module_names(self, case_id: str, index: int) -> tuple[StoredModule, ...]:
+        """The modules after round `index`, whether or not what they saved is still kept. Raises DamagedError."""
+        folder = self.round_folder(case_id, index)
+        stored = self._read_round(case_id, index) or {"modules": ()}
         return tuple(
             StoredModule(
                 one["kind"],
@@ -143,9 +215,12 @@ class CaseStore:
         )
 
     def predictions(self, case_id: str, index: int) -> dict[Asked, Predictions]:
-        """What was answered in and after round `index`; a test set that could not be predicted is missing."""
+        """What was answered in and after round `index`; a test set that could not be predicted is missing.
+
+        Raises DamagedError where they are not those that were stored.
+        """
         found: dict[Asked, tuple[NDArray[Any], dict[str, NDArray[Any]]]] = {}
-        with np.load(self._predictions(case_id, index), allow_pickle=False) as stored:
+        with np.load(self._checked_predictions(case_id, index), allow_pickle=False) as stored:
             for name, values in stored.items():  # labels come before extras
                 asked, extra = _asked_of(name)
                 if extra:
@@ -156,11 +231,17 @@ class CaseStore:
 
     def extras(self, case_id: str, index: int) -> set[str]:
         """Names of what is stored beside the labels after round `index`."""
-        with np.load(self._predictions(case_id, index), allow_pickle=False) as stored:
+        with np.load(self._checked_predictions(case_id, index), allow_pickle=False) as stored:
             return {extra for _, extra in map(_asked_of, stored.files) if extra}
 
     def _predictions(self, case_id: str, index: int) -> Path:
         return self.round_folder(case_id, index) / "predictions.npz"
+
+    def _checked_predictions(self, case_id: str, index: int) -> Path:
+        stored, path = self._read_round(case_id, index), self._predictions(case_id, index)
+        if stored is None or differs(path, stored["files"][path.name], thoroughly=True):
+            raise DamagedError(path, CHANGED)
+        return path
 
     def sweep(self, case_id: str) -> None:
         """Remove what a process that was killed left half-written, unless another process is at work there."""
@@ -173,16 +254,16 @@ class CaseStore:
     def _remove_half_written(self, case_id: str) -> None:
         folder = self.folder(case_id)
         for path in (folder / "running.json", *folder.glob(".*"), *folder.glob("rounds/.*"), *folder.glob("scores/.*")):
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
+            remove(path)
 
     def reset(self, case_id: str) -> None:
         """Drop all rounds and scores: the case starts over. Its log stays."""
-        for name in ("rounds", "scores", "files"):
-            shutil.rmtree(self.folder(case_id) / name, ignore_errors=True)
-        (self.folder(case_id) / "result.json").unlink(missing_ok=True)
+        # The plugin's own place is emptied and stays: its process may write there and nowhere else.
+        inside = self.files(case_id).iterdir() if self.files(case_id).is_dir() else ()
+        for name in ("rounds", "scores", "result.json"):
+            remove(self.folder(case_id) / name)
+        for path in inside:
+            remove(path)
 
     def own(self, link: str, case_id: str) -> None:
         """Remember that `case_id` holds the model that the chain's `link` determines."""
@@ -190,10 +271,7 @@ class CaseStore:
 
     def owner(self, link: str) -> str | None:
         """The case that `own` named; None if nobody has."""
-        try:
-            return (self.root / ".lineage" / link).read_text()
-        except OSError:
-            return None
+        return _read_id(self.root / ".lineage" / link)
 
     # --- scores -------------------------------------------------------------------------------------------------
 
@@ -201,7 +279,11 @@ class CaseStore:
         return self.folder(case_id) / "scores" / f"{key}.json"
 
     def has_score(self, case_id: str, key: str) -> bool:
-        return self.score_path(case_id, key).is_file()
+        """Whether it is there and can be believed."""
+        try:
+            return self.score(case_id, key) is not None
+        except DamagedError:
+            return False
 
     def write_score(
         self,
@@ -217,14 +299,12 @@ class CaseStore:
         between: [j] scores by the number of samples that had arrived, of examinations between the ends of rounds.
         about: what the score was computed with, such as the revision of an encoder.
         """
-        write_json(
-            self.score_path(case_id, key),
-            {"values": values, "details": details, "between": dict(between or {}), "about": dict(about or {})},
-        )
+        found = {"values": values, "details": details, "between": dict(between or {}), "about": dict(about or {})}
+        self._write(case_id, f"scores/{key}.json", found)
 
     def score(self, case_id: str, key: str) -> tuple[NDArray[np.float64], Any, dict[int, NDArray[np.float64]]] | None:
-        """(values, details, between), as they were written."""
-        found = read_json(self.score_path(case_id, key))
+        """(values, details, between), as they were written. Raises DamagedError."""
+        found = self._read(case_id, f"scores/{key}.json")
         if found is None:
             return None
         between = {int(n): np.array(row, dtype=float) for n, row in found.get("between", {}).items()}
@@ -241,8 +321,9 @@ class CaseStore:
 
     def running(self, case_id: str) -> dict[str, Any] | None:
         """What the case is doing right now; None when no process holds its lock."""
-        found = read_json(self.folder(case_id) / "running.json")
-        if not isinstance(found, dict):
+        try:
+            found: dict[str, Any] = json.loads(content(self.folder(case_id) / "running.json") or b"")
+        except (ValueError, DamagedError):
             return None
         try:
             with self.lock(case_id).acquire(timeout=0):
@@ -254,39 +335,84 @@ class CaseStore:
 
     def finish(self, case_id: str, facts: Mapping[str, object]) -> None:
         """The case ended well. `facts`: bound, finished_at, provenance."""
-        write_json(self.folder(case_id) / "result.json", {"status": "finished", "failure": None, **facts})
-        (self.folder(case_id) / "running.json").unlink(missing_ok=True)
+        folder = self.folder(case_id)
+        files = {"case.json": noted(folder / "case.json")}
+        for index, stored in enumerate(self._complete(case_id)):
+            files[f"rounds/{index}/round.json"] = noted(self.round_folder(case_id, index) / "round.json")
+            files[f"rounds/{index}/predictions.npz"] = stored["files"]["predictions.npz"]
+        for path in sorted(folder.glob("scores/*.json")):
+            if self.has_score(case_id, path.stem):
+                files[f"scores/{path.name}"] = noted(path)
+        self._write(case_id, "result.json", {"status": "finished", "failure": None, **facts, "files": files})
+        (folder / "running.json").unlink(missing_ok=True)
+
+    def facts(self, case_id: str) -> dict[str, object]:
+        """What `finish` was told, and the status."""
+        return {name: value for name, value in (self.result(case_id) or {}).items() if name not in ("files", "digest")}
+
+    def drop(self, case_id: str, damaged: Iterable[str]) -> None:
+        """Remove files that can't be believed. Not those of rounds: what stands on them has to go with them."""
+        for name in ("rounds", "scores"):
+            if not (self.folder(case_id) / name).is_dir():
+                remove(self.folder(case_id) / name)
+        for name in damaged:
+            if not name.startswith("rounds/"):
+                remove(self.folder(case_id) / name)
 
     def fail(self, case_id: str, failure: Failure) -> None:
         log = None if failure.log is None else str(failure.log)
-        write_json(self.folder(case_id) / "result.json", {"status": "failed", "failure": {**vars(failure), "log": log}})
+        self._write(case_id, "result.json", {"status": "failed", "failure": {**vars(failure), "log": log}})
 
     def result(self, case_id: str) -> dict[str, Any] | None:
-        """Content of result.json, or None: the case has not ended."""
-        found = read_json(self.folder(case_id) / "result.json")
-        return found if isinstance(found, dict) and "status" in found else None
+        """Content of result.json, or None: the case has not ended. Raises DamagedError."""
+        return self._read(case_id, "result.json")
+
+    def state(self, case_id: str, *, thoroughly: bool = False) -> CaseState:
+        """How the case stands, and whether all of it is as it was stored.
+
+        thoroughly: files are read, not only looked at; see ianvs.digests.differs. Raises IanvsError for what may not be
+        read.
+        """
+        folder = self.folder(case_id)
+        try:
+            found = self.result(case_id)
+        except DamagedError:
+            return CaseState("unfinished", ("result.json",))
+        if found is None:
+            return CaseState("unfinished" if (folder / "case.json").exists() else None)
+        if found["status"] != "finished":
+            return CaseState(found["status"])
+        files = found["files"]
+        damaged = tuple(name for name, before in files.items() if differs(folder / name, before, thoroughly=thoroughly))
+        scores = frozenset(name[7:-5] for name in files if name.startswith("scores/"))
+        return CaseState("unfinished" if damaged else "finished", damaged, scores)
 
     def status(self, case_id: str) -> Status | None:
         """None: nothing is known of the case."""
-        found = self.result(case_id)
-        if found is not None:
-            status: Status = found["status"]
-            return status
-        return "unfinished" if (self.folder(case_id) / "case.json").is_file() else None
+        return self.state(case_id).status
 
     def failure(self, case_id: str) -> Failure | None:
         found = self.result(case_id)
         if found is None or found["failure"] is None:
             return None
         stored = found["failure"]
-        return Failure(**{**stored, "log": None if stored["log"] is None else Path(stored["log"])})
+        log = None if stored["log"] is None else Path(stored["log"])
+        return as_record(Failure, {**stored, "log": log}, self.folder(case_id) / "result.json")
+
+    def _read(self, case_id: str, name: str) -> dict[str, Any] | None:
+        return read_sealed(self.folder(case_id) / name, f"{case_id}/{name}")
+
+    def _write(self, case_id: str, name: str, value: Mapping[str, object]) -> None:
+        write_sealed(self.folder(case_id) / name, f"{case_id}/{name}", value)
 
 
 @dataclass(frozen=True)
 class RoundFolder:
-    """A round that is being written."""
+    """A round that is being written. name: what it is sealed as. after: digest of the round before."""
 
     folder: Path
+    name: str
+    after: str
 
     @property
     def model(self) -> Path:
@@ -308,8 +434,28 @@ class RoundFolder:
             {**vars(one), "path": None if one.path is None else one.path.relative_to(self.model).as_posix()}
             for one in modules
         ]
-        # The folder is not in its place yet, so that these need not be atomic each.
-        (self.folder / "round.json").write_text(json.dumps({**vars(result), "modules": told}, indent=1))
+        files = {path.relative_to(self.folder).as_posix(): noted(path) for path in self._files()}
+        stored = {**vars(result), "modules": told, "files": files, "after": self.after}
+        # The folder is not in its place yet, so that this need not be atomic.
+        (self.folder / "round.json").write_text(sealed_text(stored, self.name))
+
+    def _files(self) -> Iterator[Path]:
+        """Those that are kept beside round.json; a link may lead anywhere."""
+        yield self.folder / "predictions.npz"
+        yield from (path for path in self.model.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def _round_name(case_id: str, index: int) -> str:
+    return f"{case_id}/rounds/{index}/round.json"
+
+
+def _read_id(path: Path) -> str | None:
+    """The id of a case that a small file names; None if there is none. It is a hint, and may be anything."""
+    try:
+        found = path.read_text()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return found if found.isalnum() and found.isascii() else None
 
 
 def _name_of(asked: Asked, extra: str = "") -> str:
@@ -332,7 +478,3 @@ def name_key(case: TestCase) -> str:
 
 def _as_json(case: TestCase) -> dict[str, object]:
     return {**vars(case), "hyperparameters": without_secrets(case.hyperparameters)}
-
-
-def _case_from_json(stored: dict[str, Any]) -> TestCase:
-    return TestCase(**{**stored, "modules": tuple(tuple(module) for module in stored["modules"])})

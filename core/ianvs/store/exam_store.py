@@ -13,7 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.store.files import read_json, replace_folder, write_json
+from ianvs.digests import CHANGED, differs, noted
+from ianvs.errors import DamagedError
+from ianvs.store.files import replace_folder, write_json
+from ianvs.store.sealed import as_record, read_sealed, write_sealed
 
 __all__ = ["ExamRecord", "ExamStore"]
 
@@ -39,7 +42,7 @@ class ExamRecord:
 
 
 class ExamStore:
-    """`<workspace>/exams/<id>/`."""
+    """`<workspace>/exams/<id>/`. exam.json carries its digest and those of the files beside it."""
 
     def __init__(self, workspace: Path) -> None:
         self.root = workspace / "exams"
@@ -47,8 +50,20 @@ class ExamStore:
     def folder(self, exam_id: str) -> Path:
         return self.root / exam_id
 
-    def exists(self, exam_id: str) -> bool:
-        return (self.folder(exam_id) / "exam.json").is_file()
+    def damage(self, exam_id: str, *, thoroughly: bool = False) -> str | None:
+        """A file of the exam that is gone, or not as it was stored; None: all is well. Relative to its folder.
+
+        thoroughly: files are read, not only looked at; see ianvs.digests.differs.
+        """
+        try:
+            stored = self._read(exam_id)
+        except DamagedError:
+            stored = None
+        if stored is None:
+            return "exam.json"
+        folder = self.folder(exam_id)
+        files = stored["files"].items()
+        return next((name for name, before in files if differs(folder / name, before, thoroughly=thoroughly)), None)
 
     def write(
         self,
@@ -64,31 +79,41 @@ class ExamStore:
             if pictures:
                 np.savez(folder / "pictures.npz", **_numbered(pictures))  # type: ignore[arg-type]
             write_json(folder / "manifest.json", dict(manifest))
-            write_json(folder / "exam.json", {**vars(record), "rules": dict(record.rules)})
+            files = {path.name: noted(path) for path in sorted(folder.iterdir())}
+            write_sealed(folder / "exam.json", exam_id, {**vars(record), "rules": dict(record.rules), "files": files})
 
     def record(self, exam_id: str) -> ExamRecord | None:
-        found = read_json(self.folder(exam_id) / "exam.json")
+        """None: it is not there. Raises DamagedError."""
+        found = self._read(exam_id)
         if found is None:
             return None
         lists = {name: tuple(found[name]) for name in _LISTS}
         for name in ("test_classes", "test_earlier"):
             lists[name] = tuple(None if part is None else tuple(part) for part in found[name])
-        return ExamRecord(**{**found, **lists})
+        return as_record(ExamRecord, {**found, **lists}, self.folder(exam_id) / "exam.json")
 
     def truth(self, exam_id: str) -> list[NDArray[Any]]:
-        """[j] the labels of test set j, which nobody was handed; label pictures only of its first few samples."""
-        return _read(self.folder(exam_id) / "truth.npz")
+        """[j] the labels of test set j, which nobody was handed; label pictures only of its first few samples.
+
+        Raises DamagedError where they are not those that were stored.
+        """
+        return self._arrays(exam_id, "truth.npz")
 
     def pictures(self, exam_id: str) -> list[NDArray[Any]]:
         """[j] (n, height, width, 3) uint8: the pictures that `truth` labels; [] for an exam without label pictures."""
-        path = self.folder(exam_id) / "pictures.npz"
-        return _read(path) if path.is_file() else []
+        stored = self._read(exam_id)
+        return self._arrays(exam_id, "pictures.npz") if stored and "pictures.npz" in stored["files"] else []
+
+    def _read(self, exam_id: str) -> dict[str, Any] | None:
+        return read_sealed(self.folder(exam_id) / "exam.json", exam_id)
+
+    def _arrays(self, exam_id: str, name: str) -> list[NDArray[Any]]:
+        stored, path = self._read(exam_id), self.folder(exam_id) / name
+        if stored is None or differs(path, stored["files"][name], thoroughly=True):
+            raise DamagedError(path, CHANGED)
+        with np.load(path, allow_pickle=False) as arrays:
+            return [arrays[str(j)] for j in range(len(arrays.files))]
 
 
 def _numbered(arrays: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
     return {str(j): array for j, array in enumerate(arrays)}
-
-
-def _read(path: Path) -> list[NDArray[Any]]:
-    with np.load(path, allow_pickle=False) as stored:
-        return [stored[str(j)] for j in range(len(stored.files))]

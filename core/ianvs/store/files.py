@@ -5,20 +5,27 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-__all__ = ["read_json", "replace_folder", "write_atomic", "write_json"]
+__all__ = ["replace_folder", "write_atomic", "write_json"]
+
+# The user's, read before any plugin has run: one that changes it makes none of our files unreadable.
+_UMASK = os.umask(0o077)
+os.umask(_UMASK)
 
 
 def write_atomic(path: Path, content: bytes) -> bool:
     """Put `content` at `path`, through a temporary file beside it. False, and no write, if it is there already."""
+    if path.is_dir():
+        path.rmdir()  # none of ours; one that is not empty is an error
     with contextlib.suppress(OSError):
         if path.stat().st_size == len(content) and path.read_bytes() == content:
             return False
+    os.umask(_UMASK)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
@@ -27,10 +34,9 @@ def write_atomic(path: Path, content: bytes) -> bool:
             stream.flush()
             os.fsync(stream.fileno())
         # mkstemp makes files private; results are meant to be shared as far as the user's umask allows.
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).chmod(0o666 & ~_UMASK)
         Path(temporary).replace(path)
+        _sync(path.parent)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
@@ -43,24 +49,40 @@ def write_json(path: Path, value: object) -> bool:
     return write_atomic(path, (text + "\n").encode())
 
 
-def read_json(path: Path) -> Any:
-    """Content of a json file, or None where there is no complete one (missing, cut off, not json)."""
-    try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None
+def _new_folder(path: Path) -> Path:
+    """A hidden folder beside `path`, open to whom the user's umask lets read: mkdtemp's are closed to all others."""
+    folder = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    folder.mkdir()
+    return folder
 
 
 @contextlib.contextmanager
 def replace_folder(path: Path) -> Iterator[Path]:
     """A new folder to fill, which takes the place of `path` at the end as a whole; dropped if an error comes first."""
+    os.umask(_UMASK)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    temporary = _new_folder(path)
     try:
         yield temporary
+        for folder, _, names in os.walk(temporary, topdown=False):
+            for name in names:
+                _sync(Path(folder, name))
+            _sync(Path(folder))
         if path.exists():
             shutil.rmtree(path)
         temporary.rename(path)
+        _sync(path.parent)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def _sync(path: Path) -> None:
+    """Let what is at `path` be on the disk before a rename makes it count, whatever becomes of the machine."""
+    if path.is_symlink() or not (path.is_file() or path.is_dir()):
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

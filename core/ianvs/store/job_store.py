@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ianvs.store.files import read_json, write_json
+from ianvs.errors import DamagedError
 from ianvs.store.keys import canonical
+from ianvs.store.sealed import read_sealed, write_sealed
 
 __all__ = ["JobStore"]
+
+_NAME = "job.json"  # what it is sealed as: a workspace's folder may be renamed
 
 
 class JobStore:
@@ -17,16 +20,21 @@ class JobStore:
 
     def __init__(self, workspace: Path, name: str) -> None:
         self.folder = workspace / name
+        self.path = self.folder / "job.json"
 
     def write(self, record: dict[str, object]) -> None:
         """Keep the record, unless only its provenance (who asked last, and when) differs from what is there."""
-        before = read_json(self.folder / "job.json")
+        try:
+            before = self.read()
+        except DamagedError:
+            before = None
         if before is None or canonical({**before, "provenance": 0}) != canonical({**record, "provenance": 0}):
-            write_json(self.folder / "job.json", record)
+            write_sealed(self.path, _NAME, record)
 
     def read(self) -> dict[str, Any] | None:
-        found = read_json(self.folder / "job.json")
-        return found if isinstance(found, dict) else None
+        """The record; None: there is none. Raises DamagedError."""
+        found = read_sealed(self.path, _NAME)
+        return None if found is None else {name: value for name, value in found.items() if name != "digest"}
 
     @staticmethod
     def names(workspace: Path) -> Iterator[str]:

@@ -52,7 +52,8 @@ def test_a_case_over_its_memory_is_ended(tmp_path: Path, yaml: str) -> None:
 
 @pytest.mark.parametrize("death", ["os.kill(os.getpid(), 9)", "ctypes.string_at(0)"])
 def test_a_case_that_dies_once_is_tried_again_and_finishes(tmp_path: Path, yaml: str, death: str) -> None:
-    flag = tmp_path / "flag"
+    flag = tmp_path / "notes" / "flag"
+    flag.parent.mkdir()  # in the folders above its workspace a learner can't make files
     die_once = f"import ctypes, os, pathlib\nf = pathlib.Path({str(flag)!r})\nf.exists() or (f.touch(), {death})"
     died, other = run(tmp_path, yaml, die_once)
     assert (died.status, other.status) == ("finished", "finished")

@@ -63,7 +63,9 @@ def scores(workspace: Path) -> dict[str, str]:
     """What is stored of every case: by algorithm and hyperparameters, the predictions of all rounds."""
     found = {}
     store = CaseStore(workspace)
-    for case in store.all_cases():
+    for path in sorted((workspace / "cases").glob("*/case.json")):
+        case = store.case(path.parent.name)
+        assert case is not None
         rounds = [store.predictions(case.id, k.index) for k in store.complete_rounds(case.id)]
         said = [{asked: one.labels.tolist() for asked, one in answers.items()} for answers in rounds]
         found[f"{case.algorithm} {case.hyperparameters}"] = repr(said)

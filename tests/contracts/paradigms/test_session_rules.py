@@ -121,9 +121,11 @@ PREDICT = """
 
 
 def test_extras_are_stored_beside_the_labels(tmp_path: Path) -> None:
-    found = run(tmp_path, PLAIN + PREDICT.replace("EXTRA", "np.arange(len(data))"))
+    found = run(tmp_path, PLAIN + PREDICT.replace("EXTRA", "data.x.reshape(len(data), -1).sum(axis=1)"))
     stored = CaseStore(tmp_path / "ws").predictions(found.case.id, 5)[Asked(2)]
-    assert stored.extras["sure"].tolist() == list(range(len(stored.labels)))
+    [exam] = ianvs.api.exams(tmp_path / "benchmarkingjob.yaml").values()
+    samples = exam.dataset.test.x[exam.tests[2].test]
+    assert stored.extras["sure"].tolist() == samples.reshape(len(samples), -1).sum(axis=1).tolist()
     assert stored.extras.keys() == {"sure"}
 
 

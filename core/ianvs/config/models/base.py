@@ -11,6 +11,7 @@ from typing import Annotated, Any, cast
 from pydantic import BeforeValidator, Field, ValidationInfo
 
 from ianvs.config.paths import Lookup, Want
+from ianvs.config.secrets import without_userinfo
 from ianvs.config.strict_yaml import Step, Steps
 
 __all__ = [
@@ -52,6 +53,7 @@ def described(value: object) -> str:
     if isinstance(value, int | float):
         return f"the number {value}"
     if isinstance(value, str):
+        value = without_userinfo(value)
         return f"the text '{value if len(value) <= 40 else value[:37] + '...'}'"
     return "a mapping" if isinstance(value, dict) else "a list"
 

@@ -132,7 +132,7 @@ class LimitsSpec(Spec):
 
     case_seconds: Annotated[float, Field(gt=0)] | None = None
     round_seconds: Annotated[float, Field(gt=0)] | None = None
-    memory_mb: Annotated[float, Field(gt=0)] | None = None  # resident memory of the case's processes, 10^6 bytes
+    memory_mb: Annotated[float, Field(gt=0)] | None = None  # of the case's processes, shared pages once, 10^6 bytes
     grace_seconds: Annotated[float, Field(ge=0)] = 10.0  # from the wish to stop (SIGTERM) to the end (SIGKILL)
     # What importing a file of an author, or building a plugin, may take before a run.
     check_seconds: Annotated[float, Field(gt=0)] = 120.0
@@ -188,6 +188,8 @@ class JobSettings(PlacedSpec):
     limits: LimitsSpec = LimitsSpec()
     retries: Annotated[int, Field(ge=0)] = 1  # of a case that was killed or lost, never of one that raised
     fail_fast: bool = False
+    # How the exam is kept from learners; strict: they write nowhere but in places of their own.
+    sealing: Literal["normal", "strict"] = "normal"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,9 +209,11 @@ class JobFile(JobSettings, _Links):
         algorithms = entries(data, "test_object", "algorithms")
         named = (((*path, "name"), at(link, "name")) for path, link in algorithms)
         yield from repeated("algorithm", named, "Give each its own name.")
-        seeds = list(entries(data, "seeds"))
-        for index, (path, seed) in enumerate(seeds):
-            if isinstance(seed, int) and seed in [earlier for _, earlier in seeds[:index]]:
-                yield Slip(f"seed {seed} is given twice, and would repeat the same result. Keep one.", path)
+        seen: set[int] = set()
+        for path, seed in entries(data, "seeds"):
+            if isinstance(seed, int):
+                if seed in seen:
+                    yield Slip(f"seed {seed} is given twice, and would repeat the same result. Keep one.", path)
+                seen.add(seed)
         columns = (where for path, _ in entries(data, "rank", "sort_by") for where, _ in entries(data, *path))
         yield from repeated("metric", ((where, where[-1]) for where in columns), "Sort by it once.", key=True)

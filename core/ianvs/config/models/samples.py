@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
@@ -150,6 +150,7 @@ class DatasetSpec(PlacedSpec):
     root: Annotated[Path | None, BeforeValidator(_root), Field(validate_default=True)] = None
     using: Words = ()  # domains to use, in order; () means all
     image_size: ImageSize | None = None  # height, width in pixels; None keeps each picture's own (all equal)
+    layout: Literal["NHWC", "NCHW"] | None = None  # of arrays of pictures; None: told by their shape
     # Class names in the order of their index, for all domains or for each one; None: found in the labels.
     classes: ClassNames | None = None
     train_index: InitVar[Sources] = ()

@@ -134,9 +134,11 @@ class TestEnvSpec(PlacedSpec):
         """Slips that concern several keys, in `data` of any shape."""
         yield from conflicting_sources(data)
         metrics = list(leaves(data, "metrics"))
-        named = (
-            ((*path, "name"), metric if isinstance(metric, str) else at(metric, "name")) for path, metric in metrics
+        asked = (
+            ((*path, "name"), metric if isinstance(metric, str) else at(metric, "name"), at(metric, "of"))
+            for path, metric in metrics
         )
+        named = ((path, f"{name} of {of}" if of and isinstance(name, str) else name) for path, name, of in asked)
         yield from repeated("metric", named, "Keep one.")
         for path, _ in metrics:
             given = {str(where[-1]): where for where, _ in entries(data, *path)}

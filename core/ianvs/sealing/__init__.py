@@ -1,0 +1,1 @@
+"""How the process of a learner is kept apart from the exam: messages, arrays by file descriptor, closed folders."""

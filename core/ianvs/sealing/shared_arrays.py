@@ -1,0 +1,143 @@
+"""Arrays that pass from one process to another by file descriptor: written once, mapped, never copied again."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import mmap
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.sealing.peer import RemoteError
+
+__all__ = ["ArrayWriter", "Spec", "mapped", "unpacked"]
+
+Spec = Mapping[str, Any]
+"""Where an array lies in a file: {"dtype", "shape", "at"}; what is no numbers: {"json": bytes, "count", "at"}."""
+
+_BLOCK = 1 << 25  # bytes that are gathered at a time
+_IN_MEMORY = 1 << 31  # bytes up to which a file is memory without a disk behind it
+_ALIGNMENT = 64
+_PLAIN = re.compile(r"[<>|=]?[biuf][1248]")
+_F_ADD_SEALS, _SEALS = 1033, 1 | 2 | 4 | 8  # Linux: no more seals, no shrinking, growing, writing
+
+
+class Gathered(Protocol):
+    """A column of samples (ianvs.scenarios.parts.Column)."""
+
+    @property
+    def nbytes(self) -> int: ...
+    def __len__(self) -> int: ...
+    def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]: ...
+
+
+class ArrayWriter:
+    """Writes arrays into a file of its own, one after the other.
+
+    expected: bytes, as far as they are known; folder: where a file lies that is too large for memory. It has no name
+    there, and is gone with its last descriptor.
+    """
+
+    def __init__(self, expected: int = 0, folder: Path | None = None) -> None:
+        self._sealable = expected <= _IN_MEMORY and hasattr(os, "memfd_create")
+        self.file = _new_file(expected, folder)
+        self._end = 0
+
+    def column(self, column: Gathered) -> Spec:
+        """All rows, gathered a block at a time."""
+        count = len(column)
+        first = column.gather(np.arange(min(count, 1)))
+        if first.dtype.kind not in "biuf":
+            return self.objects(column.gather().tolist())
+        at = self._aligned()
+        rows = max(1, _BLOCK // max(1, first.nbytes // max(1, len(first))))
+        for start in range(0, count, rows):
+            whole = rows >= count
+            self._write(column.gather(None if whole else np.arange(start, min(start + rows, count))))
+        return {"dtype": first.dtype.str, "shape": [count, *first.shape[1:]], "at": at}
+
+    def array(self, values: NDArray[Any]) -> Spec:
+        """Numbers as they are; anything else must be what JSON can hold."""
+        if values.dtype.kind not in "biuf":
+            return self.objects(values.tolist())
+        at = self._aligned()
+        self._write(np.ascontiguousarray(values))
+        return {"dtype": values.dtype.str, "shape": list(values.shape), "at": at}
+
+    def objects(self, values: Sequence[object]) -> Spec:
+        at = self._aligned()
+        text = json.dumps(list(values)).encode()
+        self._write(np.frombuffer(text, np.uint8))
+        return {"json": len(text), "count": len(values), "at": at}
+
+    def sealed(self) -> int:
+        """The descriptor, of a file that nobody can change any more where the system can promise that."""
+        if self._sealable:
+            fcntl.fcntl(self.file, _F_ADD_SEALS, _SEALS)
+        return self.file
+
+    def _aligned(self) -> int:
+        self._end += -self._end % _ALIGNMENT
+        return self._end
+
+    def _write(self, values: NDArray[Any]) -> None:
+        left = memoryview(values.reshape(-1).view(np.uint8).data) if values.size else memoryview(b"")
+        while left:
+            done = os.pwrite(self.file, left, self._end)
+            self._end += done
+            left = left[done:]
+
+
+def _new_file(expected: int, folder: Path | None = None) -> int:
+    """Descriptor of an empty file without a name: in memory, or on the disk of `folder` if much is expected."""
+    if expected <= _IN_MEMORY and hasattr(os, "memfd_create"):
+        return os.memfd_create("ianvs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    with tempfile.TemporaryFile(dir=folder) as file:
+        return os.dup(file.fileno())
+
+
+def mapped(file: int) -> memoryview:
+    """What is in `file`, which is closed: yours to change, and nobody else sees the changes."""
+    size = os.fstat(file).st_size
+    try:
+        return memoryview(mmap.mmap(file, size, flags=mmap.MAP_PRIVATE) if size else bytearray())
+    finally:
+        os.close(file)
+
+
+def unpacked(memory: memoryview, spec: Spec) -> NDArray[Any] | list[Any]:
+    """What `spec` says lies in `memory`. Raises RemoteError for one that does not fit: it may come from anybody."""
+    try:
+        at = _whole(spec["at"])
+        if "json" in spec:
+            found = json.loads(bytes(memory[at : at + _whole(spec["json"])]))
+            if not isinstance(found, list):
+                raise ValueError("a list is needed")
+            return found
+        if not _PLAIN.fullmatch(spec["dtype"]):
+            raise ValueError(f"dtype {spec['dtype']!r}")
+        dtype, shape = np.dtype(spec["dtype"]), tuple(map(_whole, spec["shape"]))
+        values = np.frombuffer(memory, np.uint8, _size(shape) * dtype.itemsize, at)
+        return values.view(dtype).reshape(shape)
+    except (KeyError, TypeError, ValueError) as error:
+        raise RemoteError("ProtocolError", f"an array that can't be read: {error}") from None
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    size = 1
+    for length in shape:
+        size *= length
+    return size
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{value!r} is no whole number")
+    return value

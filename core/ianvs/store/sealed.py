@@ -1,0 +1,56 @@
+"""Records that carry their own digest: read as they were written, or refused with the file's name."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ianvs.digests import CHANGED, content, parsed, sealed_text
+from ianvs.errors import DamagedError
+from ianvs.store.files import write_atomic
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = ["as_record", "read_sealed", "remove", "write_sealed"]
+
+T = TypeVar("T", bound="DataclassInstance")
+
+
+def read_sealed(path: Path, name: str) -> dict[str, Any] | None:
+    """What `write_sealed` wrote under `name`, and its "digest"; None: it is not there.
+
+    Raises DamagedError, and IanvsError for a file that may not be read.
+    """
+    text = content(path)
+    if text is None:
+        return None
+    found = parsed(text, name)
+    if found is None:
+        raise DamagedError(path, CHANGED)
+    return found
+
+
+def write_sealed(path: Path, name: str, value: Mapping[str, object]) -> None:
+    """name: what it is, such as its place in the workspace; under another one it is not believed."""
+    write_atomic(path, sealed_text(value, name).encode())
+
+
+def as_record(kind: type[T], stored: Mapping[str, Any], path: Path) -> T:
+    """A dataclass from what is stored of it; fields of a later version are left out. Raises DamagedError."""
+    known = {field.name for field in dataclasses.fields(kind)}
+    try:
+        return kind(**{name: value for name, value in stored.items() if name in known})
+    except TypeError:
+        raise DamagedError(path, "was written by another version of ianvs") from None
+
+
+def remove(path: Path) -> None:
+    """Whatever is there, if there is something."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,16 @@
+"""Particular metrics, each with its source. ianvs finds them by the entry points `ianvs.metrics` in pyproject.toml."""
+
+from __future__ import annotations
+
+from ianvs.testenv.metrics.benchmarks import BENCHMARKS
+from ianvs.testenv.metrics.classification import SCORES
+from ianvs.testenv.metrics.online import ONLINE
+from ianvs.testenv.metrics.overlap import OVERLAPS
+from ianvs.testenv.metrics.suites import SUITES
+from ianvs.testenv.metrics.survey import SURVEY
+from ianvs.testenv.metrics.text_meaning import TEXT
+
+__all__ = ["METRICS"]
+
+METRICS = (*SCORES, *OVERLAPS, *TEXT, *SURVEY, *ONLINE, *SUITES, *BENCHMARKS)
+"""In the order in which they are listed."""

@@ -1,0 +1,117 @@
+"""Scores of one evaluation, from its confusion matrix: accuracy, F1.
+
+For class c of a confusion matrix (rows truth, columns prediction): TP_c on the diagonal, FN_c the rest of its row,
+FP_c the rest of its column. A last column beyond the classes is of answers that are no class: an FN, and an FP of none.
+Without any sample every score is nan.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.metrics.definition import mean, score_metric
+from ianvs.metrics.metric import EvaluationRecord, Metric
+from ianvs.testenv.metrics.gathering import defined_in
+
+__all__ = ["SCORES", "ratio"]
+
+
+def ratio(numerator: NDArray[np.int64], denominator: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Elementwise ratio, nan where the denominator is 0."""
+    ratio = np.full(numerator.shape, np.nan)
+    np.divide(numerator, denominator, out=ratio, where=denominator > 0)
+    return ratio
+
+
+def _mean_of_present(values: NDArray[np.float64]) -> float:
+    return mean(values[~np.isnan(values)])
+
+
+def _recalls(record: EvaluationRecord) -> NDArray[np.float64]:
+    counts = record.confusion
+    return ratio(counts.diagonal(), counts.sum(axis=1))
+
+
+def _by_class(record: EvaluationRecord, values: NDArray[np.float64]) -> dict[str, float]:
+    return dict(zip(record.classes, values.tolist(), strict=True))
+
+
+@score_metric(
+    "accuracy",
+    aliases=("Accuracy", "acc", "pixel_accuracy"),
+    formula="sum_c TP_c / N",
+    source="Sokolova & Lapalme 2009",
+)
+def accuracy(record: EvaluationRecord) -> float:
+    """Share of samples (pixels of label pictures) that are predicted right."""
+    counts = record.confusion
+    total = int(counts.sum())
+    return int(counts.trace()) / total if total else float("nan")
+
+
+@score_metric(
+    "balanced_accuracy",
+    formula="mean_c TP_c / (TP_c + FN_c) over classes with samples",
+    source="Brodersen et al. 2010",
+)
+def balanced_accuracy(record: EvaluationRecord) -> float:
+    """Mean of the per-class accuracies over classes that have samples."""
+    return _mean_of_present(_recalls(record))
+
+
+@score_metric(
+    "f1",
+    aliases=("F1", "f1_macro"),
+    formula="mean_c 2 TP_c / (2 TP_c + FP_c + FN_c) over classes in truth or prediction",
+    source="van Rijsbergen 1979; macro average as 'averaged F1' in Opitz & Burst 2019",
+)
+def f1(record: EvaluationRecord) -> float:
+    """Macro F1: mean of the classes' F1 over classes that occur in truth or prediction."""
+    counts = record.confusion
+    return _mean_of_present(ratio(2 * counts.diagonal(), counts.sum(axis=0)[: len(counts)] + counts.sum(axis=1)))
+
+
+@score_metric(
+    "exact_match",
+    formula="|{n : y_pred[n] == y_true[n]}| / N",
+    source="Rajpurkar et al. 2016, section 6.1, without its normalisation of text",
+)
+def exact_match(record: EvaluationRecord) -> float:
+    """Share of predictions equal to their label, whatever labels are (texts too); nothing is normalised."""
+    if record.y_true is None or record.y_pred is None:
+        raise ValueError("exact_match compares labels one by one, and only their confusion matrix is stored")
+    if len(record.y_true) != len(record.y_pred):
+        raise ValueError(f"there are {len(record.y_true)} labels and {len(record.y_pred)} predictions")
+    return mean(bool(np.array_equal(truth, answer)) for truth, answer in zip(record.y_true, record.y_pred, strict=True))
+
+
+@score_metric(
+    "linear_probe_accuracy",
+    formula="|{n : probe[n] == y_true[n]}| / N, probe a linear classifier trained on the learner's frozen features",
+    source="Alain & Bengio 2016 (arXiv 1610.01644); of continual learners Davari et al. 2022 (CVPR, arXiv 2203.13381)",
+)
+def linear_probe_accuracy(record: EvaluationRecord) -> float:
+    """Share of samples that a linear probe on the learner's frozen features predicts right; nan without a probe.
+
+    It falls only if the representation forgets, whereas accuracy falls also if no more than the last layer does.
+    """
+    if record.probe is None or record.y_true is None:
+        return float("nan")
+    if len(record.y_true) != len(record.probe):
+        raise ValueError(f"there are {len(record.y_true)} labels and {len(record.probe)} predictions of the probe")
+    return mean(np.equal(record.y_true, record.probe).astype(np.float64))
+
+
+@score_metric(
+    "per_class_accuracy",
+    formula="TP_c / (TP_c + FN_c) for each class c",
+    source="Sokolova & Lapalme 2009 (recall)",
+    mapping=True,
+)
+def per_class_accuracy(record: EvaluationRecord) -> dict[str, float]:
+    """Share of each class's samples that are predicted right; nan for a class without samples."""
+    return _by_class(record, _recalls(record))
+
+
+SCORES = defined_in(globals(), Metric)

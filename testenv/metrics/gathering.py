@@ -1,0 +1,17 @@
+"""Gathers the metrics of a module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from ianvs.metrics.metric import Metric
+
+__all__ = ["defined_in"]
+
+M = TypeVar("M", bound=Metric)
+
+
+def defined_in(module: Mapping[str, object], kind: type[M]) -> tuple[M, ...]:
+    """The metrics that stand in a module's namespace, in the order of their definition."""
+    return tuple(value for value in module.values() if isinstance(value, kind))

@@ -1,0 +1,101 @@
+"""Intersection over union, the score of label pictures: each counted over a whole test set, never picture by picture.
+
+For class c of a confusion matrix (rows truth, columns prediction): TP_c on the diagonal, FN_c the rest of its row,
+FP_c the rest of its column. Ignored pixels are not in it; a pixel for which "ignore" was predicted is an FN of its
+true class and an FP of none (Garg et al. 2022, iouEval.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.metrics.definition import mean, score_metric
+from ianvs.metrics.metric import EvaluationRecord, Metric
+from ianvs.testenv.metrics.classification import ratio
+from ianvs.testenv.metrics.gathering import defined_in
+
+__all__ = ["OVERLAPS", "mean_iou"]
+
+
+def _ious(record: EvaluationRecord) -> NDArray[np.float64]:
+    """(C,) nan for a class in neither truth nor prediction."""
+    counts = record.confusion
+    hits = counts.diagonal()
+    return ratio(hits, counts.sum(axis=0)[: len(hits)] + counts.sum(axis=1) - hits)
+
+
+def _asked(record: EvaluationRecord) -> tuple[int, ...]:
+    """The classes of the test set."""
+    return tuple(range(len(record.classes))) if record.labels is None else record.labels
+
+
+def _mean_over(record: EvaluationRecord, classes: Iterable[int]) -> float:
+    """Mean over those of `classes` that occur in truth or prediction."""
+    values = _ious(record)[list(classes)]
+    return mean(values[~np.isnan(values)])
+
+
+@score_metric(
+    "mIoU",
+    formula="mean_c TP_c / (TP_c + FP_c + FN_c) over classes in truth or prediction",
+    source="Everingham et al. 2015 (PASCAL VOC); absent classes left out, as in the Ianvs evaluator",
+)
+def mean_iou(record: EvaluationRecord) -> float:
+    """Mean intersection over union over classes that occur in truth or prediction, counted over the whole test set."""
+    return _mean_over(record, range(len(record.classes)))
+
+
+@score_metric(
+    "mIoU_all",
+    formula="mean_c TP_c / (TP_c + FP_c + FN_c) over all classes of the test set's class list, 0 for an absent class",
+    source="Garg et al. 2022 (MDIL-SS, WACV), iouEval.py",
+)
+def mean_iou_all(record: EvaluationRecord) -> float:
+    """Mean intersection over union over all classes of the test set; a class that occurs nowhere counts 0."""
+    if not record.confusion.any():
+        return float("nan")
+    return mean(np.nan_to_num(_ious(record)[list(_asked(record))], nan=0.0))
+
+
+@score_metric(
+    "mIoU_seen",
+    partial=True,
+    formula="mIoU over the test set's classes that were taught in a round before its own",
+    source="Garg et al. 2022 (MDIL-SS, WACV), section on overlapping and novel classes",
+)
+def mean_iou_seen(record: EvaluationRecord) -> float:
+    """mIoU over the classes of the test set that an earlier round than its own had taught already; nan if none."""
+    if record.earlier is None:
+        return float("nan")
+    return _mean_over(record, [label for label in _asked(record) if label in record.earlier])
+
+
+@score_metric(
+    "mIoU_novel",
+    partial=True,
+    formula="mIoU over the test set's classes that were not taught before its own round",
+    source="Garg et al. 2022 (MDIL-SS, WACV), section on overlapping and novel classes",
+)
+def mean_iou_novel(record: EvaluationRecord) -> float:
+    """mIoU over the classes of the test set that its own round was the first to teach; nan if none."""
+    if record.earlier is None:
+        return float("nan")
+    return _mean_over(record, [label for label in _asked(record) if label not in record.earlier])
+
+
+@score_metric(
+    "per_class_IoU",
+    formula="TP_c / (TP_c + FP_c + FN_c) for each class c of the test set's class list",
+    source="Everingham et al. 2015 (PASCAL VOC)",
+    mapping=True,
+)
+def per_class_iou(record: EvaluationRecord) -> dict[str, float]:
+    """Intersection over union of each class of the test set; nan for a class in neither truth nor prediction."""
+    values = _ious(record)
+    return {record.classes[label]: float(values[label]) for label in _asked(record)}
+
+
+OVERLAPS = defined_in(globals(), Metric)

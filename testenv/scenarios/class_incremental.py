@@ -1,0 +1,147 @@
+"""Class-incremental learning: every round brings new classes, and the model must tell all seen ones apart.
+
+METHODS: survey arXiv 2302.00487, scenarios CIL and TIL. Task identity is known in training; in testing it is hidden
+(CIL), or told, so that answers are chosen among the classes of the task (TIL).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from ianvs.errors import closest, one_line
+from ianvs.scenarios.exam import Exam, Round, Rules, TestSet
+from ianvs.scenarios.request import Scenario, ScenarioRequest, class_labels, refuse
+
+__all__ = ["ByClasses", "ClassIncremental", "TaskIncremental", "group_name", "labels_required"]
+
+NAME_LIMIT = 32  # characters of a round's name, which heads a column of the score matrix
+
+
+class ByClasses(Scenario):
+    """Each round has classes of its own.
+
+    rounds: how many. first: classes of the first round (B0/B50 style), the rest are cut evenly over the others.
+    class_order: names or indices. order_seed: a seeded random order. Neither: the order of the class list.
+    """
+
+    first: int | None = Field(None, ge=1)
+    class_order: list[str | int] | None = None
+    order_seed: int | None = Field(None, ge=0)
+
+    @model_validator(mode="after")
+    def _one_order(self) -> ByClasses:
+        if self.class_order is not None and self.order_seed is not None:
+            raise ValueError("`class_order` and `order_seed` both say the order. Keep one of them.")
+        return self
+
+    def class_rounds(self, request: ScenarioRequest, scenario: str) -> tuple[tuple[Round, ...], tuple[TestSet, ...]]:
+        """A round and a test set for each group of classes. scenario: what errors call it."""
+        train, test = labels_required(request, scenario)
+        rounds, tests = [], []
+        for classes in self.class_groups(request):
+            name = group_name(request, classes)
+            taught, asked = np.flatnonzero(np.isin(train, classes)), np.flatnonzero(np.isin(test, classes))
+            for what, positions in (("training", taught), ("test", asked)):
+                if not len(positions):
+                    refuse(request, f"the round of {name} has no {what} samples. Take out classes that don't occur.")
+            rounds.append(Round(name, taught, classes))
+            tests.append(TestSet(name, asked, classes))
+        return tuple(rounds), tuple(tests)
+
+    def class_groups(self, request: ScenarioRequest) -> list[tuple[int, ...]]:
+        """The classes of each round."""
+        order = self.ordered_classes(request)
+        ends = np.cumsum(self._sizes(request, len(order))).tolist()
+        return [tuple(order[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
+
+    def ordered_classes(self, request: ScenarioRequest) -> list[int]:
+        """All class indices in the order in which the options let them come."""
+        names = request.dataset.classes
+        if self.class_order is None:
+            if self.order_seed is None:
+                return list(range(len(names)))
+            return [int(i) for i in np.random.default_rng(self.order_seed).permutation(len(names))]
+        index = {name: position for position, name in enumerate(names)}
+        order = []
+        for item in self.class_order:
+            # A number is first taken for a name, so that classes that are called "1", "2", ... mean themselves.
+            position = index.get(str(item), item if isinstance(item, int) else -1)
+            if not 0 <= position < len(names):
+                refuse(request, f"there is no class '{item}'.{closest(str(item), names)}", "class_order")
+            order.append(position)
+        if sorted(order) != list(range(len(names))):
+            missing = one_line([name for name in names if index[name] not in order])
+            twice = one_line([names[i] for i in sorted(set(order)) if order.count(i) > 1])
+            message = f"missing: {missing or 'none'}; more than once: {twice or 'none'}."
+            refuse(request, f"`class_order` names every class once; {message}", "class_order")
+        return order
+
+    def _sizes(self, request: ScenarioRequest, count: int) -> list[int]:
+        rounds = request.rounds
+        if rounds is None:
+            refuse(request, f"say how many `rounds` the {count} classes arrive in.")
+        first = self.first
+        if first is None:
+            if count % rounds:
+                fitting = one_line([n for n in range(1, count + 1) if count % n == 0])
+                message = f"{count} classes can't be cut into {rounds} equal rounds."
+                refuse(request, f"{message} `rounds` can be {fitting}; or set `first`.", "rounds")
+            return [count // rounds] * rounds
+        rest, others = count - first, rounds - 1
+        fits = rest == 0 if others == 0 else rest > 0 and rest % others == 0
+        if not fits:
+            fitting = one_line([1 + n for n in range(1, rest + 1) if rest % n == 0]) or "1 with `first` = " + str(count)
+            message = (
+                f"after a first round of {first}, the other {rest} of {count} classes can't be cut into {others} equal "
+                f"rounds. With `first: {first}`, `rounds` can be {fitting}."
+            )
+            refuse(request, message, "first")
+        return [first] + [rest // others for _ in range(others)]
+
+
+class ClassIncremental(ByClasses):
+    """Rounds of disjoint classes, one test set for the classes of each round."""
+
+    names: ClassVar[tuple[str, ...]] = ("class-incremental", "CIL")
+
+    def build(self, request: ScenarioRequest) -> Exam:
+        rounds, tests = self.class_rounds(request, "class-incremental")
+        rules = Rules("class-incremental", task_in_training=True, task_in_testing=False, output_space="seen")
+        return Exam(request.dataset, rounds, tests, rules)
+
+
+class TaskIncremental(ByClasses):
+    """The same rounds; the task is told in testing too, and answers are chosen among its classes."""
+
+    names: ClassVar[tuple[str, ...]] = ("task-incremental", "TIL")
+
+    def build(self, request: ScenarioRequest) -> Exam:
+        rounds, tests = self.class_rounds(request, "task-incremental")
+        rules = Rules("task-incremental", task_in_training=True, task_in_testing=True, output_space="task")
+        return Exam(request.dataset, rounds, tests, rules)
+
+
+def group_name(request: ScenarioRequest, classes: tuple[int, ...]) -> str:
+    """What a round of these classes is called."""
+    names = [request.dataset.classes[index] for index in classes]
+    joined = "+".join(names)
+    return joined if len(joined) <= NAME_LIMIT else f"{names[0]}+{len(names) - 1} more"
+
+
+def labels_required(
+    request: ScenarioRequest, what: str, option: str | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Class indices of (train, test), for `what`, which makes no sense without them."""
+    dataset = request.dataset
+    train, test = class_labels(dataset.train), class_labels(dataset.test)
+    if train is None or test is None:
+        message = (
+            f"{what} needs one class per sample; {dataset.name} is a {dataset.kind} dataset. "
+            "Use domain-incremental or instance-incremental"
+        )
+        refuse(request, f"{message}, without `{option}`." if option else f"{message}.", option)
+    return train, test

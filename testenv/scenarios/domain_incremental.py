@@ -1,0 +1,171 @@
+"""Domain-incremental learning: the same question in every round, asked of data that look different.
+
+METHODS: survey arXiv 2302.00487, scenario DIL. All classes in every round, one shared head; the task's identity may be
+used in training and is hidden in testing. Multi-domain-incremental learning is its sibling in which each domain has a
+class list of its own, and the domain is known in testing too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from ianvs.errors import closest, one_line
+from ianvs.scenarios.domain_rounds import natural_domains
+from ianvs.scenarios.exam import Exam, Round, Rules, TestSet, Transform
+from ianvs.scenarios.request import Scenario, ScenarioRequest, class_labels, classes_in, refuse
+from ianvs.testenv.scenarios.corruptions import CORRUPTIONS, SEVERITIES, Corruption
+from ianvs.testenv.scenarios.transforms import Permutation, Rotation
+
+__all__ = ["DomainIncremental", "MultiDomainIncremental"]
+
+_CLEAN = ("clean", "none")
+
+
+class DomainIncremental(Scenario):
+    """One round and one test set per domain.
+
+    Without options: the data's own domains. Else made from one source, every round being all samples, transformed.
+    permutation: pixels in a fixed random order, another one per round (the first as they are); `rounds` and `seed`.
+    rotation: an angle in degrees per round. corruption: a name, or {name, severity}, per round; `clean` is no
+    corruption; `severity`, 1 to 5, where an entry doesn't say it, and `seed`.
+    streaming: of the data's own domains the last one is not taught, and after every round only those to come are asked
+    (the streaming protocol of CLEAR, where one asks of a domain what one will teach of it).
+    """
+
+    names: ClassVar[tuple[str, ...]] = ("domain-incremental", "DIL")
+
+    permutation: bool = False
+    rotation: list[int | float] | None = Field(None, min_length=1)
+    corruption: list[Any] | None = Field(None, min_length=1)
+    severity: int = Field(3, ge=1, le=5)
+    streaming: bool = False
+    seed: int | None = Field(None, ge=0)
+
+    @model_validator(mode="after")
+    def _one_way(self) -> DomainIncremental:
+        made = {
+            "permutation": self.permutation,
+            "rotation": self.rotation is not None,
+            "corruption": self.corruption is not None,
+        }
+        ways = [f"`{way}`" for way, said in made.items() if said]
+        if len(ways) > 1:
+            raise ValueError(f"{' and '.join(ways)} are {len(ways)} ways to make domains. Keep one of them.")
+        if ways and self.streaming:
+            raise ValueError(f"`streaming` is for the data's own domains, and {ways[0]} makes some. Keep one of them.")
+        if self.rotation is not None and len(set(self.rotation)) < len(self.rotation):
+            raise ValueError("`rotation` lists an angle twice; every angle is a domain of its own.")
+        if self.seed is not None and not self.permutation and self.corruption is None:
+            raise ValueError(
+                "`seed` belongs to `permutation: true` or `corruption`; nothing else here is random. Take it out."
+            )
+        if "severity" in self.model_fields_set and self.corruption is None:
+            raise ValueError("`severity` belongs to `corruption`. Take it out.")
+        return self
+
+    def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:
+        if self.rotation is not None:
+            return "rotation", len(self.rotation)
+        if self.corruption is not None:
+            return "corruption", len(self.corruption)
+        return ("using", len(using) - self.streaming) if using and not self.permutation else None
+
+    def slips(self) -> Iterator[tuple[str, str]]:
+        entries = [self.corruption_of(entry) for entry in self.corruption or ()]
+        yield from (("corruption", entry) for entry in entries if isinstance(entry, str))
+        named = [entry for entry in entries if not isinstance(entry, str)]
+        if len(set(named)) < len(named):
+            yield "corruption", "`corruption` lists one twice with the same severity; each is a domain of its own."
+
+    def corruption_of(self, entry: object) -> tuple[str, int] | str:
+        """(name, severity) that an entry of `corruption` means, severity 0 for a clean domain; or what is wrong."""
+        found = entry if isinstance(entry, dict) else {"name": entry}
+        name, severity = found.get("name"), found.get("severity", self.severity)
+        if not isinstance(name, str) or set(found) - {"name", "severity"}:
+            return f"an entry of `corruption` is a name or {{name, severity}}, found {entry!r}."
+        if name in _CLEAN:
+            return "clean", 0
+        if name not in CORRUPTIONS:
+            names = one_line(["clean", *CORRUPTIONS])
+            return f"there is no corruption '{name}'.{closest(name, CORRUPTIONS)} There are: {names}."
+        if severity not in SEVERITIES or isinstance(severity, bool):
+            return f"the severity of {name} is {severity!r}; it is a whole number from 1 to 5."
+        return name, severity
+
+    def build(self, request: ScenarioRequest) -> Exam:
+        if self.rotation is not None:
+            if request.dataset.train.x.ndim != 4:
+                refuse(request, "`rotation` needs pictures; these samples are none.", "rotation")
+            return _made(request, [(f"{angle} degrees", Rotation(angle)) for angle in self.rotation])
+        if self.corruption is not None:
+            _require_unit_pictures(request)
+            return _made(request, list(self._corrupted()))
+        if self.permutation:
+            if request.rounds is None:
+                refuse(request, "say how many `rounds` of permuted pixels there are.", "permutation")
+            seed = self.seed or 0
+            permuted = [(f"permutation {k}", Permutation(seed, k)) for k in range(2, request.rounds + 1)]
+            return _made(request, [("identity", None), *permuted])
+        exam = natural_domains(request, _rules("domain-incremental"), untaught=int(self.streaming))
+        return replace(exam, rules=replace(exam.rules, asked="future")) if self.streaming else exam
+
+    def _corrupted(self) -> Iterator[tuple[str, Transform | None]]:
+        """(name, transformation) of each domain. Each draws its noise anew."""
+        for task, entry in enumerate(self.corruption or (), start=1):
+            meant = self.corruption_of(entry)
+            assert not isinstance(meant, str)
+            name, severity = meant
+            if severity:
+                yield f"{name} {severity}", Corruption(name, severity, self.seed or 0, task)
+            else:
+                yield name, None
+
+
+class MultiDomainIncremental(Scenario):
+    """One round and one test set per domain, each with the class list of its domain (Garg et al., WACV 2022).
+
+    The domain is known in training and in testing: a model answers with what it has for that domain. No options but
+    `rounds`, which has to be the number of domains.
+    """
+
+    names: ClassVar[tuple[str, ...]] = ("multi-domain-incremental", "MDIL", "domain-aware")
+
+    def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:
+        return ("using", len(using)) if using else None
+
+    def build(self, request: ScenarioRequest) -> Exam:
+        rules = Rules("multi-domain-incremental", task_in_training=True, task_in_testing=True, output_space="task")
+        return natural_domains(request, rules)
+
+
+def _require_unit_pictures(request: ScenarioRequest) -> None:
+    """Corruptions know what is black and what is white."""
+    x = request.dataset.train.x
+    if x.ndim != 4:
+        refuse(request, "`corruption` needs pictures; these samples are none.", "corruption")
+    first = np.asarray(x[:64])
+    if x.dtype != np.uint8 and (x.dtype.kind != "f" or first.min() < 0 or first.max() > 1):
+        message = "`corruption` needs pictures of whole numbers from 0 to 255 (uint8), or of numbers from 0 to 1."
+        refuse(request, message, "corruption")
+
+
+def _made(request: ScenarioRequest, transforms: list[tuple[str, Transform | None]]) -> Exam:
+    dataset = request.dataset
+    if class_labels(dataset.train) is None or dataset.train.x.dtype == object:
+        message = f"domains can be made of samples with one class each; {dataset.name} is a {dataset.kind} dataset."
+        refuse(request, message)
+    train, test = np.arange(len(dataset.train)), np.arange(len(dataset.test))
+    taught = classes_in(dataset, dataset.train, train)
+    asked = classes_in(dataset, dataset.test, test)
+    rounds = tuple(Round(name, train, taught, transform) for name, transform in transforms)
+    tests = tuple(TestSet(name, test, asked, transform) for name, transform in transforms)
+    return Exam(dataset, rounds, tests, _rules("domain-incremental"))
+
+
+def _rules(label: str) -> Rules:
+    return Rules(label, task_in_training=True, task_in_testing=False, output_space="all")

@@ -1,0 +1,76 @@
+"""Instance-incremental learning: one task whose samples arrive in batches.
+
+METHODS: survey arXiv 2302.00487, scenario IIL. There is one task, so there is no identity to know.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from ianvs.scenarios.exam import Exam, Rules, TestSet
+from ianvs.scenarios.request import Scenario, ScenarioRequest, classes_in, everything_asked, named_rounds, refuse
+from ianvs.seeding import generator
+
+__all__ = ["InstanceIncremental"]
+
+
+class InstanceIncremental(Scenario):
+    """The training samples, shuffled once and cut.
+
+    rounds, seed: of the cut. mode: "equal" parts (sizes differ by one at most) or those in `sizes`.
+    test: one "shared" test set, or "per_round": the test part is cut likewise, always into equal parts.
+    """
+
+    names: ClassVar[tuple[str, ...]] = ("instance-incremental", "IIL")
+
+    seed: int = Field(0, ge=0)
+    mode: Literal["equal", "sizes"] | None = None
+    sizes: list[int] | None = Field(None, min_length=1)
+    test: Literal["shared", "per_round"] = "shared"
+
+    @model_validator(mode="after")
+    def _one_mode(self) -> InstanceIncremental:
+        if self.mode == "sizes" and self.sizes is None:
+            raise ValueError("`mode: sizes` needs `sizes`, the number of samples of each round.")
+        if self.mode == "equal" and self.sizes is not None:
+            raise ValueError(
+                "`sizes` says how large each round is, `mode: equal` that all are alike. Keep one of them."
+            )
+        return self
+
+    def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:
+        return None if self.sizes is None else ("sizes", len(self.sizes))
+
+    def build(self, request: ScenarioRequest) -> Exam:
+        dataset = request.dataset
+        sizes = self._sizes(request, len(dataset.train))
+        order = generator(self.seed, 0, "instance-incremental train").permutation(len(dataset.train))
+        rounds = named_rounds(request, np.split(order, np.cumsum(sizes)[:-1]))
+        tests = everything_asked(request)
+        if self.test == "per_round":
+            if len(dataset.test) < len(rounds):
+                refuse(request, f"{len(dataset.test)} test samples can't be cut into {len(rounds)} test sets.", "test")
+            order = generator(self.seed, 0, "instance-incremental test").permutation(len(dataset.test))
+            cut = np.array_split(order, len(rounds))
+            named = zip(rounds, cut, strict=True)
+            tests = tuple(TestSet(r.name, part, classes_in(dataset, dataset.test, part)) for r, part in named)
+        rules = Rules("instance-incremental", task_in_training=False, task_in_testing=False, output_space="all")
+        return Exam(dataset, rounds, tests, rules)
+
+    def _sizes(self, request: ScenarioRequest, count: int) -> list[int]:
+        sizes, rounds = self.sizes, request.rounds
+        if sizes is None:
+            if rounds is None:
+                refuse(request, f"say how many `rounds` the {count} samples arrive in.")
+            if rounds > count:
+                refuse(request, f"{count} samples can't be cut into {rounds} rounds.", "rounds")
+            return [len(part) for part in np.array_split(np.arange(count), rounds)]
+        if min(sizes) < 1 or sum(sizes) != count:
+            message = (
+                f"`sizes` sums to {sum(sizes)}; it must share out all {count} training samples, at least 1 to a round."
+            )
+            refuse(request, message, "sizes")
+        return sizes

@@ -1,0 +1,66 @@
+"""Class-incremental rounds that run into each other: task-free and online continual learning.
+
+METHODS: survey arXiv 2302.00487, scenarios TFCL and OCL. A learner is handed small chunks and is told neither a task
+nor where a round begins or ends. Task-free: as many passes over a chunk as it likes; online: each sample once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from pydantic import Field
+
+from ianvs.scenarios.exam import Exam, Rules, Stream
+from ianvs.scenarios.request import ScenarioRequest
+from ianvs.testenv.scenarios.class_incremental import ByClasses
+
+__all__ = ["Online", "TaskFree", "too_often"]
+
+
+class TaskFree(ByClasses):
+    """The rounds of class-incremental as a stream without tasks.
+
+    batch: samples in a chunk. eval_every: samples between two examinations beside those at the end of a round.
+    """
+
+    names: ClassVar[tuple[str, ...]] = ("task-free", "TFCL", "task-free-continual-learning")
+
+    batch: int = Field(10, ge=1)
+    eval_every: int | None = Field(None, ge=1)
+
+    def slips(self) -> Iterator[tuple[str, str]]:
+        yield from too_often(self.batch, self.eval_every)
+
+    def build(self, request: ScenarioRequest) -> Exam:
+        return self._stream(request, "task-free", None)
+
+    def _stream(self, request: ScenarioRequest, scenario: str, passes: int | None) -> Exam:
+        rounds, tests = self.class_rounds(request, scenario)
+        rules = Rules(
+            scenario,
+            task_in_training=False,
+            task_in_testing=False,
+            output_space="seen",
+            passes=passes,
+            boundaries=False,
+        )
+        return Exam(request.dataset, rounds, tests, rules, Stream(self.batch, self.eval_every))
+
+
+class Online(TaskFree):
+    """The same stream, gone over once. passes: how often a learner may go over a chunk."""
+
+    names: ClassVar[tuple[str, ...]] = ("online", "OCL", "online-continual-learning")
+
+    passes: int = Field(1, ge=1)
+
+    def build(self, request: ScenarioRequest) -> Exam:
+        return self._stream(request, "online", self.passes)
+
+
+def too_often(batch: int, eval_every: int | None) -> Iterator[tuple[str, str]]:
+    """(option, message) where examinations are asked for within a chunk, where there can be none."""
+    if eval_every is not None and eval_every < batch:
+        message = f"`eval_every: {eval_every}` is less than `batch: {batch}`, and a chunk is handed over whole"
+        yield "eval_every", f"{message}. Set `eval_every` to {batch} or more, or a smaller `batch`."

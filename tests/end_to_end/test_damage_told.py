@@ -1,0 +1,156 @@
+"""What is told of a workspace that is not as it was left, and by whom it is made good."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ianvs
+from ianvs import api
+from ianvs.digests import sealed_text
+from ianvs.errors import DamagedError, IanvsError
+from ianvs.progress import PlainProgress
+from tests.jobs import MAJORITY, write_job
+
+TESTENV = """
+dataset: {train_url: ./train.npz, test_url: ./test.npz}
+scenario: {name: class-incremental, rounds: 3}
+metrics: [{name: accuracy}, {name: BWT}]
+"""
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    """A job that has ended, of two seeds; rounds that are trained are appended to the file `trained`."""
+    dice = np.random.default_rng(0)
+    for name in ("train", "test"):
+        np.savez(tmp_path / f"{name}.npz", x=dice.normal(size=(60, 4)), y=np.arange(60) % 3)
+    flag = f"__import__('os').path.exists({str(tmp_path / 'flag')!r})"
+    note = f"        print(round, file=open({str(tmp_path / 'trained')!r}, 'a'), flush=True)\n"
+    stop = f"        if round == 3 and {flag}:\n            raise KeyError\n"
+    plugin = MAJORITY.replace("        for label in", f"{note}{stop}        for label in")
+    path = write_job(tmp_path, plugin=plugin, testenv=TESTENV, hyperparameters="", job="seeds: [0, 1]\nengine: inline")
+    ianvs.run(path)
+    (tmp_path / "trained").unlink()
+    return path
+
+
+def the_only(folder: Path, pattern: str) -> Path:
+    return sorted((folder / "ws").glob(pattern))[0]
+
+
+def scores(results: ianvs.Results) -> list[list[list[float]]]:
+    return [found.matrices["accuracy"].values.tolist() for found in results]
+
+
+def said_by_a_run(job: Path) -> tuple[str, ianvs.Results]:
+    stream = io.StringIO()
+    results = ianvs.run(job, listener=PlainProgress(stream))
+    return stream.getvalue(), results
+
+
+def test_a_score_that_was_changed_by_hand_is_told_and_computed_again(
+    job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = scores(api.report(job))
+    changed = the_only(tmp_path, "cases/*/scores/*.json")
+    changed.write_text(changed.read_text().replace("0.", "0.9", 1))
+    name = changed.relative_to(tmp_path / "ws").as_posix()
+    [row] = api.report(job).leaderboard.rows
+    assert (row.complete, dict(row.metrics), row.status) == (False, {}, "1 of 2 unfinished")
+    markdown = (tmp_path / "ws" / "test" / "rank" / "leaderboard.md").read_text()
+    assert "not believed" in markdown
+    assert changed.name.replace("_", "\\_") in markdown or changed.name in markdown
+    assert sorted(planned.action for planned in ianvs.plan(job)) == ["nothing", "score"]
+    said, results = said_by_a_run(job)
+    assert f"warning: {name} is gone, or was changed after it was stored; made again" in said
+    assert f"{name} is gone, or was changed after it was stored; it is made again" in capsys.readouterr().out
+    assert scores(results) == before
+    assert not (tmp_path / "trained").exists()
+    assert results.leaderboard.rows[0].status == "finished"
+
+
+def test_an_exam_that_is_gone_is_prepared_again_and_no_case_runs(job: Path, tmp_path: Path) -> None:
+    before = scores(api.report(job))
+    shutil.rmtree(tmp_path / "ws" / "exams")
+    told = api.report(job).leaderboard
+    assert told.rows[0].status == "2 of 2 unfinished"
+    assert any("exam.json" in note for note in told.notes)
+    assert [planned.action for planned in ianvs.plan(job)] == ["prepare", "prepare"]
+    said, results = said_by_a_run(job)
+    assert "exam.json is gone, or was changed after it was stored; made again" in said
+    assert (results.ran, scores(results), results.leaderboard.rows[0].status) == (0, before, "finished")
+
+
+def test_rounds_that_can_not_be_believed_are_done_again(job: Path, tmp_path: Path) -> None:
+    before = scores(api.report(job))
+    predictions = the_only(tmp_path, "cases/*/rounds/2/predictions.npz")
+    content = bytearray(predictions.read_bytes())
+    content[-100] ^= 1
+    predictions.write_bytes(content)
+    assert sorted(planned.action for planned in ianvs.plan(job)) == ["nothing", "resume"]
+    _, results = said_by_a_run(job)
+    assert scores(results) == before
+    assert (tmp_path / "trained").read_text().split() == ["1", "2", "3"]
+
+
+def test_a_model_that_was_changed_is_not_continued(
+    job: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its answers are as they were; the rounds that it is yet to be taught would end otherwise."""
+    before = scores(api.report(job))
+    shutil.rmtree(tmp_path / "ws" / "cases")
+    (tmp_path / "flag").touch()
+    ianvs.run(job)
+    (tmp_path / "flag").unlink()
+    model = the_only(tmp_path, "cases/*/rounds/2/model/model.txt")
+    model.write_text(model.read_text().replace("{0: ", "{0: 0"[:-1] + "1"))
+    capsys.readouterr()
+    results = ianvs.run(job)
+    assert "starting over from round 1" in capsys.readouterr().out
+    assert scores(results) == before
+
+
+def test_what_a_colleague_may_not_read_stops_the_report_and_the_leaderboard_stays(
+    job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = the_only(tmp_path, "cases/*/scores/*.json")
+    before = {path: path.read_bytes() for path in (tmp_path / "ws" / "test").rglob("*") if path.is_file()}
+    read: Callable[[Path], bytes] = Path.read_bytes
+
+    def refuse(path: Path) -> bytes:
+        if path == closed:
+            raise PermissionError(13, "Permission denied", str(path))
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(IanvsError, match=rf"{closed.name} can't be read: Permission denied"):
+        api.report(job)
+    assert {path: read(path) for path in before} == before
+
+
+def test_a_record_of_a_later_version_is_read(job: Path, tmp_path: Path) -> None:
+    before = scores(api.report(job))
+    case = the_only(tmp_path, "cases/*/result.json").parent
+    (case / "result.json").unlink()
+    record = case / "rounds" / "3" / "round.json"
+    stored = {name: value for name, value in json.loads(record.read_text()).items() if name != "digest"}
+    record.write_text(sealed_text({**stored, "of_later": 1}, f"{case.name}/rounds/3/round.json"))
+    assert scores(ianvs.run(job)) == before
+    assert not (tmp_path / "trained").exists()
+
+
+@pytest.mark.parametrize("pattern", ["test/job.json", "cases/*/case.json"])
+def test_results_that_can_not_be_read_are_named(job: Path, tmp_path: Path, pattern: str) -> None:
+    path = the_only(tmp_path, pattern)
+    path.write_text("{}")
+    with pytest.raises(DamagedError, match=rf"{path.name} is gone, or was changed .* The next run makes it again\."):
+        ianvs.load_results(tmp_path / "ws")
+    ianvs.run(job)
+    assert len(ianvs.load_results(tmp_path / "ws")) == 2

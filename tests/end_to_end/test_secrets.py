@@ -1,0 +1,51 @@
+"""A job with secrets in its files: they are nowhere in what the run leaves, and the variables that hold some are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import ianvs
+from tests.jobs import MAJORITY, write_job
+
+SECRETS = ("sesame-open-1234", "sesame-shut-5678", "hunter-two-22")
+GRID = """
+- api_keys: {values: [sesame-open-1234, sesame-shut-5678]}
+- database: {values: ["postgres://me:hunter-two-22@db.example/x"]}
+- token: {values: ["${IANVS_TEST_TOKEN}"]}
+- fail_in_round: {values: [null, 2]}
+"""
+PLUGIN = (
+    MAJORITY.replace("bias=0,", "bias=0, api_keys='', database='', token='',")
+    .replace("self.bias,", "self.remark, self.database, self.bias,", 1)
+    .replace("= bias,", "= f'{api_keys} {database}', database, bias,")
+    .replace('no luck in round {round}"', 'no luck with {self.remark}"')
+)
+
+
+def test_secrets_are_in_no_file_of_ours_and_still_tell_cases_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "somebodys-folder"
+    data.mkdir()
+    monkeypatch.setenv("IANVS_TEST_DATA", str(data))
+    testenv = """
+    dataset: {name: digits, root: "${IANVS_TEST_DATA}"}
+    scenario: {name: class-incremental, rounds: 5}
+    metrics: [{name: accuracy}]
+    """
+    path = write_job(tmp_path / "job", plugin=PLUGIN, hyperparameters=GRID, testenv=testenv, job="seeds: [0]")
+    results = ianvs.run(path)
+    assert [found.status for found in results] == ["finished", "failed"] * 2
+    assert len({found.case.row for found in results}) == 4
+    assert not any(secret in found.remark for found in results for secret in SECRETS)
+    left = {file: file.read_bytes() for file in (tmp_path / "job" / "ws").rglob("*") if file.is_file()}
+    assert not [(file, secret) for file, text in left.items() for secret in SECRETS if secret.encode() in text]
+    assert not any(secret in text for text in capfd.readouterr() for secret in SECRETS)
+    table = (tmp_path / "job" / "ws" / "test" / "rank" / "all_rank.csv").read_text()
+    assert "${IANVS_TEST_TOKEN}" in table
+    assert "postgres://***@db.example/x" in table
+    job = next(text.decode() for file, text in left.items() if file.suffix == ".json" and b'"configuration"' in text)
+    assert "${IANVS_TEST_TOKEN}" in job
+    assert '"root": "${IANVS_TEST_DATA}"' in job

@@ -1,0 +1,82 @@
+"""What is stored is believed only if it is what was stored; "not there" is another thing than "can't be read"."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ianvs.digests import differs, noted
+from ianvs.errors import DamagedError, IanvsError
+from ianvs.store.sealed import as_record, read_sealed, write_sealed
+
+
+def test_what_was_written_comes_back(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    write_sealed(path, "a", {"rows": [(1, 2.5), None], "between": {10: 1, 2: 0}})
+    found = read_sealed(path, "a")
+    assert found is not None
+    assert (found["rows"], found["between"]) == ([[1, 2.5], None], {"10": 1, "2": 0})
+    assert read_sealed(tmp_path / "missing.json", "a") is None
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"null", b'{"a": 1}', b"\xff\xfe", b"[" * 100_000, b'{"a"'])
+def test_other_content_is_refused_with_the_name_of_the_file(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(DamagedError, match=r"a\.json is gone, or was changed after it was stored"):
+        read_sealed(tmp_path / "a.json", "a")
+
+
+def test_a_number_that_was_changed_by_hand_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    write_sealed(path, "a", {"accuracy": 0.5})
+    path.write_text(path.read_text().replace("0.5", "0.9"))
+    with pytest.raises(DamagedError):
+        read_sealed(path, "a")
+
+
+def test_a_file_in_another_ones_place_is_not_believed(tmp_path: Path) -> None:
+    write_sealed(tmp_path / "a.json", "a", {"accuracy": 0.5})
+    (tmp_path / "a.json").rename(tmp_path / "b.json")
+    with pytest.raises(DamagedError):
+        read_sealed(tmp_path / "b.json", "b")
+
+
+def test_what_may_not_be_read_is_not_missing_and_not_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.json"
+    write_sealed(path, "a", {})
+
+    def closed(self: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "read_bytes", closed)
+    with pytest.raises(IanvsError, match=r"a\.json can't be read: Permission denied") as error:
+        read_sealed(path, "a")
+    assert not isinstance(error.value, DamagedError)
+
+
+def test_a_field_of_a_later_version_is_left_out_and_a_lacking_one_is_refused(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Record:
+        name: str
+
+    assert as_record(Record, {"name": "a", "colour": "blue"}, tmp_path) == Record("a")
+    with pytest.raises(DamagedError, match="another version of ianvs"):
+        as_record(Record, {"colour": "blue"}, tmp_path)
+
+
+def test_a_file_is_read_again_only_where_it_looks_different(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.npz"
+    path.write_bytes(b"12345")
+    before = json.loads(json.dumps(noted(path)))
+    monkeypatch.setattr(Path, "open", None)
+    assert not differs(path, before)
+    monkeypatch.undo()
+    path.touch()
+    assert not differs(path, before)  # another time, the same content
+    path.write_bytes(b"12745")
+    assert differs(path, before)
+    path.unlink()
+    assert differs(path, before)
