@@ -31,12 +31,14 @@ from typing import Any
 
 from ianvs.engines.capped_log import CappedLog
 from ianvs.engines.engine import Event, Task, call_target, preload_modules
+from ianvs.engines.huge_pages import gather
 from ianvs.engines.temporary import own_folder, sweep
 
 __all__ = ["MESSAGE_LIMIT", "main"]
 
 MESSAGE_LIMIT = 150_000  # bytes; a packet must fit the socket's buffer
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_MANY = 6  # tasks; from then on cheaper forks have paid for the second that `gather` takes
 
 
 def main(descriptor: int, preload: list[str]) -> None:
@@ -61,6 +63,7 @@ class _Server:
         self.folder = own_folder()  # of the temporary files of all children
         self.folders: dict[int, str] = {}  # of each, by process id
         self.logs: dict[int, CappedLog] = {}
+        self.started = 0
         self.printing: set[int] = set()  # those whose log may still get something
         self.wake, self.waker = os.pipe()
         os.set_blocking(self.waker, False)
@@ -105,6 +108,9 @@ class _Server:
     def start(self, task: Task) -> None:
         folder = tempfile.mkdtemp(dir=self.folder)
         log = None if task.log is None else CappedLog(task.log)
+        self.started += 1
+        if self.started == _MANY:
+            gather()
         pid = os.fork()
         if pid == 0:
             for other in self.logs.values():
