@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ianvs.config import load_job, resolved
 from ianvs.config.spec import JobSpec, MetricSpec
-from ianvs.errors import ConfigError, IanvsError, shown_path
+from ianvs.digests import doubt
+from ianvs.errors import ConfigError, DamagedError, IanvsError, shown_path
 from ianvs.metrics.metric import Metric
 from ianvs.metrics.metric_columns import metric_columns
 from ianvs.planning import Plan, make_plan, scored_metrics, start_over
@@ -59,10 +60,18 @@ def run(
         if not start_over(make_plan(job), rerun) and rerun not in ("all", "failed"):
             raise IanvsError(f"--rerun '{rerun}' matches no case that has run; `ianvs plan` lists the cases.")
     provenance = collect(job_file=job.file, imported=imports_of(job))
-    outcome = run_job(job, listener or Listener(), provenance)
-    results = _results(outcome.plan, provenance, outcome.exit_code, outcome.ran)
-    _write(results, job)
-    return results
+    damaged: set[Path] = set()
+    while True:
+        outcome = run_job(job, listener or Listener(), provenance)
+        results = _results(outcome.plan, provenance, outcome.exit_code, outcome.ran)
+        try:
+            _write(results, job)
+        except DamagedError as error:  # a plan only looks at sizes and times, a report reads
+            if error.path in damaged or not doubt(error.path):
+                raise
+            damaged.add(error.path)
+            continue
+        return results
 
 
 def plan(
@@ -103,7 +112,11 @@ def report(path: PathLike, *, workspace: PathLike | None = None, root: PathLike 
     if problems := missing_pictures(plan_):
         raise ConfigError(problems)
     results = _results(plan_, collect(job_file=job.file, imported=imports_of(job)))
-    _write(results, job)
+    try:
+        _write(results, job)
+    except DamagedError as error:
+        doubt(error.path)  # so that the next run finds it, too
+        raise
     return results
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 
 import ianvs
 from ianvs import api
+from ianvs.errors import DamagedError
 from tests.jobs import MAJORITY, write_job
 
 TIMES = ["Time", "Train_seconds", "Eval_seconds", "Train_cpu_seconds", "Eval_cpu_seconds", "Peak_memory_mb"]
@@ -83,6 +85,13 @@ def flip(path: Path, dice: random.Random) -> None:
     path.write_bytes(content)
 
 
+def flip_quietly(path: Path, dice: random.Random) -> None:
+    """As a disk does: size and times stay."""
+    before = path.stat()
+    flip(path, dice)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
 def replace(path: Path, dice: random.Random) -> None:
     path.write_text(dice.choice(["{}", "[]", "null", "3", '{"status": "finished"}', '{"case": {}, "identity": {}}']))
 
@@ -107,7 +116,7 @@ def empty(path: Path, dice: random.Random) -> None:
 
 
 OF_FILES: tuple[Callable[[Path, random.Random], None], ...] = (
-    remove, truncate, zero, flip, flip, replace, become_a_folder, swap,
+    remove, truncate, zero, flip, flip_quietly, replace, become_a_folder, swap,
 )  # fmt: skip
 OF_FOLDERS = (remove, empty)
 
@@ -123,22 +132,42 @@ def corrupt(workspace: Path, dice: random.Random) -> str:
     return f"{operation.__name__} {path.relative_to(workspace)}"
 
 
+def reported(job: Path, workspace: Path) -> ianvs.Results | None:
+    """None: a file that looks as it was stored is not, and has stopped the report."""
+    try:
+        return api.report(job, workspace=workspace)
+    except DamagedError as error:
+        assert error.path.is_file()
+        return None
+
+
 def check(prepared: Prepared, folder: Path, number: int) -> None:
     dice = random.Random(number)
     workspace = folder / "ws"
     shutil.copytree(prepared.workspaces[number % 3 == 0], workspace)
     done = [corrupt(workspace, dice) for _ in range(dice.choice([1, 1, 2]))]
-    told = api.report(prepared.job, workspace=workspace)
-    for row in told.leaderboard.rows:
+    told = reported(prepared.job, workspace)
+    for row in told.leaderboard.rows if told else ():
         cells = [told.leaderboard.cell(row, column) for column in told.leaderboard.columns if column.kind == "metric"]
         assert not row.status.startswith("finished") or None not in cells, done
     ended = [path for path in workspace.glob("cases/*/result.json") if path.is_file()]
-    if len(ended) == 2 and not told.leaderboard.rows[0].complete:
+    if told and len(ended) == 2 and not told.leaderboard.rows[0].complete:
         assert any("not believed" in note for note in told.leaderboard.notes), done
     results = run(prepared.job, workspace)
     assert results.exit_code == 0, done
     assert leaderboard(workspace) == prepared.leaderboard, done
     assert [planned.action for planned in ianvs.plan(prepared.job, workspace=workspace)] == ["nothing"] * 2, done
+
+
+def test_a_score_that_looks_as_it_was_stored_is_made_again(prepared: Prepared, tmp_path: Path) -> None:
+    workspace = tmp_path / "ws"
+    shutil.copytree(prepared.workspaces[0], workspace)
+    for score in workspace.glob("cases/*/scores/*.json"):
+        flip_quietly(score, random.Random(0))
+    with pytest.raises(DamagedError, match="next run makes it again"):
+        api.report(prepared.job, workspace=workspace)
+    assert run(prepared.job, workspace).exit_code == 0
+    assert leaderboard(workspace) == prepared.leaderboard
 
 
 @pytest.mark.parametrize("number", range(12))
