@@ -208,10 +208,10 @@ def _from_file(path: Path, name: str) -> Loaded:
 def _rivals(folder: Path) -> tuple[str, ...]:
     """Modules imported from elsewhere that an author's own `utils.py` or `models/` would be mistaken for.
 
-    Python's own and ours keep their names.
+    Python's own and ours keep their names. The folder is not listed: a learner may not be allowed to.
     """
-    own = {file.stem for file in folder.glob("*.py")} | {file.parent.name for file in folder.glob("*/__init__.py")}
-    own -= {*sys.stdlib_module_names, PACKAGE.name}
+    tops = {name.partition(".")[0] for name in list(sys.modules)} - {*sys.stdlib_module_names, PACKAGE.name}
+    own = {name for name in tops if (folder / f"{name}.py").is_file() or (folder / name / "__init__.py").is_file()}
     return tuple(
         name
         for name, module in list(sys.modules.items())

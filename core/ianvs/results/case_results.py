@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.config.spec import BudgetSpec
+from ianvs.digests import CHANGED
+from ianvs.errors import DamagedError
 from ianvs.metrics.metric import Metric
 from ianvs.metrics.metric_columns import MetricColumn
 from ianvs.metrics.system import measured
@@ -34,7 +36,8 @@ def read_case(
 
     budget: of the exam as it is now; what was measured is held against it. References and bounds have none.
     exam_damage: files of the exam that can't be believed. A case that has ended and is not, with its exam and its
-    references, as it was stored is unfinished: the next run makes again what is lacking.
+    references, as it was stored is unfinished: the next run makes again what is lacking. Raises DamagedError for a file
+    of a finished case that looks as it was stored and is not.
     """
     state = store.state(case.id)
     damaged = tuple(f"cases/{case.id}/{name}" for name in state.damaged)
@@ -47,6 +50,8 @@ def read_case(
         sealing = as_record(Sealing, stored["sealing"], store.folder(case.id) / "result.json")
     bound = bool(stored.get("bound", False))
     rounds = store.complete_rounds(case.id)
+    if status == "finished" and len(rounds) < state.rounds:
+        raise DamagedError(store.round_folder(case.id, len(rounds)) / "round.json", CHANGED)
     judged = () if bound or case.role else rounds[1:]
     names = tuple(round_.name for round_ in rounds[1:])
     matrices: dict[str, ScoreMatrix] = {}

@@ -10,6 +10,8 @@ import os
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
+from ianvs.sealing.unlisted import find_unlisted
+
 __all__ = ["confine", "landlock_version"]
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # system calls; the same numbers on all machines
@@ -40,8 +42,9 @@ def landlock_version() -> int:
 def confine(closed: Collection[Path] = (), opened: Iterable[Path] = (), writable: Iterable[Path] | None = None) -> bool:
     """From now on, open nothing below `closed` but what lies below `opened`, and write only below `writable`.
 
-    writable: None for all that can be opened. Signals reach only processes below this one. Returns whether the kernel
-    does it; where it does not, nothing has changed.
+    writable: None for all that can be opened. Signals reach only processes below this one. Folders that lead to a
+    closed one can't be listed; modules in them are found all the same. Returns whether the kernel does it; where it
+    does not, nothing has changed.
     """
     version = landlock_version()
     if not version:
@@ -59,9 +62,12 @@ def confine(closed: Collection[Path] = (), opened: Iterable[Path] = (), writable
         for path in writable or ():
             _allow(ruleset, path, handled)
         libc = ctypes.CDLL(None, use_errno=True)
-        return libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 and _call(_RESTRICT, ruleset, ctypes.c_uint32(0)) == 0
+        done = libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 and _call(_RESTRICT, ruleset, ctypes.c_uint32(0)) == 0
     finally:
         os.close(ruleset)
+    if done and closed:
+        find_unlisted()
+    return done
 
 
 def _beside(closed: Collection[Path]) -> Iterator[Path]:

@@ -40,11 +40,12 @@ class CaseState:
     """status: None: nothing is known of the case.
 
     damaged: files of a case that has ended that are gone or not as they were stored, relative to its folder; it then is
-    unfinished. scores: keys of those that a finished case has.
+    unfinished. rounds: how many a finished case has, the untrained model's included. scores: keys of those that it has.
     """
 
     status: Status | None
     damaged: tuple[str, ...] = ()
+    rounds: int = 0
     scores: frozenset[str] = frozenset()
 
     @property
@@ -384,8 +385,9 @@ class CaseStore:
             return CaseState(found["status"])
         files = found["files"]
         damaged = tuple(name for name, before in files.items() if differs(folder / name, before, thoroughly=thoroughly))
+        rounds = sum(name.endswith("/round.json") for name in files)
         scores = frozenset(name[7:-5] for name in files if name.startswith("scores/"))
-        return CaseState("unfinished" if damaged else "finished", damaged, scores)
+        return CaseState("unfinished" if damaged else "finished", damaged, rounds, scores)
 
     def status(self, case_id: str) -> Status | None:
         """None: nothing is known of the case."""
