@@ -15,8 +15,10 @@ class CWRStar(TorchLearner):
     cw_c <- (cw_c * w + tw_c - avg(tw)) / (w + 1), w = sqrt(past_c / n_c), past_c <- past_c + n_c, and cw is the head.
     avg(tw) is one number, over all weights of the round's classes. The head has no bias.
 
-    warm_rounds: in how many rounds the body learns, before it is frozen with its normalisation; the paper's is 1.
+    warm_rounds: rounds in which the body learns, before it is frozen with its normalisation (paper: 1).
     """
+
+    memory = ()  # it keeps no samples
 
     def __init__(self, *, warm_rounds: int = 1, **training):
         super().__init__(**training)
@@ -34,8 +36,7 @@ class CWRStar(TorchLearner):
         self.counts = torch.bincount(data.labelled().y.cpu(), minlength=len(self.past))
         self.own = (self.counts > 0).nonzero()[:, 0]
         self.others = torch.where(self.counts > 0, 0.0, -torch.inf).to(data.device)
-        with torch.no_grad():
-            head.weight.copy_(self.cw * (self.counts > 0)[:, None])
+        head.weight.data.copy_(self.cw * (self.counts > 0)[:, None])
         if self.rounds >= self.warm_rounds:
             body.eval().requires_grad_(False)
 
@@ -44,8 +45,7 @@ class CWRStar(TorchLearner):
 
     def after_round(self, data):
         head, n = self.network[-1], self.counts[self.own]
-        tw = head.weight.detach().cpu()[self.own]
-        w = (self.past[self.own] / n).sqrt()[:, None]
+        tw, w = head.weight.detach().cpu()[self.own], (self.past[self.own] / n).sqrt()[:, None]
         self.cw[self.own] = (self.cw[self.own] * w + tw - tw.mean()) / (w + 1)
         self.past += self.counts
         self.rounds += 1

@@ -13,6 +13,8 @@ class EWC(TorchLearner):
     F <- gamma F + F_new (online EWC; Schwarz et al. 2018, section 4).
     """
 
+    memory = ()  # it keeps no samples
+
     def __init__(self, *, strength: float = 100.0, gamma: float | None = None, **training):
         super().__init__(**training)
         self.strength, self.gamma, self.anchors = strength, gamma, []

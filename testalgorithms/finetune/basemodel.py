@@ -8,3 +8,5 @@ class Finetune(TorchLearner):
 
     min over theta of the mean of -log p(y | x; theta), over the samples of the round.
     """
+
+    memory = ()  # it keeps no samples

@@ -16,6 +16,8 @@ class LwF(TorchLearner):
     alpha: weight of what was known. temperature: T, higher looks more at improbable classes.
     """
 
+    memory = ()  # it keeps no samples
+
     def __init__(self, *, alpha: float = 1.0, temperature: float = 2.0, **training):
         super().__init__(**training)
         self.alpha, self.temperature, self.known = alpha, temperature, []

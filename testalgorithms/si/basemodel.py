@@ -15,6 +15,8 @@ class SI(TorchLearner):
     xi: damping. The gradient of the penalty is added by hand, so that omega sees that of L_new alone.
     """
 
+    memory = ()  # it keeps no samples
+
     def __init__(self, *, strength: float = 1.0, xi: float = 0.1, **training):
         super().__init__(**training)
         self.strength, self.xi = strength, xi
