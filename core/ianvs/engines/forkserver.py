@@ -13,7 +13,6 @@ Messages are pickles, one per packet of a SOCK_SEQPACKET pair: a child's report 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import faulthandler
 import gc
 import os
@@ -25,19 +24,18 @@ import socket
 import sys
 import tempfile
 import time
-import traceback
 from pathlib import Path
 from typing import Any
 
 from ianvs.engines.capped_log import CappedLog
 from ianvs.engines.engine import Event, Task, call_target, preload_modules
+from ianvs.engines.forked import CHILD_SUBREAPER, PARENT_DEATH_SIGNAL, live, prctl
 from ianvs.engines.huge_pages import gather
 from ianvs.engines.temporary import own_folder, sweep
 
 __all__ = ["MESSAGE_LIMIT", "main"]
 
 MESSAGE_LIMIT = 150_000  # bytes; a packet must fit the socket's buffer
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _MANY = 6  # tasks; from then on cheaper forks have paid for the second that `gather` takes
 
 
@@ -46,9 +44,9 @@ def main(descriptor: int, preload: list[str]) -> None:
     channel = socket.socket(fileno=descriptor)
     # Slurm sends it to every process: the supervisor's answer counts, and a task's as soon as it listens.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # what a task leaves behind becomes ours, so that we can end it
+    prctl(CHILD_SUBREAPER, 1)  # what a task leaves behind becomes ours, so that we can end it
     preload_modules(preload)
-    _prctl(_PR_SET_PDEATHSIG, 0)  # from now on the closed channel tells, and leaves time to clean up
+    prctl(PARENT_DEATH_SIGNAL, 0)  # from now on the closed channel tells, and leaves time to clean up
     sweep()
     gc.collect()
     gc.freeze()  # children share these objects' pages instead of copying them at their first collection
@@ -118,7 +116,7 @@ class _Server:
             signal.set_wakeup_fd(-1)
             os.close(self.wake)
             os.close(self.waker)
-            _child(task, self.channel, folder, log)  # does not return
+            live(lambda: _child(task, self.channel, folder, log))
         if log is not None:
             os.close(log.writer)
             self.logs[pid] = log
@@ -172,31 +170,19 @@ class _Server:
 
 def _child(task: Task, channel: socket.socket, folder: str, log: CappedLog | None) -> None:
     """The life of a task's process."""
-    code = 1
-    try:
-        os.setpgid(0, 0)
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        _redirect(log)
-        _volunteer_for_the_oom_killer()
-        os.environ.update({"TMPDIR": folder, **task.environment})
-        tempfile.tempdir = folder
-        result = call_target(task.target)(task.argument, _Reporter(task.key, channel))
-        if result is not None:
-            message = pickle.dumps(Event(task.key, "result", result))
-            if len(message) > MESSAGE_LIMIT:
-                raise ValueError(f"a result of {len(message)} bytes is too large for a message: write it to a file")
-            channel.send(message)
-        code = 0
-    except SystemExit as error:
-        code = error.code if isinstance(error.code, int) else 1
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
+    os.setpgid(0, 0)
+    prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    _redirect(log)
+    _volunteer_for_the_oom_killer()
+    os.environ.update({"TMPDIR": folder, **task.environment})
+    tempfile.tempdir = folder
+    result = call_target(task.target)(task.argument, _Reporter(task.key, channel))
+    if result is not None:
+        message = pickle.dumps(Event(task.key, "result", result))
+        if len(message) > MESSAGE_LIMIT:
+            raise ValueError(f"a result of {len(message)} bytes is too large for a message: write it to a file")
+        channel.send(message)
 
 
 class _Reporter:
@@ -251,9 +237,3 @@ def _volunteer_for_the_oom_killer() -> None:
 def _signal_group(pid: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
-
-
-def _prctl(option: int, value: int) -> None:
-    """Linux only; elsewhere orphans are not caught, the rest works."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)

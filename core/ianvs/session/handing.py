@@ -1,4 +1,4 @@
-"""The keeper's counter: what a learner may have of the training data, and when."""
+"""The keeper's dispenser: what a learner may have of the training data, and when."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ianvs.sealing.shared_arrays import ArrayWriter
 from ianvs.session.feed import Chunk, DataFeed, Handout
 from ianvs.session.learner_messages import FeedCall
 
-__all__ = ["Counter", "described"]
+__all__ = ["Dispenser", "described"]
 
 _BLOCK = 1 << 24  # bytes of a stream that are handed over at once; the learner sees one chunk after the other
 
 
-class Counter:
+class Dispenser:
     """Answers a learner's calls for data.
 
     reference: the rules on past rounds and passes are not for it. between: examines it within a stream, after a chunk.

@@ -16,11 +16,11 @@ import signal
 import socket
 import sys
 import tempfile
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from ianvs.engines.forked import DUMPABLE, PARENT_DEATH_SIGNAL, live, prctl
 from ianvs.planning.case_request import CaseRequest
 from ianvs.planning.closed import opened_paths
 from ianvs.scenarios.exam import Rules
@@ -31,7 +31,6 @@ from ianvs.session.session import Brief
 
 __all__ = ["Nursery"]
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 _DEVICES = [Path("/dev/null"), Path("/dev/zero"), *Path("/dev").glob("nvidia*")]
 _CACHES = ("XDG_CACHE_HOME", "HF_HOME", "TORCH_HOME", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH")
 
@@ -154,30 +153,17 @@ def _serve_as_copy(file: int, host: LearnerHost, folder: str) -> None:
     _unshare_memory()
     _work_in(folder, of_copy=True)
     confine(writable=[Path(folder), *_DEVICES])
-    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # so that the learner can't read it from outside
+    prctl(DUMPABLE, 0)  # so that the learner can't read it from outside
     peer = Peer(socket.socket(fileno=file), host)
     host.connect(peer)
     peer.serve()
 
 
 def _live(life: Callable[[], None]) -> None:
-    """Of a process that was forked: it ends with its parent, and never returns into what its parent was doing."""
-    code = 1
-    try:
-        gc.freeze()  # a collection would touch, and so copy, every page that is still shared
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        life()
-        code = 0
-    except SystemExit as error:
-        code = error.code if isinstance(error.code, int) else 1
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
+    """Of a process that was forked: it ends with its parent."""
+    gc.freeze()  # a collection would touch, and so copy, every page that is still shared
+    prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    live(life)
 
 
 def _work_in(folder: str, *, of_copy: bool) -> None:

@@ -28,7 +28,7 @@ from ianvs.session.budget import check_budget
 from ianvs.session.examination import Examination, Model
 from ianvs.session.feed import Chunk, DataFeed
 from ianvs.session.gate import Gate
-from ianvs.session.handing import Counter, described
+from ianvs.session.handing import Dispenser, described
 from ianvs.session.learner_messages import FeedCall, Progress, read
 from ianvs.session.lineage import find_earlier, lineage_of
 from ianvs.session.measure import NOTHING_SPENT
@@ -86,7 +86,7 @@ class CaseRounds:
         folder.mkdir(parents=True, exist_ok=True)
         self.ready = self.learner.prepare(folder)
         between = self._examine_between
-        self._counter = Counter(
+        self._dispenser = Dispenser(
             self._exam, self._feed, self._store.folder(self._id), between, reference=self.ready.reference
         )
         names = self.ready.steps
@@ -100,7 +100,7 @@ class CaseRounds:
     @property
     def bound(self) -> bool:
         """Whether it sees past rounds: a class of its says so, or its paradigm has asked for them."""
-        return self._counter.saw_past_rounds or self.learner.state.past
+        return self._dispenser.saw_past_rounds or self.learner.state.past
 
     def _handle(self, name: str, told: Message) -> Message | None:
         """What the learner's process, or a copy of it, wants."""
@@ -109,7 +109,7 @@ class CaseRounds:
             self._report(said.model_dump(exclude_none=True))
             return None
         if name == "feed":
-            return self._counter.hand_out(read(FeedCall, told.body))
+            return self._dispenser.hand_out(read(FeedCall, told.body))
         raise PluginError(f"there is nothing called '{name}' to be had")
 
     # --- steps --------------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ class CaseRounds:
 
     def _begin(self, index: int) -> None:
         self._step = _Step(index)
-        self._counter.begin(index)
+        self._dispenser.begin(index)
         self._examination.spent = NOTHING_SPENT
 
     def _train(self, index: int) -> None:
@@ -176,7 +176,7 @@ class CaseRounds:
         return RoundResult(
             index=index,
             name=name,
-            train_samples=self._counter.samples,
+            train_samples=self._dispenser.samples,
             test_samples=sum(len(test.test) for test in self._exam.tests),
             train_seconds=trained.seconds,
             eval_seconds=asked.seconds,
@@ -343,7 +343,7 @@ class CaseRounds:
             )
             self._store.reset(self._id)
             return -1
-        self._counter.saw_past_rounds = done[-1].bound
+        self._dispenser.saw_past_rounds = done[-1].bound
         if last == rounds:
             self.learner.meet(self._store.module_names(self._id, last))  # who they are is asked of them once more
             return last
