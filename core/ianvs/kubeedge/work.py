@@ -133,9 +133,9 @@ class Work:
         return "" if told is None else told.get("mode")
 
     @property
-    def threshold(self) -> float:
-        """Of model_eval."""
-        return float(self._model_eval.get("threshold", 0.9))
+    def threshold(self) -> Any:
+        """Of model_eval, the number as it was written."""
+        return self._model_eval.get("threshold", 0.9)
 
     @property
     def operator_name(self) -> str:
