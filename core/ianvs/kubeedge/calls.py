@@ -1,0 +1,99 @@
+"""How methods of plugins are called: which keywords reach them, and what BACKEND_TYPE changes."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from inspect import Parameter
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Estimator", "accepts", "offer", "positionals"]
+
+
+def _parameters(function: Callable[..., Any]) -> list[Parameter] | None:
+    """None where Python can't tell, as for some functions written in C."""
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return None
+
+
+def accepts(function: Callable[..., Any], keyword: str) -> bool:
+    """Whether a function names this keyword, or has any ** parameter."""
+    parameters = _parameters(function)
+    return parameters is None or any(
+        p.kind is Parameter.VAR_KEYWORD or (p.name == keyword and p.kind is not Parameter.POSITIONAL_ONLY)
+        for p in parameters
+    )
+
+
+def positionals(function: Callable[..., Any]) -> int:
+    """How many arguments without a name a function takes; with *, any number."""
+    parameters = _parameters(function)
+    if parameters is None or any(p.kind is Parameter.VAR_POSITIONAL for p in parameters):
+        return 1 << 30
+    return sum(p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD) for p in parameters)
+
+
+def offer(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+    """Call with `args`, and with those of `keywords` that the function names or that its ** parameter takes."""
+    return function(*args, **{name: value for name, value in keywords.items() if accepts(function, name)})
+
+
+def _by_name(function: Callable[..., Any], name: str, value: Any, **keywords: Any) -> Any:
+    """`offer` with a keyword that must arrive: as the first argument of a function that calls it otherwise."""
+    parameters = _parameters(function)
+    named = parameters is None or any(p.name == name and p.kind is not Parameter.POSITIONAL_ONLY for p in parameters)
+    if named or positionals(function) == 0:
+        return offer(function, **{name: value}, **keywords)
+    return offer(function, value, **keywords)
+
+
+class Estimator:
+    """A model as paradigms call it that wrap it in a backend: incremental, lifelong, the edge of joint inference."""
+
+    def __init__(self, instance: Any) -> None:
+        self.instance = instance
+
+    @property
+    def backend(self) -> str:
+        """BACKEND_TYPE at this moment, in capitals."""
+        return os.environ.get("BACKEND_TYPE", "").upper()
+
+    @property
+    def _keras(self) -> bool:
+        return self.backend in ("KERAS", "TENSORFLOW")
+
+    def train(self, data: Any, **keywords: Any) -> Any:
+        """`fit` if there is one, else `train`."""
+        method = self.instance.fit if hasattr(self.instance, "fit") else self.instance.train
+        if self._keras:
+            return method(train_data=data, valid_data=keywords.get("valid_data"))
+        return _by_name(method, "train_data", data, **keywords)
+
+    def load(self, url: str | None, *, hub: bool = False) -> Any:
+        """Nothing happens without a method `load`, or if there is no such path; hub: it is a name, not a path."""
+        if not hasattr(self.instance, "load") or not url or not (hub or Path(url).exists()):
+            return None
+        if self.backend == "TORCH":
+            return self.instance.load()
+        return _by_name(self.instance.load, "model_url", url)
+
+    def predict(self, x: Any, method: str = "predict", **keywords: Any) -> Any:
+        """`predict`, or the method named instead, of x."""
+        function = getattr(self.instance, method)
+        if self.backend == "TORCH" or self._keras:
+            return _by_name(function, "data", x, **keywords)
+        return offer(function, x, **keywords)
+
+    def evaluate(self, data: Any, **keywords: Any) -> Any:
+        """Its own evaluation."""
+        if self._keras:
+            return offer(self.instance.evaluate, data, **keywords)
+        return _by_name(self.instance.evaluate, "data", data, **keywords)
+
+    def save(self, path: str) -> Any:
+        """What `save` returns."""
+        return self.instance.save(path)

@@ -1,0 +1,177 @@
+"""What paradigms work with: a case in its own process, its modules, its folder, its clocks."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ianvs.errors import PluginError, shown_path
+from ianvs.kubeedge import datafiles
+from ianvs.kubeedge.failures import during
+from ianvs.kubeedge.loading import load_metric, registered
+from ianvs.kubeedge.splitting import write_pairs
+from ianvs.kubeedge.storing import Standing
+from ianvs.kubeedge.work import Module, Work
+
+__all__ = ["Case", "Report"]
+
+Report = Callable[[str], None]  # is told what the case does now, in words
+
+
+class Case:
+    """One case that runs in this process.
+
+    modules: what the algorithm file names, by type, as Ianvs hands it over: instances, or {"method": name, "param":
+    values} of modules without a file and of hard-example mining.
+    """
+
+    def __init__(self, work: Work, report: Report) -> None:
+        self.work, self.report = work, report
+        self.root = work.root
+        self.modules: dict[str, Any] = {}
+        self.notes: list[str] = []
+        self.clock: dict[str, dict[str, list[float]]] = {}  # round -> phase -> [seconds, CPU seconds]
+        self.now = ""  # the round that runs
+        self._standing: Standing | None = None
+
+    # Modules
+
+    def build(self) -> None:
+        """Make the instances, in the order of the file."""
+        for module in self.work.modules:
+            thing = registered(module) if module.url else None
+            if module.type == "hard_example_mining" or (thing is None and module.type != "aggregation"):
+                param = {"param": dict(module.values)} if module.values else {}
+                self.modules[module.type] = {"method": module.name, **param}
+            else:
+                with self.calling(module.type, "constructor", module):
+                    self.modules[module.type] = (thing or registered(module))(**module.values)
+
+    def need(self, *types: str) -> Any:
+        """The instance of a type, or a list of several. Raises PluginError naming the paradigm if one is missing."""
+        for type_ in types:
+            if isinstance(self.modules.get(type_), dict) and type_ != "hard_example_mining":
+                raise PluginError(f"the module '{type_}' needs a url: there are no built-in ones.")
+            if type_ not in self.modules:
+                raise PluginError(f"{self.work.paradigm} needs a module of type '{type_}'.")
+        found = [self.modules[type_] for type_ in types]
+        return found[0] if len(types) == 1 else found
+
+    def made(self, type_: str, *first: Any, **more: Any) -> Any:
+        """An object of a module: its instance, or one made of {"method", "param"}; None without such a module.
+
+        first, more: what Ianvs gives to the constructor before `param`, as far as it takes it.
+        """
+        from ianvs.kubeedge.calls import accepts, positionals
+
+        told = self.modules.get(type_)
+        module = self.work.module(type_)
+        if not isinstance(told, dict) or module is None:
+            return told() if isinstance(told, type) else told
+        made = registered(module)
+        given = {name: value for name, value in more.items() if accepts(made, name)}
+        with self.calling(type_, "constructor"):
+            return made(*first[: positionals(made)], **given, **told.get("param", {}))
+
+    @contextmanager
+    def calling(self, type_: str, method: str, module: Module | None = None) -> Iterator[None]:
+        """An exception in here is one of this module's method."""
+        module = module or self.work.module(type_)
+        if module is None:
+            with during(f"{type_}, {method}"):
+                yield
+            return
+        file = Path(module.url).absolute() if module.url else None
+        where = f" ({shown_path(file)})" if file else ""
+        with during(f"{type_} '{module.name}'{where}, {method}", file):
+            yield
+
+    def metric(self) -> tuple[str, Any]:
+        """Name and function of the model_metric. Raises PluginError if none is given."""
+        metric = self.work.model_metric
+        if metric is None:
+            raise PluginError(
+                f"testenv: {self.work.paradigm} needs model_eval.model_metric with a name and the url of its file."
+            )
+        return metric.name, load_metric(metric)
+
+    # Data
+
+    def data(self, which: str) -> str:
+        """The "train" or "test" file, with absolute paths in it. Raises PluginError if none is named."""
+        file = self.work.train if which == "train" else self.work.test
+        if not file:
+            raise PluginError(f"testenv: dataset has no {which} file, such as {which}_index or {which}_data.")
+        return datafiles.absolute_index(file, self.root / "dataset" / f"{which}_index.txt")
+
+    def source(self, file: str, data_type: str, func: Any = None) -> Any:
+        """The parsed file."""
+        return datafiles.read(file, data_type, self.work.label, func)
+
+    def pairs(self, kinds: tuple[str, str], n: int) -> list[tuple[str, str]]:
+        """The files of the split training file."""
+        method, ratio = str(self.work.setting("splitting_method")), float(self.work.setting("train_ratio"))
+        return write_pairs(self.data("train"), self.root / "dataset", kinds, method, ratio, n)
+
+    def folder(self, *parts: str | int) -> str:
+        """A folder below W/output, made if it is not there."""
+        folder = self.root.joinpath("output", *map(str, parts))
+        folder.mkdir(parents=True, exist_ok=True)
+        return str(folder)
+
+    # Time
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """What passes in here is time of this phase ("train", "predict", "evaluate") of the present round."""
+        start, cpu = time.perf_counter(), _cpu_seconds()
+        try:
+            yield
+        finally:
+            clock = self.clock.setdefault(self.now, {}).setdefault(phase, [0.0, 0.0])
+            clock[0] += time.perf_counter() - start
+            clock[1] += _cpu_seconds() - cpu
+
+    def note(self, text: str) -> None:
+        """Something to warn the user of, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    @contextmanager
+    def round(self, name: str | int) -> Iterator[None]:
+        """Errors and times in here are of this round."""
+        self.now = str(name)
+        self.report(f"round {name}")
+        with during(f"round {name}"):
+            yield
+        self.now = ""
+
+    # Going on after a kill
+
+    def resume(self) -> Any:
+        """The state that was kept last, or None; instances, clocks and notes go on from there."""
+        folders = [str(Path(module.url).absolute().parent) for module in self.work.modules if module.url]
+        self._standing = Standing(self.root, folders)
+        stored = self._standing.resumed()
+        if stored is None:
+            return None
+        self.modules, self.notes, self.clock = stored["modules"], stored["notes"], stored["clock"]
+        return stored["state"]
+
+    def keep(self, state: Any) -> None:
+        """Store that the case stands here: after a kill it goes on from `state`."""
+        if self._standing is None:
+            return
+        stored = {"state": state, "modules": self.modules, "notes": self.notes, "clock": self.clock}
+        why = self._standing.keep(stored)
+        if why:
+            self.note(f"A case that is interrupted starts over, since it can't be stored between rounds: {why}.")
+
+
+def _cpu_seconds() -> float:
+    """User and system, of this process with its threads and of the children that have ended."""
+    return sum(os.times()[:4])

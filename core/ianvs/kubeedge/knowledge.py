@@ -1,0 +1,265 @@
+"""The knowledge base of lifelong learning: tasks with a model each; how it is trained, and how it answers."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ianvs.errors import PluginError
+from ianvs.kubeedge.calls import Estimator, accepts, offer
+from ianvs.kubeedge.case import Case
+from ianvs.kubeedge.provided.artifact import Model, Task, TaskGroup
+from ianvs.kubeedge.provided.datasources import BaseDataSource, as_array
+from ianvs.store.files import write_atomic
+
+__all__ = ["Knowledge", "source_of"]
+
+_MIN_SAMPLES = 10
+
+
+def source_of(like: Any, x: Any, y: Any, data_type: str | None = None) -> Any:
+    """A source of some rows."""
+    source = BaseDataSource(data_type or like.data_type)
+    source.x, source.y = x, y
+    return source
+
+
+@dataclass
+class Knowledge:
+    """What is known: an extractor, which tells the task of a sample, and a group for each task with its model's path.
+
+    index: the file that tells plugins of it, below W.
+    """
+
+    index: str
+    extractor: Any = None
+    groups: list[Any] = field(default_factory=list)
+    given: list[str] = field(default_factory=list)  # modules whose attribute `models` is ours
+
+    # Training
+
+    def train(self, case: Case, model: Estimator, data: Any, r: int, initial: bool) -> None:
+        """Train all tasks anew (initial), or go on with each of them on the data of a round."""
+        folder = case.folder("train", r)
+        os.environ["CLOUD_KB_INDEX"], os.environ["OUTPUT_URL"] = self.index, folder
+        os.environ["HAS_COMPLETED_INITIAL_TRAINING"] = str(not initial)
+        if initial:
+            self._initial(case, model, data, folder)
+        elif len(data):
+            self._update(case, model, data, folder)
+        else:
+            case.note(f"Round {r} has no data to train on: the models stay as they were.")
+        self.index = str(Path(folder, "index.pkl"))
+        known = {"extractor": self.extractor, "task_groups": self.groups}
+        write_atomic(Path(self.index), pickle.dumps({"seen_task": known, "unseen_task": {}}))
+
+    def _initial(self, case: Case, model: Estimator, data: Any, folder: str) -> None:
+        tasks, self.extractor, data = self._defined(case, model, data)
+        groups = self._grouped(case, tasks)
+        least = int(os.environ.get("MIN_TRAIN_SAMPLE") or _MIN_SAMPLES)
+        rare = []
+        for i, group in enumerate(groups):
+            trained = next((task for task in group.tasks if task.model and task.result), None)
+            if not (group.samples and len(group.samples) >= least):
+                rare.append(i)
+            elif trained is not None:
+                path = trained.model
+                if not isinstance(path, str):
+                    path = path.save(model_name=f"{group.entry}.model")
+                trained.model = path
+                group.model = Model(i, trained.entry, path, trained.result)
+                group.model.meta_attr = trained.meta_attr
+            else:
+                group.model = self._trained(case, model, group, i, group.samples, folder)
+        if rare:
+            # Tasks with few samples share one model, which is trained on all data after the others.
+            with case.calling("basemodel", "train"), case.timed("train"):
+                result = model.train(data)
+            path = _saved(case, model, "global.model", folder)
+            for i in rare:
+                groups[i].samples = data
+                groups[i].model = Model(i, groups[i].entry, path, result)
+                groups[i].model.meta_attr = [task.meta_attr for task in groups[i].tasks]
+        self.groups = groups
+
+    def _defined(self, case: Case, model: Estimator, data: Any) -> tuple[list[Any], Any, Any]:
+        definition = case.made("task_definition")
+        if definition is None:
+            return [Task("global", data)], {"global": 0}, data
+        with case.calling("task_definition", "call"):
+            told = offer(definition, data, model=model.instance)
+            if not isinstance(told, Sequence) or len(told) != 3:
+                raise PluginError("it has to return three things: tasks, extractor, source.")
+            return list(told[0]), told[1], told[2]
+
+    def _grouped(self, case: Case, tasks: list[Any]) -> list[Any]:
+        discovery = case.made("task_relationship_discovery")
+        if discovery is not None:
+            with case.calling("task_relationship_discovery", "call"):
+                groups = list(discovery(tasks))
+        else:
+            groups = [TaskGroup(task.entry, [task]) for task in tasks]
+        for i, group in enumerate(groups):
+            if not hasattr(group, "tasks"):
+                groups[i] = group = TaskGroup(getattr(group, "entry", "global"), [])
+            if group.samples is None and group.tasks:
+                group.samples = group.tasks[0].samples
+        return groups
+
+    def _trained(self, case: Case, model: Estimator, group: Any, i: int, data: Any, folder: str) -> Model:
+        with case.calling("basemodel", "train"), case.timed("train"):
+            result = model.train(data)
+        path = isinstance(result, str)
+        record = Model(
+            i,
+            group.entry,
+            _saved(case, model, f"{group.entry}.pth" if path else f"{group.entry}.model", folder),
+            {} if path else result,
+        )
+        record.meta_attr = [task.meta_attr for task in group.tasks]
+        return record
+
+    def _update(self, case: Case, model: Estimator, data: Any, folder: str) -> None:
+        """Each task goes on from its model with all data of the round; with `own_task_data` with its own part."""
+        again = case.made("unseen_sample_re_recognition", self.index)
+        if again is not None:
+            with case.calling("unseen_sample_re_recognition", "call"):
+                seen, unseen = again(data)
+                data = source_of(data, _joined(seen.x, unseen.x), _joined(seen.y, unseen.y))
+        groups, own = self.groups, case.work.own_task_data
+        decision = case.made("task_update_decision", self.index)
+        if decision is not None:
+            with case.calling("task_update_decision", "call"):
+                tasks, _ = offer(decision, data, task_type="seen_task")
+            groups = self._grouped(case, tasks)
+        parts = self._parts(case, data) if own else {}
+        kept = []
+        for i, group in enumerate(groups):
+            samples = parts.get(i) if own else data
+            if decision is not None and not own:
+                samples = group.samples
+            if samples is None or not len(samples):
+                if own:
+                    kept.append(group)
+                continue
+            before = group.model.model if group.model is not None else group.tasks[0].model
+            with case.calling("basemodel", "load"):
+                model.load(getattr(before, "model", before))
+            group.samples = samples
+            group.model = self._trained(case, model, group, len(kept), samples, folder)
+            kept.append(group)
+        self.groups = kept
+
+    def _parts(self, case: Case, data: Any) -> dict[int, Any]:
+        data, indices = self._allocated(case, data)
+        positions = np.array(indices, dtype=int)
+        return {
+            int(i): source_of(data, as_array(data.x)[positions == i], as_array(data.y)[positions == i])
+            for i in np.unique(positions)
+        }
+
+    # Answers
+
+    def models_are_read(self, case: Case) -> None:
+        """At the beginning of an evaluation or inference: let modules that keep `models` have those of now."""
+        for type_ in ("task_remodeling", "inference_integrate"):
+            instance = case.modules.get(type_)
+            if instance is None or isinstance(instance, dict):
+                continue
+            if type_ in self.given or not hasattr(instance, "models"):
+                instance.models = [group.model for group in self.groups]
+                self.given = sorted({*self.given, type_})
+
+    def predict(
+        self, case: Case, model: Estimator, data: Any, method: str = "predict", **keywords: Any
+    ) -> tuple[Any, list[Task]]:
+        """Results in the order of the samples, and the tasks that they came from, each with its own."""
+        data, indices = self._allocated(case, data)
+        sources, models = self._remodeled(case, data, indices)
+        if not hasattr(model.instance, method):
+            case.note(f"The basemodel has no {method}: its predict was called instead.")
+            method = "predict"
+        # In Ianvs the signature of predict decides what predict_score and predict_cloud are handed.
+        keywords = {name: value for name, value in keywords.items() if accepts(model.instance.predict, name)}
+        tasks = []
+        for source, record in zip(sources, models, strict=False):
+            if isinstance(record.model, str):
+                with case.calling("basemodel", "load"):
+                    model.load(record.model)
+            answering = model if isinstance(record.model, str) else Estimator(record.model)
+            task = Task(record.entry, source)
+            with case.calling("basemodel", method):
+                task.result = answering.predict(source.x, method, **keywords)
+            task.model = record
+            tasks.append(task)
+        return self._integrated(case, tasks), tasks
+
+    def _allocated(self, case: Case, data: Any) -> tuple[Any, Any]:
+        allocation = case.made("task_allocation")
+        if allocation is None:
+            return data, [0] * len(data.x)
+        with case.calling("task_allocation", "call"):
+            told = allocation(task_extractor=self.extractor, samples=data)
+            if not isinstance(told, Sequence) or len(told) != 2:
+                raise PluginError("it has to return two things: the source, and for each sample the index of its task.")
+            return told[0], told[1]
+
+    def _remodeled(self, case: Case, data: Any, indices: Any) -> tuple[Any, Any]:
+        models = [group.model for group in self.groups]
+        remodeling = case.made("task_remodeling", models=models)
+        if remodeling is not None:
+            with case.calling("task_remodeling", "call"):
+                sources, found = remodeling(samples=data, mappings=indices)
+                return sources, found
+        positions, sources, found = np.array(indices, dtype=int), [], []
+        for i in np.unique(positions):
+            rows = np.flatnonzero(positions == i)
+            source = source_of(data, as_array(data.x)[rows], None)
+            if data.data_type != "test":
+                source.y = as_array(data.y)[rows]
+            source.inx = rows.tolist()
+            if data.meta_attr is not None:
+                source.meta_attr = as_array(data.meta_attr)[rows]
+            sources.append(source)
+            found.append(models[i] if -len(models) <= i < len(models) else models[0])
+        return sources, found
+
+    def _integrated(self, case: Case, tasks: list[Task]) -> Any:
+        models = [group.model for group in self.groups]
+        integrate = case.made("inference_integrate", models=models)
+        if integrate is not None:
+            with case.calling("inference_integrate", "call"):
+                return integrate(tasks=tasks)
+        results: dict[int, Any] = {}
+        for task in tasks:
+            results.update(zip(task.samples.inx, task.result, strict=False))
+        return as_array([results[i] for i in sorted(results)])
+
+
+def _joined(first: Any, second: Any) -> Any:
+    return np.concatenate([part for part in (first, second) if part is not None and len(part)] or [np.array([])])
+
+
+def _saved(case: Case, model: Estimator, name: str, folder: str) -> str:
+    """Let the model save itself, and move the file to FOLDER/seen_task/NAME. Raises PluginError if there is none."""
+    name = name.replace(os.sep, "_")
+    path = Path(tempfile.mkdtemp(), name)
+    with case.calling("basemodel", "save"):
+        model.save(str(path))
+        if not path.exists():
+            raise PluginError(f"there is no file at {path} afterwards. Let save(path) write the file that it is given.")
+    target = Path(folder, "seen_task", name)
+    if target.exists():
+        shutil.rmtree(target) if target.is_dir() else target.unlink()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(path, target)
+    shutil.rmtree(path.parent, ignore_errors=True)
+    return str(target)

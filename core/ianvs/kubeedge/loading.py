@@ -1,0 +1,163 @@
+"""Imports the files of modules and metrics as Ianvs does: under their basenames, siblings beside them importable."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ianvs.errors import PluginError, closest, shown_path
+from ianvs.kubeedge.failures import during
+from ianvs.kubeedge.provide import provide
+from ianvs.kubeedge.provided.class_factory import ClassFactory, ClassType
+from ianvs.kubeedge.work import Metric, Module, Work
+
+__all__ = ["import_file", "import_modules", "kind_of", "load_metric", "prepare", "registered"]
+
+_STP = (
+    "task_definition",
+    "task_relationship_discovery",
+    "task_allocation",
+    "task_remodeling",
+    "inference_integrate",
+)
+_KINDS = {
+    **dict.fromkeys(("basemodel", "edgemodel", "cloudmodel", "dataset_processor"), ClassType.GENERAL),
+    **dict.fromkeys(_STP, ClassType.STP),
+    "hard_example_mining": ClassType.HEM,
+    "task_update_decision": ClassType.KM,
+    "unseen_task_allocation": ClassType.UTP,
+    "unseen_sample_recognition": ClassType.UTD,
+    "unseen_sample_re_recognition": ClassType.UTD,
+    "aggregation": ClassType.FL_AGG,
+}
+
+
+def kind_of(type_: str) -> str:
+    """The kind under which a module of this type is registered. Raises PluginError for a type that there isn't."""
+    if type_ not in _KINDS:
+        raise PluginError(f"there is no module type '{type_}'.{closest(type_, _KINDS)} Types: {', '.join(_KINDS)}.")
+    return _KINDS[type_]
+
+
+def prepare(work: Work) -> None:
+    """Make this process the case's: the provided modules, the working directory, and sys.path.
+
+    The folders of modules stay on sys.path, the first module's first, for imports within methods and for metrics.
+    """
+    provide()
+    folder = Path(work.cwd or work.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    os.chdir(folder)
+    folders = [str(_located(module.url).parent) for module in work.modules if module.url]
+    sys.path[:] = list(dict.fromkeys([*folders, *work.sys_path, *sys.path, str(folder)]))
+    importlib.invalidate_caches()
+
+
+def _located(url: str) -> Path:
+    return Path(os.path.abspath(url))  # noqa: PTH100 - links are not followed, as in Python's own imports
+
+
+@contextmanager
+def _first(folder: Path) -> Iterator[None]:
+    before = list(sys.path)
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        sys.path += [entry for entry in before if entry not in sys.path]
+
+
+def import_file(url: str) -> ModuleType:
+    """The module in a file, or the package in a folder, under its basename up to the first dot.
+
+    A module of another path that has this name is out of sight meanwhile, and back afterwards. Raises PluginError
+    with the line that failed.
+    """
+    path = _located(url)
+    name = path.name.split(".")[0]
+    unique = f"ianvs_module_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}_{name}"
+    if unique in sys.modules:
+        return sys.modules[unique]
+    source = path / "__init__.py" if path.is_dir() else path
+    if not source.is_file():
+        missing = "has no __init__.py" if path.is_dir() else "is not there"
+        raise PluginError(f"{shown_path(path)} {missing}.")
+    present = sys.modules.get(name)
+    if present is not None and getattr(present, "__file__", None) == str(source):
+        sys.modules[unique] = present  # a sibling has imported it
+        return present
+    search = [str(path)] if path.is_dir() else None
+    spec = importlib.util.spec_from_file_location(name, source, submodule_search_locations=search)
+    if spec is None or spec.loader is None:
+        raise PluginError(f"{shown_path(source)} is no python file: its name has to end in .py.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = sys.modules[unique] = module
+    try:
+        with during(f"import of {shown_path(source)}", source), _first(path.parent):
+            spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[unique]
+        raise
+    finally:
+        if present is not None or unique not in sys.modules:
+            sys.modules.pop(name, None)
+        if present is not None:
+            sys.modules[name] = present
+    if present is not None:
+        _renamed(module, name, unique)
+    return module
+
+
+def _renamed(module: ModuleType, name: str, unique: str) -> None:
+    """Its classes and functions say the unique name, so that pickle finds them under it."""
+    module.__name__ = unique
+    for thing in vars(module).values():
+        if getattr(thing, "__module__", None) == name:
+            thing.__module__ = unique
+
+
+def import_modules(work: Work) -> None:
+    """Import all files that the algorithm names, in their order."""
+    for name, url in work.packages:
+        with during(f"third_party_packages '{name}'"):
+            import_file(url)
+    for module in work.modules:
+        if module.url:
+            import_file(module.url)
+
+
+def registered(module: Module) -> Any:
+    """The class or function that a module names. Raises PluginError if its file registers no such thing."""
+    kind = kind_of(module.type)
+    if module.url:
+        import_file(module.url)
+    return _found(kind, module.name, module.url)
+
+
+def _found(kind: str, name: str, url: str | None) -> Any:
+    if ClassFactory.is_exists(kind, name):
+        return ClassFactory.get_cls(kind, name)
+    others = [other for other in vars(ClassType).values() if isinstance(other, str)]
+    elsewhere = [other for other in others if other != kind and ClassFactory.is_exists(other, name)]
+    known = sorted(ClassFactory.__registry__.get(kind, {}))
+    hint = f" It is registered as '{elsewhere[0]}'." if elsewhere else closest(name, known)
+    listed = f" Registered as '{kind}': {', '.join(known)}." if known else f" Nothing is registered as '{kind}'."
+    who = f"{shown_path(url)} does not register '{name}'" if url else f"without a url, nothing registers '{name}'"
+    raise PluginError(f"{who} as '{kind}'.{hint}{listed}")
+
+
+def load_metric(metric: Metric) -> Any:
+    """The function of a metric with a url. Raises PluginError if its file can't be imported or has no such function."""
+    if not metric.url:
+        raise PluginError(f"the metric '{metric.name}' needs a url: it is none of those that ianvs computes by itself.")
+    import_file(metric.url)
+    return _found(ClassType.GENERAL, metric.name, metric.url)

@@ -1,0 +1,111 @@
+"""federatedclassincrementallearning: federated learning of one group of classes after another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ianvs.errors import PluginError
+from ianvs.kubeedge.case import Case
+from ianvs.kubeedge.failures import during
+from ianvs.kubeedge.outcome import Outcome, number
+from ianvs.kubeedge.paradigms.federated import KINDS, Federation, answers
+from ianvs.kubeedge.paradigms.federated_data import array_parts
+
+__all__ = ["forget_rate", "run"]
+
+
+@dataclass
+class _State:
+    federation: Federation
+    task: int = 0  # that is being learned
+    round: int = 0  # of it, that comes next
+    accuracies: list[list[list[float]]] = field(default_factory=list)  # [task][slice][item]
+    handed: bool = False
+
+
+def run(case: Case, state: Any) -> Outcome:
+    """Tasks 0..n-1 of `round` rounds each, an examination on the slices so far after each; then the test file."""
+    work = case.work
+    case.metric()  # as Ianvs does: right after the modules
+    n, rounds = work.rounds, work.number("round", 1)
+    pairs = case.pairs(KINDS, n)
+    test = case.source(case.data("test"), "eval")
+    now: _State = state or _State(Federation.of(case))
+    for t in range(now.task, n):
+        with during(f"task {t}"):
+            parts = array_parts(case, pairs[t][0], t)
+            size = len(np.unique(parts[0][1]))
+            told = [_labelled(part, float(work.setting("label_data_ratio"))) for part in parts]
+            for r in range(now.round, rounds):
+                with case.round(r):
+                    now.federation.train(case, told, task_id=t, round=r, task_size=size)
+                now.round = r + 1
+                case.keep(now)
+            case.report(f"examination after task {t}")
+            with case.timed("evaluate"):
+                now.accuracies.append(_examined(case, now, test, t, n))
+        now.task, now.round = t + 1, 0
+        case.keep(now)
+    with case.round("test"):
+        result, handed = answers(case, now.federation.clients[0], test.x, test)
+    last = [a for slice_ in now.accuracies[-1] for a in slice_]
+    means = [[_mean(slice_) for slice_ in row] for row in now.accuracies]
+    return Outcome(
+        result=result,
+        task_avg_acc={"accuracy": float(np.mean(last))} if last else {},
+        forget_rate=forget_rate(now.accuracies),
+        R=[[*row, *[None] * (n - len(row))] for row in means],
+        handed_test_labels=handed or now.handed,
+        measures=now.federation.measures(),
+    )
+
+
+def _labelled(part: list[Any], ratio: float) -> dict[str, Any]:
+    x, y = part
+    count = int(ratio * len(x))
+    return {"label_x": x[:count], "label_y": y[:count], "unlabel_x": x[count:], "unlabel_y": y[count:]}
+
+
+def _examined(case: Case, now: _State, test: Any, task: int, n: int) -> list[list[float]]:
+    """The model_metric of each test item alone, by slices 0..task of the test file."""
+    name, function = case.metric()
+    step = len(test.x) // n
+    scores: list[list[float]] = []
+    for j in range(task + 1):
+        rows = range(step * j, len(test.x) if j == n - 1 else step * (j + 1))
+        scores.append([])
+        for i in rows:
+            result, handed = answers(case, now.federation.clients[0], [test.x[i]], _one(test, i))
+            now.handed = now.handed or handed
+            with during(f"model_metric '{name}'", case.work.model_metric.url if case.work.model_metric else None):
+                value = function([test.y[i]], result)
+                if number(value) is None:
+                    raise PluginError(f"it has to return a number, not {value!r:.200}.")
+            scores[-1].append(float(value))
+    return scores
+
+
+def _one(test: Any, i: int) -> Any:
+    source = type(test)(test.data_type)
+    source.x, source.y = test.x[i : i + 1], test.y[i : i + 1]
+    return source
+
+
+def _mean(values: list[float]) -> float | None:
+    return float(np.mean(values)) if values else None
+
+
+def forget_rate(accuracies: list[list[list[float]]]) -> list[float]:
+    """Of each task the mean over items of max(0, best earlier accuracy - accuracy now); 0 for the first task.
+
+    accuracies: [task][slice][item]; items of slices that came later have no earlier accuracy.
+    """
+    flat = [[a for slice_ in row for a in slice_] for row in accuracies]
+    rates = []
+    for t, row in enumerate(flat):
+        losses = [max([0.0, *(earlier[i] - a for earlier in flat[:t] if i < len(earlier))]) for i, a in enumerate(row)]
+        rates.append(sum(losses) / len(losses) if losses and t else 0.0)
+    return rates

@@ -1,0 +1,176 @@
+"""incrementallearning: infer, mine hard examples, train on them, and adopt the new model if it is better enough."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ianvs.errors import PluginError
+from ianvs.kubeedge.calls import Estimator
+from ianvs.kubeedge.case import Case
+from ianvs.kubeedge.outcome import Outcome, number
+from ianvs.store.files import write_atomic
+
+__all__ = ["run"]
+
+_KINDS = ("model_inference", "model_evaluation")
+_MODEL_NAME = "model_finetune_.pkl"
+
+
+@dataclass
+class _State:
+    done: int
+    current: str  # path of the model in use
+    record: list[tuple[dict[Any, Any], list[tuple[str, str]]]] = field(default_factory=list)
+    models: list[str] = field(default_factory=list)  # the one in use after each round
+    gates: list[dict[str, Any]] = field(default_factory=list)  # what was compared in each round
+
+
+def run(case: Case, state: Any) -> Outcome:
+    """Rounds 1..n, then the test file."""
+    work, model = case.work, Estimator(case.need("basemodel"))
+    pairs = case.pairs(_KINDS, work.rounds)[-work.rounds :]
+    now = state or _State(0, work.initial_model_url or "")
+    if now.done == 0 and "hard_example_mining" not in case.modules:
+        case.note("Without a module hard_example_mining no example is hard, so nothing is trained.")
+    for r in range(now.done + 1, work.rounds + 1):
+        with case.round(r):
+            _round(case, model, now, pairs[r - 1], r)
+        now.done = r
+        now.models.append(now.current)
+        case.keep(now)
+    with case.round("test"):
+        now.record.append(_inference(case, model, now.current, case.data("test"), "test"))
+    initial = work.initial_model_url or ""
+    test_scores = _test_scores(case, model, [initial, *now.models])
+    return Outcome(
+        result=now.record[-1][0],
+        record=list(now.record),
+        measures={"gates": now.gates, "test_scores": test_scores[1:], "untrained_test_score": test_scores[0]},
+    )
+
+
+def _round(case: Case, model: Estimator, now: _State, pair: tuple[str, str], r: int) -> None:
+    inferred, hard = _inference(case, model, now.current, pair[0], r)
+    now.record.append((inferred, hard))
+    if not hard:
+        return
+    new = _train(case, model, now.current, _hard_index(case, pair[0], hard, r), r)
+    os.environ["MODEL_URLS"] = f"{new};{now.current}"
+    data = case.source(pair[1], "eval")
+    with case.timed("evaluate"):
+        scores = [_evaluated(case, model, data, path) for path in (new, now.current) if path]
+    if len(scores) == 1:
+        case.note("There is no initial model to compare with: the first one that was trained is adopted.")
+    threshold = case.work.threshold
+    adopted = len(scores) == 1 or case.work.passes(scores[0] - scores[1], threshold)
+    now.gates.append({"round": r, "scores": scores, "adopted": bool(adopted)})
+    if adopted:
+        now.current = new
+
+
+def _inference(case: Case, model: Estimator, current: str, file: str, r: int | str) -> tuple[dict[Any, Any], list[Any]]:
+    """All results, by sample, and for each hard one its path and that of its copy."""
+    os.environ["RESULT_SAVED_URL"] = case.folder("inference", "results", r)
+    os.environ["MODEL_URL"] = current
+    copies = Path(case.folder("inference", "hard_examples", r))
+    mining = case.made("hard_example_mining")
+    results: dict[Any, Any] = {}
+    hard: list[tuple[str, str]] = []
+    with case.calling("basemodel", "load"):
+        model.load(current)
+    for sample in case.source(file, "inference").x:
+        with case.calling("basemodel", "predict"), case.timed("predict"):
+            result = model.predict([sample])
+            if not isinstance(result, Mapping):
+                raise PluginError(
+                    f"it has to return a mapping of samples to outputs here, not {type(result).__name__}."
+                )
+        results.update(result)
+        if mining is None:
+            continue
+        with case.calling("hard_example_mining", "call"):
+            chosen = mining(result)
+        if chosen:
+            hard.append((str(sample), _copied(Path(sample), copies)))
+    return results, hard
+
+
+def _copied(sample: Path, folder: Path) -> str:
+    """The path of the copy; of two samples with one basename the second gets a number."""
+    target, count = folder / sample.name, 1
+    while target.exists():
+        count += 1
+        target = folder / f"{sample.stem}-{count}{sample.suffix}"
+    shutil.copytree(sample, target) if sample.is_dir() else shutil.copy(sample, target)
+    return str(target)
+
+
+def _hard_index(case: Case, file: str, hard: list[tuple[str, str]], r: int) -> str:
+    """A txt file of the copies with their labels."""
+    labelled = case.source(file, "train label")
+    labels = dict(zip(map(str, labelled.x), map(str, labelled.y), strict=True))
+    target = case.root / "dataset" / f"hard_examples-{r}.txt"
+    write_atomic(target, "".join(f"{copy} {labels[sample]}\n" for sample, copy in hard).encode())
+    return str(target)
+
+
+def _train(case: Case, model: Estimator, current: str, file: str, r: int) -> str:
+    """The path of the new model."""
+    folder = Path(case.folder("train", r))
+    os.environ["MODEL_URL"], os.environ["BASE_MODEL_URL"] = str(folder), current
+    with case.calling("basemodel", "train"), case.timed("train"):
+        trained = model.train(case.source(file, "train"), valid_data=None)
+    name = os.environ.get("MODEL_NAME") or _MODEL_NAME
+    path = Path(tempfile.mkdtemp()) / name
+    with case.calling("basemodel", "save"):
+        saved = model.save(str(path)) if hasattr(model.instance, "save") else None
+        if path.exists():
+            target = folder / name
+            if target.exists():
+                shutil.rmtree(target) if target.is_dir() else target.unlink()
+            target.parent.mkdir(parents=True, exist_ok=True)
+            kept = target
+            if path.is_dir() and isinstance(saved, str) and Path(saved).is_relative_to(path):
+                kept = target / Path(saved).relative_to(path)
+            shutil.move(path, target)
+            return str(kept)
+        for returned in (saved, trained):
+            if isinstance(returned, str) and returned and Path(returned).exists():
+                return returned
+        raise PluginError(
+            f"there is no model at {path} afterwards, and none where a path was returned. "
+            f"Let save(path) write the file that it is given, or return the path of the one that it wrote."
+        )
+
+
+def _evaluated(case: Case, model: Estimator, data: Any, path: str) -> Any:
+    """The score of the model at `path`, as its own `evaluate` has it."""
+    name, function = case.metric()
+    with case.calling("basemodel", "evaluate"):
+        told = model.evaluate(data, model_path=path, metric=(name, function))
+        value = told.get(name) if isinstance(told, Mapping) else told
+        if number(value) is None:
+            raise PluginError(f"it has to return a mapping with a number as '{name}', not {told!r}.")
+    return value
+
+
+def _test_scores(case: Case, model: Estimator, paths: list[str]) -> list[float | None]:
+    """Ours, not Ianvs's: the score on the test file of the model in use after each round, when all else is done."""
+    if case.work.model_metric is None:
+        return [None] * len(paths)
+    scores: dict[str, float | None] = {"": None}
+    test = case.data("test")
+    for path in paths:
+        if path not in scores:
+            try:
+                scores[path] = number(_evaluated(case, model, case.source(test, "eval"), path))
+            except PluginError as error:
+                case.note(f"The scores of single rounds on the test file are missing: {error}")
+                scores[path] = None
+    return [scores[path] for path in paths]

@@ -1,0 +1,108 @@
+"""jointinference: a small model at the edge, a large one in the cloud, and a filter that decides who answers."""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ianvs.errors import PluginError
+from ianvs.kubeedge.calls import Estimator, offer
+from ianvs.kubeedge.case import Case
+from ianvs.kubeedge.outcome import Outcome
+from ianvs.kubeedge.provided.config import Context
+
+__all__ = ["run"]
+
+MODES = ("mining-then-inference", "inference-then-mining", "self-design")
+
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*")
+
+
+def run(case: Case, state: Any) -> Outcome:
+    """One result for each item of the test file: [hard, result, the edge's, the cloud's], or what self-design gives."""
+    os.environ["RESULT_SAVED_URL"] = str(case.root.parent)
+    edge_model, cloud, mining = case.need("edgemodel", "cloudmodel", "hard_example_mining")
+    data = case.source(case.data("test"), "inference")
+    processor = case.modules.get("dataset_processor")
+    if processor is not None:
+        with case.calling("dataset_processor", "call"):
+            data = processor(data)
+    if mining.get("method") == "OracleRouter":
+        param = {**mining.get("param", {}), "edgemodel": edge_model, "cloudmodel": cloud}
+        case.modules["hard_example_mining"] = {**mining, "param": param}
+    edge = Estimator(edge_model)
+    _load(case, edge)
+    hem = case.made("hard_example_mining")
+    mode = str(case.work.testenv.get("hard_example_mining_mode") or MODES[0])
+    if mode not in MODES:
+        raise PluginError(f"testenv: hard_example_mining_mode is '{mode}'; it can be {', '.join(MODES)}.")
+    results = [_answer(case, edge, cloud, hem, item, mode) for item in data.x]
+    for module in dict.fromkeys(module.type for module in case.work.modules):
+        thing = case.modules[module]
+        if hasattr(thing, "cleanup"):
+            with case.calling(module, "cleanup"):
+                thing.cleanup()
+    if hasattr(hem, "cleanup"):
+        with case.calling("hard_example_mining", "cleanup"):
+            hem.cleanup()
+    return Outcome(result=results, handed_test_labels=processor is not None, measures=_routes(results))
+
+
+def _load(case: Case, edge: Estimator) -> None:
+    """Load the edge's model from MODEL_URL, if that is a file, or from the variable model_path."""
+    url = os.environ.get("MODEL_URL", "")
+    path = url if url and Path(url).is_file() else str(Context.get_parameters("model_path", ""))
+    if not path:
+        return
+    hub = not Path(path).exists()
+    if hub and not _HUB_NAME.fullmatch(path):
+        raise PluginError(
+            f"FileExistsError: {path} miss: the edge model that model_path names is no file, and no name of a hub."
+        )
+    with case.calling("edgemodel", "load"):
+        edge.load(path, hub=hub)
+
+
+def _answer(case: Case, edge: Estimator, cloud: Any, hem: Any, item: Any, mode: str) -> Any:
+    told = {"mining_mode": mode}
+
+    def at_edge() -> Any:
+        with case.calling("edgemodel", "predict"), case.timed("edge"):
+            return edge.predict(item, **told)
+
+    def in_cloud() -> Any:
+        with case.calling("cloudmodel", "inference"), case.timed("cloud"):
+            return offer(cloud.inference, item, post_process=None, **told)
+
+    def hard(of: Any) -> Any:
+        with case.calling("hard_example_mining", "call"), case.timed("mining"):
+            return hem(of)
+
+    if mode == "self-design":
+        return at_edge()
+    if mode == "mining-then-inference":
+        chosen = hard(item)
+        if chosen:
+            answer = in_cloud()
+            return [chosen, copy.deepcopy(answer), None, answer]
+        answer = at_edge()
+        return [chosen, copy.deepcopy(answer), answer, None]
+    first = at_edge()
+    shown = copy.deepcopy(first)
+    chosen = hard(shown)
+    if chosen:
+        answer = in_cloud()
+        return [chosen, copy.deepcopy(answer), first, answer]
+    return [chosen, shown, first, None]
+
+
+def _routes(results: Sequence[Any]) -> dict[str, Any]:
+    """Which results the cloud gave, and the share that the edge gave alone; nothing where they don't say."""
+    if not results or not all(isinstance(result, list | tuple) and len(result) == 4 for result in results):
+        return {}
+    cloud = [result[3] is not None for result in results]
+    return {"cloud": cloud, "edge_share": 1 - sum(cloud) / len(cloud)}

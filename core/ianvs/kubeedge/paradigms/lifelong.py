@@ -1,0 +1,229 @@
+"""lifelonglearning: tasks with a model each, learned in rounds; samples of unseen tasks are found and learned."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ianvs.errors import PluginError
+from ianvs.kubeedge.calls import Estimator, offer, positionals
+from ianvs.kubeedge.case import Case
+from ianvs.kubeedge.datafiles import paths_and_label
+from ianvs.kubeedge.failures import during
+from ianvs.kubeedge.knowledge import Knowledge, source_of
+from ianvs.kubeedge.outcome import Outcome, number
+from ianvs.kubeedge.paradigms.multi_inference import multi_inference
+from ianvs.kubeedge.provided.datasources import as_array
+
+__all__ = ["run"]
+
+_KINDS = ("model_train", "model_eval")
+_CUSTOM = ("task_allocation", "task_remodeling", "inference_integrate")  # these are handed sources with labels
+
+Score = dict[str, Any]  # the name of the function of model_metric: its value
+
+
+@dataclass
+class _State:
+    knowledge: Knowledge
+    next: int
+    rows: list[dict[str, list[Any]] | None] = field(default_factory=list)  # by round; None: it was skipped
+    record: list[tuple[Any, Any]] = field(default_factory=list)
+    dropped: list[dict[str, Any]] = field(default_factory=list)
+
+
+class _Lifelong:
+    """The steps that the modes are made of."""
+
+    def __init__(self, case: Case, state: _State) -> None:
+        self.case, self.now, self.mode = case, state, case.work.eval_mode
+        self.model = Estimator(case.need("basemodel"))
+        self.n = case.work.rounds
+
+    def train(self, data: Any, r: int, initial: bool) -> None:
+        if isinstance(data, str):
+            data = self.case.source(data, "train", paths_and_label)
+        self.now.knowledge.train(self.case, self.model, data, r, initial)
+
+    def evaluate(self, file: str, r: int) -> tuple[Score, list[tuple[Any, Score]]]:
+        """The score of all samples, and of each task by its entry."""
+        case, knowledge = self.case, self.now.knowledge
+        told = {"model_threshold": str(case.work.threshold), "operator": case.work.operator_name}
+        os.environ.update(told, OUTPUT_URL=case.folder("eval", r), MODEL_URLS=knowledge.index)
+        data = case.source(file, "eval", paths_and_label)
+        name, function = case.metric()
+        name = getattr(function, "__name__", name)
+        knowledge.models_are_read(case)
+        metric = case.work.model_metric
+        with case.timed("evaluate"):
+            results, tasks = knowledge.predict(case, self.model, data, task_index=knowledge.index)
+            with during(f"model_metric '{name}'", metric.url if metric else None):
+                scores = [(task.entry, {name: function(task.samples.y, task.result)}) for task in tasks]
+                overall = {name: function(data.y, results)}
+        for entry, score in scores:
+            value = number(score[name])
+            if value is not None and case.work.passes(value, case.work.threshold):
+                self.now.dropped.append({"round": r, "file": Path(file).name, "task": str(entry)})
+        return overall, scores
+
+    def matrix_row(self, pairs: list[tuple[str, str]], r: int) -> dict[str, list[Any]]:
+        """By "all", task and "task_avg" a cell for each of rounds 1..n, the one without the samples of a task ""."""
+        row: dict[str, list[Any]] = {}
+        for j in range(1, self.n + 1):
+            overall, scores = self.evaluate(pairs[j][1], r)
+            for key, score in (("all", overall), *scores, ("task_avg", {"accuracy": _mean(scores)})):
+                row.setdefault(str(key), [""] * self.n)[j - 1] = score
+        return row
+
+    def infer(self, file: str, r: int | str) -> tuple[list[Any], Any]:
+        """The result of each sample alone, and a source of those that belong to no task that is known."""
+        case, knowledge = self.case, self.now.knowledge
+        folder = case.folder("inference", "results", r)
+        copies = case.folder("inference", "unseen_task_samples", r)
+        os.environ["INFERENCE_RESULT_DIR"] = os.environ["OUTPUT_URL"] = folder
+        os.environ["MODEL_URLS"] = knowledge.index
+        data = case.source(file, "eval", paths_and_label)
+        knowledge.models_are_read(case)
+        results: list[Any] = []
+        x, y = [], []
+        for i in range(len(data.x)):
+            with case.timed("predict"):
+                result, unseen = self._one(source_of(data, data.x[i : i + 1], None, "test"))
+            results.append(result)
+            if unseen:
+                x.append(data.x[i])
+                y.append(data.y[i])
+                for path in data.x[i]:
+                    shutil.copy(path, copies)
+        return results, source_of(data, as_array(x), as_array(y), "train")
+
+    def _one(self, sample: Any) -> tuple[Any, bool]:
+        case, knowledge, model = self.case, self.now.knowledge, self.model
+        mode = {} if self.mode is None else {"mode": self.mode}
+        told = {"task_index": knowledge.index, "task_type": "seen_task", **mode}
+        scores, _ = knowledge.predict(case, model, sample, "predict_score", **told)
+        recognition = case.modules.get("unseen_sample_recognition")
+        if recognition is None or isinstance(recognition, dict):
+            case.note("Without a module unseen_sample_recognition with a url every sample counts as seen.")
+            seen, unseen = sample, source_of(sample, [], None)
+        else:
+            recognition = recognition() if isinstance(recognition, type) else recognition
+            with case.calling("unseen_sample_recognition", "call"):
+                second = (scores,) if positionals(recognition) > 1 else ()
+                seen, unseen = offer(recognition, sample, *second, **mode)
+        results = []
+        is_unseen = unseen.x is not None and len(unseen.x) > 0
+        if is_unseen:
+            cloud = {**told, "task_type": "unseen_task"}
+            results.append(knowledge.predict(case, model, sample, "predict_cloud", **cloud)[0])
+        if seen.x is not None and len(seen.x) > 0:
+            results.append(knowledge.predict(case, model, seen, **told)[0])
+        if len(results) < 2:
+            return (results[0] if results else None), is_unseen
+        return np.concatenate(results), is_unseen
+
+
+def run(case: Case, state: Any) -> Outcome:
+    """By the `mode` of model_metric: no-inference, hard-example-mining, multi-inference, or the default."""
+    mode = case.work.eval_mode
+    if mode == "multi-inference":
+        return multi_inference(case)
+    n = case.work.rounds
+    pairs = case.pairs(_KINDS, n)
+    matrix = mode in ("no-inference", "hard-example-mining")
+    if matrix and len(pairs) != n + 1:
+        raise PluginError(
+            f"mode {mode} needs a pair of files before the first round: "
+            f"set splitting_method to fwt_splitting or hard-example_splitting."
+        )
+    first = Knowledge(str(case.root / "output" / "kb" / "index.pkl"))
+    steps = _Lifelong(case, state or _State(first, 0 if matrix else 1))
+    now = steps.now
+    for r in range(now.next, n + 1):
+        with case.round(r):
+            if matrix:
+                now.rows.append(_matrix_round(steps, pairs, r, mode == "no-inference"))
+            else:
+                _default_round(steps, pairs[r - 1], r)
+        now.next = r + 1
+        case.keep(now)
+    with case.round("test"):
+        return _finished(steps, mode, matrix)
+
+
+def _matrix_round(
+    steps: _Lifelong, pairs: list[tuple[str, str]], r: int, no_inference: bool
+) -> dict[str, list[Any]] | None:
+    if no_inference or r == 0:
+        steps.train(pairs[r][0], r, initial=r == 0)
+        if not no_inference:
+            steps.evaluate(pairs[0][1], 0)
+    else:
+        results, unseen = steps.infer(pairs[r][0], r)
+        steps.now.record.append((results, unseen.x))
+        if not len(unseen.x):
+            return None
+        steps.train(unseen, r, initial=False)
+    return steps.matrix_row(pairs, r)
+
+
+def _default_round(steps: _Lifelong, pair: tuple[str, str], r: int) -> None:
+    if r == 1:
+        steps.train(pair[0], r, initial=True)
+    else:
+        results, unseen = steps.infer(pair[0], r)
+        steps.now.record.append((results, unseen.x))
+        if not len(unseen.x):
+            return
+        steps.train(unseen, r, initial=False)
+    steps.evaluate(pair[1], r)
+
+
+def _finished(steps: _Lifelong, mode: str | None, matrix: bool) -> Outcome:
+    case, now = steps.case, steps.now
+    test, n = case.data("test"), steps.n
+    average = None
+    if matrix:
+        _, scores = steps.evaluate(test, n if mode == "no-inference" else n + 1)
+        average = {"accuracy": _mean(scores)}
+    if mode == "no-inference":
+        data = case.source(test, "eval", paths_and_label)
+        index = now.knowledge.index
+        with case.timed("predict"):
+            told = {"task_index": index, "task_type": "seen_task"}
+            result, _ = now.knowledge.predict(case, steps.model, data, **told)
+    else:
+        result, _ = steps.infer(test, "test")
+    whole = _matrix(now.rows, n) if matrix else None
+    numbers = [
+        [number(next(iter(cell.values()))) if cell else None for cell in row] for row in (whole or {}).get("all", [])
+    ]
+    return Outcome(
+        result=result,
+        record=list(now.record),
+        matrix=whole,
+        task_avg_acc=average,
+        R=numbers[1:] if matrix else None,
+        untrained=numbers[0] if matrix else None,
+        handed_test_labels=matrix and any(case.modules.get(type_) is not None for type_ in _CUSTOM),
+        measures={"dropped_tasks": now.dropped},
+    )
+
+
+def _matrix(rows: list[dict[str, list[Any]] | None], n: int) -> dict[str, list[list[Any]]]:
+    """MATRIX: by key n + 1 rows of n cells. A round that was skipped, or a task without samples, has empty cells."""
+    keys = list(dict.fromkeys(key for row in rows for key in row or {}))
+    return {key: [(row or {}).get(key, [""] * n) for row in rows] for key in ["all", *keys] if key in keys}
+
+
+def _mean(scores: Sequence[tuple[Any, Mapping[str, Any]]]) -> float | None:
+    """Over tasks, unweighted."""
+    values = [number(next(iter(score.values()))) for _, score in scores]
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None

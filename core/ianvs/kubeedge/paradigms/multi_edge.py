@@ -1,0 +1,65 @@
+"""multiedgeinference: one model answers, whole or cut into parts for several devices. Nothing is trained."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ianvs.errors import PluginError
+from ianvs.kubeedge.case import Case
+from ianvs.kubeedge.outcome import Outcome
+
+__all__ = ["run"]
+
+
+def run(case: Case, state: Any) -> Outcome:
+    """load and predict; before that, partition, if the model says that it is `model_parallel`."""
+    work, model = case.work, case.need("basemodel")
+    initial = work.initial_model_url
+    if vars(model).get("model_parallel"):
+        if hasattr(model, "partition"):
+            with case.calling("basemodel", "partition"):
+                folder, devices = model.partition(initial)
+        else:
+            folder, devices = _partition(case, model, initial)
+        data = case.source(case.data("test"), "inference")
+        os.environ["RESULT_SAVED_URL"] = case.folder("inference") + "/"
+        with case.calling("basemodel", "load"):
+            model.load(folder, devices)
+        with case.calling("basemodel", "predict"), case.timed("predict"):
+            result = model.predict(data.x)
+    else:
+        train = case.source(case.data("train"), "train")
+        data = case.source(case.data("test"), "inference")
+        os.environ["BASE_MODEL_URL"] = initial
+        os.environ["RESULT_SAVED_URL"] = case.folder("inference") + "/"
+        with case.calling("basemodel", "load"):
+            model.load(initial)
+        with case.calling("basemodel", "predict"), case.timed("predict"):
+            result = model.predict(data.x, train_dataset=train)
+    return Outcome(result=result, handed_test_labels=isinstance(data.x, Mapping))
+
+
+def _partition(case: Case, model: Any, initial: str) -> tuple[str, dict[str, str]]:
+    """The folder of the parts of an onnx file, and the device of each: cut at the model's partition_point_list.
+
+    Ianvs puts the parts beside the user's model; here they are below W, as everything is.
+    """
+    with case.calling("basemodel", "partition_point_list"):
+        points = getattr(model, "partition_point_list", None)
+        if not points:
+            raise PluginError("model_parallel needs a method partition(path), or a partition_point_list.")
+        try:
+            utils = importlib.import_module("onnx.utils")
+        except ImportError:
+            raise PluginError("a model is cut by the package onnx: pip install onnx.") from None
+        folder = Path(case.folder("partition"))
+        devices = {}
+        for i, point in enumerate(points, 1):
+            name = f"sub_model_{i}.onnx"
+            utils.extract_model(initial, str(folder / name), point["input_names"], point["output_names"])
+            devices[name] = point["device_name"]
+    return str(folder), devices

@@ -1,0 +1,61 @@
+"""Lifelong learning's mode multi-inference: nothing is trained; several models answer each sample together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ianvs.errors import PluginError
+from ianvs.kubeedge.calls import Estimator
+from ianvs.kubeedge.case import Case
+from ianvs.kubeedge.datafiles import paths_and_label
+from ianvs.kubeedge.knowledge import source_of
+from ianvs.kubeedge.outcome import Outcome
+from ianvs.kubeedge.provided.artifact import Model, Task
+
+__all__ = ["multi_inference"]
+
+_NEEDED = ("task_allocation", "task_remodeling", "inference_integrate")
+
+
+def multi_inference(case: Case) -> Outcome:
+    """The integrated result of each test sample."""
+    missing = [type_ for type_ in _NEEDED if case.modules.get(type_) is None]
+    if missing:
+        raise PluginError(f"mode multi-inference needs modules {', '.join(_NEEDED)}; {', '.join(missing)} is missing.")
+    model = Estimator(case.need("basemodel"))
+    allocation, remodeling, integrate = (case.made(type_) for type_ in _NEEDED)
+    data = case.source(case.data("test"), "inference", paths_and_label)
+    results = []
+    for i in range(len(data.x)):
+        sample = source_of(data, data.x[i : i + 1], None, "test")
+        with case.timed("predict"):
+            results.append(_one(case, model, sample, allocation, remodeling, integrate))
+    return Outcome(result=results)
+
+
+def _one(case: Case, model: Estimator, sample: Any, allocation: Any, remodeling: Any, integrate: Any) -> Any:
+    with case.calling("task_allocation", "call"):
+        sample, numbers = allocation(task_extractor=None, samples=sample)
+    with case.calling("task_remodeling", "call"):
+        paths, told = remodeling(samples=sample, mappings=numbers)
+        records = [Model(index, entry, path, {}) for index, entry, path in told]
+    tasks: list[Task] = []
+    result = None
+    for path in paths:
+        for record in records:
+            with case.calling("basemodel", "load"):
+                model.load(record.model)
+            task = Task(record.entry, path)
+            with case.calling("basemodel", "predict"):
+                keywords: dict[str, Any] = {
+                    "with_nms": False,
+                    "model_forward_result": None,
+                    "only_nms": None,
+                    "conf": None,
+                }
+                task.result = model.predict(path, **keywords)
+            task.model = record
+            tasks.append(task)
+        with case.calling("inference_integrate", "call"):
+            result = integrate(tasks=tasks)
+    return result

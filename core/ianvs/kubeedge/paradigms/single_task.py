@@ -1,0 +1,66 @@
+"""singletasklearning: train once, save, load, answer the test file. With compression, the saved model is quantised."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from ianvs.kubeedge.case import Case
+from ianvs.kubeedge.outcome import Outcome
+
+__all__ = ["run"]
+
+
+def run(case: Case, state: Any) -> Outcome:
+    """preprocess, train, save, load, predict, each on the same instance. There is nothing to go on from."""
+    work, model = case.work, case.need("basemodel")
+    if hasattr(model, "preprocess"):
+        with case.calling("basemodel", "preprocess"):
+            model.preprocess()
+    os.environ["BASE_MODEL_URL"] = work.initial_model_url
+    if work.testenv.get("use_gpu") is True:
+        os.environ["CUDA_VISIBLE_DEVICES"] = "0"
+    train = case.source(case.data("train"), "train")
+    case.report("training")
+    with case.calling("basemodel", "train"), case.timed("train"):
+        model.train(train)
+    with case.calling("basemodel", "save"):
+        path = model.save(case.folder("train") + "/")
+    path = work.initial_model_url if path is None else path
+    if work.mode == "with_compression":
+        path = _compressed(case, path)
+    os.environ["RESULT_SAVED_URL"] = case.folder("inference") + "/"
+    with case.calling("basemodel", "load"):
+        model.load(path)
+    case.report("predicting")
+    test = case.source(case.data("test"), "inference")  # not before: preprocess and train may make it
+    whole = hasattr(test, "need_other_info")
+    with case.calling("basemodel", "predict"), case.timed("predict"):
+        result = model.predict(test if whole else test.x)
+    return Outcome(result=result, handed_test_labels=whole or isinstance(test.x, dict))
+
+
+def _compressed(case: Case, path: Any) -> Any:
+    """The path of the quantised model; the path itself where it can't be made; None for a model that is not there."""
+    work = case.work
+    tool = work.llama_quantize_path
+    missing = [what for what, file in (("the saved model", path), ("llama_quantize_path", tool)) if not _there(file)]
+    if missing:
+        case.note(f"The model was not compressed, and is not there for load: {' and '.join(missing)} is no file.")
+        return None
+    if not work.quantization_type:
+        case.note("The model was not compressed: there is no quantization_type.")
+        return path
+    smaller = str(path).replace(".gguf", f"_{work.quantization_type}.gguf")
+    done = subprocess.run([str(tool), str(path), smaller, work.quantization_type], capture_output=True, text=True)
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["no output"]
+        case.note(f"The model was not compressed: {tool} ended with {done.returncode}: {said[0]}")
+        return path
+    return smaller
+
+
+def _there(file: Any) -> bool:
+    return bool(file) and Path(file).exists()

@@ -1,0 +1,50 @@
+"""What servers of federated learning are built on, and the usual one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ianvs.kubeedge.provided.class_factory import ClassFactory, ClassType
+
+__all__ = ["AggClient", "BaseAggregation", "FedAvg"]
+
+
+class AggClient:
+    """What a client sent: its weights, a list of arrays, and the number of samples behind them."""
+
+    num_samples: int
+    weights: Any
+
+
+class BaseAggregation(ABC):
+    """A server."""
+
+    def __init__(self) -> None:
+        self.total_size = 0
+        self.weights: Any = None
+
+    @abstractmethod
+    def aggregate(self, clients: Sequence[AggClient]) -> Any:
+        """The weights for all clients, from those that each of them sent."""
+
+
+@ClassFactory.register(ClassType.FL_AGG)
+class FedAvg(BaseAggregation):
+    """Federated averaging (McMahan et al. 2017, algorithm 1): the mean of the weights, by number of samples."""
+
+    def aggregate(self, clients: Sequence[AggClient]) -> Any:
+        """Nested lists, one for each layer. Without clients, the weights of the last call."""
+        if not len(clients):
+            return self.weights
+        self.total_size = sum(client.num_samples for client in clients)
+        shares = [client.num_samples / self.total_size for client in clients]
+        layers = zip(*(client.weights for client in clients), strict=True)
+        self.weights = [
+            np.sum([np.asarray(w) * share for w, share in zip(layer, shares, strict=True)], axis=0).tolist()
+            for layer in layers
+        ]
+        return self.weights

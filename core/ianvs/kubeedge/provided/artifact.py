@@ -1,0 +1,34 @@
+"""The records of lifelong learning: tasks, groups of tasks, and their models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["Model", "Task", "TaskGroup"]
+
+
+class Task:
+    """The samples of one task. model, result: set where it is trained or has been answered."""
+
+    def __init__(self, entry: Any, samples: Any, meta_attr: Any = None) -> None:
+        self.entry, self.samples, self.meta_attr = entry, samples, meta_attr
+        self.test_samples: Any = None
+        self.model: Any = None
+        self.result: Any = None
+
+
+class TaskGroup:
+    """Tasks that share a model."""
+
+    def __init__(self, entry: Any, tasks: list[Task]) -> None:
+        self.entry, self.tasks = entry, tasks
+        self.samples: Any = None
+        self.model: Any = None
+
+
+class Model:
+    """A stored model: `model` is its path, `index` the position of its group."""
+
+    def __init__(self, index: int, entry: Any, model: Any, result: Any) -> None:
+        self.index, self.entry, self.model, self.result = index, entry, model, result
+        self.meta_attr: Any = None

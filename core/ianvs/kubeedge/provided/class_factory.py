@@ -1,0 +1,74 @@
+"""The table in which plugins register their classes and functions: one for each process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import isclass, isfunction
+from types import ModuleType
+from typing import Any, ClassVar, TypeVar
+
+__all__ = ["ClassFactory", "ClassType"]
+
+T = TypeVar("T")
+
+
+class ClassType:
+    """Kinds of what is registered. The spelling of MTL is Sedna's."""
+
+    GENERAL = "general"
+    HEM = "hard_example_mining"
+    FL_AGG = "aggregation"
+    MTL = "multi_task_learening"
+    UTD = "unseen_task_detect"
+    OF = "optical_flow"
+    ALGORITHM = "algorithm"
+    DATASET = "data_process"
+    CALLBACK = "post_process_callback"
+    UTP = "unseen_task_processing"
+    KM = "knowledge_management"
+    STP = "seen_task_processing"
+
+
+class ClassFactory:
+    """Registers classes and functions by kind and alias; of two with the same, the later counts."""
+
+    __registry__: ClassVar[dict[str, dict[str, Any]]] = {}
+
+    @classmethod
+    def register(cls, type_name: str = ClassType.GENERAL, alias: str | None = None) -> Callable[[T], T]:
+        """A decorator that registers a class or function, and returns it unchanged. alias: its own name by default."""
+
+        def registered(t_cls: T) -> T:
+            return cls.register_cls(t_cls, type_name, alias)
+
+        return registered
+
+    @classmethod
+    def register_cls(cls, t_cls: T, type_name: str = ClassType.GENERAL, alias: str | None = None) -> T:
+        """Register `t_cls`, and return it."""
+        name = alias if alias is not None else getattr(t_cls, "__name__", type(t_cls).__name__)
+        cls.__registry__.setdefault(type_name, {})[name] = t_cls
+        return t_cls
+
+    @classmethod
+    def register_from_package(cls, package: ModuleType, type_name: str = ClassType.GENERAL) -> None:
+        """Register every public class and function of a module under its name."""
+        for name in dir(package):
+            thing = getattr(package, name)
+            if not name.startswith("_") and (isclass(thing) or isfunction(thing)):
+                cls.register_cls(thing, type_name)
+
+    @classmethod
+    def is_exists(cls, type_name: str, cls_name: str | None = None) -> bool:
+        """Whether `cls_name` is registered as this kind; without a name, whether anything is."""
+        kind = cls.__registry__.get(type_name)
+        return kind is not None and (cls_name is None or cls_name in kind)
+
+    @classmethod
+    def get_cls(cls, type_name: str, t_cls_name: str | None = None) -> Any:
+        """What is registered. Raises ValueError if nothing is."""
+        kind = cls.__registry__.get(type_name, {})
+        if t_cls_name not in kind:
+            known = ", ".join(sorted(kind)) or "nothing"
+            raise ValueError(f"'{t_cls_name}' is not registered as '{type_name}'; registered there: {known}.")
+        return kind[t_cls_name]

@@ -1,0 +1,227 @@
+"""Parsed files as plugins are handed them: paths and words, nothing decoded."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ianvs.errors import DataError
+from ianvs.kubeedge.provided.class_factory import ClassFactory, ClassType
+from ianvs.kubeedge.provided.file_ops import FileOps
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "BaseDataSource",
+    "CSVDataParse",
+    "JSONDataParse",
+    "JSONMetaDataParse",
+    "JsonlDataParse",
+    "TxtDataParse",
+    "as_array",
+]
+
+
+def as_array(values: Any) -> Any:
+    """A numpy array of `values`; of objects, one for each value, where they differ in length."""
+    try:
+        return np.array(values)
+    except ValueError:
+        array = np.empty(len(values), dtype=object)
+        for i, value in enumerate(values):
+            array[i] = value
+        return array
+
+
+class BaseDataSource:
+    """Samples `x` with their labels `y`; plugins assign both as they like."""
+
+    def __init__(self, data_type: str = "train", func: Callable[[str], Any] | str | None = None) -> None:
+        self.data_type = data_type
+        self.process_func: Any = None
+        if func is not None:
+            self.process_func = func if callable(func) else ClassFactory.get_cls(ClassType.CALLBACK, func)()
+        self.x: Any = None
+        self.y: Any = None
+        self.meta_attr: Any = None
+
+    def num_examples(self) -> int:
+        """The number of samples."""
+        return len(self.x)
+
+    def __len__(self) -> int:
+        return self.num_examples()
+
+    @property
+    def is_test_data(self) -> bool:
+        """Whether labels are left out."""
+        return self.data_type == "test"
+
+    def parse(self, *args: Any, **kwargs: Any) -> None:
+        """Read files into `x` and `y`."""
+        raise NotImplementedError
+
+    def save(self, output: str = "") -> str:
+        """Pickle this source to a file, and return its path."""
+        return FileOps.dump(self, output or None)
+
+
+def _lines(file: Any) -> Iterator[tuple[int, str]]:
+    """Lines that are not empty, stripped, with their numbers. A file that is missing has none."""
+    if file and Path(file).exists():
+        for number, line in enumerate(Path(file).read_text(encoding="utf-8").splitlines(), 1):
+            if line.strip():
+                yield number, line.strip()
+
+
+def _records(file: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects of a jsonl file, each with its place. Raises DataError for a line that is none."""
+    for number, line in _lines(file):
+        place = f"{file}:{number}"
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise DataError(f"{place}: this line is not json: {error}.") from None
+        if not isinstance(record, dict):
+            raise DataError(f"{place}: a line has to be a json object, such as {{...}}.")
+        yield place, record
+
+
+def _value(record: dict[str, Any], key: str, place: str) -> Any:
+    if key not in record:
+        raise DataError(f"{place}: there is no '{key}'; the keys are {', '.join(map(repr, record))}.")
+    return record[key]
+
+
+class TxtDataParse(BaseDataSource):
+    """A text file of lines `path label`: `x` and `y` are (N,) arrays of strings.
+
+    With a function for each line, `x` and `y` are the first and the second of what it returns.
+    """
+
+    def parse(self, *args: Any, use_raw: Any = None, **_: Any) -> None:
+        """use_raw: `x` has all words of each line, and `y` is empty."""
+        read = self.process_func or str.split
+        x, y = [], []
+        for file in args:
+            for _number, line in _lines(file):
+                words: Any = read(line)
+                if not len(words):
+                    continue
+                x.append(words if use_raw else words[0])
+                if not use_raw and not self.is_test_data:
+                    y.append(words[1] if len(words) > 1 else 0)
+        self.x, self.y = as_array(x), as_array(y)
+
+
+class CSVDataParse(BaseDataSource):
+    """A table: `y` is the column `label`, a Series, and `x` a frame of the other columns."""
+
+    def parse(self, *args: Any, label: str | None = None, **kwargs: Any) -> None:
+        """label: None reads no labels. kwargs: for pandas.read_csv. Raises DataError if the column is not there."""
+        import pandas as pd
+
+        frames: list[pd.DataFrame] = []
+        for file in args:
+            if file and Path(file).exists():
+                frame = pd.read_csv(file, **kwargs)
+                frames.append(self.process_func(frame) if self.process_func else frame)
+                if label and label not in frames[-1].columns:
+                    columns = ", ".join(map(str, frames[-1].columns))
+                    raise DataError(f"{file}: there is no column '{label}' for the label; the columns are {columns}.")
+        if frames:
+            table = pd.concat(frames)
+            self.x, self.y = (table.drop(columns=label), table[label]) if label else (table, None)
+
+
+class JsonlDataParse(BaseDataSource):
+    """A json object in each line: `x` are the questions, `y` the answers."""
+
+    def parse(self, *args: Any, **_: Any) -> None:
+        """Raises DataError with the line where a key is missing."""
+        rows = [
+            (_value(record, "question", place), _value(record, "answer", place))
+            for file in args
+            for place, record in _records(file)
+        ]
+        self.x, self.y = as_array([x for x, _ in rows]), as_array([y for _, y in rows])
+
+
+class JSONMetaDataParse(BaseDataSource):
+    """metadata.json, which describes the samples in data.jsonl beside it.
+
+    x: prompt + query, y: response. Further (N,) arrays: explanation, judge_prompts, level_3, level_4.
+    """
+
+    def __init__(self, data_type: str = "train", func: Any = None) -> None:
+        super().__init__(data_type, func)
+        self.need_other_info = True
+
+    def parse(self, *args: Any, **_: Any) -> None:
+        """Raises DataError with file and line where a key is missing."""
+        for file in args:
+            if not (file and Path(file).exists()):
+                continue
+            about = json.loads(Path(file).read_text(encoding="utf-8"))
+            self.dataset_name = _value(about, "dataset", str(file))
+            for key in ("description", "level_1_dim", "level_2_dim"):
+                setattr(self, key, _value(about, key, str(file)))
+            for key in ("level_3_dim", "level_4_dim"):
+                if key in about:
+                    setattr(self, key, about[key])
+            rows = list(_records(Path(file).with_name("data.jsonl")))
+            self.x = as_array([row.get("prompt", "") + _value(row, "query", place) for place, row in rows])
+            self.y = as_array([_value(row, "response", place) for place, row in rows])
+            for name, key in (
+                ("explanation", "explanation"),
+                ("judge_prompts", "judge_prompt"),
+                ("level_3", "level_3_dim"),
+                ("level_4", "level_4_dim"),
+            ):
+                setattr(self, name, as_array([row.get(key, "") for _, row in rows]))
+
+
+class JSONDataParse(BaseDataSource):
+    """A COCO file of a tracking set in the layout of MOT. Needs pycocotools.
+
+    x: a mapping with `annotations`, one for each picture: (array (k, 6) of x1, y1, x2, y2, class, track; (height,
+    width, frame, video, name); name). y: the files of true tracks below the folder `train`.
+    """
+
+    def parse(self, *args: Any, **_: Any) -> None:
+        """args: the json file. Raises DataError without pycocotools."""
+        try:
+            coco = importlib.import_module("pycocotools.coco")
+        except ImportError:
+            raise DataError(f"{args[0]} needs pycocotools to be read: pip install pycocotools.") from None
+        path = Path(args[0])
+        self.data_dir = path.parents[1] / "train"
+        self.coco = coco.COCO(str(path))
+        self.ids = self.coco.getImgIds()
+        self.class_ids = sorted(self.coco.getCatIds())
+        self.annotations = [self._annotation(picture) for picture in self.ids]
+        self.x = {
+            "data_dir": self.data_dir,
+            "coco": self.coco,
+            "ids": self.ids,
+            "class_ids": self.class_ids,
+            "annotations": self.annotations,
+        }
+        self.y = list(self.data_dir.glob("*/gt/gt_val_half.txt"))
+
+    def _annotation(self, picture: int) -> tuple[Any, tuple[Any, ...], str]:
+        about = self.coco.loadImgs(picture)[0]
+        boxes = []
+        for box in self.coco.loadAnns(self.coco.getAnnIds(imgIds=[int(picture)], iscrowd=False)):
+            x, y, width, height = box["bbox"]
+            if box["area"] > 0 and width >= 0 and height >= 0:
+                boxes.append([x, y, x + width, y + height, self.class_ids.index(box["category_id"]), box["track_id"]])
+        name = about.get("file_name") or f"{picture:012}.jpg"
+        frame = (about["height"], about["width"], about["frame_id"], about["video_id"], name)
+        return np.array(boxes, dtype=float).reshape(-1, 6), frame, name

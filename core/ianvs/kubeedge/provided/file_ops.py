@@ -1,0 +1,176 @@
+"""Files as plugins move them about. Only local ones: nothing is fetched from or sent to another machine."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import pickle
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["FileOps"]
+
+_REMOTE = ("s3://", "gs://", "http://", "https://")
+_LOCAL = "file://"
+
+
+def _new_file() -> str:
+    handle, name = tempfile.mkstemp()
+    os.close(handle)
+    return name
+
+
+def _refuse_remote(*urls: str) -> None:
+    for url in urls:
+        if FileOps.is_remote(url):
+            raise OSError(f"{url} lies on another machine. ianvs copies local files only: fetch it before the run.")
+
+
+class FileOps:
+    """Copies, moves and stores files."""
+
+    @classmethod
+    def upload(cls, src: str, dst: str | None, tar: bool = False, clean: bool = True) -> str:
+        """Copy a file or folder to `dst`, into it if that is an existing folder. Returns `dst`, or a temporary file.
+
+        tar: pack it as SRC.tar.gz first. clean: delete `src` afterwards, unless it is `dst`.
+        """
+        src, dst = str(src), _new_file() if dst is None else str(dst)
+        _refuse_remote(src, dst)
+        if tar:
+            packed = f"{src}.tar.gz"
+            with tarfile.open(packed, "w:gz") as archive:
+                archive.add(src, arcname=Path(src).name)
+            src = packed
+        cls.copy_file(src, dst)
+        same = Path(src).exists() and Path(dst).exists() and Path(src).samefile(dst)
+        if clean and not same:
+            cls.delete(src)
+        return dst
+
+    @classmethod
+    def download(cls, src: str, dst: str | None = None, unzip: bool = False) -> str:
+        """Copy `src` to `dst` or to a temporary file, and return that. unzip: unpack a .tar.gz beside itself."""
+        src, dst = str(src).removeprefix(_LOCAL), _new_file() if dst is None else str(dst)
+        _refuse_remote(src)
+        cls.copy_file(src, dst)
+        if unzip and dst.endswith(".tar.gz"):
+            with tarfile.open(dst) as archive:
+                archive.extractall(Path(dst).parent, filter="data")
+        return dst
+
+    @classmethod
+    def exists(cls, path: str) -> bool:
+        """Whether there is a file or folder."""
+        return Path(path).exists()
+
+    @classmethod
+    def is_local(cls, src: str) -> bool:
+        """Whether it is there, or written as file://."""
+        return str(src).startswith(_LOCAL) or cls.exists(src)
+
+    @classmethod
+    def is_remote(cls, src: str) -> bool:
+        """Whether it begins with s3, gs, http or https."""
+        return str(src).startswith(_REMOTE)
+
+    @classmethod
+    def join_path(cls, *args: str) -> str:
+        """The parts joined; leading slashes of all but the first don't count."""
+        first, *rest = map(str, args)
+        return os.path.join(first, *(part.lstrip(os.sep) for part in rest)) if rest else first  # noqa: PTH118 - text
+
+    @classmethod
+    def remove_path_prefix(cls, org_str: str, prefix: str) -> str:
+        """`org_str` without `prefix`, if it begins so."""
+        return org_str.removeprefix(prefix.removesuffix(os.sep)) if prefix else org_str
+
+    @classmethod
+    def make_dir(cls, *args: str) -> None:
+        """Make the folder that the parts name."""
+        Path(cls.join_path(*args)).mkdir(parents=True, exist_ok=True)
+
+    @classmethod
+    def make_base_dir(cls, *args: str) -> None:
+        """Make the folder in which the file lies that the parts name."""
+        Path(cls.join_path(*args)).parent.mkdir(parents=True, exist_ok=True)
+
+    @classmethod
+    def clean_folder(cls, target: str | Sequence[str], clean: bool = True) -> Any:
+        """Make folders; clean: empty those that are there."""
+        for folder in [target] if isinstance(target, str) else target:
+            if clean:
+                cls.delete(folder)
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        return [target] if isinstance(target, str) else target
+
+    @classmethod
+    def delete(cls, path: str) -> None:
+        """Delete a file or folder; what can't be deleted stays."""
+        if Path(path).is_dir() and not Path(path).is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            try:
+                Path(path).unlink(missing_ok=True)
+            except OSError:
+                return
+
+    @classmethod
+    def copy_folder(cls, src: str, dst: str) -> None:
+        """Copy what is in a folder into another one, which is made if it is not there."""
+        if dst and Path(src).is_dir() and not (Path(dst).exists() and Path(src).samefile(dst)):
+            shutil.copytree(src, dst, dirs_exist_ok=True)
+
+    @classmethod
+    def copy_file(cls, src: str, dst: str) -> None:
+        """Copy a file to `dst`, into it if that is a folder; or what is in a folder. Missing: nothing happens."""
+        source, target = Path(src), Path(dst)
+        if source.is_dir():
+            cls.copy_folder(src, dst)
+        elif source.is_file() and dst:
+            if target.is_dir():
+                target = target / source.name
+            if target.exists() and target.samefile(source):
+                return
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, target)
+
+    @classmethod
+    def dump(cls, obj: Any, dst: str | None = None) -> str:
+        """Pickle an object to `dst` or a temporary file, and return its path."""
+        name = _new_file()
+        Path(name).write_bytes(pickle.dumps(obj))
+        return cls.upload(name, dst)
+
+    @classmethod
+    def load(cls, src: str) -> Any:
+        """What `dump` or joblib wrote."""
+        try:
+            joblib = importlib.import_module("joblib")
+        except ImportError:
+            return pickle.loads(Path(src).read_bytes())
+        return joblib.load(src)
+
+    @classmethod
+    def dump_pickle(cls, obj: Any, filename: str) -> None:
+        """Pickle an object to a file."""
+        cls.make_base_dir(filename)
+        Path(filename).write_bytes(pickle.dumps(obj))
+
+    @classmethod
+    def load_pickle(cls, filename: str) -> Any:
+        """The object in a file; None without the file."""
+        return pickle.loads(Path(filename).read_bytes()) if Path(filename).is_file() else None
+
+    @classmethod
+    def get_file_hash(cls, filepath: str) -> str:
+        """The md5 digest of a file; "" without one."""
+        if not (filepath and Path(filepath).is_file()):
+            return ""
+        with Path(filepath).open("rb") as stream:
+            return hashlib.file_digest(stream, "md5").hexdigest()

@@ -1,0 +1,70 @@
+"""Runs one case of the contract `ianvs` in this process, which becomes the case's own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from ianvs.errors import PluginError
+from ianvs.kubeedge.case import Case, Report
+from ianvs.kubeedge.loading import import_modules, prepare
+from ianvs.kubeedge.paradigms import find
+from ianvs.kubeedge.storing import begin_anew, read_outcome, seed_everything, write_outcome
+from ianvs.kubeedge.work import Work
+
+__all__ = ["run"]
+
+
+def run(work: Work, report: Report = lambda text: None) -> None:
+    """Run a case, or go on with one that was interrupted, and store its outcome below W. A finished case does nothing.
+
+    This process is changed for good: sys.path, sys.meta_path, the environment, the working directory. report: is told
+    in words what happens now. Raises PluginError with round, client and module for what a plugin does wrong, DataError
+    for data that can't be read.
+    """
+    if read_outcome(work.folder) is not None:
+        return
+    paradigm = find(work.paradigm)
+    root = work.root
+    root.mkdir(parents=True, exist_ok=True)
+    temporary = root / "tmp"
+    os.environ["TMPDIR"] = tempfile.tempdir = str(temporary)
+    prepare(work)
+    seed_everything(work.seed)
+    import_modules(work)
+    case = _fresh(work, report)
+    state = case.resume()
+    if state is None:
+        begin_anew(root)
+        case = _fresh(work, report)
+        case.resume()
+    outcome = paradigm(case, state)
+    case.report("storing the result")
+    objects = {"result": outcome.result, "system": outcome.system()}
+    numbers = {
+        **outcome.numbers(),
+        "paradigm": work.paradigm,
+        "seconds": {name: {p: c[0] for p, c in phases.items()} for name, phases in case.clock.items()},
+        "cpu_seconds": {name: {p: c[1] for p, c in phases.items()} for name, phases in case.clock.items()},
+        "notes": case.notes,
+    }
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        write_outcome(root, numbers, objects)
+    except Exception as error:  # authors' objects raise what they like
+        raise PluginError(
+            f"the result can't be stored for the metrics, which run in a process of their own: "
+            f"{type(error).__name__}: {error}. Let predict return arrays, lists, mappings, numbers or texts."
+        ) from error
+
+
+def _fresh(work: Work, report: Report) -> Case:
+    """The case with new instances. Seeded here too: imports may have drawn, or brought torch."""
+    Path(tempfile.gettempdir()).mkdir(parents=True, exist_ok=True)
+    seed_everything(work.seed)
+    case = Case(work, report)
+    case.build()
+    os.environ["LOCAL_TEST"] = "TRUE"
+    return case

@@ -1,0 +1,155 @@
+"""The metrics of a finished case, by Ianvs's rules: labels as words, the result as the paradigm returned it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ianvs.errors import PluginError
+from ianvs.kubeedge.datafiles import true_labels
+from ianvs.kubeedge.failures import during
+from ianvs.kubeedge.loading import import_modules, load_metric, prepare
+from ianvs.kubeedge.outcome import number
+from ianvs.kubeedge.storing import read_outcome, read_pickle
+from ianvs.kubeedge.work import METRICS, Metric, Work
+from ianvs.metrics import MatrixMetric, find
+from ianvs.types import ScoreMatrix
+
+__all__ = ["Scores", "matrices", "score", "system_scores"]
+
+Value = float | str | None
+Matrix = list[list[float | None]]  # [k][j]; None: not evaluated
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Values by the names of the metrics: a number, a text where a metric returned something else, None: no value.
+
+    matrices: of MATRIX, [k][j] the score on part j after round k + 1, for "all", each task, and "task_avg".
+    """
+
+    values: Mapping[str, Value]
+    warnings: tuple[str, ...] = ()
+    matrices: Mapping[str, Matrix] = field(default_factory=dict)
+
+
+def score(work: Work, metrics: Sequence[Metric]) -> Scores:
+    """Compute metrics of a finished case. To be called in a process of its own, which runs authors' code.
+
+    Raises PluginError for a case that has not finished, and for a metric that can't be loaded or fails.
+    """
+    outcome = read_outcome(work.folder)
+    if outcome is None:
+        raise PluginError("this case has not finished: it has no result to be scored.")
+    values, warnings, found = system_scores(outcome)
+    wanted: dict[str, Value] = {}
+    ours = [metric for metric in metrics if not metric.url and metric.name in METRICS]
+    for metric in ours:
+        wanted.update({name: values[name] for name in _columns(metric.name)})
+    told = [text for metric in ours for text in warnings.get(metric.name, ())]
+    theirs = [metric for metric in metrics if metric not in ours]
+    if theirs:
+        prepare(work)
+        result, labels = None, None
+        for metric in theirs:
+            function = load_metric(metric)
+            with during(f"metric '{metric.name}'", metric.url):
+                if metric.name in METRICS:
+                    wanted[metric.name] = _shown(function(_stored(work, "system")))
+                    continue
+                if labels is None:
+                    result, labels = (
+                        _stored(work, "result"),
+                        true_labels(outcome["labels_file"] or str(work.test), work.label),
+                    )
+                wanted[metric.name] = _shown(function(labels, result))
+    return Scores(wanted, tuple(told), found)
+
+
+def _stored(work: Work, name: str) -> Any:
+    """An object of the outcome; classes of the modules are looked for on sys.path, and if need be all are imported."""
+    try:
+        return read_pickle(work.folder, name)
+    except (AttributeError, ImportError):
+        import_modules(work)
+        return read_pickle(work.folder, name)
+
+
+def _shown(value: Any) -> Value:
+    """A number as a number, nothing and what is not finite as None, anything else as text."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    told = number(value)
+    return told if told is not None else str(value)
+
+
+def _columns(name: str) -> tuple[str, ...]:
+    """The columns of a system metric: of BWT and FWT both the field's and Ianvs's formula."""
+    return (name, f"Ianvs_{name}") if name in ("BWT", "FWT") else () if name == "MATRIX" else (name,)
+
+
+def system_scores(outcome: Mapping[str, Any]) -> tuple[dict[str, Value], dict[str, list[str]], dict[str, Matrix]]:
+    """All metrics that need no label and no result, from what `read_outcome` gives: in any process.
+
+    Returns values by column, warnings by metric, and the matrices.
+    """
+    record, forget = outcome["samples_transfer_ratio"], outcome["forget_rate"]
+    average = (outcome["task_avg_acc"] or {}).get("accuracy")
+    values: dict[str, Value] = {
+        "samples_transfer_ratio": None if record is None else transfer_ratio(record),
+        **_transfer(outcome["R"], outcome["untrained"], "BWT", "FWT"),
+        **_ianvs_transfer(_numbers_of((outcome["MATRIX"] or {}).get("all"))),
+        "task_avg_acc": None if average is None else round(average, 3),
+        "forget_rate": round(sum(forget) / len(forget), 3) if forget else None,
+    }
+    found = matrices(outcome["MATRIX"])
+    empty = [name for name in METRICS if (not found if name == "MATRIX" else values[name] is None)]
+    warnings = {name: [f"{outcome['paradigm']} gave no {name} in this case: its cell is empty."] for name in empty}
+    return values, warnings, found
+
+
+def transfer_ratio(record: Sequence[tuple[int, int]]) -> float:
+    """Samples sent over samples answered + 1, to 4 digits, as Ianvs defines it. record: (answered, sent) by pass."""
+    return round(sum(sent for _, sent in record) / (sum(answered for answered, _ in record) + 1), 4)
+
+
+def _numbers_of(rows: Any) -> Matrix:
+    """Of cells {score: number} the number, that named accuracy if there are several; None for an empty one."""
+    return [[_cell(cell) for cell in row] for row in rows or []]
+
+
+def _cell(cell: Any) -> float | None:
+    if not isinstance(cell, Mapping) or not cell:
+        return None
+    return number(cell.get("accuracy", next(iter(cell.values()))))
+
+
+def matrices(stored: Mapping[str, Any] | None) -> dict[str, Matrix]:
+    """Of each key of MATRIX the rows after round 1 and later."""
+    return {key: _numbers_of(rows)[1:] for key, rows in (stored or {}).items()}
+
+
+def _transfer(R: Matrix | None, untrained: Sequence[float | None] | None, *names: str) -> dict[str, Value]:
+    """Metrics over the score matrix by their names, each None where a number that it reads is missing."""
+    values: dict[str, Value] = dict.fromkeys(names)
+    if R and all(len(row) == len(R) for row in R):
+        first = None if untrained is None else np.array(untrained, dtype=float)
+        matrix = ScoreMatrix.of(np.array(R, dtype=float), first)
+        for name in names:
+            metric = find(name)
+            if isinstance(metric, MatrixMetric) and metric.function is not None:
+                values[name] = number(metric.function(matrix))
+    return values
+
+
+def _ianvs_transfer(M: Matrix) -> dict[str, Value]:
+    """By Ianvs's formulas, which need T + 1 rows of T numbers; else None."""
+    T = len(M) - 1
+    names = ("Ianvs_BWT", "Ianvs_FWT")
+    if T < 1 or any(len(row) != T or None in row for row in M):
+        return dict.fromkeys(names)
+    return _transfer(M[1:], M[0], *names)

@@ -1,0 +1,172 @@
+"""What of a case is on the disk: where it stands between two rounds, and its outcome."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import random
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ianvs.store.files import write_atomic, write_json
+
+__all__ = ["Standing", "begin_anew", "read_outcome", "read_pickle", "seed_everything", "write_outcome"]
+
+_FOLDER = "case"  # below W; plugins are told of no path in it
+_STANDING = "standing.pickle"
+_OUTCOME = "outcome.json"
+
+
+def seed_everything(seed: int) -> None:
+    """Let the global generators begin anew, torch's too if it is loaded."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.manual_seed(seed)
+
+
+def _random_states() -> dict[str, Any]:
+    states: dict[str, Any] = {"python": random.getstate(), "numpy": np.random.get_state()}
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        states["torch"] = torch.get_rng_state()
+        if torch.cuda.is_initialized():
+            states["cuda"] = torch.cuda.get_rng_state_all()
+    return states
+
+
+def _set_random_states(states: Mapping[str, Any]) -> None:
+    random.setstate(states["python"])
+    np.random.set_state(states["numpy"])
+    if "torch" in states:
+        import torch
+
+        torch.set_rng_state(states["torch"])
+        if "cuda" in states:
+            torch.cuda.set_rng_state_all(states["cuda"])
+
+
+class Standing:
+    """Where a case stands after a round: instances, state, random generators, environment, and the files of W.
+
+    What can't be pickled, or has state outside of its instances, can't go on in the middle; it starts over. folders:
+    of the plugin's modules, whose global values are watched.
+    """
+
+    def __init__(self, root: Path, folders: list[str]) -> None:
+        self._root, self._path = root, root / _FOLDER / _STANDING
+        self._folders = [Path(folder) for folder in folders]
+        self._environment = dict(os.environ)
+        self._globals = self._global_values()
+
+    def keep(self, content: Any) -> str | None:
+        """Store `content` with all else, atomically. Returns why it can't be done, or None."""
+        now = self._global_values()
+        changed = [name for name, value in self._globals.items() if now.get(name, value) != value]
+        self._globals = {**now, **self._globals}
+        if changed:
+            return f"{changed[0]} changed, which is no part of an instance"
+        environment = {k: v for k, v in os.environ.items() if self._environment.get(k) != v}
+        try:
+            stored = pickle.dumps(
+                {
+                    "content": content,
+                    "random": _random_states(),
+                    "environment": environment,
+                    "files": self._files(),
+                }
+            )
+        except Exception as error:  # authors' objects raise what they like
+            return f"a module can't be pickled: {type(error).__name__}: {error}"
+        write_atomic(self._path, stored)
+        return None
+
+    def resumed(self) -> Any:
+        """What was kept last, with all else restored; None if there is nothing that can be gone on with."""
+        try:
+            stored = pickle.loads(self._path.read_bytes())
+        except Exception:  # not there, cut off, or of classes that are gone
+            return None
+        present = self._files()
+        if any(present.get(name) != stamp for name, stamp in stored["files"].items()):
+            return None  # a file was written over since: the state before that is lost
+        for name in present.keys() - stored["files"].keys():
+            (self._root / name).unlink()
+        os.environ.update(stored["environment"])
+        _set_random_states(stored["random"])
+        return stored["content"]
+
+    def _files(self) -> dict[str, tuple[int, int]]:
+        found = {}
+        for folder, _, names in os.walk(self._root):
+            for name in names:
+                path = Path(folder, name)
+                relative = path.relative_to(self._root)
+                if relative.parts[0] != _FOLDER and not path.is_symlink() and path.exists():
+                    about = path.stat()
+                    found[str(relative)] = (about.st_size, about.st_mtime_ns)
+        return found
+
+    def _global_values(self) -> dict[str, str]:
+        """Digests of the plain values in the plugin's modules and classes, by their full names."""
+        found: dict[str, str] = {}
+        for name, module in list(sys.modules.items()):
+            file = getattr(module, "__file__", None)
+            if not isinstance(file, str) or not any(Path(file).is_relative_to(folder) for folder in self._folders):
+                continue
+            for key, value in list(vars(module).items()):
+                self._watch(found, f"{name}.{key}", value)
+                if isinstance(value, type) and value.__module__ == name:
+                    for attribute, of_class in list(vars(value).items()):
+                        self._watch(found, f"{name}.{key}.{attribute}", of_class)
+        return found
+
+    def _watch(self, found: dict[str, str], name: str, value: Any) -> None:
+        plain = isinstance(value, int | float | str | bytes | list | tuple | dict | set | np.ndarray) or value is None
+        if name.rpartition(".")[2].startswith("__") or not plain:
+            return
+        try:
+            found[name] = hashlib.sha256(pickle.dumps(value)).hexdigest()
+        except Exception:  # holds a function or a file: it is told by what it looks like
+            found[name] = repr(value)
+
+
+def begin_anew(root: Path) -> None:
+    """Delete what a case left that can't be gone on with. What was in W before it began stays."""
+    root.mkdir(parents=True, exist_ok=True)
+    note = root / _FOLDER / "before.json"
+    if not note.exists():
+        write_json(note, sorted(path.name for path in root.iterdir() if path.name != _FOLDER))
+        return
+    kept = {_FOLDER, *json.loads(note.read_text(encoding="utf-8"))}
+    for path in root.iterdir():
+        if path.name not in kept:
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    (root / _FOLDER / _STANDING).unlink(missing_ok=True)
+
+
+def write_outcome(root: Path, numbers: Mapping[str, Any], objects: Mapping[str, Any]) -> None:
+    """The outcome of a case; `numbers` last, so that all is there when they are. Raises what pickle raises."""
+    for name, value in objects.items():
+        write_atomic(root / _FOLDER / f"{name}.pickle", pickle.dumps(value))
+    write_json(root / _FOLDER / _OUTCOME, numbers)
+    (root / _FOLDER / _STANDING).unlink(missing_ok=True)
+
+
+def read_outcome(folder: Path | str) -> dict[str, Any] | None:
+    """What is known in numbers of a finished case with this W; None if it has not finished."""
+    path = Path(folder, _FOLDER, _OUTCOME)
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+
+
+def read_pickle(folder: Path | str, name: str) -> Any:
+    """An object of the outcome: authors' code may run. For the process of a case or of its metrics only."""
+    return pickle.loads(Path(folder, _FOLDER, f"{name}.pickle").read_bytes())

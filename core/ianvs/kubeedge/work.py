@@ -1,0 +1,151 @@
+"""What a case of the contract `ianvs` is told, all of it: nothing else has to be known to run or to score it."""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ianvs.errors import PluginError
+
+__all__ = ["METRICS", "Metric", "Module", "Operator", "Work"]
+
+Operator = Callable[[Any, Any], bool]
+
+_OPERATORS: dict[str, Operator] = {
+    ">": operator.gt,
+    "<": operator.lt,
+    "=": operator.eq,
+    ">=": operator.ge,
+    "<=": operator.le,
+}
+
+# Metrics by these names get what the paradigm recorded instead of labels and result.
+METRICS = ("samples_transfer_ratio", "BWT", "FWT", "MATRIX", "task_avg_acc", "forget_rate")
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module of an algorithm with one choice of hyperparameters. url: its file or folder, None for a built-in."""
+
+    type: str
+    name: str
+    url: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric: the name it is registered under, and its file. Without a url it has to be one of METRICS."""
+
+    name: str
+    url: str | None = None
+
+
+@dataclass(frozen=True)
+class Work:
+    """One case. Paths are absolute, but for those of plugins' own making (initial_model_url may be a hub name).
+
+    testenv and data_setting hold Ianvs's keys; a key that is missing has Ianvs's default.
+    """
+
+    paradigm: str  # as Ianvs names it, such as "lifelonglearning"
+    folder: str  # W: everything that the case writes lies below it
+    modules: tuple[Module, ...] = ()  # in the order of the algorithm file
+    train: str | None = None  # index, jsonl, json, csv or metadata.json
+    test: str | None = None
+    label: str | None = None  # column of the label in a csv file
+    initial_model_url: str = ""
+    data_setting: Mapping[str, Any] = field(default_factory=dict)  # train_ratio, splitting_method, data_partition, ...
+    testenv: Mapping[str, Any] = field(default_factory=dict)  # incremental_rounds, round, model_eval, ...
+    mode: str | None = None  # "with_compression"
+    quantization_type: str | None = None
+    llama_quantize_path: str | None = None
+    cwd: str | None = None  # None: `folder`
+    sys_path: tuple[str, ...] = ()  # first on sys.path, as PYTHONPATH would be
+    packages: tuple[tuple[str, str], ...] = ()  # third_party_packages: name and url of files to import first
+    seed: int = 0
+    own_task_data: bool = False  # lifelong learning: update each task with its own part of the round, not with all
+
+    def to_json(self) -> str:
+        """A text that `from_json` reads; for what has to cross to another process."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Work:
+        """The reverse of `to_json`."""
+        told = json.loads(text)
+        told["modules"] = tuple(Module(**module) for module in told["modules"])
+        told["sys_path"] = tuple(told["sys_path"])
+        told["packages"] = tuple((name, url) for name, url in told["packages"])
+        return cls(**told)
+
+    @property
+    def root(self) -> Path:
+        """W as a path."""
+        return Path(self.folder)
+
+    def module(self, type_: str) -> Module | None:
+        """The module of a type; of several the last, as in Ianvs."""
+        return next((module for module in reversed(self.modules) if module.type == type_), None)
+
+    def number(self, key: str, default: int) -> int:
+        """A whole number of the testenv. Raises PluginError if it is none, or less than 1."""
+        value = self.testenv.get(key, default)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise PluginError(f"testenv: {key} has to be a whole number of at least 1, not {value!r}.")
+        return value
+
+    @property
+    def rounds(self) -> int:
+        """`incremental_rounds`."""
+        return self.number("incremental_rounds", 2)
+
+    def setting(self, key: str) -> Any:
+        """A key of the data setting, or its default."""
+        federated = self.paradigm.startswith("federated")
+        defaults = {
+            "train_ratio": 1.0 if federated else 0.8,
+            "splitting_method": "default",
+            "data_partition": "iid",
+            "non_iid_ratio": 0.6,
+            "label_data_ratio": 1.0,
+        }
+        return self.data_setting.get(key, defaults[key])
+
+    @property
+    def _model_eval(self) -> Mapping[str, Any]:
+        return self.testenv.get("model_eval") or {}
+
+    @property
+    def model_metric(self) -> Metric | None:
+        """The metric of model_eval; None if none is named."""
+        told = self._model_eval.get("model_metric") or {}
+        return Metric(str(told["name"]), told.get("url") or None) if told.get("name") else None
+
+    @property
+    def eval_mode(self) -> str | None:
+        """`mode` of the model_metric: "" where no model_metric is given, None where it is given without one."""
+        told = self._model_eval.get("model_metric")
+        return "" if told is None else told.get("mode")
+
+    @property
+    def threshold(self) -> Any:
+        """Of model_eval, the number as it was written."""
+        return self._model_eval.get("threshold", 0.9)
+
+    @property
+    def operator_name(self) -> str:
+        """Of model_eval."""
+        return str(self._model_eval.get("operator", ">"))
+
+    @property
+    def passes(self) -> Operator:
+        """The comparison of model_eval. Raises PluginError for a word that is none."""
+        if self.operator_name not in _OPERATORS:
+            known = ", ".join(_OPERATORS)
+            raise PluginError(f"testenv: the operator of model_eval is '{self.operator_name}'; it can be {known}.")
+        return _OPERATORS[self.operator_name]
