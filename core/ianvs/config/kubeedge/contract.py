@@ -18,8 +18,8 @@ _REGISTRY = "sedna.common.class_factory"
 def contract_of(algorithm: object, files: Iterable[Path]) -> Contract | None:
     """Of what stands below `algorithm:`; None where neither the key `contract` nor any file tells.
 
-    files: of its modules, those that are there; a module without one is an installed class, or built in. One that registers with sedna's ClassFactory makes it an algorithm of
-    KubeEdge Ianvs.
+    files: of its modules, those that are there; a module without one is an installed class, or built in. A file that
+    registers with sedna's ClassFactory makes it an algorithm of KubeEdge Ianvs.
     """
     said = at(algorithm, "contract")
     if said in get_args(Contract):

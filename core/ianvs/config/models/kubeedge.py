@@ -26,6 +26,7 @@ __all__ = [
     "MODULE_TYPES",
     "PARADIGM_MODULES",
     "PARTS",
+    "PRIVATE_PARADIGMS",
     "KubeEdgeAlgorithm",
     "KubeEdgeTestEnv",
     "parser_of",
@@ -43,6 +44,9 @@ PARADIGM_MODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 """Ianvs's paradigms, and the types of modules that each can't do without."""
+
+PRIVATE_PARADIGMS = ("singletasklearning_acboost", "singletasklearning_tta")
+"""Names in public files whose code is not public: they are read, and refused with this reason."""
 
 MODULE_TYPES = (
     "basemodel",
@@ -178,7 +182,7 @@ class KubeEdgeAlgorithm(AlgorithmSettings):
     """What stands below `algorithm:`."""
 
     paradigm_type: Annotated[
-        Literal[tuple(PARADIGM_MODULES)],  # type: ignore[valid-type]
+        Literal[(*PARADIGM_MODULES, *PRIVATE_PARADIGMS)],  # type: ignore[valid-type]
         Field(description="how the algorithm is examined, such as singletasklearning"),
     ]
     modules: Annotated[Several[_Module], Field(description="a list of modules, each with type, name and url")]
@@ -194,8 +198,8 @@ class KubeEdgeAlgorithm(AlgorithmSettings):
             named = [(where, name) for where, name, _ in grids(data, path)]
             yield from repeated("hyperparameter", named, "Put all its values in one list.", key=True)
 
-    def spec(self, name: str, file: Path) -> AlgorithmSpec:
-        """The same as others know it. name: what the job calls it."""
+    def spec(self) -> AlgorithmSpec:
+        """The same as others know it."""
         setting = self.data_setting(str(self.paradigm_type))
         return AlgorithmSpec(
             paradigm=ParadigmSpec(str(self.paradigm_type), place=self.places.get("paradigm_type")),
@@ -203,8 +207,7 @@ class KubeEdgeAlgorithm(AlgorithmSettings):
             split=None if setting is None else SplitSpec(setting.train_ratio, setting.splitting_method),
             contract="ianvs",
             settings=_only(AlgorithmSettings, self),
-            name=self.name or name,
-            file=file,
+            name=self.name,
             place=self.place,
             places=self.places,
         )
