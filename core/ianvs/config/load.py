@@ -82,7 +82,9 @@ def load_job(
         references=named,
         plans_references=job.references != "none",
         working_directory=reading.dialect.working_directory if reading.dialect else None,
-XX        written=reading.lookup.written,
+        problems=tuple(_in_order(deferred, reading.files)),
+        warnings=tuple(_in_order([*reading.warnings, *(one for one in told if one.warning)], reading.files)),
+        written=reading.lookup.written,
     )
 
 

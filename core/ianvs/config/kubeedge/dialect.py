@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from ianvs.config.kubeedge.contract import contract_of
 from ianvs.config.kubeedge.finding import FoundElsewhereError, KubeEdgeLookup, module_file, root_of
 from ianvs.config.kubeedge.forms import algorithm_form, job_form, testenv_form
 from ianvs.config.kubeedge.rewriting import Rewriting
+from ianvs.config.kubeedge.which_contract import contract_of
 from ianvs.config.models import JobFile
 from ianvs.config.models.algorithm import Contract
 from ianvs.config.models.base import at, entries
