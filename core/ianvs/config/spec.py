@@ -20,6 +20,7 @@ from ianvs.config.models.kubeedge_settings import (
     FederatedDataSetting,
     ModelEval,
     ModelMetric,
+    ThirdPartyPackage,
 )
 from ianvs.config.models.samples import DatasetSpec, SourceSpec
 from ianvs.config.models.testenv import BudgetSpec, GateSpec, MetricSpec, ScenarioSpec, TestEnvSpec
@@ -47,6 +48,7 @@ __all__ = [
     "SourceSpec",
     "SplitSpec",
     "TestEnvSpec",
+    "ThirdPartyPackage",
 ]
 
 

@@ -12,9 +12,9 @@ from ianvs.config.kubeedge.forms import algorithm_form, job_form, testenv_form
 from ianvs.config.kubeedge.rewriting import Rewriting
 from ianvs.config.kubeedge.which_contract import contract_of
 from ianvs.config.models import JobFile
-from ianvs.config.models.algorithm import Contract
 from ianvs.config.models.base import at, entries
 from ianvs.config.models.kubeedge import KubeEdgeAlgorithm, KubeEdgeTestEnv
+from ianvs.config.models.kubeedge_settings import Contract
 from ianvs.config.paths import Lookup
 from ianvs.config.strict_yaml import Document, read
 from ianvs.errors import ConfigError, Problem

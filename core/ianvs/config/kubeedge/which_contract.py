@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import get_args
 
-from ianvs.config.models.algorithm import Contract
 from ianvs.config.models.base import at
+from ianvs.config.models.kubeedge_settings import Contract
 
 __all__ = ["contract_of", "is_ianvs_plugin"]
 

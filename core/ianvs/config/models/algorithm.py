@@ -7,29 +7,25 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from ianvs.config.models.base import Name, Slip, at, entries, lookup_of, path_text, repeated
 from ianvs.config.models.form import NamedSpec, NoKey, OfOptions, Options, PlacedSpec, ReadAs, Several, Spec, absent_is
-from ianvs.config.models.kubeedge_settings import AlgorithmSettings
+from ianvs.config.models.kubeedge_settings import AlgorithmSettings, Contract
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import Place, closest
 
 __all__ = [
     "OTHER_HYPERPARAMETERS",
     "AlgorithmSpec",
-    "Contract",
     "Hyperparameters",
     "ModuleSpec",
     "ParadigmSpec",
     "SplitSpec",
     "grids",
 ]
-
-Contract = Literal["native", "ianvs"]
-"""How a plugin is called: ours (`ianvs.plugins.contract`), or KubeEdge Ianvs's, which hands out paths."""
 
 SPLITTING_METHODS = ("default", "shuffled")
 FUTURE_SPLITTING_METHODS = ("fwt_splitting", "hard-example_splitting", "city_splitting")

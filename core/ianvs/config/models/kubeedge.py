@@ -23,6 +23,7 @@ from ianvs.config.models.testenv import MetricSpec, TestEnvSpec
 
 __all__ = [
     "ENDINGS",
+    "KUBEEDGE_METRICS",
     "MODULE_TYPES",
     "PARADIGM_MODULES",
     "PARTS",
@@ -67,6 +68,9 @@ MODULE_TYPES = (
 )
 
 T = TypeVar("T", ExamSettings, AlgorithmSettings)
+
+KUBEEDGE_METRICS = ("samples_transfer_ratio", "BWT", "FWT", "MATRIX", "task_avg_acc", "forget_rate")
+"""Metrics that have no `url` in Ianvs: they are computed of what the paradigm recorded."""
 
 PARTS = ("train", "test")
 ENDINGS = ("index", "data", "data_info")
@@ -121,7 +125,8 @@ class _Metric(PlacedSpec):
     url: AnyPath = None
 
     def spec(self) -> MetricSpec:
-        return MetricSpec(self.name, self.url, place=self.places.get("name", self.place), places=self.places)
+        place = self.places.get("name", self.place)
+        return MetricSpec(self.name, self.url, contract="ianvs", place=place, places=self.places)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 
 from ianvs.config.models.base import FilePath, Name, Slip, at, entries, leaves, repeated
 from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Spec, absent_is
-from ianvs.config.models.kubeedge_settings import ExamSettings
+from ianvs.config.models.kubeedge_settings import Contract, ExamSettings
 from ianvs.config.models.samples import DatasetSpec, Words, conflicting_sources
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import closest
@@ -27,6 +27,8 @@ class MetricSpec(NamedSpec):
     url: FilePath = None  # the file that defines it; None for a built-in
     of: Name | None = None  # for a metric over a score matrix: which score; None: the first score of the testenv
     options: Options = field(default_factory=dict)
+    # "ianvs": a registered function, or one of Ianvs's own, that the process of a case calls once (`KUBEEDGE_METRICS`).
+    contract: Annotated[Contract, NoKey] = "native"
 
 
 @dataclass(frozen=True)
