@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ianvs.config.models import AlgorithmSpec, JobFile, TestEnvSpec
+from ianvs.config.models import TestEnvSpec
 from ianvs.config.models.base import at
+from ianvs.config.models.form import Spec
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import Problem
 
 __all__ = ["warnings_of"]
 
 
-def warnings_of(model: JobFile | TestEnvSpec | AlgorithmSpec, document: Document, kind: str) -> Iterator[Problem]:
+def warnings_of(model: Spec, document: Document, kind: str) -> Iterator[Problem]:
     """What the author of `document` should know about it."""
     for key, remark in model.without_effect.items():
         if key in document.data[kind]:

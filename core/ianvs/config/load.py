@@ -10,15 +10,17 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from ianvs.config.kubeedge.dialect import dialect_of
 from ianvs.config.models import JobFile, TestEnvSpec
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
 from ianvs.config.models.base import at, entries
 from ianvs.config.models.job import Device, EngineSpec, JobSettings, References
+from ianvs.config.models.kubeedge import KubeEdgeAlgorithm, KubeEdgeTestEnv
 from ianvs.config.paths import Lookup
 from ianvs.config.reading import Reading
 from ianvs.config.spec import AlgorithmSpec, JobSpec
 from ianvs.config.strict_yaml import Document, Step, Steps
-from ianvs.errors import ConfigError, Problem, closest
+from ianvs.errors import ConfigError, Place, Problem, closest
 
 __all__ = ["files_of_job", "load_job"]
 
@@ -44,6 +46,9 @@ def load_job(
     reading = Reading(Lookup(file.parent, here, variables, root=(here / root).absolute() if root else None))
     reading.problems += _override_problems(jobs, device)
     document = reading.open(file)
+    if document is not None and (dialect := dialect_of(document, reading.lookup)) is not None:
+        reading = Reading(dialect.lookup, reading.problems, dialect=dialect)
+        document = reading.open(file)
     job = reading.validated(document, "benchmarkingjob", JobFile)
     testenvs: list[TestEnvSpec] = []
     algorithms: list[AlgorithmSpec] = []
@@ -52,8 +57,13 @@ def load_job(
         algorithms = list(_algorithms(reading, document))
     if root and not (here / root).is_dir() and not any(testenv.dataset.download for testenv in testenvs):
         reading.problems.append(Problem(f"there is no folder '{root}', given as the dataset's root."))
+    told = list(reading.dialect.problems()) if reading.dialect else []
+    deferred = [problem for problem in told if not problem.warning]
     if reading.problems or not (job and testenvs):
-        raise ConfigError(_in_order(reading.problems, reading.files))
+        raise ConfigError(_in_order(reading.problems + deferred, reading.files))
+    if job.working_directory and not reading.dialect:
+        message = "'working_directory' has no effect: it is of algorithms under `contract: ianvs`."
+        reading.warnings.append(Problem(message, job.places["working_directory"]))
     overrides: dict[str, object] = {key: value for key, value in (("jobs", jobs), ("device", device)) if value}
     if engine not in (None, job.engine.name):
         overrides["engine"] = EngineSpec(str(engine))
@@ -71,7 +81,9 @@ def load_job(
         algorithms=tuple(algorithms),
         references=named,
         plans_references=job.references != "none",
-        warnings=tuple(_in_order(reading.warnings, reading.files)),
+        working_directory=reading.dialect.working_directory if reading.dialect else None,
+        problems=tuple(_in_order(deferred, reading.files)),
+        warnings=tuple(_in_order([*reading.warnings, *(one for one in told if one.warning)], reading.files)),
         written=reading.lookup.written,
     )
 
@@ -97,9 +109,14 @@ def _testenvs(reading: Reading, document: Document) -> Iterator[TestEnvSpec]:
     several = isinstance(at(document.data, *path), list)
     for link in [where for where, _ in entries(document.data, *path)] if several else [path]:
         source = reading.follow(document, link)
-        testenv = reading.validated(source, "testenv", TestEnvSpec, document.value_place(link))
-        if source and testenv:
-            yield replace(testenv, file=source.file)
+        if reading.dialect is None:
+            testenv = reading.validated(source, "testenv", TestEnvSpec, document.value_place(link))
+            if source and testenv:
+                yield replace(testenv, file=source.file)
+        else:
+            given = reading.validated(source, "testenv", KubeEdgeTestEnv, document.value_place(link))
+            if source and given:
+                yield given.spec(source.file)
 
 
 def _exam_names(testenvs: list[TestEnvSpec]) -> list[str]:
@@ -121,17 +138,26 @@ def _algorithms(reading: Reading, document: Document) -> Iterator[AlgorithmSpec]
     for path, entry in entries(document.data, "benchmarkingjob", "test_object", "algorithms"):
         link = (*path, "url")
         linked = reading.follow(document, link) if isinstance(entry, dict) else None
-        algorithm = reading.validated(linked, "algorithm", AlgorithmSpec, document.value_place(link))
+        algorithm = _algorithm(reading, linked, document.value_place(link))
         constants = _constants(reading, linked) if linked else {}
         if linked and algorithm:
             modules = [module.with_constants(constants.get(i, ())) for i, module in enumerate(algorithm.modules)]
+            if reading.dialect is None:  # else they are made in the order of the file
+                modules.sort(key=lambda module: module.type != "basemodel")
             yield replace(
                 algorithm,
-                name=at(entry, "name"),
+                name=algorithm.name or at(entry, "name"),
                 file=linked.file,
-                modules=tuple(sorted(modules, key=lambda module: module.type != "basemodel")),
+                modules=tuple(modules),
                 place=document.value_place((*path, "name")),
             )
+
+
+def _algorithm(reading: Reading, document: Document | None, link: Place) -> AlgorithmSpec | None:
+    if reading.dialect is None:
+        return reading.validated(document, "algorithm", AlgorithmSpec, link)
+    given = reading.validated(document, "algorithm", KubeEdgeAlgorithm, link)
+    return None if given is None else given.spec()
 
 
 def _constants(reading: Reading, document: Document) -> dict[Step, list[Document]]:

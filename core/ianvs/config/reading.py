@@ -10,9 +10,13 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from ianvs.config.effects import warnings_of
+from ianvs.config.kubeedge.dialect import MODELS, Dialect
+from ianvs.config.kubeedge.finding import KubeEdgeLookup
+from ianvs.config.kubeedge.rewriting import Rewriting
 from ianvs.config.messages import problems_of, slip_problem
 from ianvs.config.models import FILE_KINDS, AlgorithmSpec, JobFile, TestEnvSpec
 from ianvs.config.models.base import at, described, entries
+from ianvs.config.models.kubeedge import KubeEdgeAlgorithm, KubeEdgeTestEnv
 from ianvs.config.paths import Lookup, neighbour
 from ianvs.config.shape import home_of
 from ianvs.config.strict_yaml import Document, Steps, read
@@ -20,7 +24,7 @@ from ianvs.errors import ConfigError, Place, Problem, closest
 
 __all__ = ["Reading"]
 
-Model = TypeVar("Model", JobFile, TestEnvSpec, AlgorithmSpec)
+Model = TypeVar("Model", JobFile, TestEnvSpec, AlgorithmSpec, KubeEdgeTestEnv, KubeEdgeAlgorithm)
 _ARTICLES = {"benchmarkingjob": "a benchmarkingjob", "testenv": "a testenv", "algorithm": "an algorithm"}
 
 
@@ -31,6 +35,7 @@ class Reading:
     lookup: Lookup  # of the job file
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
+    dialect: Dialect | None = None  # of a job of KubeEdge Ianvs
     _documents: dict[Path, Document | None] = field(default_factory=dict)
 
     @property
@@ -47,7 +52,7 @@ class Reading:
         if file not in self._documents:
             self._documents[file] = None
             try:
-                document = self._documents[file] = read(file)
+                document = self._documents[file] = self._as_ours(read(file))
                 self.problems += document.problems
             except ConfigError as error:
                 for problem in error.problems:
@@ -58,6 +63,21 @@ class Reading:
                         problem = Problem(problem.message + neighbour([file]), problem.place)
                     self.problems.append(problem)
         return self._documents[file]
+
+    def _as_ours(self, document: Document) -> Document:
+        lookup = self.lookup_of(document)
+        if self.dialect is None or not isinstance(lookup, KubeEdgeLookup):
+            return document
+        return self.dialect.rewritten(document, lookup, self._metrics).document()
+
+    def _metrics(self, job: Rewriting) -> list[str]:
+        """The names that the testenvs of a job list."""
+        document, path = job.document(), ("benchmarkingjob", "testenv")
+        several = isinstance(at(document.data, *path), list)
+        links = [where for where, _ in entries(document.data, *path)] if several else [path]
+        found = [self.follow(document, link) for link in links]
+        metrics = [metric for file in found if file for _, metric in entries(file.data, "testenv", "metrics")]
+        return [name for metric in metrics if isinstance(name := at(metric, "name"), str)]
 
     def follow(self, document: Document, path: Steps) -> Document | None:
         """The document that the text at `path` leads to; what is no text there is a problem of its model."""
@@ -82,7 +102,9 @@ class Reading:
         before = len(self.problems)
         self.problems += [slip_problem(slip, document, kind) for slip in model.conflicts(section)]
         try:
-            validated: Model = _adapter(kind).validate_python(section, context=self.lookup_of(document))
+            validated: Model = _adapter(kind, self.dialect is not None).validate_python(
+                section, context=self.lookup_of(document)
+            )
         except ValidationError as error:
             self.problems += problems_of(error, model, document, kind)
             return None
@@ -133,7 +155,7 @@ class Reading:
         if key in FILE_KINDS:
             message = f"'{key}' stands beside '{kind}'. Give it a file of its own."
             self.problems.append(Problem(message, place))
-        elif key in FILE_KINDS[kind].known_keys():
+        elif key in (FILE_KINDS if self.dialect is None else MODELS)[kind].known_keys():
             self.problems.append(Problem(f"key '{key}' stands beside '{kind}'. Indent it below.", place))
         elif home := home_of(key, kind):
             self.problems.append(Problem(f"unknown key '{key}' at the top of the file.{home}", place))
@@ -142,8 +164,8 @@ class Reading:
 
 
 @cache
-def _adapter(kind: str) -> TypeAdapter[Any]:
-    return TypeAdapter(FILE_KINDS[kind])
+def _adapter(kind: str, kubeedge: bool) -> TypeAdapter[Any]:
+    return TypeAdapter((MODELS if kubeedge else FILE_KINDS)[kind])
 
 
 def _not_of(document: Document, kind: str, link: Place | None) -> Problem:

@@ -13,7 +13,7 @@ from ianvs.config.spec import JobSpec
 
 __all__ = ["resolved"]
 
-_NOT_CONTENT = ("place", "places", "value_places", "warnings", "written")
+_NOT_CONTENT = ("place", "places", "value_places", "warnings", "problems", "written")
 
 
 def resolved(job: JobSpec) -> dict[str, Any]:

@@ -13,19 +13,34 @@ from pathlib import Path
 
 from ianvs.config.models.algorithm import AlgorithmSpec, ModuleSpec, ParadigmSpec, SplitSpec
 from ianvs.config.models.job import EngineSpec, JobSettings, LimitsSpec, RankSpec
+from ianvs.config.models.kubeedge_settings import (
+    AlgorithmSettings,
+    DataSetting,
+    ExamSettings,
+    FederatedDataSetting,
+    ModelEval,
+    ModelMetric,
+    ThirdPartyPackage,
+)
 from ianvs.config.models.samples import DatasetSpec, SourceSpec
 from ianvs.config.models.testenv import BudgetSpec, GateSpec, MetricSpec, ScenarioSpec, TestEnvSpec
 from ianvs.errors import Problem
 
 __all__ = [
+    "AlgorithmSettings",
     "AlgorithmSpec",
     "BudgetSpec",
+    "DataSetting",
     "DatasetSpec",
     "EngineSpec",
+    "ExamSettings",
+    "FederatedDataSetting",
     "GateSpec",
     "JobSpec",
     "LimitsSpec",
     "MetricSpec",
+    "ModelEval",
+    "ModelMetric",
     "ModuleSpec",
     "ParadigmSpec",
     "RankSpec",
@@ -33,6 +48,7 @@ __all__ = [
     "SourceSpec",
     "SplitSpec",
     "TestEnvSpec",
+    "ThirdPartyPackage",
 ]
 
 
@@ -45,6 +61,9 @@ class JobSpec(JobSettings):
     testenvs: tuple[TestEnvSpec, ...]
     algorithms: tuple[AlgorithmSpec, ...]
     references: Mapping[str, str] = field(default_factory=dict)  # algorithm by role: "joint", "single_task"
+    # Of algorithms under `contract: ianvs`: where their processes work, and what relative paths of theirs start from.
+    working_directory: Path | None = None
     plans_references: bool = True  # whether roles that metrics need and `references` does not fill are planned
     warnings: tuple[Problem, ...] = field(default=(), compare=False)
+    problems: tuple[Problem, ...] = field(default=(), compare=False)  # what is wrong, where all could be read anyway
     written: Mapping[Path, str] = field(default_factory=dict, compare=False)  # paths that files give with `${NAME}`

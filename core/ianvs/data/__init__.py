@@ -11,11 +11,12 @@ from ianvs.data.dataset import Dataset, Samples
 from ianvs.data.dataset_source import Source
 from ianvs.data.doubts import doubts_of, find_doubts
 from ianvs.data.fingerprint import files_fingerprint
+from ianvs.data.handed_files import check_handed, handed_fingerprint
 from ianvs.data.listed import check_listed, load_listed, warnings_of
 from ianvs.data.listing import SourceError
 from ianvs.data.named import check_named, named_source
 from ianvs.data.sources import read_parts
-from ianvs.errors import Problem
+from ianvs.errors import DataError, Problem
 
 __all__ = [
     "Dataset",
@@ -24,6 +25,7 @@ __all__ = [
     "Source",
     "SourceError",
     "check",
+    "check_handed",
     "doubts_of",
     "find_doubts",
     "fingerprint",
@@ -53,6 +55,8 @@ def check(spec: DatasetSpec, cache_dir: Path | None = None, seconds: float = CHE
 
 def fingerprint(spec: DatasetSpec, cache_dir: Path) -> str:
     """A hash that changes when, and only when, the samples do. Reads each file once, ever, while it stays the same."""
+    if spec.handed_as == "paths":
+        return handed_fingerprint(spec, cache_dir)
     if spec.url is not None:
         return authored(spec, cache_dir, CHECK_SECONDS).fingerprint(spec, cache_dir)
     if spec.name is not None:
@@ -65,6 +69,8 @@ def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -
 
     progress is told how much of the decoding is done, 0 to 1.
     """
+    if spec.handed_as == "paths":
+        raise DataError("under `contract: ianvs` the files are handed out as they are; there are no samples to show.")
     if spec.url is not None:
         returned = authored(spec, cache_dir, CHECK_SECONDS)
         return load_listed(returned.parts, spec, returned.fingerprint(spec, cache_dir), cache_dir, progress)

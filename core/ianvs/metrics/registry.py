@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING
 
+from ianvs.config.models.kubeedge import KUBEEDGE_METRICS
 from ianvs.errors import ConfigError, PluginError, Problem, closest
 from ianvs.metrics.custom import from_object
 from ianvs.metrics.metric import Metric
@@ -79,7 +80,12 @@ def resolve(spec: MetricSpec) -> Metric:
 
 
 def outline(spec: MetricSpec) -> Metric:
-    """What `resolve` gives, but without running the code at a `url`: of the metric there, that it is a score."""
+    """What `resolve` gives, but without running the code at a `url`: of the metric there, that it is a score.
+
+    One of KubeEdge Ianvs counts as measured: the process of a case computes it, and tells a number or a text.
+    """
+    if spec.contract == "ianvs":
+        return _of_kubeedge(spec)
     return _fitting(spec, _of_package(spec) if spec.url is None else Metric(spec.name, "score", ""))
 
 
@@ -97,6 +103,13 @@ def _of_package(spec: MetricSpec) -> Metric:
             Problem(f"metric '{spec.name}' {what} no option '{option}'.", spec.place) for option in spec.options
         )
     return found.configure(spec) if found.configure is not None else found
+
+
+def _of_kubeedge(spec: MetricSpec) -> Metric:
+    if spec.url is None and spec.name not in KUBEEDGE_METRICS:
+        hint = closest(spec.name, KUBEEDGE_METRICS) or f" Without one there are: {', '.join(KUBEEDGE_METRICS)}."
+        raise ConfigError([Problem(f"metric '{spec.name}' has no url.{hint}", spec.place)])
+    return Metric(spec.name, "system", "")
 
 
 def _fitting(spec: MetricSpec, metric: Metric) -> Metric:

@@ -10,9 +10,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
-from ianvs.config.spec import AlgorithmSpec, GateSpec, JobSpec, MetricSpec, ScenarioSpec, TestEnvSpec
+from ianvs.config.spec import (
+    AlgorithmSpec,
+    GateSpec,
+    JobSpec,
+    MetricSpec,
+    ModelMetric,
+    ScenarioSpec,
+    TestEnvSpec,
+    ThirdPartyPackage,
+)
 from ianvs.metrics.registry import foreign_module
 from ianvs.paradigms import GROUP, PARADIGMS
 from ianvs.planning.paradigm_info import ParadigmInfo
@@ -47,6 +58,8 @@ def exam_identity(
         facts["scenario_source"] = source
     if exam.linear_probe:
         facts["linear_probe"] = True
+    if exam.settings is not None:
+        facts["settings"] = _settings(exam.settings)
     return facts
 
 
@@ -59,7 +72,7 @@ def algorithm_identity(
         "version": IDENTITY_VERSION,
         "paradigm": {"name": spec.name, "options": dict(spec.options)},
         "modules": {module.type: module.name for module in algorithm.modules},
-        "source": dict(_sources(algorithm, job.file.parent)),
+        "source": dict(_sources(algorithm, job.working_directory or job.file.parent)),
         "train_ratio": train_ratio(exam, algorithm),
         "model_eval": None if paradigm.reference else _gate_identity(exam.gate),
         "initial_model": _content(algorithm.initial_model),
@@ -67,18 +80,22 @@ def algorithm_identity(
     }
     if not paradigm.reference and exam.budget is not None and exam.budget.passes is not None:
         facts["passes"] = exam.budget.passes  # a learner is told; of the rest of the budget it is not
+    if algorithm.settings is not None:
+        facts |= {"contract": algorithm.contract, "settings": _settings(algorithm.settings)}
+        for name in ("initial_model_url", "llama_quantize_path"):
+            facts[name] = _content(_existing(getattr(algorithm.settings, name)))
     return facts
 
 
-def _sources(algorithm: AlgorithmSpec, job: Path) -> Iterator[tuple[str, str]]:
+def _sources(algorithm: AlgorithmSpec, home: Path) -> Iterator[tuple[str, str]]:
     """(file, digest) of its modules, and of a paradigm that is not ours, whose changes the version above tells."""
     for module in algorithm.modules:
         prefix = "" if module is algorithm.modules[0] else f"{module.type}/"
-        found = source_of(module.url, module.name, job=job)
+        found = source_of(module.url, module.name, job=home)
         yield from ((prefix + name, content) for name, content in found.items())
     spec = algorithm.paradigm
     if spec.url is not None or spec.name not in PARADIGMS:
-        found = source_of(spec.url, spec.name, GROUP, job)
+        found = source_of(spec.url, spec.name, GROUP, home)
         yield from ((f"paradigm/{name}", content) for name, content in found.items())
 
 
@@ -123,6 +140,24 @@ def _gate_identity(gate: GateSpec | None) -> Mapping[str, object] | None:
         "operator": gate.operator,
         "mode": gate.mode,
     }
+
+
+def _settings(value: object) -> Any:
+    """Settings of KubeEdge Ianvs as plain data; files count by their content, and where things stood does not."""
+    if isinstance(value, ModelMetric):
+        return {"metric": metric_key(MetricSpec(value.name, value.url)), "mode": value.mode}
+    if isinstance(value, ThirdPartyPackage):
+        return metric_key(MetricSpec(value.name, value.url))
+    if isinstance(value, tuple):
+        return [_settings(part) for part in value]
+    if not is_dataclass(value):
+        return value
+    without = ("place", "places", "initial_model_url", "llama_quantize_path")
+    return {each.name: _settings(getattr(value, each.name)) for each in fields(value) if each.name not in without}
+
+
+def _existing(text: str) -> Path | str | None:
+    return Path(text) if text.startswith("/") and Path(text).exists() else text or None
 
 
 def _content(model: Path | str | None) -> str | None:

@@ -70,7 +70,11 @@ def metric_info(specs: Sequence[MetricSpec], cache: Path, seconds: float = 120.0
             found.append(outline(spec))
         except ConfigError as error:
             found.append(list(error.problems))
-    authored = [n for n, metric in enumerate(found) if specs[n].url is not None and isinstance(metric, Metric)]
+    authored = [
+        n
+        for n, (spec, metric) in enumerate(zip(specs, found, strict=True))
+        if spec.url is not None and spec.contract == "native" and isinstance(metric, Metric)
+    ]
     questions: list[Answer] = [
         {"name": specs[n].name, "url": str(specs[n].url), "of": specs[n].of, "options": dict(specs[n].options)}
         for n in authored

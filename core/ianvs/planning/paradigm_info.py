@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from ianvs.config.models import AlgorithmSpec
+from ianvs.config.models.kubeedge import MODULE_TYPES, PARADIGM_MODULES, PRIVATE_PARADIGMS
 from ianvs.config.spec import JobSpec, ParadigmSpec
 from ianvs.data.options import check_options
 from ianvs.errors import Place, PluginError, Problem, closest, one_line
@@ -18,25 +19,6 @@ from ianvs.plugins.source import source_of
 from ianvs.store.keys import digest
 
 __all__ = ["ParadigmInfo", "paradigm_info", "paradigm_problems", "without_unused"]
-
-_OF_IANVS = (
-    "basemodel",
-    "edgemodel",
-    "cloudmodel",
-    "dataset_processor",
-    "hard_example_mining",
-    "task_definition",
-    "task_relationship_discovery",
-    "task_allocation",
-    "task_remodeling",
-    "inference_integrate",
-    "task_update_decision",
-    "unseen_task_allocation",
-    "unseen_sample_recognition",
-    "unseen_sample_re_recognition",
-    "aggregation",
-)
-"""Types of modules that any algorithm's file of Ianvs may list; a paradigm uses some of them."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +37,13 @@ class ParadigmInfo:
 
 def paradigm_info(job: JobSpec) -> list[ParadigmInfo]:
     """Of the paradigm of each algorithm of `job`, in their order."""
-    specs = {digest([a.paradigm.name, a.paradigm.url, a.paradigm.options]): a.paradigm for a in job.algorithms}
-    found = {key: _info(spec, job) for key, spec in specs.items()}
-    return [found[digest([a.paradigm.name, a.paradigm.url, a.paradigm.options])] for a in job.algorithms]
+    found: dict[str, ParadigmInfo] = {}
+    keys = [digest([a.contract, a.paradigm.name, a.paradigm.url, a.paradigm.options]) for a in job.algorithms]
+    for key, algorithm in zip(keys, job.algorithms, strict=True):
+        if key not in found:
+            spec = algorithm.paradigm
+            found[key] = _info(spec, job) if algorithm.contract == "native" else _kubeedge_info(spec)
+    return [found[key] for key in keys]
 
 
 def paradigm_problems(job: JobSpec) -> Iterator[Problem]:
@@ -69,7 +55,7 @@ def paradigm_problems(job: JobSpec) -> Iterator[Problem]:
         if not info.methods:
             continue  # nothing is known of it
         for module in algorithm.modules:
-            known = dict.fromkeys([*info.methods, *_OF_IANVS])
+            known = dict.fromkeys([*info.methods, *MODULE_TYPES])
             if module.type not in known:
                 listed = f"type should be one of {', '.join(known)}, found the text '{module.type}'."
                 yield Problem(listed + closest(module.type, known), module.places.get("type", module.place))
@@ -84,7 +70,8 @@ def without_unused(job: JobSpec) -> JobSpec:
     algorithms, warnings = [], list(job.warnings)
     for algorithm, info in zip(job.algorithms, paradigm_info(job), strict=True):
         name = algorithm.paradigm.name
-        unused = [m for m in algorithm.modules if info.methods and m.type not in info.methods and m.type in _OF_IANVS]
+        others = [m for m in algorithm.modules if info.methods and m.type not in info.methods]
+        unused = [module for module in others if module.type in MODULE_TYPES]
         for module in unused:
             message = f"a module of type {module.type} has no effect yet in {name}; its hyperparameters are not tried."
             warnings.append(Problem(message, module.places.get("type", module.place)))
@@ -116,6 +103,14 @@ def _info(spec: ParadigmSpec, job: JobSpec) -> ParadigmInfo:
         answer["reference"],
         tuple((option, message) for option, message in answer["problems"]),
     )
+
+
+def _kubeedge_info(spec: ParadigmSpec) -> ParadigmInfo:
+    """Of one of Ianvs's, whose plugins are held against nothing but the types of modules that it can't do without."""
+    why = f"'{spec.name}' is a paradigm of a changed Ianvs whose code is not public: it can't be run anywhere else."
+    problems = (("", why),) if spec.name in PRIVATE_PARADIGMS else ()
+    methods: dict[str, tuple[str, ...]] = dict.fromkeys(MODULE_TYPES, ())
+    return ParadigmInfo(methods, PARADIGM_MODULES.get(spec.name, ()), False, False, problems)
 
 
 def _unknown(why: str) -> Answer:

@@ -64,7 +64,8 @@ class Plan:
         exams, damage = ExamStore(self.store.workspace), dict[str, str | None]()
         for case, algorithm in self.cases():
             if algorithm.exam_id not in damage:
-                damage[algorithm.exam_id] = exams.damage(algorithm.exam_id)
+                kept = algorithm.spec.contract == "native"  # else nothing of an exam is: its files are handed out
+                damage[algorithm.exam_id] = exams.damage(algorithm.exam_id) if kept else None
             yield self._planned(case, algorithm, damage[algorithm.exam_id])
 
     def cases(self) -> Iterator[tuple[TestCase, PlannedAlgorithm]]:
@@ -157,7 +158,7 @@ def scored_metrics(exam: TestEnvSpec) -> tuple[MetricSpec, ...]:
     """The testenv's metrics, and those that they build on without naming them: BWT alone is BWT of accuracy."""
     named = list(exam.metrics)
     levels = {metric.name: outline(metric).level for metric in named}
-    if "score" not in levels.values():
+    if "score" not in levels.values() and exam.settings is None:
         named.insert(0, MetricSpec("accuracy"))
     for metric in exam.metrics:
         if metric.of is not None and metric.of not in {known.name for known in named}:

@@ -74,6 +74,9 @@ def _entry(url: str | None, name: str, group: str) -> tuple[Path | None, str]:
     """(its file, the module's dotted name where it is found on sys.path)."""
     if url is not None and url.endswith(".py"):
         return Path(url).resolve(), ""
+    if url is not None and Path(url).is_absolute():  # the folder of a package
+        file = Path(url).resolve() / "__init__.py"
+        return (file if file.is_file() else None), ""
     if url is None:
         point = installed(group).get(name)
         if point is None:

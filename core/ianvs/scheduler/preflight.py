@@ -26,6 +26,7 @@ from ianvs.planning.paradigm_info import ParadigmInfo, paradigm_info
 from ianvs.plugins.check import Checked, Closed, Subject
 from ianvs.scheduler import checks
 from ianvs.scheduler.case_files import files_of_exam
+from ianvs.scheduler.kubeedge_checks import code_problems, is_kubeedge, setting_problems
 from ianvs.scheduler.opening import engine_problems
 from ianvs.scoring.misfits import misfits
 from ianvs.store import ExamRecord, ExamStore
@@ -163,6 +164,8 @@ def _plan(flight: Preflight) -> list[Problem]:
 def _plugins(flight: Preflight) -> list[Problem]:
     """Import each algorithm's plugin, hold it against its contract and its grid, and build it."""
     job = flight.job
+    if is_kubeedge(job):
+        return list(code_problems(job))
     if flight.problems:  # there is no plan: what the files name is looked at all the same
         subjects = [
             subject
@@ -268,6 +271,8 @@ def _exams(flight: Preflight) -> list[Problem]:
 
     With what looks wrong in the samples themselves.
     """
+    if is_kubeedge(flight.job):  # its cases are handed the files as they are
+        return []
     plan, exams, cache = flight.plan, ExamStore(flight.job.workspace), flight.job.workspace / "cache"
     problems: list[Problem] = []
     for algorithm in {algorithm.exam_id: algorithm for algorithm in plan.algorithms}.values():
@@ -309,9 +314,12 @@ class _Nobody:
 # --- the list -----------------------------------------------------------------------------------------------------
 
 FILES: tuple[Check, ...] = (
-    # What the files say of themselves has been checked by load_job, which raises before there is a job.
+    # What the files say of themselves has been checked by load_job, which raises before there is a job; of those for
+    # KubeEdge Ianvs it goes on where it can.
+    Check("files", lambda p: p.job.problems),
     Check("engine", lambda p: engine_problems(p.job)),  # an engine of an author is imported here
     Check("paradigms", lambda p: checks.paradigm_problems(p.job)),  # as for metrics, another process reads a file
+    Check("settings", lambda p: setting_problems(p.job)),  # of KubeEdge Ianvs's paradigms
     Check("data", lambda p: checks.data_problems(p.job)),  # index files, pictures; an author's function, once
     Check("scenarios", lambda p: checks.scenario_problems(p.job)),
     Check("metrics", lambda p: p.metrics[0]),  # an author's file: a second in another process, once

@@ -13,10 +13,19 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from ianvs.config.models.base import Name, Slip, at, entries, lookup_of, path_text, repeated
 from ianvs.config.models.form import NamedSpec, NoKey, OfOptions, Options, PlacedSpec, ReadAs, Several, Spec, absent_is
+from ianvs.config.models.kubeedge_settings import AlgorithmSettings, Contract
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import Place, closest
 
-__all__ = ["OTHER_HYPERPARAMETERS", "AlgorithmSpec", "ModuleSpec", "ParadigmSpec", "SplitSpec", "grids"]
+__all__ = [
+    "OTHER_HYPERPARAMETERS",
+    "AlgorithmSpec",
+    "Hyperparameters",
+    "ModuleSpec",
+    "ParadigmSpec",
+    "SplitSpec",
+    "grids",
+]
 
 SPLITTING_METHODS = ("default", "shuffled")
 FUTURE_SPLITTING_METHODS = ("fwt_splitting", "hard-example_splitting", "city_splitting")
@@ -85,6 +94,16 @@ class _Grid(Spec):
     values: Annotated[list[Any], Field(min_length=1, description="the list of values to try")]
 
 
+Hyperparameters = Annotated[
+    tuple[tuple[str, tuple[Any, ...]], ...],  # in file order: (hyperparameter, values)
+    ReadAs(list=list[Annotated[dict[str, _Grid], AfterValidator(_one_key)]], mapping=dict[str, _Grid]),
+    AfterValidator(_pairs),
+    absent_is(()),
+    Field(validation_alias="hyperparameters"),
+]
+"""A list of one-key mappings from a hyperparameter to the values to try, or one mapping of all."""
+
+
 @dataclass(frozen=True)
 class ModuleSpec(PlacedSpec):
     """One module of an algorithm: a class, and the values of its constructor's arguments to try.
@@ -95,13 +114,7 @@ class ModuleSpec(PlacedSpec):
     type: Annotated[Name, Field(description="what the module does, such as basemodel")]
     name: Annotated[Name, Field(description="the name of the class")]  # or a registered alias
     url: AuthorsUrl = None
-    grid: Annotated[
-        tuple[tuple[str, tuple[Any, ...]], ...],  # in file order: (hyperparameter, values)
-        ReadAs(list=list[Annotated[dict[str, _Grid], AfterValidator(_one_key)]], mapping=dict[str, _Grid]),
-        AfterValidator(_pairs),
-        absent_is(()),
-        Field(validation_alias="hyperparameters"),
-    ] = ()
+    grid: Hyperparameters = ()
     constants: Annotated[Mapping[str, Any], NoKey] = field(default_factory=dict)  # of other files; the grid wins
     value_places: Annotated[Mapping[str, tuple[Place, ...]], NoKey] = field(
         default_factory=dict, compare=False, repr=False
@@ -178,7 +191,9 @@ class AlgorithmSpec(PlacedSpec):
     initial_model: Annotated[
         Path | str | None, BeforeValidator(_initial_model), Field(validation_alias="initial_model_url")
     ] = None
+    contract: Contract = "native"
     options: InitVar[Annotated[Mapping[str, object] | None, OfOptions]] = None
+    settings: Annotated[AlgorithmSettings | None, NoKey] = None  # under `contract: ianvs`, else None
     name: Annotated[str, NoKey] = ""
     file: Annotated[Path, NoKey] = Path()
 

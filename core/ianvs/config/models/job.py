@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from ianvs.config.models.base import FilePath, Link, Name, Slip, at, entries, lookup_of, path_text, repeated
+from ianvs.config.models.base import FilePath, Link, Name, Slip, at, entries, found_path, lookup_of, path_text, repeated
 from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, Spec
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import Place
@@ -34,6 +34,10 @@ def _folder_name(name: str) -> str:
 
 def _workspace(value: object, info: ValidationInfo) -> Path:
     return lookup_of(info).plain(path_text(value))
+
+
+def _folder(value: object, info: ValidationInfo) -> Path | None:
+    return None if value in (None, "") else found_path(value, info, "folder")
 
 
 def _one_column(entry: dict[str, Any]) -> dict[str, Any]:
@@ -202,6 +206,8 @@ class JobFile(JobSettings, _Links):
         Literal["auto", "none"] | References, ReadAs(text=Literal["auto", "none"], mapping=References)
     ] = "auto"
     simulation: _Simulation | None = None
+    # Of algorithms under `contract: ianvs`: where their processes work; None: told by the paths in this file.
+    working_directory: Annotated[Path | None, BeforeValidator(_folder)] = None
 
     @staticmethod
     def conflicts(data: object) -> Iterator[Slip]:

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field
 
 from ianvs.config.models.base import FilePath, Name, Slip, at, entries, leaves, repeated
 from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Spec, absent_is
+from ianvs.config.models.kubeedge_settings import Contract, ExamSettings
 from ianvs.config.models.samples import DatasetSpec, Words, conflicting_sources
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import closest
@@ -26,6 +27,8 @@ class MetricSpec(NamedSpec):
     url: FilePath = None  # the file that defines it; None for a built-in
     of: Name | None = None  # for a metric over a score matrix: which score; None: the first score of the testenv
     options: Options = field(default_factory=dict)
+    # "ianvs": a registered function, or one of Ianvs's own, that the process of a case calls once (`KUBEEDGE_METRICS`).
+    contract: Annotated[Contract, NoKey] = "native"
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,7 @@ class TestEnvSpec(PlacedSpec):
     name: Annotated[Name, absent_is("")] = ""
     budget: BudgetSpec | None = None
     linear_probe: bool = False  # whether features are examined after every round
+    settings: Annotated[ExamSettings | None, NoKey] = None  # under `contract: ianvs`, else None
     file: Annotated[Path, NoKey] = Path()
 
     def __post_init__(self, using: tuple[str, ...]) -> None:

@@ -1,0 +1,1 @@
+"""Jobs of KubeEdge Ianvs as people have them: which are meant, and how their files are read as ours."""

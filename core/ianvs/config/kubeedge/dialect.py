@@ -1,0 +1,121 @@
+"""Whether a job is one of KubeEdge Ianvs, and how each of its files is read then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+
+from ianvs.config.kubeedge.finding import FoundElsewhereError, KubeEdgeLookup, module_file, root_of
+from ianvs.config.kubeedge.forms import algorithm_form, job_form, testenv_form
+from ianvs.config.kubeedge.rewriting import Rewriting
+from ianvs.config.kubeedge.which_contract import contract_of
+from ianvs.config.models import JobFile
+from ianvs.config.models.base import at, entries
+from ianvs.config.models.kubeedge import KubeEdgeAlgorithm, KubeEdgeTestEnv
+from ianvs.config.models.kubeedge_settings import Contract
+from ianvs.config.paths import Lookup
+from ianvs.config.strict_yaml import Document, read
+from ianvs.errors import ConfigError, Problem
+
+__all__ = ["MODELS", "Dialect", "dialect_of"]
+
+MODELS: Mapping[str, type[JobFile] | type[KubeEdgeTestEnv] | type[KubeEdgeAlgorithm]] = MappingProxyType(
+    {"benchmarkingjob": JobFile, "testenv": KubeEdgeTestEnv, "algorithm": KubeEdgeAlgorithm}
+)
+"""The key at the top of a file, and the model of what stands below it."""
+
+
+@dataclass
+class Dialect:
+    """How the files of a job of KubeEdge Ianvs are read. working_directory: where Ianvs would have been called."""
+
+    lookup: KubeEdgeLookup  # of the job's file
+    working_directory: Path
+    files: dict[Path, Rewriting] = field(default_factory=dict)  # what was made of each
+
+    def rewritten(
+        self, document: Document, lookup: KubeEdgeLookup, metrics: Callable[[Rewriting], Sequence[str]]
+    ) -> Rewriting:
+        """`document` in our form. metrics: the names that the testenv of a job lists."""
+        file = self.files[document.file] = Rewriting(document)
+        kind = document.data if isinstance(document.data, dict) else {}
+        if "benchmarkingjob" in kind:
+            job_form(file, lookup, lambda: metrics(file))
+        elif "testenv" in kind:
+            testenv_form(file, lookup)
+        elif "algorithm" in kind:
+            algorithm_form(file, lookup)
+        return file
+
+    def problems(self) -> Iterator[Problem]:
+        """What is to be told of the files: of a folder that was renamed, at the first path that leads there."""
+        renamed = set()
+        for file in self.files.values():
+            for change in file.changes:
+                if change.renamed not in renamed:
+                    yield change.problem
+                if change.renamed is not None:
+                    renamed.add(change.renamed)
+            yield from file.problems
+
+
+def dialect_of(job: Document, lookup: Lookup) -> Dialect | None:
+    """That of a job whose algorithms are under `contract: ianvs`; None for one of ours.
+
+    lookup: of the job's file. Raises ConfigError where algorithms of both contracts meet.
+    """
+    finding = KubeEdgeLookup(**vars(lookup), job=lookup.folder)
+    contracts = dict(_contracts(job, finding))
+    by_name = {str(name): contract for (_, name), contract in contracts.items() if contract is not None}
+    if len(set(by_name.values())) > 1:
+        sides = [", ".join(n for n, c in by_name.items() if c == side) for side in ("ianvs", "native")]
+        message = (
+            f"algorithms under `contract: ianvs` ({sides[0]}) and `contract: native` ({sides[1]}) in one job: "
+            "they are handed other things and can't be compared. Give each kind a job of its own."
+        )
+        raise ConfigError([Problem(message, job.key_place(("benchmarkingjob", "test_object", "algorithms")))])
+    if "ianvs" not in by_name.values():
+        return None
+    top = at(job.data, "benchmarkingjob")
+    said = at(top, "working_directory")
+    if isinstance(said, str) and said:
+        try:
+            home = lookup.find(said, "folder")
+        except ValueError:
+            home = lookup.folder  # the model tells
+        return Dialect(replace(finding, start=home), home)
+    links = [at(top, "testenv"), *(at(link, "url") for _, link in entries(top, "test_object", "algorithms"))]
+    home = root_of(finding, [link for link in links if isinstance(link, str)])
+    return Dialect(finding, home)
+
+
+def _contracts(job: Document, lookup: KubeEdgeLookup) -> Iterator[tuple[tuple[object, object], Contract | None]]:
+    """((position, name), contract) of each algorithm, as far as its files can be read."""
+    for path, link in entries(job.data, "benchmarkingjob", "test_object", "algorithms"):
+        file = _found(at(link, "url"), lookup)
+        if file is None:
+            continue
+        try:
+            algorithm = at(read(file).data, "algorithm")
+        except ConfigError:
+            continue  # told when it is read for good
+        beside = replace(lookup, folder=file.parent)
+        urls = [at(algorithm, "url"), *(at(module, "url") for _, module in entries(algorithm, "modules"))]
+        files = [found for url in urls if (found := _found(url, beside)) is not None]
+        yield (path[-1], at(link, "name")), contract_of(algorithm, files)
+
+
+def _found(text: object, lookup: KubeEdgeLookup) -> Path | None:
+    """Where a path leads, by our own rules first; None for what is none, or leads nowhere."""
+    if not isinstance(text, str):
+        return None
+    for find in (super(KubeEdgeLookup, lookup).find, lookup.find):
+        try:
+            return find(module_file(text), "any")
+        except FoundElsewhereError as moved:
+            return moved.path
+        except ValueError:
+            continue
+    return None

@@ -1,0 +1,108 @@
+"""Where paths in the files of a job of KubeEdge Ianvs lead.
+
+Ianvs resolves all of them against the directory in which it is called, the root of a checkout. Here a job is found
+from anywhere: each folder above its file may be that root.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from ianvs.config.paths import Lookup, Want
+from ianvs.errors import shown_path
+
+__all__ = ["FoundElsewhereError", "KubeEdgeLookup", "module_file", "root_of"]
+
+_DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
+_MOST = 50_000  # entries of folders that are looked through for a path that was moved
+
+
+class FoundElsewhereError(ValueError):
+    """A path that leads nowhere, though what it means lies below the job's folder, at `path`.
+
+    renamed: what its beginning was, and what it is now: all paths that were below it are wrong in the same way.
+    """
+
+    def __init__(self, what: str, path: Path, renamed: tuple[str, str]) -> None:
+        remedy = f"found {shown_path(path)}; use `ianvs migrate`, which writes the job with paths that hold"
+        rest = f". So with all paths below '{renamed[0]}'" if renamed[0] else ""
+        super().__init__(f"{what}; {remedy}{rest}.")
+        self.path, self.renamed = path, renamed
+
+
+@dataclass(frozen=True)
+class KubeEdgeLookup(Lookup):
+    """A path as written from the working directory, beside its file, from a folder above the job, from --root."""
+
+    job: Path = Path()  # the folder of the job's file
+    start: Path | None = None  # in place of the working directory, but for `plain`
+    alike: int = 1  # parts at the ends of two paths that have to be the same for one to be what the other means
+
+    def find(self, text: str, want: Want = "file", below: Path | None = None) -> Path:
+        """As Lookup.find; raises FoundElsewhereError if something below the job's folder ends as the path does."""
+        try:
+            return super().find(text, want, below)
+        except ValueError:
+            written = self._written(text)
+            what = want if want != "any" else "file or folder"
+            where = "" if written.is_absolute() else " here, from the working directory, or from a folder above the job"
+            message = f"there is no {what} '{text}'{where}"
+            if (found := self._moved(written)) is None:
+                raise ValueError(f"{message}.") from None
+            raise FoundElsewhereError(message, found, _renamed(written, found)) from None
+
+    def _candidates(self, written: Path, below: Path | None) -> Iterator[Path]:
+        starts = (below, self.start or self.working_directory, self.folder, self.job, *self.job.parents, self.root)
+        yield from (_absolute(start / written) for start in starts if start is not None)
+
+    def _moved(self, written: Path) -> Path | None:
+        """The one entry below the job's folder that ends with as many parts of `written` as any does, if it is one."""
+        parts = tuple(part for part in written.parts if part not in (os.curdir, os.pardir, os.sep))
+        ends = [path for path in _below(self.job) if parts and path.name == parts[-1]]
+        for length in range(len(parts), self.alike - 1, -1):
+            if alike := [path for path in ends if path.parts[-length:] == parts[-length:]]:
+                return alike[0] if len(alike) == 1 else None
+        return None
+
+
+def root_of(lookup: KubeEdgeLookup, links: Iterable[str]) -> Path:
+    """The directory in which Ianvs would have been called: that from which the paths `links` of the job's file lead on.
+
+    Where none does, that which has the first folder of one of them; else the job's folder.
+    """
+    relative = [path for path in map(Path, links) if not path.is_absolute() and path.parts]
+    starts = (lookup.working_directory, lookup.job, *lookup.job.parents)
+    for path in (*relative, *(Path(path.parts[0]) for path in relative if len(path.parts) > 1)):
+        for start in starts:
+            if (start / path).exists():
+                return start
+    return lookup.job
+
+
+def module_file(url: str) -> str:
+    """The path that `url` means, which may be a module's dotted name: Ianvs imports it from the working directory."""
+    return f"{url.replace('.', '/')}.py" if _DOTTED.fullmatch(url) and not url.endswith(".py") else url
+
+
+def _renamed(written: Path, found: Path) -> tuple[str, str]:
+    """Both without the parts at their ends that are the same."""
+    old, new = list(written.parts), list(found.parts)
+    while old and new and old[-1] == new[-1]:
+        old.pop(), new.pop()
+    return (str(Path(*old)) if old else "", str(Path(*new)))
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    return islice(
+        (Path(where, name) for where, folders, files in os.walk(folder) for name in (*folders, *files)), _MOST
+    )
+
+
+def _absolute(path: Path) -> Path:
+    path = path.absolute()
+    return path.resolve() if os.pardir in path.parts else path

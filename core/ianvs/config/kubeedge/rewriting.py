@@ -1,0 +1,128 @@
+"""A file that is read otherwise than it is written: what was changed in it, and why."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from ianvs.config.models.base import at, entries
+from ianvs.config.strict_yaml import Document, Step, Steps
+from ianvs.errors import Place, Problem
+
+__all__ = ["Change", "Rewriting"]
+
+NEAR = 0.8  # of difflib's ratio: from here on a key is taken for a misspelt one; `val_data` and `test_data` have 0.67
+
+
+@dataclass(frozen=True)
+class Change:
+    """What was changed. `message` says so to whoever wrote the file; `migrate` writes it beside what now stands there.
+
+    path: of what it is about in the rewritten document. renamed: a path is about it that leads nowhere (`finding.py`);
+    a run is refused until the file is changed.
+    """
+
+    message: str
+    path: Steps
+    place: Place
+    renamed: tuple[str, str] | None = None
+
+    @property
+    def problem(self) -> Problem:
+        return Problem(self.message, self.place, warning=self.renamed is None)
+
+
+@dataclass
+class Rewriting:
+    """A copy of a document's data to be changed. Each value keeps the place at which it was written."""
+
+    original: Document
+    changes: list[Change] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)  # what no change can mend
+    paths: dict[Steps, tuple[str, Path]] = field(default_factory=dict)  # where a path stands: as written, and found
+    _moved: list[tuple[Steps, Steps]] = field(default_factory=list)  # (from, to), in their order
+
+    def __post_init__(self) -> None:
+        self.data: Any = copy.deepcopy(self.original.data)
+
+    def place(self, path: Steps) -> Place:
+        """Where in the file is what now stands at `path`."""
+        return self.original.key_place(self._origin(path))
+
+    def changed(
+        self, path: Steps, message: str, *, of: Steps | None = None, renamed: tuple[str, str] | None = None
+    ) -> None:
+        """Note that what stands at `path` is read otherwise. of: what the message is about, where that will be gone."""
+        self.changes.append(Change(message, path, self.place(of or path), renamed))
+
+    def put(self, path: Steps, value: object, message: str | None = None) -> None:
+        """Let `value` stand at `path`."""
+        if message is not None:
+            self.changed(path, message)
+        at(self.data, *path[:-1])[path[-1]] = value
+
+    def drop(self, path: Steps, message: str) -> None:
+        """Take the key at `path` away."""
+        self.changed(path[:-1], message, of=path)
+        del at(self.data, *path[:-1])[path[-1]]
+
+    def move(self, path: Steps, to: Steps, message: str) -> None:
+        """Let the value of the key at `path` stand at `to`."""
+        self.changed(to, message, of=path)
+        at(self.data, *to[:-1])[to[-1]] = at(self.data, *path[:-1]).pop(path[-1])
+        self._moved.append((path, to))
+
+    def relist(self, path: Steps, kept: Iterable[Steps]) -> None:
+        """Let the list of what stands at the paths `kept` stand at `path`."""
+        found = [(where, at(self.data, *where)) for where in kept]
+        # Via places that no other move has, since one entry's new position is another's old one.
+        apart: Steps = ("<moved>", len(self._moved))
+        self._moved += [(where, (*apart, index)) for index, (where, _) in enumerate(found)]
+        self._moved += [((*apart, index), (*path, index)) for index, _ in enumerate(found)]
+        at(self.data, *path[:-1])[path[-1]] = [value for _, value in found]
+
+    def ignore(self, path: Steps, keys: Collection[str]) -> list[str]:
+        """Take those away of the keys at `path` that are not `keys` and not near one; what they are."""
+        section = at(self.data, *path)
+        if not isinstance(section, dict):
+            return []
+        ignored = [key for key in section if key not in keys and not get_close_matches(key, keys, 1, NEAR)]
+        for key in ignored:
+            del section[key]
+        return ignored
+
+    def each(self, path: Steps, do: Callable[[Steps], None]) -> None:
+        """`do` for the path of each entry of the list or mapping at `path`."""
+        for where in [where for where, _ in entries(self.data, *path)]:
+            do(where)
+
+    def document(self) -> Document:
+        """The document as it is read."""
+        keys: dict[Steps, Place] = {}
+        values: dict[Steps, Place] = {}
+        self._note((), self.data, keys, values)
+        return Document(self.original.file, self.data, keys, values, self.original.problems)
+
+    def _origin(self, path: Steps) -> Steps:
+        """Where that was, before anything was moved, which now is at `path`."""
+        for before, after in reversed(self._moved):
+            if path[: len(after)] == after:
+                path = (*before, *path[len(after) :])
+        return path
+
+    def _note(self, path: Steps, value: object, keys: dict[Steps, Place], values: dict[Steps, Place]) -> None:
+        before = self._origin(path)
+        values[path] = self.original.value_place(before)
+        if path and isinstance(path[-1], str):
+            keys[path] = self.original.key_place(before)
+        below: Iterable[tuple[Step, object]] = ()
+        if isinstance(value, Mapping):
+            below = value.items()
+        elif isinstance(value, list):
+            below = enumerate(value)
+        for step, inner in below:
+            self._note((*path, step), inner, keys, values)

@@ -1,0 +1,223 @@
+"""testenv.yaml and algorithm.yaml under `contract: ianvs`: what stands in them for plugins written for KubeEdge Ianvs.
+
+What `ianvs.config.kubeedge` has made of a file is read here: one spelling of each key, and paths that are absolute.
+Whether a path is there is checked later, so that what is missing is told all at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from ianvs.config.models.algorithm import AlgorithmSpec, Hyperparameters, ModuleSpec, ParadigmSpec, SplitSpec, grids
+from ianvs.config.models.base import Name, Slip, at, entries, leaves, repeated
+from ianvs.config.models.form import NotEmpty, PlacedSpec, ReadAs, Several, absent_is
+from ianvs.config.models.kubeedge_settings import AlgorithmSettings, AnyPath, ExamSettings
+from ianvs.config.models.samples import DatasetSpec, SourceSpec
+from ianvs.config.models.testenv import MetricSpec, TestEnvSpec
+
+__all__ = [
+    "ENDINGS",
+    "KUBEEDGE_METRICS",
+    "MODULE_TYPES",
+    "PARADIGM_MODULES",
+    "PARTS",
+    "PRIVATE_PARADIGMS",
+    "KubeEdgeAlgorithm",
+    "KubeEdgeTestEnv",
+    "parser_of",
+]
+
+PARADIGM_MODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "singletasklearning": ("basemodel",),
+        "incrementallearning": ("basemodel",),
+        "lifelonglearning": ("basemodel",),
+        "jointinference": ("edgemodel", "cloudmodel", "hard_example_mining"),
+        "multiedgeinference": ("basemodel",),
+        "federatedlearning": ("basemodel", "aggregation"),
+        "federatedclassincrementallearning": ("basemodel", "aggregation"),
+    }
+)
+"""Ianvs's paradigms, and the types of modules that each can't do without."""
+
+PRIVATE_PARADIGMS = ("singletasklearning_acboost", "singletasklearning_tta")
+"""Names in public files whose code is not public: they are read, and refused with this reason."""
+
+MODULE_TYPES = (
+    "basemodel",
+    "edgemodel",
+    "cloudmodel",
+    "dataset_processor",
+    "hard_example_mining",
+    "task_definition",
+    "task_relationship_discovery",
+    "task_allocation",
+    "task_remodeling",
+    "inference_integrate",
+    "task_update_decision",
+    "unseen_task_allocation",
+    "unseen_sample_recognition",
+    "unseen_sample_re_recognition",
+    "aggregation",
+)
+
+T = TypeVar("T", ExamSettings, AlgorithmSettings)
+
+KUBEEDGE_METRICS = ("samples_transfer_ratio", "BWT", "FWT", "MATRIX", "task_avg_acc", "forget_rate")
+"""Metrics that have no `url` in Ianvs: they are computed of what the paradigm recorded."""
+
+PARTS = ("train", "test")
+ENDINGS = ("index", "data", "data_info")
+"""`train_index`, `train_data`, `train_data_info` and so on; the first one that a file gives counts."""
+
+
+def parser_of(path: Path) -> str:
+    """ "metadata", "csv", "txt", "json" or "jsonl": how a file of samples is read, as its name tells; else ""."""
+    if path.name == "metadata.json":
+        return "metadata"
+    kind = path.suffix.lower().removeprefix(".")
+    return kind if kind in ("csv", "txt", "json", "jsonl") else ""
+
+
+# --- testenv ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Files(PlacedSpec):
+    """The files of training and test samples. They are handed out as they are."""
+
+    train_index: AnyPath = None
+    train_data: AnyPath = None
+    train_data_info: AnyPath = None
+    test_index: AnyPath = None
+    test_data: AnyPath = None
+    test_data_info: AnyPath = None
+    label: Name | None = None  # the label's column in a csv
+
+    def spec(self) -> DatasetSpec:
+        """The same as others know it."""
+        return DatasetSpec(
+            train=self._sources("train"),
+            test=self._sources("test"),
+            label=self.label,
+            handed_as="paths",
+            place=self.place,
+            places=self.places,
+        )
+
+    def _sources(self, part: str) -> tuple[SourceSpec, ...]:
+        keys = [f"{part}_{ending}" for ending in ENDINGS]
+        found = ((key, getattr(self, key)) for key in keys)
+        return tuple(SourceSpec(path, parser_of(path), place=self.places.get(key)) for key, path in found if path)[:1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Metric(PlacedSpec):
+    """A column of the leaderboard: a registered function, or one of the six that Ianvs brings."""
+
+    name: Annotated[Name, Field(description="the metric's name")]
+    url: AnyPath = None
+
+    def spec(self) -> MetricSpec:
+        place = self.places.get("name", self.place)
+        return MetricSpec(self.name, self.url, contract="ianvs", place=place, places=self.places)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KubeEdgeTestEnv(ExamSettings):
+    """What stands below `testenv:`."""
+
+    dataset: Annotated[_Files, Field(description="the files of the samples, such as train_index and test_index")]
+    metrics: Annotated[
+        tuple[_Metric, ...],
+        ReadAs(list=Annotated[list[_Metric], NotEmpty]),
+        AfterValidator(tuple),
+        Field(description="a list of metrics such as '- name: accuracy'"),
+    ]
+    name: Annotated[Name, absent_is("")] = ""
+
+    @staticmethod
+    def conflicts(data: object) -> Iterator[Slip]:
+        """Slips that concern several keys, in `data` of any shape."""
+        dataset = at(data, "dataset")
+        if isinstance(dataset, dict):
+            for part in PARTS:
+                if not any(dataset.get(f"{part}_{ending}") for ending in ENDINGS):
+                    keys = ", ".join(f"{part}_{ending}" for ending in ENDINGS[:-1])
+                    message = f"the {part} data are missing: {keys} or {part}_data_info names their file."
+                    yield Slip(message, ("dataset",))
+        named = (((*path, "name"), at(metric, "name")) for path, metric in leaves(data, "metrics"))
+        yield from repeated("metric", named, "Keep one.")
+
+    def spec(self, file: Path) -> TestEnvSpec:
+        """The same as others know it."""
+        return TestEnvSpec(
+            dataset=self.dataset.spec(),
+            metrics=tuple(metric.spec() for metric in self.metrics),
+            incremental_rounds=self.incremental_rounds,
+            name=self.name,
+            file=file,
+            settings=_only(ExamSettings, self),
+            place=self.place,
+            places=self.places,
+        )
+
+
+# --- algorithm ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Module(ModuleSpec):
+    """One module: a registered class, or a built-in one of its kind where there is no `url`."""
+
+    type: Annotated[Literal[MODULE_TYPES], Field(description="what the module does, such as basemodel")]  # type: ignore[valid-type]
+    name: Annotated[Name, Field(description="the name under which the class is registered")]
+    url: Annotated[str | None, BeforeValidator(lambda value: value or None)] = None  # a .py file or a package's folder
+    grid: Hyperparameters = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class KubeEdgeAlgorithm(AlgorithmSettings):
+    """What stands below `algorithm:`."""
+
+    paradigm_type: Annotated[
+        Literal[(*PARADIGM_MODULES, *PRIVATE_PARADIGMS)],  # type: ignore[valid-type]
+        Field(description="how the algorithm is examined, such as singletasklearning"),
+    ]
+    modules: Annotated[Several[_Module], Field(description="a list of modules, each with type, name and url")]
+    contract: Literal["ianvs"] = "ianvs"
+    name: Annotated[str, absent_is("")] = ""
+
+    @staticmethod
+    def conflicts(data: object) -> Iterator[Slip]:
+        """Slips that concern several keys, in `data` of any shape."""
+        types = [((*path, "type"), at(module, "type")) for path, module in entries(data, "modules")]
+        yield from repeated("module type", types, "An algorithm has one of each.")
+        for path, _ in entries(data, "modules"):
+            named = [(where, name) for where, name, _ in grids(data, path)]
+            yield from repeated("hyperparameter", named, "Put all its values in one list.", key=True)
+
+    def spec(self) -> AlgorithmSpec:
+        """The same as others know it."""
+        setting = self.data_setting(str(self.paradigm_type))
+        return AlgorithmSpec(
+            paradigm=ParadigmSpec(str(self.paradigm_type), place=self.places.get("paradigm_type")),
+            modules=tuple(self.modules),
+            split=None if setting is None else SplitSpec(setting.train_ratio, setting.splitting_method),
+            contract="ianvs",
+            settings=_only(AlgorithmSettings, self),
+            name=self.name,
+            place=self.place,
+            places=self.places,
+        )
+
+
+def _only(kind: type[T], given: T) -> T:
+    """The part of `given` that a `kind` has."""
+    return kind(**{each.name: getattr(given, each.name) for each in fields(kind)})

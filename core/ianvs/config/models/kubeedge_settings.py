@@ -1,0 +1,141 @@
+"""What plugins written for KubeEdge Ianvs are examined with, beside data, modules and metrics (`contract: ianvs`).
+
+Keys, defaults and meanings are Ianvs's own. What a file leaves out of a mapping keeps its default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from ianvs.config.models.base import Name, path_text
+from ianvs.config.models.form import PlacedSpec, Spec, absent_is
+
+__all__ = [
+    "AlgorithmSettings",
+    "AnyPath",
+    "Contract",
+    "DataSetting",
+    "ExamSettings",
+    "FederatedDataSetting",
+    "ModelEval",
+    "ModelMetric",
+    "ThirdPartyPackage",
+]
+
+Contract = Literal["native", "ianvs"]
+"""How a plugin is called: ours (`ianvs.plugins.contract`), or KubeEdge Ianvs's, which hands out paths."""
+
+SplittingMethod = Literal["default", "fwt_splitting", "hard-example_splitting", "city_splitting"]
+_Share = Annotated[float, Field(gt=0, le=1)]
+
+
+def _path_or_none(value: object) -> Path | None:
+    return None if value in (None, "") else Path(path_text(value))
+
+
+AnyPath = Annotated[Path | None, BeforeValidator(_path_or_none)]
+"""A path that need not exist yet: what is missing is told by a later check. Nothing, or empty text, is None."""
+
+
+# --- testenv ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelMetric(PlacedSpec):
+    """The function by which incremental, lifelong and federated class-incremental learning judge a model.
+
+    mode: of lifelong learning; None: the mapping is given without one.
+    """
+
+    name: Annotated[str, absent_is("")] = ""
+    url: AnyPath = None
+    mode: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelEval(PlacedSpec):
+    """incrementallearning adopts a new model if new - old `operator` threshold.
+
+    lifelonglearning only reports the tasks whose score `operator` threshold.
+    """
+
+    model_metric: Annotated[ModelMetric, absent_is(ModelMetric(mode=""))] = ModelMetric(mode="")
+    threshold: float = 0.9
+    operator: Literal[">", "<", "=", ">=", "<="] = ">"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExamSettings(PlacedSpec):
+    """The keys of a testenv that Ianvs's paradigms read.
+
+    incremental_rounds: parts that the training data are cut into. round: of federated learning, within such a part.
+    """
+
+    incremental_rounds: Annotated[int, Field(ge=1)] = 2
+    round: Annotated[int, Field(ge=1)] = 1
+    client_number: Annotated[int, Field(ge=1)] = 1
+    use_gpu: bool = False
+    gpu_num: Annotated[int, Field(ge=1)] = 1
+    if_mode_llm: bool = False
+    hard_example_mining_mode: Annotated[str, absent_is("mining-then-inference")] = "mining-then-inference"
+    model_eval: Annotated[ModelEval, absent_is(ModelEval())] = ModelEval()
+
+
+# --- algorithm ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSetting(PlacedSpec):
+    """How training data are cut into rounds, and which share of a round is trained on; the rest evaluates."""
+
+    train_ratio: _Share = 0.8
+    splitting_method: SplittingMethod = "default"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FederatedDataSetting(PlacedSpec):
+    """The same for federated learning, and how a round is divided among clients."""
+
+    train_ratio: _Share = 1.0
+    splitting_method: SplittingMethod = "default"
+    data_partition: Literal["iid", "non-iid"] = "iid"
+    non_iid_ratio: _Share = 0.6  # of the classes, for each client
+    label_data_ratio: Annotated[float, Field(ge=0, le=1)] = 1.0  # of a client's samples that have labels
+
+
+@dataclass(frozen=True)
+class ThirdPartyPackage(Spec):
+    """A package that is imported before the modules."""
+
+    name: Name
+    url: AnyPath = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlgorithmSettings(PlacedSpec):
+    """The keys of an algorithm's file that Ianvs's paradigms read, beside modules.
+
+    initial_model_url: an absolute path if something is there; else as it is written: a name in some hub, say.
+    mode: "with_compression" or "". `quantization_type` and `llama_quantize_path` go with it.
+    """
+
+    initial_model_url: Annotated[str, absent_is("")] = ""
+    mode: Annotated[Literal["", "with_compression"], absent_is("")] = ""
+    quantization_type: Annotated[str, absent_is("")] = ""
+    llama_quantize_path: Annotated[str, absent_is("")] = ""
+    incremental_learning_data_setting: Annotated[DataSetting, absent_is(DataSetting())] = DataSetting()
+    lifelong_learning_data_setting: Annotated[DataSetting, absent_is(DataSetting())] = DataSetting()
+    fl_data_setting: Annotated[FederatedDataSetting, absent_is(FederatedDataSetting())] = FederatedDataSetting()
+    third_party_packages: Annotated[tuple[ThirdPartyPackage, ...], Field(strict=False), absent_is(())] = ()
+
+    def data_setting(self, paradigm: str) -> DataSetting | FederatedDataSetting | None:
+        """That of `paradigm`, an Ianvs name; None: it cuts nothing."""
+        if paradigm.startswith("federated"):
+            return self.fl_data_setting
+        if paradigm == "lifelonglearning":
+            return self.lifelong_learning_data_setting
+        return self.incremental_learning_data_setting if paradigm == "incrementallearning" else None

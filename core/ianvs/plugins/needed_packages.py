@@ -1,0 +1,199 @@
+"""What plugins written for KubeEdge Ianvs import and register, read from their syntax trees: nothing of them is run.
+
+A plugin's folder, those of the other modules and the working directory are searched before installed packages, as they
+are when the plugin is imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.machinery import PathFinder
+from itertools import islice
+from pathlib import Path
+
+__all__ = ["Missing", "missing_packages", "registered_names"]
+
+PROVIDED = ("sedna", "core")  # by the process in which such plugins run, ahead of any installed package
+_MOST = 20_000  # entries of a plugin's folder that are looked through for a module that is not found
+_OPTIONAL = ("ImportError", "ModuleNotFoundError", "Exception", "BaseException")
+_DISTRIBUTIONS = {  # where `pip install` takes another name
+    "cv2": "opencv-python",
+    "dotenv": "python-dotenv",
+    "PIL": "pillow",
+    "sklearn": "scikit-learn",
+    "skimage": "scikit-image",
+    "yaml": "pyyaml",
+}
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A module that is imported in `line` of `file` and is not to be found. lazily: by a function, not by the file.
+
+    remedy: what to do, a sentence.
+    """
+
+    name: str
+    file: Path
+    line: int
+    lazily: bool
+    remedy: str
+
+
+@dataclass(frozen=True)
+class _Import:
+    name: str  # dotted
+    level: int  # of a relative one
+    line: int
+    lazily: bool
+
+
+def missing_packages(files: Sequence[Path], folders: Sequence[Path]) -> list[Missing]:
+    """Those that the python `files`, and what these import, need and that are not installed, each once.
+
+    folders: where they are looked for, beside those of `files`.
+    """
+    found: dict[str, Missing] = {}
+    near = list(dict.fromkeys(file.parent for file in files))
+    search = [*near, *folders]
+    for file, one in _reached(files, search):
+        if _there(one.name, search):
+            continue
+        name, remedy = _remedy(one.name, near, search)
+        before = found.get(remedy)
+        if before is None or (before.lazily and not one.lazily):
+            found[remedy] = Missing(name, file, one.line, one.lazily, remedy)
+    return list(found.values())
+
+
+def registered_names(files: Sequence[Path], folders: Sequence[Path]) -> set[str] | None:
+    """The names under which `files`, and what they import of `folders`, register with ClassFactory.
+
+    None: that can't be read from their syntax.
+    """
+    names: set[str] = set()
+    search = [*(file.parent for file in files), *folders]
+    for file in dict.fromkeys([*files, *(file for file, _ in _reached(files, search))]):
+        tree = _tree(file)
+        if tree is None:
+            return None
+        for call, target in _registrations(tree):
+            if target is None:
+                return None
+            given = [keyword.value for keyword in call.keywords if keyword.arg == "alias"] or call.args[1:2]
+            if given and not (isinstance(given[0], ast.Constant) and isinstance(given[0].value, str | None)):
+                return None
+            names.add(given[0].value if given and given[0].value else target)  # type: ignore[attr-defined]
+    return names
+
+
+def _registrations(tree: ast.AST) -> Iterator[tuple[ast.Call, str | None]]:
+    """(the call of ClassFactory, what it decorates); None for a call that is no decorator."""
+    decorators: dict[int, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            decorators |= {id(decorator): node.name for decorator in node.decorator_list}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            factory = node.func.value.id if isinstance(node.func.value, ast.Name) else ""
+            if factory == "ClassFactory" and node.func.attr.startswith("register"):
+                yield node, decorators.get(id(node))
+
+
+def _reached(files: Sequence[Path], folders: Sequence[Path]) -> Iterator[tuple[Path, _Import]]:
+    """(file, import) of all imports in `files` and in the local modules that they lead to."""
+    waiting = [(file, False) for file in files]
+    seen: set[tuple[Path, bool]] = set()
+    while waiting:
+        file, lazily = waiting.pop()
+        if (file, False) in seen or (file, lazily) in seen:
+            continue
+        seen.add((file, lazily))
+        tree = _tree(file)
+        for one in _imports(tree) if tree is not None else ():
+            one = _Import(one.name, one.level, one.line, one.lazily or lazily)
+            if one.level:
+                home = file.parents[one.level - 1]
+                waiting += [(inner, one.lazily) for inner in _files_of(one.name, [home])]
+                continue
+            if one.name.partition(".")[0] in (*PROVIDED, *sys.stdlib_module_names):
+                continue
+            yield file, one
+            waiting += [(inner, one.lazily) for inner in _files_of(one.name, folders)]
+
+
+def _tree(file: Path) -> ast.Module | None:
+    try:
+        return ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return None
+
+
+def _imports(tree: ast.Module) -> Iterator[_Import]:
+    """All that are not made under a `try` that goes on without them, nor for a script or a type checker alone."""
+    waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while waiting:
+        node, lazily = waiting.pop()
+        if isinstance(node, ast.Import):
+            yield from (_Import(alias.name, 0, node.lineno, lazily) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield _Import(node.module or "", node.level, node.lineno, lazily)
+        elif isinstance(node, ast.Try) and any(map(_goes_on, node.handlers)):
+            waiting += [(inner, lazily) for inner in (*node.orelse, *node.finalbody)]
+        elif isinstance(node, ast.If) and ("TYPE_CHECKING" in (said := ast.unparse(node.test)) or "__main__" in said):
+            waiting += [(inner, lazily) for inner in node.orelse]
+        else:
+            inside = lazily or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            waiting += [(inner, inside) for inner in ast.iter_child_nodes(node)]
+
+
+def _goes_on(handler: ast.ExceptHandler) -> bool:
+    caught = "Exception" if handler.type is None else ast.unparse(handler.type)
+    raises = any(isinstance(node, ast.Raise) for statement in handler.body for node in ast.walk(statement))
+    return not raises and any(name in caught for name in _OPTIONAL)
+
+
+def _there(dotted: str, folders: Sequence[Path]) -> bool:
+    """Whether it can be imported. Of an installed package its top level is looked for alone."""
+    local = list(map(str, folders))
+    top = dotted.partition(".")[0]
+    if PathFinder.find_spec(top, local) is None:
+        return top in sys.modules or PathFinder.find_spec(top, sys.path) is not None
+    return _found(dotted, local) is not None
+
+
+def _files_of(dotted: str, folders: Sequence[Path]) -> list[Path]:
+    """The file of a local module, and those of the packages around it, which are imported first."""
+    parts = dotted.split(".") if dotted else []
+    names = [".".join(parts[: n + 1]) for n in range(len(parts))] or ["__init__"]
+    origins = (_found(name, list(map(str, folders))) for name in names)
+    return [Path(origin) for origin in origins if origin and origin.endswith(".py")]
+
+
+def _found(dotted: str, search: list[str]) -> str | None:
+    """Where the module lies; "" for a package without a file; None if it is nowhere."""
+    origin: str | None = None
+    for part in dotted.split("."):
+        spec = PathFinder.find_spec(part, search)
+        if spec is None:
+            return None
+        origin, search = spec.origin or "", list(spec.submodule_search_locations or [])
+    return origin
+
+
+def _remedy(dotted: str, near: Sequence[Path], folders: Sequence[Path]) -> tuple[str, str]:
+    """(what is missing, what to do about it): the same for all modules that one deed brings."""
+    top = dotted.partition(".")[0]
+    if PathFinder.find_spec(top, list(map(str, folders))) is not None:
+        return dotted, f"'{top}' is there and has no '{dotted}': a file of the plugin's is missing."
+    for folder in near:
+        walk = ((Path(where), name) for where, inner, own in os.walk(folder) for name in (*inner, *own))
+        around = [(folder.parent, folder.name)]
+        for where, name in (*around, *islice(walk, _MOST)):
+            if name in (top, f"{top}.py"):
+                return dotted, f"It lies in {where}: set PYTHONPATH to that folder."
+    return top, f"Install it (pip install {_DISTRIBUTIONS.get(top, top)}), or set PYTHONPATH to the folder it lies in."

@@ -1,0 +1,160 @@
+"""What is wrong with a job under `contract: ianvs`, as far as it shows without running anybody's code.
+
+Each thing that is missing is told once: data, packages, names that nothing registers; and what a paradigm can't do with
+the settings that it is given.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from ianvs import data
+from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, TestEnvSpec
+from ianvs.errors import Place, Problem, one_line, shown_path
+from ianvs.plugins.needed_packages import missing_packages, registered_names
+
+__all__ = ["code_problems", "handed_problems", "is_kubeedge", "setting_problems"]
+
+_BUILT_IN = {
+    "hard_example_mining": ("Threshold", "CrossEntropy", "IBT", "Random"),
+    "aggregation": ("FedAvg",),
+}
+_NEED_FILES = ("basemodel", "edgemodel", "cloudmodel", "dataset_processor")
+_OF_MULTI_INFERENCE = ("task_allocation", "task_remodeling", "inference_integrate")
+_ONE_PART_MORE = ("fwt_splitting", "hard-example_splitting")  # than rounds
+
+
+def is_kubeedge(job: JobSpec) -> bool:
+    """Whether the algorithms of `job` are under `contract: ianvs`; a job has one contract."""
+    return any(algorithm.contract == "ianvs" for algorithm in job.algorithms)
+
+
+def handed_problems(job: JobSpec) -> Iterator[Problem]:
+    """What is wrong with the files of samples that the paradigms read."""
+    parts = {part for algorithm in job.algorithms for part in _parts(algorithm)}
+    for exam in job.testenvs:
+        yield from data.check_handed(exam.dataset, parts)
+
+
+def _parts(algorithm: AlgorithmSpec) -> tuple[str, ...]:
+    return ("test",) if algorithm.paradigm.name == "jointinference" else ("train", "test")
+
+
+# --- settings -----------------------------------------------------------------------------------------------------
+
+
+def setting_problems(job: JobSpec) -> Iterator[Problem]:
+    """What a paradigm can't do with the settings of algorithm and testenv."""
+    for algorithm in job.algorithms:
+        yield from _module_problems(algorithm)
+        for exam in job.testenvs:
+            yield from _between(algorithm, exam)
+
+
+def _module_problems(algorithm: AlgorithmSpec) -> Iterator[Problem]:
+    for module in algorithm.modules:
+        place = module.places.get("name", module.place)
+        built_in = _BUILT_IN.get(module.type)
+        if module.url is not None:
+            continue
+        if module.type in _NEED_FILES:
+            yield Problem(f"{module.type} '{module.name}' has no url. Write the path of its python file.", place)
+        elif built_in is not None and module.name not in built_in:
+            message = f"{module.type} '{module.name}' has no url, and is not built in: {', '.join(built_in)}."
+            yield Problem(f"{message} Write the path of its python file.", place)
+
+
+def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Problem]:
+    settings, paradigm = exam.settings, algorithm.paradigm.name
+    if settings is None:
+        return
+    metric = settings.model_eval.model_metric
+    place = metric.place or exam.places.get("model_eval", exam.place)
+    lifelong = paradigm == "lifelonglearning"
+    if lifelong and metric.mode == "multi-inference":
+        types = [module.type for module in algorithm.modules]
+        if lacking := [kind for kind in _OF_MULTI_INFERENCE if kind not in types]:
+            message = f"mode multi-inference needs modules of the types {', '.join(lacking)}. Add them."
+            yield Problem(message, algorithm.places.get("modules", algorithm.place))
+        return
+    if lifelong or paradigm in ("incrementallearning", "federatedclassincrementallearning"):
+        if not metric.name or metric.url is None:
+            message = f"{paradigm} judges models by model_eval.model_metric. Write its name and url there."
+            yield Problem(message, place)
+        elif not metric.url.exists():
+            message = f"there is no file {shown_path(metric.url)}, which should define the metric '{metric.name}'."
+            yield Problem(message, metric.places.get("url", place))
+    method = algorithm.split.splitting_method if algorithm.split is not None else "default"
+    if lifelong and metric.mode in ("no-inference", "hard-example-mining") and method not in _ONE_PART_MORE:
+        message = (
+            f"mode {metric.mode} needs one part of the data more than incremental_rounds, for the round before the "
+            f"first; splitting_method '{method}' makes none. Take {' or '.join(_ONE_PART_MORE)}."
+        )
+        yield Problem(message, algorithm.places.get("lifelong_learning_data_setting", algorithm.place))
+
+
+# --- plugins ------------------------------------------------------------------------------------------------------
+
+
+def code_problems(job: JobSpec) -> Iterator[Problem]:
+    """Syntax, names that nothing registers, and packages that are not installed; nothing is imported."""
+    folders = _folders(job)
+    seen: set[tuple[Path, str]] = set()
+    files: list[Path] = []
+    for what, name, url, place in _plugins(job):
+        own = _files(url)
+        if (url, name) in seen or not own:
+            continue
+        seen.add((url, name))
+        if syntax := [problem for file in own if (problem := _syntax(file)) is not None]:
+            yield from syntax
+            continue
+        files += own
+        names = registered_names(own, folders)
+        if names is not None and name not in names:
+            there_are = f" It registers: {one_line(sorted(names))}." if names else " It registers nothing."
+            yield Problem(f"{shown_path(url)} registers no {what} under the name '{name}'.{there_are}", place)
+    for missing in missing_packages(list(dict.fromkeys(files)), folders):
+        where = "a function in " if missing.lazily else ""
+        message = f"{where}this file imports '{missing.name}', which is not to be found. {missing.remedy}"
+        yield Problem(message, Place(missing.file, missing.line, 1), warning=missing.lazily)
+
+
+def _plugins(job: JobSpec) -> Iterator[tuple[str, str, Path, Place | None]]:
+    """(what it is, name, file or folder, where it is named) of all modules and metrics that have a url."""
+    for algorithm in job.algorithms:
+        for module in algorithm.modules:
+            if module.url is not None:
+                yield module.type, module.name, Path(module.url), _place(module)
+    for exam in job.testenvs:
+        for metric in exam.metrics:
+            if metric.url is not None:
+                yield "metric", metric.name, metric.url, _place(metric)
+
+
+def _place(named: ModuleSpec | MetricSpec) -> Place | None:
+    return named.places.get("name", named.place)
+
+
+def _folders(job: JobSpec) -> list[Path]:
+    """Where modules and metrics look for what they import: the folders of all modules, and the working directory."""
+    urls = [Path(module.url) for algorithm in job.algorithms for module in algorithm.modules if module.url]
+    home = [job.working_directory] if job.working_directory else []
+    return list(dict.fromkeys([*(url.parent for url in urls), *home]))
+
+
+def _files(url: Path) -> list[Path]:
+    found = [url / "__init__.py"] if url.is_dir() else [url]
+    return [file for file in found if file.is_file()]
+
+
+def _syntax(file: Path) -> Problem | None:
+    try:
+        ast.parse(file.read_bytes())
+    except SyntaxError as error:
+        return Problem(f"this is not Python: {error.msg}.", Place(file, error.lineno or 0, error.offset or 0))
+    except ValueError as error:
+        return Problem(f"this is not Python: {error}.", Place(file))
+    return None
