@@ -183,7 +183,8 @@ class RoundResult:
 class Sealing:
     """How the exam was kept from a learner.
 
-    how: "none" of an engine without processes, "normal", or "strict". copies: who gave its answers, "forks" of its
+    how: "none" of an engine without processes, "handed" of plugins under `contract: ianvs`, which are given the exam's
+    files, "normal", or "strict". copies: who gave its answers, "forks" of its
     process or "new processes", which are thrown away, or "none" but itself. closed: whether the kernel closed the
     exam's files to it.
     """
@@ -213,6 +214,7 @@ class CaseResult:
     warnings: tuple[str, ...] = ()  # what else a reader must know of how it was examined
     details: Mapping[str, Any] = field(default_factory=dict)  # by score name: [k][j] -> {part: value}, e.g. per class
     metrics: Mapping[str, float | None] = field(default_factory=dict)  # by column name, one number each
+    texts: Mapping[str, str] = field(default_factory=dict)  # by column name, what a metric said that is no number
     measures: Mapping[str, Measure] = field(default_factory=dict)  # what its paradigm measures, by name
     sealing: Sealing = Sealing()
     damaged: tuple[str, ...] = ()  # files below the workspace that are gone or were changed: they are not believed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING
 
-from ianvs.config.models.kubeedge import KUBEEDGE_METRICS
+from ianvs.config.models.kubeedge import KUBEEDGE_FORMULAS, KUBEEDGE_METRICS
 from ianvs.errors import ConfigError, PluginError, Problem, closest
 from ianvs.metrics.custom import from_object
 from ianvs.metrics.metric import Metric
@@ -106,10 +106,10 @@ def _of_package(spec: MetricSpec) -> Metric:
 
 
 def _of_kubeedge(spec: MetricSpec) -> Metric:
-    if spec.url is None and spec.name not in KUBEEDGE_METRICS:
+    if spec.url is None and spec.name not in (*KUBEEDGE_METRICS, *KUBEEDGE_FORMULAS):
         hint = closest(spec.name, KUBEEDGE_METRICS) or f" Without one there are: {', '.join(KUBEEDGE_METRICS)}."
         raise ConfigError([Problem(f"metric '{spec.name}' has no url.{hint}", spec.place)])
-    return Metric(spec.name, "system", "")
+    return Metric(spec.name, "system", "", mapping=spec.name == "MATRIX")
 
 
 def _fitting(spec: MetricSpec, metric: Metric) -> Metric:

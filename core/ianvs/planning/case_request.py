@@ -42,6 +42,7 @@ class CaseRequest:
     sealing: str  # how the exam is kept from the learner: "normal", "strict"; "none" where it has no process of its own
     memory_mb: float | None
     provenance: Mapping[str, object]
+    working_directory: Path | None  # of plugins under `contract: ianvs`
 
     def exam(self, progress: Callable[[float], None] | None = None) -> Exam:
         """The exam that the case takes, with its data. Raises ConfigError or DataError."""
@@ -75,4 +76,5 @@ def case_request(
         sealing=job.sealing if apart else "none",
         memory_mb=job.limits.memory_mb,
         provenance=provenance,
+        working_directory=job.working_directory,
     )

@@ -136,7 +136,8 @@ def make_plan(job: JobSpec) -> Plan:
                 PlannedAlgorithm(spec, paradigm, exam, name, digest(facts), facts, identity, digest(identity))
             )
         named = scored_metrics(exam)
-        scores.append(tuple((metric, metric_key(metric)) for metric in named if outline(metric).level == "score"))
+        stored = named if exam.settings is not None else [m for m in named if outline(m).level == "score"]
+        scores.append(tuple((metric, metric_key(metric)) for metric in stored))
     _refuse_repeated(algorithms)
     references = plan_references(job, algorithms)
     return Plan(job, (*algorithms, *references.algorithms), CaseStore(job.workspace), tuple(scores), references)

@@ -57,6 +57,7 @@ class RowCases:
     seen: set[str] = field(default_factory=set)  # ids
     seeds: list[int] = field(default_factory=list)  # of finished cases
     metrics: dict[str, list[float | None]] = field(default_factory=dict)
+    texts: dict[str, dict[str, None]] = field(default_factory=dict)  # of metrics whose values are no numbers
     costs: dict[str, list[float | None]] = field(default_factory=dict)
     measures: dict[str, Measure] = field(default_factory=dict)  # of its paradigm
     tests: dict[str, TestScores] = field(default_factory=dict)  # of the first score, by test set
@@ -101,6 +102,8 @@ class RowCases:
                 self.remarks[result.case.seed] = hide_secrets(result.remark, result.case.hyperparameters)
             for name in metrics:
                 self.metrics.setdefault(name, []).append(result.metrics.get(name))
+                if name in result.texts:
+                    self.texts.setdefault(name, {})[result.texts[name]] = None
             self.measures |= result.measures
             for key, cost in case_costs(result).items():
                 self.costs.setdefault(key, []).append(cost)

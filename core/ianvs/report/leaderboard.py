@@ -48,6 +48,7 @@ class LeaderboardRow:
     testenv: str = ""  # which of the job's testenvs, where it has several
     adopted: tuple[int, int] | None = None  # rounds whose new model passed the gate, and all; None: there is no gate
     over_budget: tuple[str, ...] = ()  # what went over the exam's budget, in words
+    texts: Mapping[str, str] = field(default_factory=dict)  # by column name, values of metrics that are no numbers
     remarks: Mapping[int, str] = field(default_factory=dict)  # what its plugin says of how it went, by seed
     rank: int | None = None  # None: no competitor, a case is missing, or there is nothing to rank it by
 
@@ -96,6 +97,8 @@ class Leaderboard:
                 return row.algorithm
             case "metric" | "metric_std":
                 summary = row.metrics.get(column.key)
+                if column.kind == "metric" and column.key in row.texts:
+                    return row.texts[column.key]
                 return None if summary is None else summary.mean if column.kind == "metric" else summary.std
             case "paradigm":
                 return row.paradigm
@@ -234,6 +237,7 @@ def _row(group: RowCases, seeds: int) -> LeaderboardRow:
         testenv=group.case.testenv,
         adopted=(group.adopted, group.judged) if group.judged else None,
         over_budget=tuple(group.over_budget),
+        texts={name: "; ".join(said) for name, said in group.texts.items()} if complete else {},
         remarks=dict(sorted(group.remarks.items())),
         time=group.latest.strftime("%Y-%m-%d %H:%M:%S") if group.latest else "",
     )

@@ -13,6 +13,11 @@ def sealing_note(found: Collection[Sealing]) -> str:
     """Of the weakest of all cases; "" where none has ended."""
     if not found:
         return ""
+    if any(one.how == "handed" for one in found):
+        return (
+            "Not sealed: plugins under `contract: ianvs` are handed the exam's files; metrics ran in processes of their "
+            "own (docs/trust.md)."
+        )
     if any(one.how == "none" for one in found):
         return "Not sealed: learners ran in the process that holds the exam (docs/trust.md)."
     strictly = "Strictly sealed" if all(one.how == "strict" for one in found) else "Sealed"

@@ -15,6 +15,7 @@ from ianvs.errors import DamagedError
 from ianvs.metrics.metric import Metric
 from ianvs.metrics.metric_columns import MetricColumn
 from ianvs.metrics.system import measured
+from ianvs.results.handed_results import handed_result
 from ianvs.results.reference_scores import ReferenceScores
 from ianvs.session.budget import over_budget, unmeasured
 from ianvs.store import CaseStore, ExamRecord, as_record
@@ -92,7 +93,7 @@ def read_case(
             else:
                 numbers[name] = _over_matrix(metric, matrices.get(column.of))
     file = store.folder(case.id) / "result.json"
-    return CaseResult(
+    result = CaseResult(
         case=case,
         status=status,
         dataset=exam.dataset if exam else "",
@@ -116,11 +117,16 @@ def read_case(
         finished_at=stored.get("finished_at"),
         provenance=stored.get("provenance", {}),
     )
+    return handed_result(result, stored["handed"], columns, file) if "handed" in stored else result
 
 
 def _marks(sealing: Sealing) -> tuple[str, ...]:
     """Of a learner that was to be kept apart and gave its answers itself."""
-    return () if sealing.how == "none" or sealing.copies != "none" else ("it goes on learning while it is tested",)
+    return (
+        ()
+        if sealing.how in ("none", "handed") or sealing.copies != "none"
+        else ("it goes on learning while it is tested",)
+    )
 
 
 def _curve(

@@ -7,16 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from ianvs.config.spec import JobSpec
 from ianvs.engines.engine import EXIT_INTERRUPTED, Engine
-from ianvs.errors import IanvsError
 from ianvs.planning import Plan, PlannedCase
 from ianvs.planning.case_request import CaseRequest, case_request
 from ianvs.scheduler.case_loop import CaseLoop, Listener
-from ianvs.scheduler.kubeedge_checks import is_kubeedge
 from ianvs.scheduler.opening import open_checker, open_engine
 from ianvs.scheduler.preflight import Watcher, preflight
 from ianvs.scheduler.slots import Slots
-
-NOT_YET = "algorithms under `contract: ianvs` are planned and checked, and can't be run yet."
 
 __all__ = ["Listener", "Outcome", "check_job", "run_job"]
 
@@ -39,8 +35,6 @@ def run_job(job: JobSpec, listener: Listener, provenance: dict[str, object]) -> 
     """Do what `make_plan(job)` finds to do. Raises ConfigError for anything that is wrong before the first case."""
     with closing(_Engines(job)) as engines:
         plan = preflight(job, engines.checker, listener, lambda plan: engines.work(plan).anything)
-        if is_kubeedge(job) and len(plan):
-            raise IanvsError(NOT_YET)
         work = engines.work(plan)
         to_do = work.tasks
         listener.planned(plan, to_do, tuple(work.damaged))

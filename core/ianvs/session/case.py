@@ -24,6 +24,7 @@ from ianvs.planning.case_request import CaseRequest
 from ianvs.planning.closed import closed_paths
 from ianvs.scoring.scoring import score_case
 from ianvs.sealing.peer import Handler, RemoteError
+from ianvs.session.handed import run_handed
 from ianvs.session.processes import Nursery
 from ianvs.session.remote import Ended, InlineLearner, Learner, SealedLearner
 from ianvs.session.rounds import CaseRounds, Interrupted, StartOver
@@ -46,7 +47,8 @@ def run_case(request: CaseRequest, report: Reporter) -> None:
     with store.lock(request.case.id):
         try:
             facts = _sit(request, store, report)
-            score_case(request)  # before the result is declared: a metric that fails is a failure of the case
+            if request.algorithm.contract == "native":
+                score_case(request)  # before the result is declared: a metric that fails is a failure of the case
             store.finish(request.case.id, facts)
         except Interrupted:
             print("interrupted; the next run continues after the last complete round")
@@ -65,6 +67,12 @@ def _sit(request: CaseRequest, store: CaseStore, report: Reporter) -> Mapping[st
     """Answer whatever has not been answered yet. What is to be said in the result, beside scores."""
     case = request.case
     state = store.state(case.id, thoroughly=True)
+    if request.algorithm.contract == "ianvs":
+        if state.status is None or state.damaged:
+            store.reset(case.id)
+        store.begin(case, request.identity)
+        _watch(store, request)
+        return run_handed(request, store, report)
     for name in state.damaged:
         print(f"cases/{case.id}/{name} {CHANGED}; it is made again")
     store.drop(case.id, state.damaged)

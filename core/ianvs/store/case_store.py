@@ -387,6 +387,7 @@ class CaseStore:
         damaged = tuple(name for name, before in files.items() if differs(folder / name, before, thoroughly=thoroughly))
         rounds = sum(name.endswith("/round.json") for name in files)
         scores = frozenset(name[7:-5] for name in files if name.startswith("scores/"))
+        scores |= frozenset(found.get("handed", {}).get("scores", ()))
         return CaseState("unfinished" if damaged else "finished", damaged, rounds, scores)
 
     def status(self, case_id: str) -> Status | None:

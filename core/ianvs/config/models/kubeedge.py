@@ -23,6 +23,7 @@ from ianvs.config.models.testenv import MetricSpec, TestEnvSpec
 
 __all__ = [
     "ENDINGS",
+    "KUBEEDGE_FORMULAS",
     "KUBEEDGE_METRICS",
     "MODULE_TYPES",
     "PARADIGM_MODULES",
@@ -71,6 +72,9 @@ T = TypeVar("T", ExamSettings, AlgorithmSettings)
 
 KUBEEDGE_METRICS = ("samples_transfer_ratio", "BWT", "FWT", "MATRIX", "task_avg_acc", "forget_rate")
 """Metrics that have no `url` in Ianvs: they are computed of what the paradigm recorded."""
+
+KUBEEDGE_FORMULAS = ("Ianvs_BWT", "Ianvs_FWT")
+"""What Ianvs calls BWT and FWT, and the field does not."""
 
 PARTS = ("train", "test")
 ENDINGS = ("index", "data", "data_info")
@@ -124,9 +128,12 @@ class _Metric(PlacedSpec):
     name: Annotated[Name, Field(description="the metric's name")]
     url: AnyPath = None
 
-    def spec(self) -> MetricSpec:
+    def specs(self) -> Iterator[MetricSpec]:
+        """The metric; behind one that Ianvs computes by a formula of its own, this formula under a name of its own."""
+        names = [self.name, f"Ianvs_{self.name}"] if self.url is None else [self.name]
         place = self.places.get("name", self.place)
-        return MetricSpec(self.name, self.url, contract="ianvs", place=place, places=self.places)
+        for name in names if names[-1] in KUBEEDGE_FORMULAS else names[:1]:
+            yield MetricSpec(name, self.url, contract="ianvs", place=place, places=self.places)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +166,7 @@ class KubeEdgeTestEnv(ExamSettings):
         """The same as others know it."""
         return TestEnvSpec(
             dataset=self.dataset.spec(),
-            metrics=tuple(metric.spec() for metric in self.metrics),
+            metrics=tuple(spec for metric in self.metrics for spec in metric.specs()),
             incremental_rounds=self.incremental_rounds,
             name=self.name,
             file=file,
