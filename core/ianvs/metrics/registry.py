@@ -6,7 +6,7 @@ from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING
 
 from ianvs.config.models.kubeedge import KUBEEDGE_FORMULAS, KUBEEDGE_METRICS
-from ianvs.errors import ConfigError, PluginError, Problem, closest
+from ianvs.errors import ConfigError, PluginError, Problem, closest, shown_path
 from ianvs.metrics.custom import from_object
 from ianvs.metrics.metric import Metric
 from ianvs.plugins.loader import brought, is_ours, load_object, whose
@@ -79,6 +79,18 @@ def resolve(spec: MetricSpec) -> Metric:
     return _fitting(spec, from_object(spec, load_object(str(spec.url), spec.name)))
 
 
+_KUBEEDGE = {
+    "samples_transfer_ratio": "Samples sent on for training, of all that were answered and one more.",
+    "BWT": "Backward transfer (Lopez-Paz & Ranzato 2017), of the parts that the training file was cut into.",
+    "FWT": "Forward transfer (Lopez-Paz & Ranzato 2017), of the parts that the training file was cut into.",
+    "Ianvs_BWT": "What Ianvs calls BWT: the mean gain over the model of before round 1, divided by the rounds.",
+    "Ianvs_FWT": "What Ianvs calls FWT: the mean gain of a part over row 0 just before its round.",
+    "MATRIX": "The scores on every part after every round.",
+    "task_avg_acc": "Mean accuracy over tasks, at the end.",
+    "forget_rate": "Mean over rounds of what was lost of each item's best accuracy.",
+}
+
+
 def outline(spec: MetricSpec) -> Metric:
     """What `resolve` gives, but without running the code at a `url`: of the metric there, that it is a score.
 
@@ -109,7 +121,8 @@ def _of_kubeedge(spec: MetricSpec) -> Metric:
     if spec.url is None and spec.name not in (*KUBEEDGE_METRICS, *KUBEEDGE_FORMULAS):
         hint = closest(spec.name, KUBEEDGE_METRICS) or f" Without one there are: {', '.join(KUBEEDGE_METRICS)}."
         raise ConfigError([Problem(f"metric '{spec.name}' has no url.{hint}", spec.place)])
-    return Metric(spec.name, "system", "", mapping=spec.name == "MATRIX")
+    what = _KUBEEDGE.get(spec.name, "") if spec.url is None else f"What {shown_path(spec.url)} computes."
+    return Metric(spec.name, "system", what, mapping=spec.name == "MATRIX")
 
 
 def _fitting(spec: MetricSpec, metric: Metric) -> Metric:

@@ -11,7 +11,7 @@ from ianvs.metrics.metric import Metric
 from ianvs.metrics.system import SYSTEM
 from ianvs.types import Measure
 
-__all__ = ["COSTS", "Column", "Kind", "make_columns", "title_of"]
+__all__ = ["COSTS", "Column", "Kind", "as_ianvs_has_them", "make_columns", "title_of"]
 
 Kind = Literal[
     "rank",
@@ -29,6 +29,7 @@ Kind = Literal[
     "cost",
     "status",
     "time",
+    "url",
 ]
 
 
@@ -121,6 +122,24 @@ def make_columns(
         Column("Time", "time", meaning="when the row's last case ended, UTC"),
     ]
     return _with_distinct_titles(columns)
+
+
+def as_ianvs_has_them(columns: Iterable[Column], modules: Sequence[str]) -> tuple[Column, ...]:
+    """The columns of KubeEdge Ianvs's tables in its order and under its names, then ours.
+
+    modules: types of modules; the plain names of hyperparameters are those of the first.
+    """
+    columns = [*columns, Column("url", "url", meaning="folder of the case, below the workspace")]
+    theirs = ("rank", "algorithm", "metric", "paradigm", "module", "hyperparameter", "time", "url")
+    prefixes = tuple(f"{kind}-" for kind in modules)
+
+    def name(column: Column) -> str:
+        if column.kind == "hyperparameter":
+            return column.key if column.key.startswith(prefixes[1:]) else f"{modules[0]}-{column.key}"
+        return column.key if column.kind == "module" else column.title if column.kind == "metric" else column.kind
+
+    found = [replace(c, title=name(c)) for kind in theirs for c in columns if c.kind == kind]
+    return (*found, *(column for column in columns if column.kind not in theirs))
 
 
 def _with_distinct_titles(columns: list[Column]) -> tuple[Column, ...]:

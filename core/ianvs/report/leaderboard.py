@@ -48,6 +48,7 @@ class LeaderboardRow:
     testenv: str = ""  # which of the job's testenvs, where it has several
     adopted: tuple[int, int] | None = None  # rounds whose new model passed the gate, and all; None: there is no gate
     over_budget: tuple[str, ...] = ()  # what went over the exam's budget, in words
+    urls: tuple[str, ...] = ()  # folders of its cases, relative to the workspace
     texts: Mapping[str, str] = field(default_factory=dict)  # by column name, values of metrics that are no numbers
     remarks: Mapping[int, str] = field(default_factory=dict)  # what its plugin says of how it went, by seed
     rank: int | None = None  # None: no competitor, a case is missing, or there is nothing to rank it by
@@ -78,6 +79,7 @@ class Leaderboard:
     references: tuple[LeaderboardRow, ...] = ()
     notes: tuple[str, ...] = ()  # what a reader must know of the data
     sealing: str = ""  # how the exam was kept from the learners, in a sentence
+    contract: str = "native"  # "ianvs": of plugins that were called as KubeEdge Ianvs calls them
 
     @property
     def failures(self) -> tuple[tuple[LeaderboardRow, FailedCase], ...]:
@@ -121,6 +123,8 @@ class Leaderboard:
                 return row.status
             case "time":
                 return row.time or None
+            case "url":
+                return ", ".join(row.urls)
 
     def select(self, spec: RankSpec) -> Leaderboard:
         """The part that `selected_dataitem` asks for: rows by paradigm, columns by module type, hyperparameter, metric.
@@ -237,6 +241,7 @@ def _row(group: RowCases, seeds: int) -> LeaderboardRow:
         testenv=group.case.testenv,
         adopted=(group.adopted, group.judged) if group.judged else None,
         over_budget=tuple(group.over_budget),
+        urls=tuple(f"cases/{case_id}" for case_id in sorted(group.seen)),
         texts={name: "; ".join(said) for name, said in group.texts.items()} if complete else {},
         remarks=dict(sorted(group.remarks.items())),
         time=group.latest.strftime("%Y-%m-%d %H:%M:%S") if group.latest else "",

@@ -15,8 +15,8 @@ def sealing_note(found: Collection[Sealing]) -> str:
         return ""
     if any(one.how == "handed" for one in found):
         return (
-            "Not sealed: plugins under `contract: ianvs` are handed the exam's files; metrics ran in processes of their "
-            "own (docs/trust.md)."
+            "Not sealed: plugins under `contract: ianvs` are handed the exam's files; metrics ran in processes of "
+            "their own (docs/trust.md)."
         )
     if any(one.how == "none" for one in found):
         return "Not sealed: learners ran in the process that holds the exam (docs/trust.md)."

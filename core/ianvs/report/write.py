@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.config.spec import RankSpec
+from ianvs.report.columns import as_ianvs_has_them
 from ianvs.report.leaderboard import Leaderboard
 from ianvs.report.markdown import markdown
 from ianvs.report.values import Cell, cell_text
@@ -56,13 +57,17 @@ def write_reports(
 def csv_text(leaderboard: Leaderboard) -> str:
     """Comma-separated, one header line, numbers in the shortest form that reads back as the same number.
 
+    Under `contract: ianvs` Ianvs's columns come first, under its names.
     A text that a spreadsheet would take for a formula has a ' before it.
     """
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([_no_formula(column.title) for column in leaderboard.columns])
+    columns = leaderboard.columns
+    if leaderboard.contract == "ianvs":
+        columns = as_ianvs_has_them(columns, [column.key for column in columns if column.kind == "module"])
+    writer.writerow([_no_formula(column.title) for column in columns])
     for row in leaderboard.rows:
-        writer.writerow([_no_formula(leaderboard.cell(row, column)) for column in leaderboard.columns])
+        writer.writerow([_no_formula(leaderboard.cell(row, column)) for column in columns])
     return stream.getvalue()
 
 

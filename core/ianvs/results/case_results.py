@@ -80,7 +80,7 @@ def read_case(
                 if any(part for row in parts for part in row):
                     details[score] = parts
     numbers: dict[str, float | None] = {}
-    if status == "finished":
+    if status == "finished" and "handed" not in stored:
         for column in columns:
             name, metric = column.name, column.metric
             if metric.mapping:

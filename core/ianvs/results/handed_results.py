@@ -1,4 +1,4 @@
-"""What the result of a case under `contract: ianvs` says: its plugin told numbers and texts, and nothing was predicted."""
+"""What the result of a case under `contract: ianvs` says: numbers and texts that its metrics told."""
 
 from __future__ import annotations
 

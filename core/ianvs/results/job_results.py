@@ -47,6 +47,7 @@ class Results:
     provenance: Mapping[str, object]
     references: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # case id -> {role: id of its reference}
     budgets: Mapping[str, BudgetSpec] = field(default_factory=dict)  # of each exam that has one
+    contract: str = "native"  # how plugins were called (ianvs.config.spec.AlgorithmSpec)
     exit_code: int = 0
     ran: int = 0
 
@@ -57,7 +58,8 @@ class Results:
         def read(case: TestCase, exam: str, references: ReferenceScores | None = None) -> CaseResult:
             exam_id = ""
             with suppress(DamagedError):  # then the case's state tells
-                exam_id = (cases.identity(case.id) or {}).get("exam_id", "")
+                if self.contract == "native":  # else nothing of an exam is kept
+                    exam_id = (cases.identity(case.id) or {}).get("exam_id", "")
             if exam_id not in records:
                 damage = exams.damage(exam_id) if exam_id else None
                 records[exam_id] = None if damage or not exam_id else exams.record(exam_id), damage
@@ -77,9 +79,9 @@ class Results:
     def leaderboard(self) -> Leaderboard:
         """Ranked rows, one for each algorithm and choice of hyperparameters."""
         shown = {column.name: column.metric for columns in self.metrics.values() for column in columns}
-        return build_leaderboard(
-            self, self.rank, [shown[name] for name in self.columns], self.columns, self.seeds, self.workspace
-        )
+        asked = [shown[name] for name in self.columns]
+        board = build_leaderboard(self, self.rank, asked, self.columns, self.seeds, self.workspace)
+        return replace(board, contract=self.contract)
 
     @property
     def leaderboard_frame(self) -> pd.DataFrame:
@@ -141,6 +143,7 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
         provenance=record["provenance"],
         references=record["references"],
         budgets={exam: as_record(BudgetSpec, stored, file) for exam, stored in record["budgets"].items()},
+        contract=record.get("contract", "native"),
     )
 
 
@@ -148,6 +151,7 @@ def record_of(results: Results) -> dict[str, object]:
     """What `load_results` needs to find the results again, ready for json."""
     return {
         "name": results.name,
+        "contract": results.contract,
         "seeds": results.seeds,
         "rank": {name: value for name, value in vars(results.rank).items() if name != "places"},
         "columns": results.columns,

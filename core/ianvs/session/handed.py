@@ -48,15 +48,15 @@ def run_handed(request: CaseRequest, store: CaseStore, report: Reporter) -> dict
     """Run what has not run, score it anew, and say what belongs into the result."""
     work = _work(request, store)
     report({"round": 0, "doing": "start"})
-    _apart(lambda: run(work, _Progress(report)), report)
+    _, peak = _apart(lambda: run(work, _Progress(report)), report)
     outcome = read_outcome(work.folder)
     if outcome is None:
         raise PluginError("the plugin's process has ended without a result.")
     asked = [spec for spec, _ in request.scores if spec.name not in KUBEEDGE_FORMULAS]  # they come with the others
     wanted = [Metric(spec.name, str(spec.url) if spec.url else None) for spec in asked]
-    scored = _apart(lambda: dataclasses.asdict(score(work, wanted)), report)
+    scored, _ = _apart(lambda: dataclasses.asdict(score(work, wanted)), report)
     values = scored["values"]
-    rounds = _rounds(outcome)
+    rounds = _rounds(outcome, peak)
     return {
         "bound": False,
         "basemodel": "",
@@ -126,8 +126,11 @@ def _model_eval(told: ModelEval) -> dict[str, Any]:
     return {"model_metric": named, "threshold": told.threshold, "operator": told.operator}
 
 
-def _rounds(outcome: Mapping[str, Any]) -> list[RoundResult]:
-    """What rounds cost: numbered ones in their order; all else, such as the last test, goes with the last of them."""
+def _rounds(outcome: Mapping[str, Any], peak: int) -> list[RoundResult]:
+    """What rounds cost: numbered ones in their order; all else, such as the last test, goes with the last of them.
+
+    peak: most bytes of the process.
+    """
     seconds, cpu = outcome["seconds"], outcome["cpu_seconds"]
     names = [name for name in seconds if name.isdigit()] or ["1"]
     found = [RoundResult(0, "")]
@@ -144,6 +147,7 @@ def _rounds(outcome: Mapping[str, Any]) -> list[RoundResult]:
                 eval_seconds=_sum(spent[:half], ""),
                 train_cpu_seconds=_sum(spent[half:], "train"),
                 eval_cpu_seconds=_sum(spent[half:], ""),
+                peak_memory_bytes=peak if index == len(names) else None,
                 measures={name: _total(value) for name, value in told.items() if name in _MEASURES},
             )
         )
@@ -171,8 +175,11 @@ class _Progress:
         self._report({"round": max(1, self._round), "doing": text})
 
 
-def _apart(task: Callable[[], object], report: Reporter) -> Any:
-    """What `task` returns in a fork of this process, by JSON. Raises its errors, and Interrupted if asked to stop."""
+def _apart(task: Callable[[], object], report: Reporter) -> tuple[Any, int]:
+    """What `task` returns in a fork of this process, by JSON, and the most bytes that it took.
+
+    Raises its errors, and Interrupted if asked to stop.
+    """
     reading, writing = os.pipe()
     sys.stdout.flush()
     pid = os.fork()
@@ -192,14 +199,14 @@ def _apart(task: Callable[[], object], report: Reporter) -> Any:
                 said += piece
     finally:
         os.close(reading)
-        _, status = os.waitpid(pid, 0)
+        _, status, used = os.wait4(pid, 0)
     if (code := os.waitstatus_to_exitcode(status)) != 0 or not said:
         raise Ended(code or 1)
     answer = json.loads(said)
     if "error" in answer:
         kind, message = answer["error"]
         raise PluginError(message) if kind == "PluginError" else RemoteError(kind, message)
-    return answer["value"]
+    return answer["value"], 1024 * used.ru_maxrss
 
 
 def _tell(task: Callable[[], object], writing: int) -> None:
