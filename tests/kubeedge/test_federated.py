@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ianvs.errors import PluginError
-from ianvs.kubeedge.paradigms.federated_class_incremental import forget_rate
+from ianvs.kubeedge.paradigms.federated_class_incremental_learning import forget_rate
 from ianvs.kubeedge.run import run
 from ianvs.kubeedge.work import Metric, Module, Work
 from tests.kubeedge.children import in_child, other_sedna
