@@ -15,7 +15,7 @@ import numpy as np
 
 from ianvs.errors import PluginError
 from ianvs.kubeedge.calls import Estimator, accepts, offer
-from ianvs.kubeedge.case import Case
+from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.artifact import Model, Task, TaskGroup
 from ianvs.kubeedge.provided.datasources import BaseDataSource, as_array
 from ianvs.store.files import write_atomic

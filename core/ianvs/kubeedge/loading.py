@@ -53,6 +53,7 @@ def prepare(work: Work) -> None:
     The folders of modules stay on sys.path, the first module's first, for imports within methods and for metrics.
     """
     provide()
+    sys.dont_write_bytecode = True  # nothing is written beside the user's files
     folder = Path(work.cwd or work.folder)
     folder.mkdir(parents=True, exist_ok=True)
     os.chdir(folder)

@@ -8,9 +8,9 @@ import tempfile
 from pathlib import Path
 
 from ianvs.errors import PluginError
-from ianvs.kubeedge.case import Case, Report
 from ianvs.kubeedge.loading import import_modules, prepare
 from ianvs.kubeedge.paradigms import find
+from ianvs.kubeedge.plugin_case import Case, Report
 from ianvs.kubeedge.storing import begin_anew, read_outcome, seed_everything, write_outcome
 from ianvs.kubeedge.work import Work
 

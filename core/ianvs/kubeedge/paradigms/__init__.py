@@ -6,30 +6,30 @@ from collections.abc import Callable
 from typing import Any
 
 from ianvs.errors import PluginError, closest
-from ianvs.kubeedge.case import Case
 from ianvs.kubeedge.outcome import Outcome
 from ianvs.kubeedge.paradigms import (
-    federated,
-    federated_class_incremental,
-    incremental,
+    federated_class_incremental_learning,
+    federated_learning,
+    incremental_learning,
     joint_inference,
-    lifelong,
-    multi_edge,
-    single_task,
+    lifelong_learning,
+    multi_edge_inference,
+    single_task_learning,
 )
+from ianvs.kubeedge.plugin_case import Case
 
 __all__ = ["PARADIGMS", "find"]
 
 Run = Callable[[Case, Any], Outcome]  # with the state that the case goes on from, None at its beginning
 
 PARADIGMS: dict[str, Run] = {
-    "singletasklearning": single_task.run,
-    "incrementallearning": incremental.run,
-    "lifelonglearning": lifelong.run,
+    "singletasklearning": single_task_learning.run,
+    "incrementallearning": incremental_learning.run,
+    "lifelonglearning": lifelong_learning.run,
     "jointinference": joint_inference.run,
-    "multiedgeinference": multi_edge.run,
-    "federatedlearning": federated.run,
-    "federatedclassincrementallearning": federated_class_incremental.run,
+    "multiedgeinference": multi_edge_inference.run,
+    "federatedlearning": federated_learning.run,
+    "federatedclassincrementallearning": federated_class_incremental_learning.run,
 }
 
 

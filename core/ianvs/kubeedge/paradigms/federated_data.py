@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.errors import DataError, PluginError, shown_path
-from ianvs.kubeedge.case import Case
+from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.datasources import BaseDataSource
 from ianvs.seeding import generator
 from ianvs.store.files import write_atomic

@@ -11,8 +11,8 @@ from typing import Any
 
 from ianvs.errors import PluginError
 from ianvs.kubeedge.calls import Estimator, offer
-from ianvs.kubeedge.case import Case
 from ianvs.kubeedge.outcome import Outcome
+from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.config import Context
 
 __all__ = ["run"]

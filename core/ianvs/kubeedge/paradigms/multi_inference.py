@@ -6,10 +6,10 @@ from typing import Any
 
 from ianvs.errors import PluginError
 from ianvs.kubeedge.calls import Estimator
-from ianvs.kubeedge.case import Case
 from ianvs.kubeedge.datafiles import paths_and_label
 from ianvs.kubeedge.knowledge import source_of
 from ianvs.kubeedge.outcome import Outcome
+from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.artifact import Model, Task
 
 __all__ = ["multi_inference"]

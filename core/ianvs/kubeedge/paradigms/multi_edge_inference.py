@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.errors import PluginError
-from ianvs.kubeedge.case import Case
 from ianvs.kubeedge.outcome import Outcome
+from ianvs.kubeedge.plugin_case import Case
 
 __all__ = ["run"]
 

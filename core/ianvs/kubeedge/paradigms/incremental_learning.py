@@ -12,8 +12,8 @@ from typing import Any
 
 from ianvs.errors import PluginError
 from ianvs.kubeedge.calls import Estimator
-from ianvs.kubeedge.case import Case
 from ianvs.kubeedge.outcome import Outcome, number
+from ianvs.kubeedge.plugin_case import Case
 from ianvs.store.files import write_atomic
 
 __all__ = ["run"]

@@ -13,10 +13,10 @@ import numpy as np
 
 from ianvs.errors import PluginError
 from ianvs.kubeedge.calls import offer
-from ianvs.kubeedge.case import Case
 from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.outcome import Outcome
 from ianvs.kubeedge.paradigms.federated_data import array_parts, question_file, text_parts
+from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.aggregation import AggClient
 
 __all__ = ["Federation", "KINDS", "answers", "run"]

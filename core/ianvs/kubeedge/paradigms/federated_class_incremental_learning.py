@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ianvs.errors import PluginError
-from ianvs.kubeedge.case import Case
 from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.outcome import Outcome, number
-from ianvs.kubeedge.paradigms.federated import KINDS, Federation, answers
 from ianvs.kubeedge.paradigms.federated_data import array_parts
+from ianvs.kubeedge.paradigms.federated_learning import KINDS, Federation, answers
+from ianvs.kubeedge.plugin_case import Case
 
 __all__ = ["forget_rate", "run"]
 

@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from ianvs.kubeedge.case import Case
 from ianvs.kubeedge.outcome import Outcome
+from ianvs.kubeedge.plugin_case import Case
 
 __all__ = ["run"]
 

@@ -13,12 +13,12 @@ import numpy as np
 
 from ianvs.errors import PluginError
 from ianvs.kubeedge.calls import Estimator, offer, positionals
-from ianvs.kubeedge.case import Case
 from ianvs.kubeedge.datafiles import paths_and_label
 from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.knowledge import Knowledge, source_of
 from ianvs.kubeedge.outcome import Outcome, number
 from ianvs.kubeedge.paradigms.multi_inference import multi_inference
+from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.datasources import as_array
 
 __all__ = ["run"]

@@ -1,0 +1,149 @@
+"""jointinference and multiedgeinference."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ianvs.errors import PluginError
+from ianvs.kubeedge.run import run
+from ianvs.kubeedge.work import Metric, Module, Work
+from tests.kubeedge.children import in_child, other_sedna
+from tests.kubeedge.toys import finish, plugin, samples
+
+# The edge knows short questions only. All notes go to one list that lives in the modules.
+MODULES = """
+@ClassFactory.register(ClassType.GENERAL, alias="Edge")
+class Edge:
+    def __init__(self, model="toy/edge-1", **kwargs):
+        os.environ["model_path"] = model
+        self.calls = []
+    def load(self, model_url):
+        self.calls.append(["load", model_url])
+    def predict(self, data, *, mining_mode=None):
+        self.calls.append(mining_mode)
+        return {"answer": data.upper() if len(data) < 3 else "?", "score": 1.0 if len(data) < 3 else 0.1}
+    def cleanup(self):
+        self.calls.append("cleanup")
+        open(Context.get_parameters("RESULT_SAVED_URL") + "/edge.json", "w").write(json.dumps(self.calls))
+
+@ClassFactory.register(ClassType.GENERAL, alias="Cloud")
+class Cloud:
+    def inference(self, data, post_process=1):
+        assert post_process is None
+        return {"answer": data.upper(), "score": 1.0}
+
+@ClassFactory.register(ClassType.HEM, alias="Long")
+class Long:
+    def __init__(self, least=3): self.least = least
+    def __call__(self, data): return len(data) >= self.least and "long"
+
+@ClassFactory.register(ClassType.HEM, alias="Unsure")
+class Unsure:
+    def __call__(self, result):
+        result["seen"] = True              # of a copy
+        return result["score"] < 0.5
+
+@ClassFactory.register(ClassType.HEM, alias="OracleRouter")
+class OracleRouter:
+    def __init__(self, edgemodel, cloudmodel, least): self.least, self.both = least, (edgemodel, cloudmodel)
+    def __call__(self, data): return all(self.both) and len(data) >= self.least
+
+@ClassFactory.register(ClassType.GENERAL, alias="Trim")
+class Trim:
+    def __call__(self, source):
+        source.x = [text.strip() for text in source.x]
+        return source
+"""
+EXACT = """
+@ClassFactory.register(alias="exact")
+def exact(y, results):
+    return sum(label == result[1]["answer"] for label, result in zip(y, results)) / len(y)
+"""
+
+
+def joint(folder: Path, miner: str = "Long", **values: object) -> Work:
+    url = plugin(folder / "p", "all", MODULES)
+    data = folder / "q.jsonl"
+    questions = ["a ", "bb", "ccc", "dddd"]
+    data.write_text("\n".join(json.dumps({"question": q, "answer": q.strip().upper()}) for q in questions))
+    modules = (
+        Module("edgemodel", "Edge", url),
+        Module("cloudmodel", "Cloud", url),
+        Module("dataset_processor", "Trim", url),
+        Module("hard_example_mining", miner, url, values),
+    )
+    return Work("jointinference", str(folder / "W"), modules, train=str(folder / "x.json"), test=str(data))
+
+
+@pytest.mark.parametrize("another", [False, True], ids=["no sedna", "another sedna"])
+def test_mining_then_inference_sends_hard_items_to_the_cloud(tmp_path, another):
+    metrics = [Metric("exact", plugin(tmp_path / "p", "exact", EXACT)), Metric("samples_transfer_ratio")]
+    sedna = other_sedna(tmp_path / "site") if another else None
+    numbers, result, scores = finish(joint(tmp_path), metrics, sedna)
+    assert scores.values == {"exact": 1.0, "samples_transfer_ratio": None}
+    assert [row[0] for row in result] == [False, False, "long", "long"]
+    assert [row[2] is None for row in result] == [False, False, True, True]
+    assert [row[3] is None for row in result] == [True, True, False, False]
+    assert numbers["measures"] == {"cloud": [False, False, True, True], "edge_share": 0.5}
+    assert numbers["handed_test_labels"] is True  # the dataset_processor was handed the source
+    mode = "mining-then-inference"
+    assert json.loads((tmp_path / "edge.json").read_text()) == [["load", "toy/edge-1"], mode, mode, "cleanup"]
+
+
+def test_the_other_modes_and_the_oracle(tmp_path):
+    later = replace(joint(tmp_path, "Unsure"), testenv={"hard_example_mining_mode": "inference-then-mining"})
+    _, result, _ = finish(later)
+    assert [row[0] for row in result] == [False, False, True, True]
+    assert result[2][1] == {"answer": "CCC", "score": 1.0} and result[2][2] == {"answer": "?", "score": 0.1}
+    assert result[0][1] == {"answer": "A", "score": 1.0, "seen": True} and "seen" not in result[0][2]
+    own = replace(later, folder=str(tmp_path / "own"), testenv={"hard_example_mining_mode": "self-design"})
+    assert finish(own)[1][0] == {"answer": "A", "score": 1.0}
+    oracle = replace(joint(tmp_path, "OracleRouter", least=4), folder=str(tmp_path / "oracle"))
+    assert [row[0] for row in finish(oracle)[1]] == [False, False, False, True]
+
+
+def test_what_joint_inference_refuses(tmp_path):
+    work = joint(tmp_path)
+
+    def message(changed: Work) -> str:
+        with pytest.raises(PluginError) as failed:
+            run(changed)
+        return str(failed.value)
+
+    assert "needs a module of type 'cloudmodel'" in in_child(message, replace(work, modules=work.modules[:1]))
+    wrong = replace(work, testenv={"hard_example_mining_mode": "nothing"})
+    assert "hard_example_mining_mode is 'nothing'; it can be mining-then-inference" in in_child(message, wrong)
+    lost = replace(work.modules[0], values={"model": "/no/such/file"})
+    assert "/no/such/file miss" in in_child(message, replace(work, modules=(lost, *work.modules[1:])))
+
+
+PARALLEL = """
+@ClassFactory.register(alias="Parallel")
+class Parallel:
+    def __init__(self, model_parallel=False):
+        self.calls = []
+        if model_parallel:
+            self.model_parallel = True
+    def partition(self, path):
+        self.calls.append(["partition", path])
+        return "parts", {"sub_model_1.onnx": "cpu"}
+    def load(self, *args):
+        self.calls.append(["load", *args])
+    def predict(self, data, train_dataset=None):
+        return [self.calls, [str(x)[-1] for x in data], train_dataset and len(train_dataset)]
+"""
+
+
+def test_multi_edge_hands_over_the_training_set_or_cuts_the_model(tmp_path):
+    module = Module("basemodel", "Parallel", plugin(tmp_path / "p", "basemodel", PARALLEL))
+    train = samples(tmp_path / "d", "train.txt", [("a", "1"), ("b", "2"), ("c", "1")])
+    test = samples(tmp_path / "d", "test.txt", [("a", "1"), ("b", "2")])
+    work = Work("multiedgeinference", str(tmp_path / "W"), (module,), train, test, initial_model_url="m.onnx")
+    assert finish(work)[1] == [[["load", "m.onnx"]], ["a", "b"], 3]
+    cut = replace(work, folder=str(tmp_path / "V"), modules=(replace(module, values={"model_parallel": True}),))
+    calls = [["partition", "m.onnx"], ["load", "parts", {"sub_model_1.onnx": "cpu"}]]
+    assert finish(cut)[1] == [calls, ["a", "b"], None]
