@@ -85,10 +85,10 @@ def dialect_of(job: Document, lookup: Lookup) -> Dialect | None:
             home = lookup.find(said, "folder")
         except ValueError:
             home = lookup.folder  # the model tells
-        return Dialect(replace(finding, start=home), home)
+        return Dialect(replace(finding, start=home, home=home), home)
     links = [at(top, "testenv"), *(at(link, "url") for _, link in entries(top, "test_object", "algorithms"))]
     home = root_of(finding, [link for link in links if isinstance(link, str)])
-    return Dialect(finding, home)
+    return Dialect(replace(finding, home=home), home)
 
 
 def _contracts(job: Document, lookup: KubeEdgeLookup) -> Iterator[tuple[tuple[object, object], Contract | None]]:
