@@ -59,7 +59,7 @@ class KubeEdgeLookup(Lookup):
 
     def assumed(self, text: str) -> Path:
         """Where something would be that is nowhere. Raises ValueError for a variable that is not set."""
-        return _absolute(self.home / self._written(text))
+        return _absolute((self.home if self.start is None else self.folder) / self._written(text))
 
     def _candidates(self, written: Path, below: Path | None) -> Iterator[Path]:
         # A job that names its working directory is in our own form: there, paths start beside the file that has them.

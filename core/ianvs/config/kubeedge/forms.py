@@ -96,7 +96,7 @@ def _sort_by(job: Rewriting, path: Steps, metrics: Sequence[str]) -> None:
             if isinstance(word := at(job.data, *where), str) and word not in ("ascend", "descend"):
                 job.put(where, "descend", f"'{word}' sorts as descend, as any word but ascend does in Ianvs.")
         return
-    said = f"sort_by names no metric of the testenv: sorted by the first one, '{metrics[0]}', descending."
+    said = f"rank.sort_by names no metric of the testenv: sorted by the first one, '{metrics[0]}', descending."
     job.put(path, [{metrics[0]: "descend"}], said)
 
 
@@ -198,7 +198,7 @@ def algorithm_form(algorithm: Rewriting, lookup: KubeEdgeLookup) -> None:
 
 def _paradigm(algorithm: Rewriting, path: Steps) -> None:
     name = at(algorithm.data, *path)
-    if name in _COMPRESSION:
+    if isinstance(name, str) and name in _COMPRESSION:
         said = f"'{name}' is singletasklearning with `mode: with_compression`, and read so."
         algorithm.put(path, "singletasklearning", said)
         algorithm.put((*path[:-1], "mode"), "with_compression")
