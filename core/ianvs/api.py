@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ianvs.config import load_job, resolved
+from ianvs.config.kubeedge.migration import migrated
+from ianvs.config.load import dialect_of_job
 from ianvs.config.spec import JobSpec, MetricSpec
 from ianvs.digests import doubt
 from ianvs.errors import ConfigError, DamagedError, IanvsError, shown_path
@@ -29,7 +31,7 @@ from ianvs.scheduler.preflight import Watcher, require_files
 from ianvs.shipped import job_path
 from ianvs.store import JobStore
 
-__all__ = ["Results", "exams", "load_results", "plan", "report", "run", "validate"]
+__all__ = ["Results", "exams", "load_results", "migrate", "plan", "report", "run", "validate"]
 
 PathLike = str | Path
 
@@ -118,6 +120,28 @@ def report(path: PathLike, *, workspace: PathLike | None = None, root: PathLike 
         doubt(error.path)  # so that the next run finds it, too
         raise
     return results
+
+
+def migrate(path: PathLike, out: PathLike, *, root: PathLike | None = None) -> dict[Path, str]:
+    """Write the files of a job for KubeEdge Ianvs below `out`, in our own form; {file: its text}.
+
+    Plugins are not touched, and referred to where they are. Raises ConfigError for what is wrong in any form, and
+    IanvsError for a job that is in our form already, and where it would replace a file.
+    """
+    dialect = dialect_of_job(job_path(Path(path)), Path(root) if root is not None else None)
+    if dialect is None:
+        raise IanvsError(f"no algorithm of {path} is written for KubeEdge Ianvs: there is nothing to migrate.")
+    folder = Path(out).absolute()
+    files = migrated(dialect, folder)
+    if there := [file for file in files if file.exists()]:
+        raise IanvsError(f"{shown_path(there[0])} is there already. Give --out another folder.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, text in files.items():
+            file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise IanvsError(f"{shown_path(folder)} can't be written: {error.strerror}.") from error
+    return files
 
 
 def exams(path: PathLike, *, workspace: PathLike | None = None, root: PathLike | None = None) -> dict[str, Exam]:

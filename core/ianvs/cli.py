@@ -33,6 +33,7 @@ Examines continual-learning algorithms and ranks them.
   ianvs logs CASE -f benchmarkingjob.yaml  what a case printed; CASE is the beginning of its id
   ianvs report -f benchmarkingjob.yaml     write and show the leaderboard of what is stored
   ianvs metrics                            list the metrics and their definitions
+  ianvs migrate JOB --out DIR              write a job for KubeEdge Ianvs in our own form
   ianvs dataset prepare NAME --root --out  index files for a dataset as it was downloaded
   ianvs metrics compute FILE               every metric of a score matrix (json or csv), as json
 """

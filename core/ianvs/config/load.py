@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from ianvs.config.kubeedge.dialect import dialect_of
+from ianvs.config.kubeedge.dialect import Dialect, dialect_of
 from ianvs.config.models import JobFile, TestEnvSpec
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
 from ianvs.config.models.base import at, entries
@@ -22,7 +22,7 @@ from ianvs.config.spec import AlgorithmSpec, JobSpec
 from ianvs.config.strict_yaml import Document, Step, Steps
 from ianvs.errors import ConfigError, Place, Problem, closest
 
-__all__ = ["files_of_job", "load_job"]
+__all__ = ["dialect_of_job", "files_of_job", "load_job"]
 
 
 def load_job(
@@ -44,11 +44,8 @@ def load_job(
     file = (here / Path(path).expanduser()).absolute()
     variables = os.environ if environment is None else environment
     reading = Reading(Lookup(file.parent, here, variables, root=(here / root).absolute() if root else None))
+    reading, document = _opened(reading, file)
     reading.problems += _override_problems(jobs, device)
-    document = reading.open(file)
-    if document is not None and (dialect := dialect_of(document, reading.lookup)) is not None:
-        reading = Reading(dialect.lookup, reading.problems, dialect=dialect)
-        document = reading.open(file)
     job = reading.validated(document, "benchmarkingjob", JobFile)
     testenvs: list[TestEnvSpec] = []
     algorithms: list[AlgorithmSpec] = []
@@ -86,6 +83,33 @@ def load_job(
         warnings=tuple(_in_order([*reading.warnings, *(one for one in told if one.warning)], reading.files)),
         written=reading.lookup.written,
     )
+
+
+def _opened(reading: Reading, file: Path) -> tuple[Reading, Document | None]:
+    """The job's file, read in the dialect that its algorithms tell."""
+    document = reading.open(file)
+    dialect = None if document is None else dialect_of(document, reading.lookup)
+    if dialect is None:
+        return reading, document
+    reading = Reading(dialect.lookup, dialect=dialect)
+    return reading, reading.open(file)
+
+
+def dialect_of_job(path: Path, root: Path | None = None) -> Dialect | None:
+    """What was made of the files of a job of KubeEdge Ianvs, to be written down; None for a job in our form.
+
+    Raises ConfigError for what no change can mend.
+    """
+    file = path.absolute()
+    reading = Reading(Lookup(file.parent, Path.cwd(), os.environ, root=root.absolute() if root else None))
+    reading, document = _opened(reading, file)
+    if document is not None and reading.dialect is not None:
+        reading.validated(document, "benchmarkingjob", JobFile)
+        list(_testenvs(reading, document))
+        list(_algorithms(reading, document))
+    if reading.problems:
+        raise ConfigError(_in_order(reading.problems, reading.files))
+    return reading.dialect
 
 
 def files_of_job(path: Path) -> list[Path]:

@@ -161,9 +161,12 @@ def _there(dotted: str, folders: Sequence[Path]) -> bool:
     """Whether it can be imported. Of an installed package its top level is looked for alone."""
     local = list(map(str, folders))
     top = dotted.partition(".")[0]
-    if PathFinder.find_spec(top, local) is None:
-        return top in sys.modules or PathFinder.find_spec(top, sys.path) is not None
-    return _found(dotted, local) is not None
+    spec = PathFinder.find_spec(top, [*local, *sys.path])  # a package's file anywhere goes before a folder without one
+    if spec is None:
+        return top in sys.modules
+    places = [place for place in (spec.origin, *(spec.submodule_search_locations or ())) if place]
+    near = any(Path(place).is_relative_to(folder) for place in places for folder in local)
+    return not near or _found(dotted, [*local, *sys.path]) is not None
 
 
 def _files_of(dotted: str, folders: Sequence[Path]) -> list[Path]:
@@ -188,7 +191,8 @@ def _found(dotted: str, search: list[str]) -> str | None:
 def _remedy(dotted: str, near: Sequence[Path], folders: Sequence[Path]) -> tuple[str, str]:
     """(what is missing, what to do about it): the same for all modules that one deed brings."""
     top = dotted.partition(".")[0]
-    if PathFinder.find_spec(top, list(map(str, folders))) is not None:
+    spec = PathFinder.find_spec(top, list(map(str, folders)))
+    if spec is not None and spec.origin is not None:  # else it is a folder, and another one may be meant
         return dotted, f"'{top}' is there and has no '{dotted}': a file of the plugin's is missing."
     for folder in near:
         walk = ((Path(where), name) for where, inner, own in os.walk(folder) for name in (*inner, *own))

@@ -67,16 +67,16 @@ def dialect_of(job: Document, lookup: Lookup) -> Dialect | None:
     lookup: of the job's file. Raises ConfigError where algorithms of both contracts meet.
     """
     finding = KubeEdgeLookup(**vars(lookup), job=lookup.folder)
-    contracts = dict(_contracts(job, finding))
-    by_name = {str(name): contract for (_, name), contract in contracts.items() if contract is not None}
-    if len(set(by_name.values())) > 1:
-        sides = [", ".join(n for n, c in by_name.items() if c == side) for side in ("ianvs", "native")]
+    contracts = list(_contracts(job, finding))
+    found = {contract for _, contract in contracts}
+    if found >= {"ianvs", "native"}:
+        sides = [", ".join(name for name, contract in contracts if contract == side) for side in ("ianvs", "native")]
         message = (
             f"algorithms under `contract: ianvs` ({sides[0]}) and `contract: native` ({sides[1]}) in one job: "
             "they are handed other things and can't be compared. Give each kind a job of its own."
         )
         raise ConfigError([Problem(message, job.key_place(("benchmarkingjob", "test_object", "algorithms")))])
-    if "ianvs" not in by_name.values():
+    if "ianvs" not in found:
         return None
     top = at(job.data, "benchmarkingjob")
     said = at(top, "working_directory")
@@ -85,15 +85,15 @@ def dialect_of(job: Document, lookup: Lookup) -> Dialect | None:
             home = lookup.find(said, "folder")
         except ValueError:
             home = lookup.folder  # the model tells
-        return Dialect(replace(finding, start=home), home)
+        return Dialect(replace(finding, start=home, home=home), home)
     links = [at(top, "testenv"), *(at(link, "url") for _, link in entries(top, "test_object", "algorithms"))]
     home = root_of(finding, [link for link in links if isinstance(link, str)])
-    return Dialect(finding, home)
+    return Dialect(replace(finding, home=home), home)
 
 
-def _contracts(job: Document, lookup: KubeEdgeLookup) -> Iterator[tuple[tuple[object, object], Contract | None]]:
-    """((position, name), contract) of each algorithm, as far as its files can be read."""
-    for path, link in entries(job.data, "benchmarkingjob", "test_object", "algorithms"):
+def _contracts(job: Document, lookup: KubeEdgeLookup) -> Iterator[tuple[str, Contract | None]]:
+    """(name, contract) of each algorithm, as far as its files can be read."""
+    for _, link in entries(job.data, "benchmarkingjob", "test_object", "algorithms"):
         file = _found(at(link, "url"), lookup)
         if file is None:
             continue
@@ -104,7 +104,7 @@ def _contracts(job: Document, lookup: KubeEdgeLookup) -> Iterator[tuple[tuple[ob
         beside = replace(lookup, folder=file.parent)
         urls = [at(algorithm, "url"), *(at(module, "url") for _, module in entries(algorithm, "modules"))]
         files = [found for url in urls if (found := _found(url, beside)) is not None]
-        yield (path[-1], at(link, "name")), contract_of(algorithm, files)
+        yield str(at(link, "name")), contract_of(algorithm, files)
 
 
 def _found(text: object, lookup: KubeEdgeLookup) -> Path | None:

@@ -37,10 +37,11 @@ class FoundElsewhereError(ValueError):
 
 @dataclass(frozen=True)
 class KubeEdgeLookup(Lookup):
-    """A path as written from the working directory, beside its file, from a folder above the job, from --root."""
+    """A path as written: from the working directory, beside its file, from a folder above the job, from --root."""
 
     job: Path = Path()  # the folder of the job's file
-    start: Path | None = None  # in place of the working directory, but for `plain`
+    start: Path | None = None  # the working directory that the job names
+    home: Path = Path()  # where Ianvs would have been called
     alike: int = 1  # parts at the ends of two paths that have to be the same for one to be what the other means
 
     def find(self, text: str, want: Want = "file", below: Path | None = None) -> Path:
@@ -56,8 +57,14 @@ class KubeEdgeLookup(Lookup):
                 raise ValueError(f"{message}.") from None
             raise FoundElsewhereError(message, found, _renamed(written, found)) from None
 
+    def assumed(self, text: str) -> Path:
+        """Where something would be that is nowhere. Raises ValueError for a variable that is not set."""
+        return _absolute((self.home if self.start is None else self.folder) / self._written(text))
+
     def _candidates(self, written: Path, below: Path | None) -> Iterator[Path]:
-        starts = (below, self.start or self.working_directory, self.folder, self.job, *self.job.parents, self.root)
+        # A job that names its working directory is in our own form: there, paths start beside the file that has them.
+        first = (self.working_directory, self.folder) if self.start is None else (self.folder, self.start)
+        starts = (below, *first, self.job, *self.job.parents, self.root)
         yield from (_absolute(start / written) for start in starts if start is not None)
 
     def _moved(self, written: Path) -> Path | None:

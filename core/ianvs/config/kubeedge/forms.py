@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -48,9 +49,7 @@ def job_form(job: Rewriting, lookup: KubeEdgeLookup, metrics: Callable[[], Seque
     if "simulation" in section:
         job.drop((*top, "simulation"), "'simulation' would start a Kubernetes cluster in Ianvs; left out.")
     _into_rank(job, top)
-    links: list[list[Step]] = [
-        ["test_object", *where[-2:]] for where, _ in entries(job.data, *top, "test_object", "algorithms")
-    ]
+    links = [where for where, _ in entries(section, "test_object", "algorithms")]
     rank = [["rank"], ["rank", "visualization"], ["rank", "selected_dataitem"]]
     _ignore(job, JobFile, top, *rank, ["test_object"], *links)
     several = isinstance(section.get("testenv"), list)
@@ -67,16 +66,20 @@ def _into_rank(job: Rewriting, top: Steps) -> None:
             given = at(job.data, *section)
             if not (isinstance(given, dict) and key in given):
                 continue
-            rank = at(job.data, *top).setdefault("rank", {})
+            if at(job.data, *top, "rank") is None:
+                job.put((*top, "rank"), {})
+            rank = at(job.data, *top, "rank")
             if isinstance(rank, dict) and key not in rank:
-                job.move(
-                    (*section, key), (*top, "rank", key), f"'{key}' belongs in rank, and is read as if it were there."
-                )
+                said = f"'{key}' belongs in rank, and is read as if it were there."
+                job.move((*section, key), (*top, "rank", key), said)
 
 
 def _sort_by(job: Rewriting, path: Steps, metrics: Sequence[str]) -> None:
     """Only metrics that there are; the first one where that leaves none."""
-    if not metrics or not isinstance(at(job.data, *path, "sort_by"), list | None):
+    if at(job.data, *path) is None:
+        job.put(path, {})
+    rank = at(job.data, *path)
+    if not metrics or not isinstance(rank, dict) or not isinstance(rank.get("sort_by"), list | None):
         return
     kept = []
     path = (*path, "sort_by")
@@ -93,11 +96,8 @@ def _sort_by(job: Rewriting, path: Steps, metrics: Sequence[str]) -> None:
             if isinstance(word := at(job.data, *where), str) and word not in ("ascend", "descend"):
                 job.put(where, "descend", f"'{word}' sorts as descend, as any word but ascend does in Ianvs.")
         return
-    path = path[:-1]
-    if not isinstance(at(job.data, *path), dict):
-        job.put(path, {})
-    said = f"sort_by names no metric of the testenv: sorted by the first one, '{metrics[0]}', descending."
-    job.put((*path, "sort_by"), [{metrics[0]: "descend"}], said)
+    said = f"rank.sort_by names no metric of the testenv: sorted by the first one, '{metrics[0]}', descending."
+    job.put(path, [{metrics[0]: "descend"}], said)
 
 
 # --- testenv ------------------------------------------------------------------------------------------------------
@@ -112,20 +112,18 @@ def testenv_form(testenv: Rewriting, lookup: KubeEdgeLookup) -> None:
     _dataset(testenv, (*top, "dataset"))
     if at(section, "model_eval", "operator") == "==":
         testenv.put((*top, "model_eval", "operator"), "=", "the operator '==' is '=' in Ianvs, and read so.")
-    metrics: list[list[Step]] = [["metrics", index] for index, _ in enumerate(section.get("metrics") or ())]
-    below: list[list[Step]] = [["dataset"], ["model_eval"], ["model_eval", "model_metric"], *metrics]
+    metrics = [where for where, _ in entries(section, "metrics")]
+    below: list[Sequence[Step]] = [["dataset"], ["model_eval"], ["model_eval", "model_metric"], *metrics]
     # A key of our testenvs that does nothing here is refused: its author expects something of it.
     ours = [key for key, known in TestEnvSpec.known_keys().items() if known.field]
     _ignore(testenv, KubeEdgeTestEnv, top, *below, also=ours)
     _repeated(testenv, (*top, "metrics"))
+    samples = replace(lookup, alike=2)  # many files are called train.txt
     for part in PARTS:
         for ending in ENDINGS:
-            _find(testenv, (*top, "dataset", f"{part}_{ending}"), lookup, "file", "assume")  # who checks the data tells
-    for where in [
-        *(where for where, _ in entries(testenv.data, *top, "metrics")),
-        (*top, "model_eval", "model_metric"),
-    ]:
-        _find(testenv, (*where, "url"), lookup)
+            _find(testenv, (*top, "dataset", f"{part}_{ending}"), samples, "file", "assume")
+    testenv.each((*top, "metrics"), lambda metric: _find(testenv, (*metric, "url"), lookup, "any"))
+    _find(testenv, (*top, "model_eval", "model_metric", "url"), lookup, "any", "assume")
 
 
 def _groups(testenv: Rewriting, path: Steps) -> None:
@@ -140,13 +138,12 @@ def _repeated(testenv: Rewriting, path: Steps) -> None:
     kept = []
     for where, metric in list(entries(testenv.data, *path)):
         if metric in seen:
-            testenv.changed(
-                path, f"the metric '{at(metric, 'name')}' is listed twice; the second is left out.", of=where
-            )
+            said = f"the metric '{at(metric, 'name')}' is listed twice; the second is left out."
+            testenv.changed(path, said, of=where)
         else:
             seen.append(metric)
             kept.append(where)
-    if len(kept) < len(at(testenv.data, *path) or ()):
+    if isinstance(at(testenv.data, *path), list):
         testenv.relist(path, kept)
 
 
@@ -184,7 +181,7 @@ def algorithm_form(algorithm: Rewriting, lookup: KubeEdgeLookup) -> None:
     if "fl_learning_data_setting" in section:
         said = "'fl_learning_data_setting' is not read; the key is fl_data_setting. Left out."
         algorithm.drop((*top, "fl_learning_data_setting"), said)
-    modules: list[list[Step]] = [["modules", index] for index, _ in enumerate(section.get("modules") or ())]
+    modules = [where for where, _ in entries(section, "modules")]
     _ignore(algorithm, KubeEdgeAlgorithm, top, *([key] for key in _DATA_SETTINGS), *modules)
     for where in ((*top, key) for key in _DATA_SETTINGS):
         algorithm.each(where, lambda entry: _number(algorithm, entry))
@@ -201,7 +198,7 @@ def algorithm_form(algorithm: Rewriting, lookup: KubeEdgeLookup) -> None:
 
 def _paradigm(algorithm: Rewriting, path: Steps) -> None:
     name = at(algorithm.data, *path)
-    if name in _COMPRESSION:
+    if isinstance(name, str) and name in _COMPRESSION:
         said = f"'{name}' is singletasklearning with `mode: with_compression`, and read so."
         algorithm.put(path, "singletasklearning", said)
         algorithm.put((*path[:-1], "mode"), "with_compression")
@@ -210,14 +207,15 @@ def _paradigm(algorithm: Rewriting, path: Steps) -> None:
 def _number(algorithm: Rewriting, path: Steps) -> None:
     """A number in quotes."""
     value = at(algorithm.data, *path)
-    if isinstance(value, str) and isinstance(number := resolve_scalar(value), int | float):
+    number = resolve_scalar(value) if isinstance(value, str) else None
+    if isinstance(number, int | float) and not isinstance(number, bool):
         algorithm.put(path, number, f"'{value}' is text, and read as the number {number}.")
 
 
 def _weights(algorithm: Rewriting, path: Steps, lookup: KubeEdgeLookup) -> None:
     """What is there is handed out as an absolute path, all else as it is written."""
     text = at(algorithm.data, *path)
-    if not isinstance(text, str) or not text:
+    if not isinstance(text, str) or not text.strip():
         return
     try:
         found = lookup.find(text, "any")
@@ -257,10 +255,15 @@ def _find(
     """Let the absolute path stand where one is written. want: "any" for what is imported, a file or a package's folder.
 
     missing: of what is nowhere: tell, and assume where it would be; assume that alone, where not every paradigm reads
-    it; or leave what is written, where the loader follows it.
+    it; or leave what is written, where the loader follows it and tells.
     """
     text = at(file.data, *path)
     if not isinstance(text, str) or not text.strip():
+        return
+    try:
+        assumed = lookup.assumed(text)
+    except ValueError as error:  # a variable that is not set
+        file.problems.append(Problem(str(error), file.place(path)))
         return
     try:
         found = lookup.find(module_file(text) if want == "any" else text, want)
@@ -272,6 +275,6 @@ def _find(
             return
         if missing == "tell":
             file.problems.append(Problem(str(error), file.place(path)))
-        found = lookup.plain(text)
+        found = assumed
     file.paths[path] = (text, found)
     file.put(path, str(found))
