@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ianvs.errors import PluginError
+from ianvs.kubeedge.preparing import problems
 from ianvs.kubeedge.run import run
 from ianvs.kubeedge.scores import score
 from ianvs.kubeedge.work import Metric, Module, Work
@@ -17,10 +18,13 @@ from tests.kubeedge.toys import finish, metric, plugin, samples
 
 # Learns the words that its files hold, and answers by opening the files; of every tenth it says "none".
 READER = """
+MADE = []
+
 @ClassFactory.register(ClassType.GENERAL, alias="Reader")
 class Reader:
     def __init__(self, skip=10, **kwargs):
-        self.skip, self.calls, self.seen = skip, [], 0
+        self.skip, self.calls = skip, []
+        MADE.append(self)
 
     def preprocess(self):
         self.calls.append("preprocess")
@@ -48,7 +52,8 @@ class Reader:
         assert isinstance(data[0], str) and os.path.isabs(data[0])
         answers = [answer(open(path).read(), self.words) for path in data]
         answers[:: self.skip] = ["none"] * len(answers[:: self.skip])
-        return {"answers": answers, "calls": self.calls, "saved": Context.get_parameters("result_saved_url")}
+        saved = Context.get_parameters("result_saved_url")
+        return {"answers": answers, "made": len(MADE), "calls": self.calls, "saved": saved}
 """
 FIRST = """
 @ClassFactory.register(ClassType.GENERAL, alias="accuracy")
@@ -103,6 +108,7 @@ def test_single_task_calls_in_order_with_paths_and_words(tmp_path, another):
     before = tree(tmp_path)
     numbers, result, scores = finish(work, metrics, sedna)
     assert result["calls"] == ["preprocess", ["train", "train", "first.bin", "TRUE"], "save", ["load", "m.gguf"]]
+    assert result["made"] == 1
     assert result["saved"] == work.folder + "/output/inference/"
     assert scores.values == {
         "accuracy": 18 / 20,  # the 1st and the 11th are answered with "none"
@@ -203,6 +209,20 @@ def test_an_error_says_module_method_and_line_and_what_is_missing(tmp_path):
     assert "takes" in in_child(message, replace(work, modules=(Module("basemodel", "Reader", broken, {"a": 1}),)))
     quits = plugin(tmp_path / "quits", "model", "import sys\nsys.exit(4)\n")
     assert "exit(4)" in in_child(message, replace(work, modules=(Module("basemodel", "Reader", quits),)))
+
+
+def test_problems_are_told_before_a_run_each_once(tmp_path):
+    work = reader(tmp_path)
+    url = plugin(tmp_path / "metrics", "acc", FIRST)
+    metrics = [Metric("accuracy", url), Metric("none", url), Metric("BWT"), Metric("F1")]
+    assert in_child(problems, work, metrics[:1]) == []
+    lacking = plugin(tmp_path / "p", "lacking", "import a_package_that_is_not_there\n")
+    modules = (Module("task_definition", "A", lacking), Module("task_allocation", "B", lacking), Module("hem", "C"))
+    told = in_child(problems, replace(work, modules=modules), metrics)
+    expected = ["No module named 'a_package_that_is_not_there'", "no module type 'hem'", "a module of type 'basemodel'",
+                "does not register 'none' as 'general'", "'F1' needs a url"]  # fmt: skip
+    # the metrics' own import from the folder of modules fails too, when it is called: not here
+    assert len(told) == len(expected) and all(text in line for text, line in zip(expected, told, strict=True)), told
 
 
 def test_two_modules_with_one_basename_are_two(tmp_path):

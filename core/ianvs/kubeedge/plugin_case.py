@@ -152,11 +152,15 @@ class Case:
 
     # Going on after a kill
 
-    def resume(self) -> Any:
-        """The state that was kept last, or None; instances, clocks and notes go on from there."""
+    def watch(self) -> None:
+        """From here on state can be kept."""
         folders = [str(Path(module.url).absolute().parent) for module in self.work.modules if module.url]
         self._standing = Standing(self.root, folders)
-        stored = self._standing.resumed()
+
+    def resume(self) -> Any:
+        """The state that was kept last, or None; instances, clocks and notes go on from there."""
+        self.watch()
+        stored = self._standing.resumed() if self._standing is not None else None
         if stored is None:
             return None
         self.modules, self.notes, self.clock = stored["modules"], stored["notes"], stored["clock"]

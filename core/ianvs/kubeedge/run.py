@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing.util
 import os
 import shutil
 import tempfile
@@ -11,10 +12,12 @@ from ianvs.errors import PluginError
 from ianvs.kubeedge.loading import import_modules, prepare
 from ianvs.kubeedge.paradigms import find
 from ianvs.kubeedge.plugin_case import Case, Report
-from ianvs.kubeedge.storing import begin_anew, read_outcome, seed_everything, write_outcome
+from ianvs.kubeedge.storing import Standing, begin_anew, read_outcome, seed_everything, write_outcome
 from ianvs.kubeedge.work import Work
 
 __all__ = ["run"]
+
+_LONGEST = 107 - len("/pymp-12345678/listener-12345678")
 
 
 def run(work: Work, report: Report = lambda text: None) -> None:
@@ -29,17 +32,21 @@ def run(work: Work, report: Report = lambda text: None) -> None:
     paradigm = find(work.paradigm)
     root = work.root
     root.mkdir(parents=True, exist_ok=True)
+    interrupted = Standing.is_there(root)
+    if not interrupted:
+        begin_anew(root)
     temporary = root / "tmp"
-    os.environ["TMPDIR"] = tempfile.tempdir = str(temporary)
+    _temporary_files_below(temporary)
     prepare(work)
     seed_everything(work.seed)
     import_modules(work)
     case = _fresh(work, report)
-    state = case.resume()
-    if state is None:
+    state = case.resume() if interrupted else None
+    if interrupted and state is None:
         begin_anew(root)
         case = _fresh(work, report)
-        case.resume()
+    if state is None:
+        case.watch()
     outcome = paradigm(case, state)
     case.report("storing the result")
     objects = {"result": outcome.result, "system": outcome.system()}
@@ -58,6 +65,17 @@ def run(work: Work, report: Report = lambda text: None) -> None:
             f"the result can't be stored for the metrics, which run in a process of their own: "
             f"{type(error).__name__}: {error}. Let predict return arrays, lists, mappings, numbers or texts."
         ) from error
+
+
+def _temporary_files_below(folder: Path) -> None:
+    """Let tempfile write there, and nowhere else.
+
+    But for sockets between a plugin's worker processes, where the path would be too long for them: 107 bytes at most.
+    """
+    if len(str(folder)) > _LONGEST:
+        multiprocessing.util.get_temp_dir()  # it keeps what it finds now
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
 
 
 def _fresh(work: Work, report: Report) -> Case:

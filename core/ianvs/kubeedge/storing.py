@@ -8,6 +8,7 @@ import os
 import pickle
 import random
 import shutil
+import stat
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -67,6 +68,11 @@ class Standing:
         self._environment = dict(os.environ)
         self._globals = self._global_values()
 
+    @staticmethod
+    def is_there(root: Path) -> bool:
+        """Whether something was kept of a case."""
+        return (root / _FOLDER / _STANDING).exists()
+
     def keep(self, content: Any) -> str | None:
         """Store `content` with all else, atomically. Returns why it can't be done, or None."""
         now = self._global_values()
@@ -98,21 +104,24 @@ class Standing:
         present = self._files()
         if any(present.get(name) != stamp for name, stamp in stored["files"].items()):
             return None  # a file was written over since: the state before that is lost
-        for name in present.keys() - stored["files"].keys():
-            (self._root / name).unlink()
+        for name in sorted(present.keys() - stored["files"].keys(), reverse=True):  # what lies in a folder comes first
+            path = self._root / name
+            path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
         os.environ.update(stored["environment"])
         _set_random_states(stored["random"])
         return stored["content"]
 
-    def _files(self) -> dict[str, tuple[int, int]]:
-        found = {}
-        for folder, _, names in os.walk(self._root):
-            for name in names:
+    def _files(self) -> dict[str, tuple[int, int] | None]:
+        """Size and time of each file below W, None for a folder; all but our own."""
+        found: dict[str, tuple[int, int] | None] = {}
+        for folder, folders, names in os.walk(self._root):
+            for name in (*folders, *names):
                 path = Path(folder, name)
                 relative = path.relative_to(self._root)
-                if relative.parts[0] != _FOLDER and not path.is_symlink() and path.exists():
-                    about = path.stat()
-                    found[str(relative)] = (about.st_size, about.st_mtime_ns)
+                if relative.parts[0] != _FOLDER:
+                    about = path.lstat()
+                    whole = stat.S_ISDIR(about.st_mode)
+                    found[str(relative)] = None if whole else (about.st_size, about.st_mtime_ns)
         return found
 
     def _global_values(self) -> dict[str, str]:
