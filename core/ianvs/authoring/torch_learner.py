@@ -177,11 +177,25 @@ class TorchLearner(NetworkHolder):
         """(N,) the most probable of the task's classes, where the exam gives them, or else of the classes seen so far;
         of all classes if the model is untrained."""
         allowed = tuple(classes_seen) if task_classes is None else tuple(task_classes)
-        mask = output_mask(allowed, num_classes, torch.device(device))
-        x = data.tensors("cpu")
-        self._ready(x, num_classes, device, seed)
-        labels: NDArray[np.int64] = self._each(x, lambda part: self.logits(part, mask).argmax(1)).cpu().numpy()
+        logits = self._answered(data, allowed, num_classes, device, seed)
+        labels: NDArray[np.int64] = logits.argmax(1).cpu().numpy()
         return labels
+
+    def probabilities(
+        self,
+        data: TestData,
+        *,
+        num_classes: int,
+        classes_seen: Sequence[int] = (),
+        task_classes: Sequence[int] | None = None,
+        device: str = "cpu",
+        seed: int = 0,
+        **context: object,
+    ) -> NDArray[np.float32]:
+        """(N, num_classes) the softmax over the classes that `predict` answers with; 0 for the others."""
+        allowed = tuple(classes_seen) if task_classes is None else tuple(task_classes)
+        shares: NDArray[np.float32] = self._answered(data, allowed, num_classes, device, seed).softmax(1).cpu().numpy()
+        return shares
 
     def features(
         self, data: TestData, *, num_classes: int, device: str = "cpu", seed: int = 0, **context: object
@@ -210,6 +224,13 @@ class TorchLearner(NetworkHolder):
         with self._noise(data):
             self.network.train()
             self._fit(data, progress)
+
+    def _answered(self, data: TestData, allowed: tuple[int, ...], num_classes: int, device: str, seed: int) -> Tensor:
+        """(N, num_classes) logits, -inf for what is not `allowed`."""
+        mask = output_mask(allowed, num_classes, torch.device(device))
+        x = data.tensors("cpu")
+        self._ready(x, num_classes, device, seed)
+        return self._each(x, lambda part: self.logits(part, mask))
 
     # The parts of a round.
 

@@ -225,7 +225,8 @@ class Examination:
                 raise PluginError(f"{answer.who} gave {len(values)} of '{name or 'features'}' for {count} samples")
         labels = arrays.pop("")
         if question.method == "predict":
-            labels = self._kind.checker(_asked_for(question, count), self._classes)(labels, answer.who)
+            unseen = self._exam.rules.unseen != "none"
+            labels = self._kind.checker(_asked_for(question, count), self._classes, unseen=unseen)(labels, answer.who)
         return Predictions(labels, {name: np.asarray(values) for name, values in arrays.items()})
 
     def _put_back(
