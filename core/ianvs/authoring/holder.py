@@ -135,6 +135,13 @@ class NetworkHolder:
             outputs = network(x)
         return outputs if mask is None else outputs + mask
 
+    def each(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """`function` of prepared samples, 1024 at a time, by the network as it is in testing."""
+        place = next(self.network.parameters()).device
+        self.network.eval()
+        with torch.inference_mode():
+            return torch.cat([function(self.prepare(part.to(place))) for part in torch.split(x, 1024)])
+
     def reset(self) -> None:
         """Forget the network: the next call that needs one starts from the first weights again."""
         self._shape = None
@@ -151,14 +158,7 @@ class NetworkHolder:
 
     def _features(self, x: Tensor) -> Tensor:
         body, _ = networks.body_and_head(self.network)
-        return self._each(x, lambda part: self.logits(part, network=body))
-
-    def _each(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """`function` of prepared samples, 1024 at a time, by the network as it is in testing."""
-        place = next(self.network.parameters()).device
-        self.network.eval()
-        with torch.inference_mode():
-            return torch.cat([function(self.prepare(part.to(place))) for part in torch.split(x, 1024)])
+        return self.each(x, lambda part: self.logits(part, network=body))
 
     def _ready(self, x: Tensor, num_classes: int, device: str, seed: int) -> None:
         if self._shape is None:
