@@ -77,9 +77,9 @@ class NetworkHolder:
             self.build_network((shape[-1], *shape[:-1]) if len(shape) == 3 else shape, num_classes)
 
     def get_weights(self) -> dict[str, NDArray[Any]] | None:
-        """Parameters and buffers of the network by name, copied; None before it is built."""
+        """Parameters and buffers of the network by name, copied; None before there are any."""
         if self._shape is None:
-            return None
+            return None if self._given is None else {name: np.array(values) for name, values in self._given.items()}
         return {name: values.detach().cpu().numpy().copy() for name, values in self.network.state_dict().items()}
 
     def set_weights(self, weights: Mapping[str, NDArray[Any]]) -> None:
