@@ -39,9 +39,9 @@ class GDumb(TorchLearner):
             self.start_again(data)
             self.study(data)
 
-    def predict(self, data, *, device="cpu", **context):
+    def answer_logits(self, data, *, device="cpu", **context):
         self.learn(device)
-        return super().predict(data, device=device, **context)
+        return super().answer_logits(data, device=device, **context)
 
     def features(self, data, *, device="cpu", **context):
         self.learn(device)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from ianvs.testenv.metrics.benchmarks import BENCHMARKS
 from ianvs.testenv.metrics.classification import SCORES
 from ianvs.testenv.metrics.online import ONLINE
+from ianvs.testenv.metrics.open_world import OPEN_WORLD
 from ianvs.testenv.metrics.overlap import OVERLAPS
+from ianvs.testenv.metrics.routing import ROUTING
 from ianvs.testenv.metrics.suites import SUITES
 from ianvs.testenv.metrics.survey import SURVEY
 from ianvs.testenv.metrics.text_meaning import TEXT
 
 __all__ = ["METRICS"]
 
-METRICS = (*SCORES, *OVERLAPS, *TEXT, *SURVEY, *ONLINE, *SUITES, *BENCHMARKS)
+METRICS = (*SCORES, *OVERLAPS, *OPEN_WORLD, *ROUTING, *TEXT, *SURVEY, *ONLINE, *SUITES, *BENCHMARKS)
 """In the order in which they are listed."""

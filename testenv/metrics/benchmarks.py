@@ -182,4 +182,32 @@ def ianvs_forward_transfer(R: Array, untrained: Array) -> float:
     return mean(np.diagonal(before) - untrained)
 
 
+@matrix_metric(
+    "task_avg_acc",
+    unit="score",
+    formula="mean_j R[T][j]",
+    source="KubeEdge Ianvs, paradigm lifelonglearning, not rounded",
+    square=False,
+)
+def task_average_accuracy(R: Array) -> float:
+    """task_avg_acc of Ianvs: mean score over all tasks' test sets after the last round; equals AA."""
+    return mean(R[-1:].ravel())
+
+
+@matrix_metric(
+    "forget_rate",
+    formula="(1/T) sum_k f_k, f_k = (1/k) sum_{j<=k} max(0, max_{j<=i<k} R[i][j] - R[k][j]), f_1 = 0",
+    source="KubeEdge Ianvs, paradigm federatedclassincrementallearning, by test sets instead of single samples, not "
+    "rounded",
+    higher_is_better=False,
+)
+def forget_rate(R: Array) -> float:
+    """forget_rate of Ianvs: mean over rounds of how far test sets taught so far are below their best, never below 0.
+
+    The round just taught counts with 0. Ianvs takes the best of each sample on its own: its value is never lower.
+    """
+    rates = [mean(max(0.0, R[j:k, j].max() - R[k, j]) if j < k else 0.0 for j in range(k + 1)) for k in range(len(R))]
+    return float("nan") if np.isnan(R[np.tril_indices_from(R)]).any() else mean(rates)
+
+
 BENCHMARKS = defined_in(globals(), MatrixMetric)

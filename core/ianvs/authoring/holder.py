@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ianvs.authoring import networks
@@ -38,6 +41,7 @@ class NetworkHolder:
         self._layout = torch.contiguous_format
         self._decoder: nn.Linear | None = None  # of pre-training
         self._tasks = TaskMasks()
+        self._given: Mapping[str, NDArray[Any]] | None = None  # weights for a network that is still to be built
 
     # What a method may override.
 
@@ -72,13 +76,27 @@ class NetworkHolder:
         with torch.device("meta"):
             self.build_network((shape[-1], *shape[:-1]) if len(shape) == 3 else shape, num_classes)
 
+    def get_weights(self) -> dict[str, NDArray[Any]] | None:
+        """Parameters and buffers of the network by name, copied; None before there are any."""
+        if self._shape is None:
+            return None if self._given is None else {name: np.array(values) for name, values in self._given.items()}
+        return {name: values.detach().cpu().numpy().copy() for name, values in self.network.state_dict().items()}
+
+    def set_weights(self, weights: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from what another object's `get_weights` has returned; a network that is built later begins with it."""
+        if self._shape is None:
+            self._given = weights
+            return
+        self.network.load_state_dict(_tensors(weights))
+
     def save(self, path: Path) -> Path:
         """Write everything that a continuation needs to `path` with ".pt" added."""
         target = Path(path).with_name(Path(path).name + ".pt")
         weights = None if self._shape is None else self.network.state_dict()
         decoder = None if self._decoder is None else self._decoder.state_dict()
+        given = None if self._given is None else _tensors(self._given)
         kept = {"shape": self._shape, "network": weights, "decoder": decoder, "tasks": self._tasks.allowed}
-        torch.save({**kept, "method": self.state()}, target)
+        torch.save({**kept, "given": given, "method": self.state()}, target)
         return target
 
     def load(self, path: Path) -> None:
@@ -92,6 +110,8 @@ class NetworkHolder:
                     self._decoder = new_decoder(self.network, saved["shape"][0])
                     self._decoder.load_state_dict(saved["decoder"])
             self.network.load_state_dict(saved["network"])
+        given = saved.get("given")
+        self._given = None if given is None else {name: values.numpy() for name, values in given.items()}
         self._tasks = TaskMasks(saved["tasks"])
         self.restore(saved["method"])
 
@@ -115,6 +135,13 @@ class NetworkHolder:
             outputs = network(x)
         return outputs if mask is None else outputs + mask
 
+    def each(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """`function` of prepared samples, 1024 at a time, by the network as it is in testing."""
+        place = next(self.network.parameters()).device
+        self.network.eval()
+        with torch.inference_mode():
+            return torch.cat([function(self.prepare(part.to(place))) for part in torch.split(x, 1024)])
+
     def reset(self) -> None:
         """Forget the network: the next call that needs one starts from the first weights again."""
         self._shape = None
@@ -131,14 +158,7 @@ class NetworkHolder:
 
     def _features(self, x: Tensor) -> Tensor:
         body, _ = networks.body_and_head(self.network)
-        return self._each(x, lambda part: self.logits(part, network=body))
-
-    def _each(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """`function` of prepared samples, 1024 at a time, by the network as it is in testing."""
-        place = next(self.network.parameters()).device
-        self.network.eval()
-        with torch.inference_mode():
-            return torch.cat([function(self.prepare(part.to(place))) for part in torch.split(x, 1024)])
+        return self.each(x, lambda part: self.logits(part, network=body))
 
     def _ready(self, x: Tensor, num_classes: int, device: str, seed: int) -> None:
         if self._shape is None:
@@ -152,6 +172,9 @@ class NetworkHolder:
         self._layout = torch.channels_last if convolutional and self.channels_last else torch.contiguous_format
         self.network = network.to(memory_format=self._layout) if convolutional else network
         self._shape = (tuple(input_shape), num_classes)
+        if self._given is not None:
+            given, self._given = self._given, None
+            self.set_weights(given)
 
     def _decoder_parameters(self, data: RoundData) -> list[nn.Parameter]:
         if not data.pretraining:
@@ -160,3 +183,7 @@ class NetworkHolder:
             with seeded(stream_seed(data.seed, 0, "decoder")):
                 self._decoder = new_decoder(self.network, self._shape[0])
         return [] if self._decoder is None else list(self._decoder.to(data.device).parameters())
+
+
+def _tensors(weights: Mapping[str, NDArray[Any]]) -> State:
+    return {name: torch.from_numpy(np.array(values)) for name, values in weights.items()}

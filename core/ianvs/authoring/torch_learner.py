@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -163,25 +164,16 @@ class TorchLearner(NetworkHolder):
             self._fit(self.training_data(data), progress)
             self.after_round(data)
 
-    def predict(
-        self,
-        data: TestData,
-        *,
-        num_classes: int,
-        classes_seen: Sequence[int] = (),
-        task_classes: Sequence[int] | None = None,
-        device: str = "cpu",
-        seed: int = 0,
-        **context: object,
-    ) -> NDArray[np.int64]:
+    def predict(self, data: TestData, **context: Any) -> NDArray[np.int64]:
         """(N,) the most probable of the task's classes, where the exam gives them, or else of the classes seen so far;
         of all classes if the model is untrained."""
-        allowed = tuple(classes_seen) if task_classes is None else tuple(task_classes)
-        mask = output_mask(allowed, num_classes, torch.device(device))
-        x = data.tensors("cpu")
-        self._ready(x, num_classes, device, seed)
-        labels: NDArray[np.int64] = self._each(x, lambda part: self.logits(part, mask).argmax(1)).cpu().numpy()
+        labels: NDArray[np.int64] = self.answer_logits(data, **context).argmax(1).cpu().numpy()
         return labels
+
+    def probabilities(self, data: TestData, **context: Any) -> NDArray[np.float32]:
+        """(N, num_classes) the softmax over the classes that `predict` answers with; 0 for the others."""
+        shares: NDArray[np.float32] = self.answer_logits(data, **context).softmax(1).cpu().numpy()
+        return shares
 
     def features(
         self, data: TestData, *, num_classes: int, device: str = "cpu", seed: int = 0, **context: object
@@ -192,6 +184,24 @@ class TorchLearner(NetworkHolder):
         return self._features(x).cpu().numpy()
 
     # For methods to use.
+
+    def answer_logits(
+        self,
+        data: TestData,
+        *,
+        num_classes: int,
+        classes_seen: Sequence[int] = (),
+        task_classes: Sequence[int] | None = None,
+        device: str = "cpu",
+        seed: int = 0,
+        **context: object,
+    ) -> Tensor:
+        """(N, num_classes) what answers are made from, -inf for classes that are not among them."""
+        allowed = tuple(classes_seen) if task_classes is None else tuple(task_classes)
+        mask = output_mask(allowed, num_classes, torch.device(device))
+        x = data.tensors("cpu")
+        self._ready(x, num_classes, device, seed)
+        return self.each(x, lambda part: self.logits(part, mask))
 
     def batch(self, data: RoundData, x: Tensor, y: Tensor) -> Batch:
         """Prepared samples x (B, ...) with labels y (B,), and what the network says about them."""

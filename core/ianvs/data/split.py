@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["stratified_deal", "stratified_split"]
+__all__ = ["dirichlet_deal", "stratified_deal", "stratified_split"]
 
 
 def stratified_split(
@@ -41,3 +41,27 @@ def stratified_deal(
     if labels is not None:
         order = order[np.argsort(labels[order], kind="stable")]
     return [generator.permutation(order[part::parts]) for part in range(parts)]
+
+
+def dirichlet_deal(
+    labels: NDArray[Any] | None, count: int, parts: int, concentration: float, generator: np.random.Generator
+) -> list[NDArray[np.int64]]:
+    """Positions 0..count-1 dealt to `parts` hands whose shares of each class are drawn from Dir(concentration).
+
+    A small concentration gives each class to few hands, a large one to all alike (Li et al. 2022, arXiv 2102.02079,
+    distribution-based label imbalance). labels: (count,) classes; None: all samples are of one. A hand that would stay
+    empty gets a sample of the largest.
+    """
+    classes = np.zeros(count, np.int64) if labels is None else labels
+    hands: list[list[int]] = [[] for _ in range(parts)]
+    for name in np.unique(classes):
+        group = generator.permutation(np.flatnonzero(classes == name))
+        shares = generator.dirichlet(np.full(parts, concentration))
+        ends = np.rint(np.cumsum(shares) * len(group)).astype(np.int64)[:-1]
+        for hand, dealt in zip(hands, np.split(group, ends), strict=True):
+            hand += dealt.tolist()
+    for hand in hands:
+        largest = max(hands, key=len)
+        if not hand and len(largest) > 1:
+            hand.append(largest.pop())
+    return [generator.permutation(np.array(hand, np.int64)) for hand in hands]

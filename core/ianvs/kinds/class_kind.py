@@ -19,9 +19,10 @@ class ClassKind(WholeLabels):
     name: ClassVar[str] = "classification"
     probes: ClassVar[bool] = True
 
-    def checker(self, asked: Part, classes: int) -> Callable[[object, str], Any]:
+    def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
         count = len(asked.positions)
-        return lambda found, where: _class_indices(one_for_each(found, count, where), classes, where)
+        lowest = -1 if unseen else 0
+        return lambda found, where: _class_indices(one_for_each(found, count, where), classes, lowest, where)
 
 
 def one_for_each(found: object, expected: int, where: str) -> NDArray[Any]:
@@ -37,7 +38,8 @@ def one_for_each(found: object, expected: int, where: str) -> NDArray[Any]:
     return array
 
 
-def _class_indices(array: NDArray[Any], classes: int, where: str) -> NDArray[Any]:
+def _class_indices(array: NDArray[Any], classes: int, lowest: int, where: str) -> NDArray[Any]:
+    """lowest: 0, or -1 where that is an answer."""
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim == 2:
@@ -50,7 +52,10 @@ def _class_indices(array: NDArray[Any], classes: int, where: str) -> NDArray[Any
                 f"{classes - 1}."
             )
     array = array.astype(np.int64)
-    if array.size and (array.min() < 0 or array.max() >= classes):
-        wrong = array.min() if array.min() < 0 else array.max()
-        raise PluginError(f"{where} returned class index {wrong}; the exam has classes 0 to {classes - 1}.")
+    if array.size and (array.min() < lowest or array.max() >= classes):
+        wrong = array.min() if array.min() < lowest else array.max()
+        hint = " -1 is an answer in open-world exams alone." if wrong == -1 else ""
+        raise PluginError(f"{where} returned class index {wrong}; the exam has classes 0 to {classes - 1}.{hint}")
+    if lowest < 0:
+        return array.astype(np.min_scalar_type(-max(classes, 1)))
     return array.astype(np.min_scalar_type(classes - 1) if classes > 1 else np.uint8)

@@ -25,7 +25,7 @@ __all__ = ["ConversationKind", "checked_replies", "packed", "unpacked"]
 class ConversationKind(Kind):
     name: ClassVar[str] = "conversation"
 
-    def checker(self, asked: Part, classes: int) -> Callable[[object, str], Any]:
+    def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
         turns = [len(one["user"]) for one in asked.samples.x[asked.positions]]
         return lambda found, where: checked_replies(found, turns, where)
 

@@ -26,19 +26,21 @@ class Kind(Protocol):
 
     at_once: samples that are asked in one call, which bounds the memory that it takes; None: all of a test set.
     probes: whether a linear probe can be fitted to the labels. condenses: whether less is kept than was answered,
-    unless a metric reads everything.
+    unless a metric reads everything. own_extras: names of what it keeps beside the answers.
     """
 
     name: ClassVar[str]
     at_once: ClassVar[int | None] = None
     probes: ClassVar[bool] = False
     condenses: ClassVar[bool] = False
+    own_extras: ClassVar[tuple[str, ...]] = ("probe",)
 
-    def checker(self, asked: Part, classes: int) -> Callable[[object, str], Any]:
+    def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
         """What turns answers to `asked` into the form that `kept` takes, or raises PluginError.
 
         It is made before a learner gets the samples, which it may change, and called with the answers and with what
-        errors call who gave them. classes: how many the exam has.
+        errors call who gave them. classes: how many the exam has. unseen: whether -1 is an answer, "unseen"; to samples
+        that have no class each it never is.
         """
 
     def kept(self, answers: Iterable[tuple[Part, Any]], classes: int, every: bool) -> Predictions:

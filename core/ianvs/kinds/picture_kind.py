@@ -32,8 +32,9 @@ class PictureKind(Kind):
     name: ClassVar[str] = "segmentation"
     at_once: ClassVar[int | None] = 64
     condenses: ClassVar[bool] = True
+    own_extras: ClassVar[tuple[str, ...]] = (FIRST, EVERY)
 
-    def checker(self, asked: Part, classes: int) -> Callable[[object, str], Any]:
+    def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
         shape = (len(asked.positions), *asked.samples.y.shape[1:])
         return lambda found, where: _label_pictures(found, shape, classes, where)
 

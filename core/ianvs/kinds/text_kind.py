@@ -15,6 +15,6 @@ __all__ = ["TextKind"]
 class TextKind(WholeLabels):
     name: ClassVar[str] = "text"
 
-    def checker(self, asked: Part, classes: int) -> Callable[[object, str], Any]:
+    def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
         count = len(asked.positions)
         return lambda found, where: one_for_each(found, count, where)

@@ -10,21 +10,28 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = ["confusion_matrix", "picture_confusion"]
 
 
-def confusion_matrix(y_true: ArrayLike, y_pred: ArrayLike, num_classes: int) -> NDArray[np.int64]:
+def confusion_matrix(
+    y_true: ArrayLike, y_pred: ArrayLike, num_classes: int, *, none: bool = False
+) -> NDArray[np.int64]:
     """(C, C) int64 counts: [i, j] samples of class i that were predicted as class j.
 
     y_true, y_pred: class indices 0..C-1 of equal shape, (N,) or label pictures. Floats are taken if they are whole
-    numbers. Raises ValueError that names the first sample that is not a class index.
+    numbers. none: -1 may be predicted, which is no class and has the last of C+1 columns. Raises ValueError that names
+    the first sample that is not a class index.
     """
     truth = _class_indices(y_true, num_classes, "label")
-    predicted = _class_indices(y_pred, num_classes, "prediction")
+    columns = num_classes + none
+    if none:
+        y_pred = np.asarray(y_pred)
+        y_pred = np.where(y_pred == -1, num_classes, y_pred)
+    predicted = _class_indices(y_pred, columns, "prediction")
     if truth.shape != predicted.shape:
         raise ValueError(
             f"labels have shape {truth.shape}, predictions {predicted.shape}; there must be one prediction, a class "
             "index, for each label"
         )
-    cells = truth.ravel() * num_classes + predicted.ravel()
-    return np.bincount(cells, minlength=num_classes * num_classes).reshape(num_classes, num_classes).astype(np.int64)
+    cells = truth.ravel() * columns + predicted.ravel()
+    return np.bincount(cells, minlength=num_classes * columns).reshape(num_classes, columns).astype(np.int64)
 
 
 def picture_confusion(y_true: NDArray[np.uint8], y_pred: Any, num_classes: int) -> NDArray[np.int64]:

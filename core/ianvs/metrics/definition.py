@@ -57,22 +57,28 @@ def score_metric(
     formula: str,
     source: str,
     aliases: tuple[str, ...] = (),
+    higher_is_better: bool = True,
     mapping: bool = False,
     partial: bool = False,
+    pooled: bool = False,
+    over_rounds: Literal["last", "mean"] = "last",
 ) -> Callable[[Callable[[EvaluationRecord], float | Mapping[str, float]]], Metric]:
-    """Decorate a function of `EvaluationRecord`. Higher is better."""
+    """Decorate a function of `EvaluationRecord`. The rest is as in `Metric`."""
 
     def define(function: Callable[[EvaluationRecord], float | Mapping[str, float]]) -> Metric:
         return Metric(
             name,
             level="score",
             summary=_first_line(function),
+            higher_is_better=higher_is_better,
             source=source,
             formula=formula,
             aliases=aliases,
             function=function,
             mapping=mapping,
             partial=partial,
+            pooled=pooled,
+            over_rounds=over_rounds,
         )
 
     return define

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,9 @@ class EvaluationRecord:
     no round.
     topics: (N,) what each sample is about, "" where that isn't known; None: of none it is.
     probe: (N,) class indices that a linear probe on the learner's frozen features predicts; None: no probe was trained.
+    extras: what else was said of each sample, by name, (N, ...) each (ianvs.types.Predictions).
+    unseen: (N,) bool, samples of what had not been taught by then, of which -1 in y_pred is the right answer; None: the
+    exam has no such answer.
     """
 
     classes: tuple[str, ...]
@@ -45,15 +48,20 @@ class EvaluationRecord:
     earlier: tuple[int, ...] | None = None
     probe: NDArray[np.int64] | None = None
     topics: NDArray[np.str_] | None = None
+    extras: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    unseen: NDArray[np.bool_] | None = None
 
     @cached_property
     def confusion(self) -> NDArray[np.int64]:
-        """(C, C) int64, or (C, C+1) of label pictures: [i, j] samples of class i that were predicted as class j."""
+        """(C, C) int64: [i, j] samples of class i that were predicted as class j.
+
+        (C, C+1) of label pictures, and where "unseen" may be answered: the last column is of answers that are no class.
+        """
         if self.counts is not None:
             return self.counts
         if self.y_true is None or self.y_pred is None:
             raise ValueError("neither labels nor a confusion matrix are stored")
-        return confusion_matrix(self.y_true, self.y_pred, len(self.classes))
+        return confusion_matrix(self.y_true, self.y_pred, len(self.classes), none=self.unseen is not None)
 
 
 @dataclass(frozen=True)
@@ -73,6 +81,8 @@ class Metric:
     aliases: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()  # "untrained", "joint", "single_task"
     function: Callable[..., float | Mapping[str, float]] | None = field(default=None, compare=False, repr=False)
+    pooled: bool = False  # a "score" of the samples of all test sets together: its matrix has one column
+    over_rounds: Literal["last", "mean"] = "last"  # of a "score": the column is that of the last round, or their mean
     partial: bool = False  # a "score" that some test sets don't have by nature: the column is the mean over the others
     pictures: bool = False  # a "score" that reads all label pictures, where there are some, not their confusion matrix
     mapping: bool = False  # a "score" that yields several numbers (per class): shown in reports, never ranked by

@@ -54,6 +54,28 @@ def _samples_per_second(rounds: Rounds) -> float | None:
     return _samples(rounds) / seconds if seconds else None
 
 
+def _looked_at(rounds: Rounds) -> tuple[float, float]:
+    """Samples that were (transferred, inferred): as the paradigm measured them, else all that were handed out."""
+    found = [
+        (
+            one.measures.get("transferred_samples", one.train_samples),
+            one.measures.get("inferred_samples", one.train_samples),
+        )
+        for one in rounds
+    ]
+    return float(sum(transferred for transferred, _ in found)), float(sum(inferred for _, inferred in found))
+
+
+def _ianvs_transfer_ratio(rounds: Rounds) -> float:
+    transferred, inferred = _looked_at(rounds)
+    return transferred / (inferred + 1)
+
+
+def _transfer_share(rounds: Rounds) -> float | None:
+    transferred, inferred = _looked_at(rounds)
+    return transferred / inferred if inferred else None
+
+
 def _model_size(rounds: Rounds) -> float | None:
     size = rounds[-1].model_bytes if rounds else None
     return None if size is None else size / _MEGA
@@ -133,9 +155,14 @@ _DEFINED = (
         "samples_transfer_ratio",
         "Share of inferred samples that were sent on for training (Ianvs's formula: n of n gives n/(n+1), not 1).",
         "transferred / (inferred + 1)",
-        # Every sample of a round is looked at and brought over for training: Ianvs's quotient has 1 added below.
-        lambda rounds: _samples(rounds) / (_samples(rounds) + 1),
+        _ianvs_transfer_ratio,
         source="KubeEdge Ianvs, core/testcasecontroller/metrics/metrics.py",
+    ),
+    _defined(
+        "samples_transfer_share",
+        "Share of inferred samples that were sent on for training: n of n gives 1.",
+        "transferred / inferred",
+        _transfer_share,
     ),
 )
 

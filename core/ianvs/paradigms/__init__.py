@@ -7,9 +7,22 @@ from types import MappingProxyType
 
 from ianvs.config.spec import ParadigmSpec
 from ianvs.errors import PluginError, closest
+from ianvs.paradigms.federated import Aggregation, FederatedClassIncrementalLearning, FederatedClient, FederatedLearning
 from ianvs.paradigms.incremental import IncrementalLearning
 from ianvs.paradigms.joint import Joint
-from ianvs.paradigms.paradigm import Context, Measure, Options, Paradigm, Predictions, Session
+from ianvs.paradigms.joint_inference import EdgeModel, JointInference, Router
+from ianvs.paradigms.lifelong import LifelongLearning
+from ianvs.paradigms.link import Link
+from ianvs.paradigms.paradigm import (
+    Context,
+    DetectsUnseen,
+    Measure,
+    Options,
+    Paradigm,
+    Predictions,
+    Recogniser,
+    Session,
+)
 from ianvs.paradigms.single_task import SingleTaskLearning
 from ianvs.paradigms.solo import Solo
 from ianvs.plugins.loader import installed, load_object
@@ -17,11 +30,18 @@ from ianvs.plugins.loader import installed, load_object
 __all__ = [
     "GROUP",
     "PARADIGMS",
+    "Aggregation",
     "Context",
+    "DetectsUnseen",
+    "EdgeModel",
+    "FederatedClient",
+    "Link",
     "Measure",
     "Options",
     "Paradigm",
     "Predictions",
+    "Recogniser",
+    "Router",
     "Session",
     "find_paradigm",
 ]
@@ -30,15 +50,21 @@ GROUP = "ianvs.paradigms"
 """The group of entry points by which installed packages bring theirs."""
 
 PARADIGMS: Mapping[str, type[Paradigm]] = MappingProxyType(
-    {paradigm.name: paradigm for paradigm in (IncrementalLearning, SingleTaskLearning, Joint, Solo)}
+    {
+        paradigm.name: paradigm
+        for paradigm in (
+            IncrementalLearning,
+            SingleTaskLearning,
+            LifelongLearning,
+            FederatedLearning,
+            FederatedClassIncrementalLearning,
+            JointInference,
+            Joint,
+            Solo,
+        )
+    }
 )
-_OF_IANVS = (
-    "lifelonglearning",
-    "jointinference",
-    "federatedlearning",
-    "federatedclassincrementallearning",
-    "multiedgeinference",
-)
+_OF_IANVS = ("multiedgeinference",)
 
 
 def find_paradigm(spec: ParadigmSpec) -> type[Paradigm]:

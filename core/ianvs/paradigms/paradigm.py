@@ -9,13 +9,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ianvs.data.options import Options
+from ianvs.errors import PluginError
 from ianvs.plugins.contract import Learner
 from ianvs.scenarios.exam import Rules
 from ianvs.scenarios.views import TestView, TrainView
 from ianvs.types import Measure, Predictions
 
-__all__ = ["Context", "Measure", "Module", "Options", "Paradigm", "Predictions", "Session"]
+__all__ = [
+    "UNSEEN",
+    "Context",
+    "DetectsUnseen",
+    "Measure",
+    "Module",
+    "Options",
+    "Paradigm",
+    "Predictions",
+    "Recogniser",
+    "Session",
+    "answers",
+    "unseen_samples",
+]
+
+UNSEEN = -1
+"""The label that says: this is of nothing that I was taught. An answer in open-world exams."""
 
 Context = Mapping[str, Any]
 """What is told with a test set, as far as the exam's rules show it: `task`, `task_classes`. Hand it on in `call`."""
@@ -54,12 +74,19 @@ class Session(Protocol):
         resumes.
         """
 
-    def feed(self, first: int, last: int | None = None, *, share: tuple[int, int] = (0, 1)) -> Iterator[TrainView]:
+    def has(self, kind: str) -> bool:
+        """Whether the algorithm lists a module of that kind, of those that may be left out."""
+
+    def feed(
+        self, first: int, last: int | None = None, *, share: tuple[int, int] = (0, 1), skew: float | None = None
+    ) -> Iterator[TrainView]:
         """The training data of rounds `first` to `last` (from 1), one after the other: a single view of all of them,
         mixed; in a stream its chunks.
 
-        share: (k, n), the k-th (from 0) of n parts that are alike in their classes. A view ends when the next one is
-        asked for. Raises ExamRuleError for a round that has not come; who asks for earlier rounds is marked as a bound.
+        share: (k, n), the k-th (from 0) of n parts that are alike in their classes; with `skew` they are not: shares of
+        each class are drawn from Dir(skew). A view ends when the next one is asked for; `view.part(rows)` is training
+        data as the view is, and `view.unlabelled()` its samples to ask about. Raises ExamRuleError for a round that has
+        not come; who asks for earlier rounds is marked as a bound.
         """
 
     def call(self, module: Module, method: str, *arguments: Any, **context: Any) -> Any:
@@ -70,6 +97,63 @@ class Session(Protocol):
 
     def measure(self, name: str, value: float) -> None:
         """Report something of this step, under a name of the paradigm's `measures`."""
+
+
+class DetectsUnseen(Protocol):
+    """A learner that knows what it does not know: a base model may have this method."""
+
+    def detect_unseen(self, data: TestView, **context: Any) -> Any:
+        """For each sample whether it is unlike all that was taught: (N,) bool, or (N,) scores.
+
+        A score is the higher, the less the sample looks like what was taught; above 0 it is taken for unseen. A learner
+        that was taught nothing yet says so of every sample.
+        """
+
+
+class Recogniser(Protocol):
+    """Decides from the scores of a base model which samples are unseen (`unseen_sample_recognition`)."""
+
+    def recognise(self, scores: NDArray[Any], **context: Any) -> Any:
+        """(N,) bool of what `detect_unseen` has said, (N,) numbers or bool."""
+
+
+def unseen_samples(
+    session: Session, model: Module, data: TestView, context: Context, recogniser: Module | None = None
+) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
+    """((N,) scores, (N,) whether unseen) by `model`'s detect_unseen; None where it has none. Raises PluginError."""
+    if not callable(getattr(model.plugin, "detect_unseen", None)):
+        return None
+    who = type(model.plugin).__name__
+    scores = _numbers(session.call(model, "detect_unseen", data, **context), len(data), f"{who}.detect_unseen()")
+    if recogniser is None:
+        return scores, scores.astype(np.float64) > 0
+    found = session.call(recogniser, "recognise", scores, **context)
+    decided = _numbers(found, len(data), f"{type(recogniser.plugin).__name__}.recognise()")
+    return scores, decided.astype(bool)
+
+
+def answers(
+    session: Session, model: Module, data: TestView, context: Context, recogniser: Module | None = None
+) -> Predictions:
+    """What `model` predicts; in an open-world exam -1 for what it takes for unseen, and the scores as `unseen`."""
+    found = None
+    if session.rules.unseen != "none":
+        found = unseen_samples(session, model, data, context, recogniser)
+    labels = session.call(model, "predict", data, **context)
+    if found is None:
+        return Predictions(labels)
+    scores, unseen = found
+    labels = labels.detach().cpu().numpy() if hasattr(labels, "detach") else np.asarray(labels)
+    if labels.shape != unseen.shape:
+        return Predictions(labels, {"unseen": scores})  # no class each: it is told what is wrong with it
+    return Predictions(np.where(unseen, UNSEEN, labels.astype(np.int64)), {"unseen": scores})
+
+
+def _numbers(found: Any, count: int, who: str) -> NDArray[Any]:
+    array = found.detach().cpu().numpy() if hasattr(found, "detach") else np.asarray(found)
+    if array.shape != (count,) or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
+        raise PluginError(f"{who} returned {array.dtype} {array.shape}: return {count} finite numbers, one a sample.")
+    return array
 
 
 class Paradigm(Protocol):
@@ -100,7 +184,7 @@ class Paradigm(Protocol):
 
     def predict(self, data: TestView, context: Context, session: Session) -> Predictions:
         """Answers to all samples of `data` by the model as it is now."""
-        return Predictions(session.call(session.module("basemodel"), "predict", data, **context))
+        return answers(session, session.module("basemodel"), data, context)
 
     def adapt(self, data: TrainView, session: Session) -> None:
         """Teach a copy of the model a downstream task (continual pre-training); the copy is thrown away."""

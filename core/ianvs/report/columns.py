@@ -48,7 +48,7 @@ COSTS: Mapping[str, Metric] = MappingProxyType(
     {
         metric.name: metric
         for metric in SYSTEM
-        if metric.name not in ("samples_per_second", "memory_mb", "samples_transfer_ratio")
+        if metric.name not in ("samples_per_second", "memory_mb", "samples_transfer_ratio", "samples_transfer_share")
     }
 )
 """What a case costs: the system metrics that a leaderboard shows without being asked to, where they were measured."""
@@ -102,7 +102,7 @@ def make_columns(
         Column("Round", "round", meaning="number of rounds"),
         Column("Dataset", "dataset", meaning="name of the dataset"),
     ]
-    kinds = list(dict.fromkeys(["basemodel", *modules]))
+    kinds = sorted(dict.fromkeys(modules), key=lambda kind: kind != "basemodel")
     columns += [Column(title_of(kind), "module", kind, _MODULE.get(kind, f"class of the {kind}")) for kind in kinds]
     columns += [
         Column(title_of(name), "hyperparameter", name, f"hyperparameter {name}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import SupportsFloat
 
 import numpy as np
@@ -22,6 +23,8 @@ from ianvs.store import CaseStore, ExamRecord, as_record
 from ianvs.types import CaseResult, Curve, Measure, RoundResult, ScoreMatrix, Sealing, TestCase
 
 __all__ = ["read_case"]
+
+POOLED = "all test sets"
 
 
 def read_case(
@@ -71,7 +74,7 @@ def read_case(
                         values,
                         score,
                         names,
-                        exam.tests,
+                        (POOLED,) if column.metric.pooled else exam.tests,
                         curve=_curve(values, between, rounds),
                         joint=references.vector(case.id, "joint", score) if references else None,
                         single_task=references.vector(case.id, "single_task", score) if references else None,
@@ -89,7 +92,7 @@ def read_case(
                 numbers[name] = measured(metric.name, rounds)
             elif metric.level == "score":
                 some = metric.partial or (exam is not None and exam.rules.get("asked") == "future")
-                numbers[name] = _final_score(matrices.get(name), some)
+                numbers[name] = _score(metric, matrices.get(name), some)
             else:
                 numbers[name] = _over_matrix(metric, matrices.get(column.of))
     file = store.folder(case.id) / "result.json"
@@ -146,6 +149,14 @@ def _curve(
         np.array([point[2] for point in points], dtype=np.int64),
         np.array([point[3] for point in points]).reshape(len(points), values.shape[1]),
     )
+
+
+def _score(metric: Metric, matrix: ScoreMatrix | None, some: bool) -> float | None:
+    if matrix is None or metric.over_rounds == "last":
+        return _final_score(matrix, some)
+    every = (_final_score(replace(matrix, values=matrix.values[: k + 1]), some) for k in range(1, len(matrix.values)))
+    defined = [score for score in every if score is not None]
+    return _finite(np.mean(defined)) if defined else None
 
 
 def _final_score(matrix: ScoreMatrix | None, some: bool) -> float | None:

@@ -26,6 +26,8 @@ class Rules:
     training_labels: False where rounds come without labels (continual pre-training).
     asked: "all" test sets after every round, or those of the "future" alone (the streaming protocol of CLEAR, where
     a test set holds what its round will teach).
+    unseen: what of the test sets is unknown to a learner, which may then answer -1, "unseen": samples of "classes" that
+    were not taught yet, those of test sets whose round has still to come ("rounds"), or "none": no such answer.
     """
 
     scenario: str
@@ -36,6 +38,7 @@ class Rules:
     boundaries: bool = True
     training_labels: bool = True
     asked: str = "all"
+    unseen: str = "none"
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,7 @@ class _Rules(_Model):
     boundaries: bool
     training_labels: bool
     asked: Literal["all", "future"]
+    unseen: Literal["none", "classes", "rounds"] = "none"
 
 
 class _Stream(_Model):

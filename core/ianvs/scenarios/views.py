@@ -30,6 +30,23 @@ class ColumnData(Protocol):
     def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]: ...
 
 
+class _Picked:
+    """Some rows of a column."""
+
+    def __init__(self, column: ColumnData, rows: NDArray[np.int64]) -> None:
+        self._column, self._rows = column, rows
+
+    @property
+    def nbytes(self) -> int:
+        return self._column.nbytes * len(self._rows) // max(1, len(self._column))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
+        return self._column.gather(self._rows if rows is None else self._rows[rows])
+
+
 class _View:
     """Samples that are gathered when they are first asked for, and gone after `close`."""
 
@@ -65,6 +82,16 @@ class _View:
     def _require_open(self) -> None:
         if not self._open:
             raise ExamRuleError(self._over)
+
+    def _picked(self, rows: Any, names: tuple[str, ...]) -> dict[str, _Picked]:
+        """Columns of the samples at `rows`: (n,) positions, or (N,) booleans."""
+        self._require_open()
+        rows = np.asarray(rows)
+        where = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
+        if rows.ndim != 1 or (rows.dtype == bool and len(rows) != self._count):
+            form = f"{rows.dtype} of shape {rows.shape}"
+            raise PluginError(f"name a part of {self._count} samples by positions or a bool for each, not by {form}.")
+        return {name: _Picked(self._columns[name], where) for name in names}
 
     def _column(self, name: str) -> NDArray[Any]:
         self._require_open()
@@ -117,11 +144,12 @@ class TrainView(_View):
         passes: int | None = None,
         passed: int = 0,
         labelled: bool = True,
+        whole: TrainView | None = None,
     ) -> None:
         """columns: "x", "y" and "ids" of what is handed over. name: what errors call it: "round 2".
 
         passes: how many the rules of the exam allow; None: any number. passed: how many there were before, over the
-        same data. labelled: False where `.y` is hidden.
+        same data. labelled: False where `.y` is hidden. whole: what it is a part of, by which passes are counted.
         """
         super().__init__(
             f"data of {name} is not available after it, old data never comes back by itself; keep your own memory.",
@@ -130,14 +158,47 @@ class TrainView(_View):
         self._name, self._allowed, self._passed, self._labelled = name, passes, passed, labelled
         self._loaders = 0
         self._taken = dict.fromkeys(("x", "y"), 0)
+        self._parts: list[_View] = []
+        self.whole = self if whole is None else whole
 
     @property
     def passes(self) -> int:
         return self._loaders + int(any(self._taken.values()))
 
+    def part(self, rows: Any) -> TrainView:
+        """The samples at `rows`, (n,) positions or (N,) booleans, to learn from; a pass over them is one over all."""
+        columns = self._picked(rows, ("x", "y", "ids"))
+        found = TrainView(columns, name=self._name, labelled=self._labelled, whole=self.whole)
+        self.whole._parts.append(found)
+        return found
+
+    def unlabelled(self) -> TestView:
+        """The samples without their labels, to ask a learner about them; to look at them so is no pass."""
+        found = TestView(self._picked(np.arange(len(self)), ("x",))["x"], name=self._name)
+        self.whole._parts.append(found)
+        return found
+
+    @property
+    def classes(self) -> tuple[int, ...] | None:
+        """Class indices among the labels; None where labels are no classes."""
+        self._require_open()
+        labels = self._columns["y"].gather() if self._labelled else np.empty(0, np.int64)
+        if labels.ndim != 1 or labels.dtype.kind not in "iu":
+            return None
+        return tuple(label for label in np.unique(labels).tolist() if label >= 0)
+
+    def close(self) -> None:
+        super().close()
+        for part in self._parts:
+            part.close()
+        self._parts.clear()
+
     def _pass(self, columns: tuple[str, ...]) -> None:
         """Count the handing out of `columns` whole; () is a loader."""
         self._require_open()
+        if self.whole is not self:
+            self.whole._pass(columns)
+            return
         if columns:
             for column in columns:
                 self._taken[column] += 1
@@ -210,6 +271,7 @@ class TestView(_View):
     def __init__(self, samples: ColumnData, *, name: str) -> None:
         """samples: the column "x", all that a learner sees of a test set."""
         super().__init__(f"{name} is not available after its examination; learn from training data.", {"x": samples})
+        self._name = name
 
     @property
     def y(self) -> NoReturn:
@@ -220,6 +282,10 @@ class TestView(_View):
     def ids(self) -> NoReturn:
         """Hidden: a file name often tells the class or the domain."""
         raise ExamRuleError("names of a test set's samples are hidden, since they often tell the class; use `.x`.")
+
+    def part(self, rows: Any) -> TestView:
+        """The samples at `rows`, (n,) positions or (N,) booleans."""
+        return TestView(self._picked(rows, ("x",))["x"], name=self._name)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.x)

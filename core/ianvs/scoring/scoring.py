@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.config.spec import MetricSpec
@@ -46,7 +47,8 @@ def score_case(request: CaseRequest) -> None:
         kept += [row] if at_once else []
         for spec, key, metric in metrics:
             if metric.batch is None:
-                scores[key].append([score_of(spec, metric, as_read(metric, cell)) for cell in row])
+                cells = [pooled(row)] if metric.pooled else row
+                scores[key].append([score_of(spec, metric, as_read(metric, cell)) for cell in cells])
     for spec, key, metric in metrics:
         if metric.batch is not None:
             scores[key], about[key] = _at_once(spec, metric, metric.batch, kept)
@@ -66,6 +68,32 @@ def as_read(metric: Metric, cell: EvaluationRecord | None) -> EvaluationRecord |
     if cell is None or metric.pictures or not isinstance(cell.y_true, LabelPictures):
         return cell
     return replace(cell, y_true=None, y_pred=None)
+
+
+def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
+    """The samples of all test sets that were asked as those of one; None where none was asked.
+
+    Of what not all of them have, nothing is kept.
+    """
+    records = [record for record in row if record is not None]
+    if not records:
+        return None
+
+    def joined(columns: Sequence[Any]) -> Any:
+        whole = all(isinstance(column, np.ndarray) for column in columns)
+        return np.concatenate(columns) if whole else None
+
+    names = set.intersection(*(set(record.extras) for record in records))
+    return EvaluationRecord(
+        records[0].classes,
+        y_true=joined([record.y_true for record in records]),
+        y_pred=joined([record.y_pred for record in records]),
+        counts=joined([None if r.counts is None else r.counts[None] for r in records]).sum(0)
+        if all(record.counts is not None for record in records)
+        else None,
+        extras={name: joined([record.extras[name] for record in records]) for name in names},
+        unseen=joined([record.unseen for record in records]),
+    )
 
 
 def _every_truth(request: CaseRequest) -> list[LabelPictures | None]:
@@ -89,7 +117,8 @@ def _rows(
     for round_ in cases.complete_rounds(case_id):
         stored = cases.predictions(case_id, round_.index)
         for samples in (None, *(arrived for arrived, _, _ in round_.examined[:-1])):
-            yield samples, [_seen(record, truth, every, stored, Asked(j, samples)) for j in range(len(truth))]
+            asked = [Asked(j, samples) for j in range(len(truth))]
+            yield samples, [_seen(record, truth, every, stored, one, round_.index) for one in asked]
 
 
 def _seen(
@@ -98,13 +127,31 @@ def _seen(
     every: Sequence[LabelPictures | None] | None,
     stored: Mapping[Asked, Predictions],
     asked: Asked,
+    rounds: int,
 ) -> EvaluationRecord | None:
-    """What is known of a test set; None where it was not asked."""
+    """What is known of a test set after so many `rounds`; None where it was not asked."""
     if asked not in stored:
         return None
-    j = asked.test
-    about = EvaluationRecord(record.classes, labels=record.test_classes[j], earlier=record.test_earlier[j])
-    return KINDS[record.kind].record(about, truth[j], stored[asked], None if every is None else every[j])
+    j, said, kind = asked.test, stored[asked], KINDS[record.kind]
+    about = EvaluationRecord(
+        record.classes,
+        labels=record.test_classes[j],
+        earlier=record.test_earlier[j],
+        extras={name: values for name, values in said.extras.items() if name not in kind.own_extras},
+        unseen=_unseen(record, j, truth[j], rounds),
+    )
+    return kind.record(about, truth[j], said, None if every is None else every[j])
+
+
+def _unseen(record: ExamRecord, j: int, truth: NDArray[Any], rounds: int) -> NDArray[np.bool_] | None:
+    """(N,) whether each sample of test set j is of what was not taught in the first `rounds`; None: nobody asks."""
+    what = record.rules.get("unseen", "none")
+    if what == "none":
+        return None
+    if what == "rounds":
+        return np.full(len(truth), j >= rounds)
+    taught = sorted({label for classes in record.round_classes[:rounds] for label in classes})
+    return ~np.isin(truth, taught)
 
 
 def _at_once(

@@ -118,7 +118,8 @@ class Examination:
         self.spent = before
         said = self._kept(part, answer, np.arange(len(positions)), every)
         earlier = tuple(sorted({label for one in rounds[: index - 1] for label in one.classes}))
-        about = EvaluationRecord(dataset.classes, labels=round_.classes, earlier=earlier)
+        known = None if self._exam.rules.unseen == "none" else np.zeros(len(positions), bool)
+        about = EvaluationRecord(dataset.classes, labels=round_.classes, earlier=earlier, unseen=known)
         truth = self._kind.every_truth(dataset.train, positions) if every else None
         return self._kind.record(about, self._kind.truth(dataset.train, positions), said, truth)
 
@@ -225,7 +226,8 @@ class Examination:
                 raise PluginError(f"{answer.who} gave {len(values)} of '{name or 'features'}' for {count} samples")
         labels = arrays.pop("")
         if question.method == "predict":
-            labels = self._kind.checker(_asked_for(question, count), self._classes)(labels, answer.who)
+            unseen = self._exam.rules.unseen != "none"
+            labels = self._kind.checker(_asked_for(question, count), self._classes, unseen=unseen)(labels, answer.who)
         return Predictions(labels, {name: np.asarray(values) for name, values in arrays.items()})
 
     def _put_back(

@@ -38,6 +38,7 @@ def prepare_exam(request: CaseRequest, report: Callable[[object], None]) -> list
             rules=vars(exam.rules),
             round_digests=tuple(content(exam.dataset.train, round_) for round_ in exam.rounds),
             test_digests=tuple(content(exam.dataset.test, test) for test in exam.tests),
+            round_classes=tuple(round_.classes for round_ in exam.rounds),
             test_classes=tuple(test.classes for test in exam.tests),
             test_earlier=tuple(exam.taught_before(j) for j in range(len(exam.tests))),
             notes=tuple(exam.dataset.notes),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.data.split import stratified_deal
+from ianvs.data.split import dirichlet_deal, stratified_deal
 from ianvs.errors import PluginError
 from ianvs.scenarios import Part, hold_out
 from ianvs.scenarios.exam import Exam, TestSet
@@ -85,18 +85,18 @@ class DataFeed:
     def streams(self) -> bool:
         return self._exam.stream is not None
 
-    def round(self, index: int, share: Share = ALL) -> Handout:
+    def round(self, index: int, share: Share = ALL, skew: float | None = None) -> Handout:
         """What is taught in round `index`, whole or a share of it."""
-        part = self._shared(self._kept[index - 1], share, index)
+        part = self._shared(self._kept[index - 1], share, skew, index)
         return self._view((part,), f"round {index}", self._passes)
 
-    def rounds(self, first: int, last: int, share: Share = ALL) -> Handout:
+    def rounds(self, first: int, last: int, share: Share = ALL, skew: float | None = None) -> Handout:
         """Rounds `first` to `last` as one, for who is above the rules: none is for it but that of hidden labels.
 
         They are mixed: one after the other, a learner that goes over them in order would still learn them in turn.
         """
         kept = enumerate(self._kept[first - 1 : last], start=first)
-        parts = tuple(self._shared(part, share, index) for index, part in kept)
+        parts = tuple(self._shared(part, share, skew, index) for index, part in kept)
         order = None
         if len(parts) > 1:
             order = generator(self._seed, last, "joint").permutation(sum(len(part.positions) for part in parts))
@@ -122,8 +122,8 @@ class DataFeed:
         """The chunks of the stream that arrive in round `index`: up to the one that brings its last sample."""
         return tuple(self._chunks[index - 1])
 
-    def chunk(self, chunk: Chunk, share: Share = ALL) -> Handout:
-        parts = tuple(self._shared(part, share, chunk.number) for part in chunk.parts)
+    def chunk(self, chunk: Chunk, share: Share = ALL, skew: float | None = None) -> Handout:
+        parts = tuple(self._shared(part, share, skew, chunk.number) for part in chunk.parts)
         return self._view(parts, f"chunk {chunk.number} of the stream", self._passes)
 
     def examines_after(self, chunk: Chunk) -> bool:
@@ -159,14 +159,18 @@ class DataFeed:
     ) -> Handout:
         return Handout(parts, name, passes, self._exam.rules.training_labels, order)
 
-    def _shared(self, part: Part, share: Share, number: int) -> Part:
-        """The share (k, n) of `part`: the k-th of n hands that are alike in their classes."""
+    def _shared(self, part: Part, share: Share, skew: float | None, number: int) -> Part:
+        """The share (k, n) of `part`: the k-th of n hands, alike in their classes or as unlike as `skew` says."""
         k, n = share
         if n == 1:
             return part
         labels = part.samples.y[part.positions] if part.labels is None else part.labels
         told = labels if labels.ndim == 1 and labels.dtype != object else None
-        hands = stratified_deal(told, len(part.positions), n, generator(self._seed, number, f"share of {n}"))
+        draws, count = generator(self._seed, number, f"share of {n}"), len(part.positions)
+        if skew is None:
+            hands = stratified_deal(told, count, n, draws)
+        else:
+            hands = dirichlet_deal(told, count, n, skew, draws)
         mine = np.sort(hands[k])
         kept = None if part.labels is None else part.labels[mine]
         return Part(part.samples, part.positions[mine], part.transform, kept)

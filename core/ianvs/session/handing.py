@@ -53,11 +53,11 @@ class Dispenser:
             if self._exam.rules.output_space == "task":
                 told["task_classes"] = classes
         if not free:
-            views = [self._feed.round(first, asked.share)]
+            views = [self._feed.round(first, asked.share, asked.skew)]
         elif asked.past and not self._reference:
             views = self._feed.past_rounds(last)
         else:
-            views = [self._feed.rounds(first, last, asked.share)]
+            views = [self._feed.rounds(first, last, asked.share, asked.skew)]
         self.samples += sum(map(len, views))
         writer = ArrayWriter(_bytes(views), self._folder)
         body = {"free": free, "classes": classes, "told": told, "views": [described(view, writer) for view in views]}
@@ -85,10 +85,10 @@ class Dispenser:
         size = 0
         for one in chunks[begin:]:
             block.append(one)
-            size += _bytes([self._feed.chunk(one[1], asked.share)])
+            size += _bytes([self._feed.chunk(one[1], asked.share, asked.skew)])
             if self._examined(one) or size >= _BLOCK:
                 break
-        views = [self._feed.chunk(chunk, asked.share) for _, chunk in block]
+        views = [self._feed.chunk(chunk, asked.share, asked.skew) for _, chunk in block]
         self.samples += sum(map(len, views))
         writer = ArrayWriter(size, self._folder)
         parts = [part for view in views for part in view.parts]

@@ -213,7 +213,7 @@ class LearnerHost:
         held = Held(x)
         shape = np.broadcast_to(np.uint8(0), (count, *body["label_shape"]))
         part = Part(Samples(held.gather(), shape, np.empty(0, str)), np.arange(count))
-        check = self._kind.checker(part, len(self._brief.classes))
+        check = self._kind.checker(part, len(self._brief.classes), unseen=self._brief.rules.unseen != "none")
         data = TestView(held, name=body["name"])
         said: object = session.paradigm.predict(data, context, session)
         data.close()

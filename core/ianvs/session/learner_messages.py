@@ -23,11 +23,15 @@ class Message(BaseModel):
 
 
 class FeedCall(Message):
-    """It asks for rounds `first` to `last`. past: and for all before them, one by one. after: the last chunk it had."""
+    """It asks for rounds `first` to `last`. past: and for all before them, one by one. after: the last chunk it had.
+
+    share, skew: as in ianvs.paradigms.Session.feed.
+    """
 
     first: int
     last: int
     share: tuple[int, int] = Field(strict=False)
+    skew: FiniteFloat | None = Field(None, gt=0)
     past: bool = False
     after: int | None = None
 

@@ -109,6 +109,9 @@ class Modules:
             self._made[kind, instance] = self._build(kind, instance)
         return self._made[kind, instance]
 
+    def has(self, kind: str) -> bool:
+        return any(module.type == kind for module in self._algorithm.modules)
+
     def save(self, folder: Path) -> list[StoredModule]:
         """Let every module write into a folder of its own below `folder`."""
         stored = []

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -114,9 +114,18 @@ class CaseSession:
     def module(self, kind: str, instance: str = "", *, fresh: bool = False) -> AuthorsModule:
         return self.modules.get(kind, instance, fresh=fresh)
 
-    def feed(self, first: int, last: int | None = None, *, share: Share = ALL) -> Iterator[TrainView]:
+    def has(self, kind: str) -> bool:
+        return self.modules.has(kind)
+
+    def feed(
+        self, first: int, last: int | None = None, *, share: Share = ALL, skew: float | None = None
+    ) -> Iterator[TrainView]:
         asked = FeedCall(
-            first=first, last=first if last is None else last, share=share, past=self.modules.sees_past_rounds
+            first=first,
+            last=first if last is None else last,
+            share=share,
+            skew=skew,
+            past=self.modules.sees_past_rounds,
         )
         synchronise()
         told = self.keeper.call("feed", asked.model_dump())
@@ -129,7 +138,7 @@ class CaseSession:
 
     def call(self, module: Module, method: str, *arguments: Any, **context: Any) -> Any:
         assert isinstance(module, AuthorsModule)
-        fed = next((self._fed[id(one)] for one in arguments if id(one) in self._fed), None)
+        fed = next(filter(None, map(self._fed_as, arguments)), None)
         if fed is not None and fed.seed is not None:
             self._seed(fed.seed)
             module.taught = _taught(module.taught, fed)
@@ -229,6 +238,15 @@ class CaseSession:
 
     def _train_view(self, told: Mapping[str, Any], columns: Mapping[str, Held], passed: int) -> TrainView:
         return TrainView(columns, name=told["name"], passes=told["passes"], passed=passed, labelled=told["labelled"])
+
+    def _fed_as(self, argument: object) -> _Fed | None:
+        """What is told with `argument`, if it is training data that were handed out, or a part of them."""
+        if not isinstance(argument, TrainView) or id(argument.whole) not in self._fed:
+            return None
+        fed = self._fed[id(argument.whole)]
+        if argument is argument.whole or (classes := argument.classes) is None:
+            return fed
+        return replace(fed, classes=classes)
 
     def _handed_out(self, fed: _Fed) -> Iterator[TrainView]:
         views = fed.context.get("train_rounds", (fed.view,))

@@ -35,6 +35,7 @@ class ExamRecord:
     rules: Mapping[str, object]
     round_digests: tuple[str, ...]  # of the content of each round
     test_digests: tuple[str, ...]  # of the content of each test set
+    round_classes: tuple[tuple[int, ...], ...]  # class indices taught in each round
     test_classes: tuple[tuple[int, ...], ...]  # class indices of each test set
     test_earlier: tuple[tuple[int, ...] | None, ...]  # those taught before the test set's own round, if it has one
     notes: tuple[str, ...]  # what a reader of results must know of the data
@@ -88,8 +89,8 @@ class ExamStore:
         if found is None:
             return None
         lists = {name: tuple(found[name]) for name in _LISTS}
-        for name in ("test_classes", "test_earlier"):
-            lists[name] = tuple(None if part is None else tuple(part) for part in found[name])
+        for name in ("round_classes", "test_classes", "test_earlier"):
+            lists[name] = tuple(None if part is None else tuple(part) for part in found.get(name, ()))
         return as_record(ExamRecord, {**found, **lists}, self.folder(exam_id) / "exam.json")
 
     def truth(self, exam_id: str) -> list[NDArray[Any]]:

@@ -1,0 +1,1 @@
+"""What methods share that know what they do not know."""

@@ -1,0 +1,1 @@
+"""Routers of joint inference: which samples the cloud has to answer."""
