@@ -75,7 +75,7 @@ def find_paradigm(spec: ParadigmSpec) -> type[Paradigm]:
         known = [*PARADIGMS, *installed(GROUP)]
         there_are = f" There are: {', '.join(known)}."
         if spec.name in _OF_IANVS:
-            raise PluginError(f"paradigm '{spec.name}' of Ianvs is not supported yet.{there_are}")
+            raise PluginError(f"paradigm '{spec.name}' is for plugins under `contract: ianvs` only.{there_are}")
         raise PluginError(f"paradigm '{spec.name}' is not known.{closest(spec.name, known) or there_are}")
     found = load_object(spec.url, spec.name, GROUP)
     if not isinstance(found, type) or not any(

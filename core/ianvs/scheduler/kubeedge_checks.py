@@ -46,8 +46,8 @@ def _parts(algorithm: AlgorithmSpec) -> tuple[str, ...]:
 
 
 def setting_problems(job: JobSpec) -> Iterator[Problem]:
-    """What a paradigm can't do with the settings of algorithm and testenv."""
-    for algorithm in job.algorithms:
+    """What one of KubeEdge Ianvs's paradigms can't do with the settings of algorithm and testenv."""
+    for algorithm in job.algorithms if is_kubeedge(job) else ():
         yield from _module_problems(algorithm)
         for exam in job.testenvs:
             yield from _between(algorithm, exam)
