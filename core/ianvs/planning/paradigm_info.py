@@ -60,8 +60,9 @@ def paradigm_problems(job: JobSpec) -> Iterator[Problem]:
                 listed = f"type should be one of {', '.join(known)}, found the text '{module.type}'."
                 yield Problem(listed + closest(module.type, known), module.places.get("type", module.place))
         listed_types = [module.type for module in algorithm.modules]
+        misspelt = [kind for kind in listed_types if kind not in (*info.methods, *MODULE_TYPES)]
         for kind in info.needed:
-            if kind not in listed_types and not closest(kind, listed_types):
+            if kind not in listed_types and not closest(kind, misspelt):
                 yield Problem(f"{spec.name} needs a module of type {kind}. Add one.", algorithm.places.get("modules"))
 
 
