@@ -165,7 +165,8 @@ def test_metadata_hands_over_the_source_with_its_labels(tmp_path):
 
 
 def test_y_is_the_last_word_of_lines_with_a_depth_file(tmp_path):
-    (tmp_path / "i.txt").write_text("/a /d 1\n/b /e 2\n")
+    (tmp_path / "mask.png").write_text("")
+    (tmp_path / "i.txt").write_text("a.png /d mask.png\n/b /e 2\n")
     code = """
     @ClassFactory.register(alias="Any")
     class Any:
@@ -181,7 +182,7 @@ def test_y_is_the_last_word_of_lines_with_a_depth_file(tmp_path):
     modules = (Module("basemodel", "Any", plugin(tmp_path / "p", "basemodel", code)),)
     work = Work("singletasklearning", str(tmp_path / "W"), modules, str(tmp_path / "i.txt"), str(tmp_path / "i.txt"))
     _, _, scores = finish(work, [Metric("shown", plugin(tmp_path / "p", "shown", shown))])
-    assert scores.values == {"shown": "1 2 /a /b"}
+    assert scores.values == {"shown": f"{tmp_path}/mask.png 2 a.png /b"}
 
 
 def test_an_error_says_module_method_and_line_and_what_is_missing(tmp_path):

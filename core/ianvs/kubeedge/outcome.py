@@ -49,7 +49,6 @@ class Outcome:
             "R": _plain(self.R),
             "untrained": _plain(self.untrained),
             "handed_test_labels": self.handed_test_labels,
-            "labels_file": self.labels_file,
             "measures": _plain(self.measures),
         }
 

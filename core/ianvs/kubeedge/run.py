@@ -52,6 +52,7 @@ def run(work: Work, report: Report = lambda text: None) -> None:
     objects = {"result": outcome.result, "system": outcome.system()}
     numbers = {
         **outcome.numbers(),
+        "labels_file": outcome.labels_file or (case.data("test") if work.test else None),
         "paradigm": work.paradigm,
         "seconds": {name: {p: c[0] for p, c in phases.items()} for name, phases in case.clock.items()},
         "cpu_seconds": {name: {p: c[1] for p, c in phases.items()} for name, phases in case.clock.items()},

@@ -64,7 +64,7 @@ def score(work: Work, metrics: Sequence[Metric]) -> Scores:
                 if labels is None:
                     result, labels = (
                         _stored(work, "result"),
-                        true_labels(outcome["labels_file"] or str(work.test), work.label),
+                        true_labels(str(outcome["labels_file"]), work.label),
                     )
                 wanted[metric.name] = _shown(function(labels, result))
     return Scores(wanted, tuple(told), found)
