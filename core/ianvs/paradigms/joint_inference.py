@@ -26,7 +26,7 @@ class EdgeModel(Learner, Protocol):
     """A learner that also says how sure it is."""
 
     def probabilities(self, data: TestView, **context: Any) -> Any:
-        """(N, C) of each class of the exam, each row of sum 1; asked in the mode inference-then-mining."""
+        """(N, C) of each class of the exam, each row of sum 1; asked with inference-then-mining."""
 
 
 class Router(Protocol):
@@ -40,12 +40,12 @@ class Router(Protocol):
 
 
 class JointOptions(Options):
-    """mode: whether the router is asked before the edge model, or after it. link: between edge and cloud. edge_ms,
+    """hard_example_mining_mode: whether the router is asked before the edge model, or after it. link: between edge and cloud. edge_ms,
     cloud_ms: what an answer takes there, in ms. sample_bytes: of a sample on its way up; None: as large as it is in
     memory. answer_bytes: of an answer on its way down.
     """
 
-    mode: Literal["mining-then-inference", "inference-then-mining"] = "inference-then-mining"
+    hard_example_mining_mode: Literal["mining-then-inference", "inference-then-mining"] = "inference-then-mining"
     link: Link | None = None
     edge_ms: float = Field(0.0, ge=0)
     cloud_ms: float = Field(0.0, ge=0)
@@ -77,7 +77,7 @@ class JointInference(Paradigm):
     def predict(self, data: TestView, context: Context, session: Session) -> Predictions:
         options = session.options
         edge, cloud = session.module("edgemodel"), session.module("cloudmodel")
-        first = options.mode == "inference-then-mining"
+        first = options.hard_example_mining_mode == "inference-then-mining"
         hard = self._hard(data, context, session, edge if first else None)
         said = []
         for model, mine in ((edge, ~hard), (cloud, hard)):

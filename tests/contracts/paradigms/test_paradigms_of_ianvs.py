@@ -1,0 +1,236 @@
+"""Lifelong learning, federated learning and joint inference, held against runs that have to give the same."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import ianvs
+from ianvs.data.split import dirichlet_deal
+from ianvs.errors import ConfigError
+from ianvs.paradigms.federated import weighted_mean
+from ianvs.paradigms.link import Link, size_of
+from ianvs.store import CaseStore
+from ianvs.types import CaseResult
+
+ROOT = Path(__file__).parents[3]
+NET = """
+        - learning_rate: {values: [0.1]}
+        - epochs: {values: [2]}
+"""
+INCREMENTAL = f"""
+  paradigm_type: incrementallearning
+  modules:
+    - type: basemodel
+      name: Replay
+      hyperparameters:{NET}"""
+DETECTOR = INCREMENTAL.replace("Replay", "ClassMeans")
+JOINT = f"""
+  paradigm_type: jointinference
+  hard_example_mining_mode: MODE
+  link: {{rtt_ms: 40, up_mbps: 10, down_mbps: 50}}
+  edge_ms: 2
+  cloud_ms: 5
+  modules:
+    - type: edgemodel
+      name: Finetune
+      hyperparameters:
+        - network: {{values: [linear]}}{NET}
+    - type: cloudmodel
+      name: Replay
+      hyperparameters:{NET}
+    - type: hard_example_mining
+      name: RandomRouter
+      hyperparameters:
+        - share: {{values: [SHARE]}}
+"""
+CLASSES = "{name: CIL, rounds: 3, first: 4}"
+OPEN = "{name: open-world, rounds: 3, first: 4, returning: 0.2}"
+ROUTED = "[accuracy, edge_share, cloud_accuracy, latency_ms, uploaded_bytes, downloaded_bytes]"
+
+
+def run(folder: Path, algorithms: dict[str, str], scenario: str = CLASSES, metrics: str = "[accuracy]") -> dict:
+    """The results by algorithm, {name: yaml below `algorithm:`}, in this process."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "testenv.yaml").write_text(
+        f"testenv:\n  dataset: {{name: digits}}\n  scenario: {scenario}\n  metrics: {metrics}\n"
+    )
+    for name, text in algorithms.items():
+        (folder / f"{name}.yaml").write_text(f"algorithm:{text}")
+    listed = "".join(f"      - {{name: {name}, url: ./{name}.yaml}}\n" for name in algorithms)
+    (folder / "benchmarkingjob.yaml").write_text(
+        f"benchmarkingjob:\n  name: test\n  workspace: {folder / 'ws'}\n  testenv: ./testenv.yaml\n  seeds: [0]\n"
+        f"  engine: inline\n  test_object:\n    type: algorithms\n    algorithms:\n{listed}"
+        "  rank:\n    sort_by: [{accuracy: descend}]\n"
+    )
+    found = {result.case.algorithm: result for result in ianvs.run(folder / "benchmarkingjob.yaml")}
+    assert all(one.status == "finished" for one in found.values()), [one.failure for one in found.values()]
+    return found
+
+
+def answers(folder: Path, result: CaseResult) -> list[dict[object, list[int]]]:
+    store, case = CaseStore(folder / "ws"), result.case.id
+    rounds = [store.predictions(case, one.index) for one in store.complete_rounds(case)]
+    return [{asked: said.labels.tolist() for asked, said in one.items()} for one in rounds]
+
+
+def test_who_is_alone_learns_as_in_incremental_learning(tmp_path: Path) -> None:
+    """A single client, a lifelong learner that is taught everything, and a cloud that answers everything."""
+    found = run(
+        tmp_path,
+        {
+            "plain": INCREMENTAL,
+            "client": INCREMENTAL.replace(
+                "incrementallearning", "federatedlearning\n  clients: 1\n  communication_rounds: 1"
+            ),
+            "lifelong": INCREMENTAL.replace("incrementallearning", "lifelonglearning"),
+            "cloud": JOINT.replace("MODE", "mining-then-inference").replace("SHARE", "1.0"),
+        },
+        metrics=ROUTED,
+    )
+    plain = answers(tmp_path, found["plain"])
+    for name in ("client", "lifelong", "cloud"):
+        assert answers(tmp_path, found[name])[1:] == plain[1:], name
+    cloud = found["cloud"].metrics
+    assert (cloud["edge_share"], cloud["uploaded_bytes"], cloud["downloaded_bytes"]) == (0, 256, 8)
+    assert cloud["cloud_accuracy"] == pytest.approx(
+        np.average(found["plain"].matrices["accuracy"].values[-1], weights=_sizes(tmp_path, found["plain"]))
+    )
+    assert cloud["latency_ms"] == pytest.approx(5 + 40 + 8 * 256 / 10e6 * 1e3 + 8 * 8 / 50e6 * 1e3)
+    assert found["plain"].metrics["edge_share"] is None
+
+
+def _sizes(folder: Path, result: CaseResult) -> list[int]:
+    said = CaseStore(folder / "ws").predictions(result.case.id, 1)
+    return [len(one.labels) for _, one in sorted(said.items())]
+
+
+def test_after_the_edge_was_asked_its_time_counts_too(tmp_path: Path) -> None:
+    text = JOINT.replace("MODE", "inference-then-mining")
+    found = run(
+        tmp_path,
+        {"edge": text.replace("SHARE", "0.0"), "both": text.replace("SHARE", "0.5")},
+        metrics="[accuracy, edge_share, edge_accuracy, cloud_accuracy, latency_ms]",
+    )
+    assert (found["edge"].metrics["edge_share"], found["edge"].metrics["latency_ms"]) == (1, 2)
+    both = found["both"].metrics
+    share = both["edge_share"]
+    assert 0.3 < share < 0.7
+    assert both["latency_ms"] == pytest.approx(2 + (1 - share) * (5 + 40 + 0.2048 + 0.00128))
+    sizes = np.array(_sizes(tmp_path, found["both"]))
+    pooled = float(np.average(found["both"].matrices["accuracy"].values[-1], weights=sizes))
+    assert share * both["edge_accuracy"] + (1 - share) * both["cloud_accuracy"] == pytest.approx(pooled)
+
+
+def test_what_looks_seen_is_not_sent_on_and_what_was_not_taught_may_be_answered_unseen(tmp_path: Path) -> None:
+    metrics = "[accuracy, AUROC, open_set_accuracy, samples_transfer_share, samples_transfer_ratio]"
+    lifelong = DETECTOR.replace("incrementallearning", "lifelonglearning")
+    algorithms = {
+        "picky": lifelong,
+        "all": lifelong.replace("modules:", "train_on: all\n  modules:"),
+        "incremental": DETECTOR,
+        "none": lifelong + "    - type: unseen_sample_recognition\n      name: Nothing\n      url: ./nothing.py\n",
+    }
+    tmp_path.mkdir(exist_ok=True)
+    (tmp_path / "nothing.py").write_text(
+        "class Nothing:\n    def recognise(self, scores):\n        return scores > 1e9\n"
+    )
+    found = run(tmp_path, algorithms, OPEN, metrics)
+    picky, everything, none = (found[name] for name in ("picky", "all", "none"))
+    assert answers(tmp_path, everything) == answers(tmp_path, found["incremental"])  # asked there too
+    transferred = [round_.measures["transferred_samples"] for round_ in picky.rounds[1:]]
+    inferred = [round_.measures["inferred_samples"] for round_ in picky.rounds[1:]]
+    assert transferred[0] == inferred[0]
+    assert all(0 < sent < came for sent, came in zip(transferred[1:], inferred[1:], strict=True))
+    assert picky.metrics["samples_transfer_share"] == sum(transferred) / sum(inferred)
+    assert picky.metrics["samples_transfer_ratio"] == sum(transferred) / (sum(inferred) + 1)
+    assert [round_.measures["transferred_samples"] for round_ in none.rounds[2:]] == [0, 0]
+    # Only one column, and what is unseen changes with the rounds: after the last nothing is.
+    curve = picky.matrices["AUROC"].values
+    assert curve.shape == (4, 1)
+    assert np.isnan(curve[[0, 3]]).all()
+    assert picky.metrics["AUROC"] == pytest.approx(curve[1:3].mean())
+    assert picky.metrics["AUROC"] > 0.7
+    assert {-1} < {label for one in answers(tmp_path, picky)[1].values() for label in one}
+    # With nothing recognised as unseen, -1 is never said, and round 1 is all that it ever learns.
+    assert -1 not in {label for one in answers(tmp_path, none)[1].values() for label in one}
+
+
+@pytest.mark.parametrize("paradigm", ["federatedclassincrementallearning", "lifelonglearning", "jointinference"])
+def test_a_case_that_lost_its_last_rounds_goes_on_to_the_same_end(tmp_path: Path, paradigm: str) -> None:
+    text = {
+        "federatedclassincrementallearning": INCREMENTAL.replace(
+            "incrementallearning", f"{paradigm}\n  clients: 3\n  partition: non-iid\n  concentration: 0.3"
+        ),
+        "lifelonglearning": DETECTOR.replace("incrementallearning", paradigm),
+        "jointinference": JOINT.replace("MODE", "inference-then-mining").replace("SHARE", "0.5"),
+    }[paradigm]
+    [first] = run(tmp_path, {"one": text}, OPEN).values()
+    before = answers(tmp_path, first)
+    folder = CaseStore(tmp_path / "ws").folder(first.case.id)
+    (folder / "result.json").unlink()
+    shutil.rmtree(folder / "rounds" / "3")
+    [second] = run(tmp_path, {"one": text}, OPEN).values()
+    assert answers(tmp_path, second) == before
+
+
+def test_weights_are_averaged_by_samples_in_whatever_form_they_come() -> None:
+    rng = np.random.default_rng(0)
+    arrays = [rng.random((2, 3)).astype(np.float32) for _ in range(3)]
+    naive = [[sum(n * a[i][j] for n, a in zip((1, 2, 5), arrays, strict=True)) / 8 for j in range(3)] for i in range(2)]
+    assert np.allclose(weighted_mean(arrays, (1, 2, 5)), naive)
+    nested = [{"w": [torch.from_numpy(a), 2.0 * k], "steps": torch.tensor(10 * k)} for k, a in enumerate(arrays)]
+    found = weighted_mean(nested, (1, 2, 5))
+    assert np.allclose(found["w"][0].numpy(), naive)
+    assert found["w"][1] == pytest.approx((2 * 2 + 5 * 4) / 8)
+    assert (found["steps"].item(), found["steps"].dtype) == (15, torch.int64)  # 120 / 8
+    assert found["w"][0].dtype == torch.float32
+
+
+def test_bytes_and_milliseconds_by_hand() -> None:
+    message = {"w": [np.zeros(10, np.float32), torch.zeros(3, dtype=torch.float64)], "name": "ü", "n": 1, "no": None}
+    assert size_of(message) == 40 + 24 + 2 + 8
+    assert Link(rtt_ms=40, up_mbps=10, down_mbps=50).milliseconds(1e6, 1e6) == pytest.approx(40 + 800 + 160)
+
+
+def test_a_skewed_deal_gives_every_sample_once_and_is_the_more_skewed_the_smaller_its_concentration() -> None:
+    labels = np.repeat(np.arange(10), 50)
+
+    def largest_share(concentration: float) -> float:
+        hands = dirichlet_deal(labels, 500, 5, concentration, np.random.default_rng(0))
+        assert sorted(np.concatenate(hands).tolist()) == list(range(500))
+        assert all(map(len, hands))
+        counts = np.array([np.bincount(labels[hand], minlength=10) for hand in hands])
+        return float((counts.max(0) / counts.sum(0)).mean())
+
+    assert largest_share(0.05) > 0.8 > 0.5 > largest_share(1.0) > largest_share(1000.0)
+    assert largest_share(1000.0) < 0.25
+    assert all(len(hand) == 1 for hand in dirichlet_deal(None, 4, 4, 0.01, np.random.default_rng(1)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("rtt_ms: 40", "rtt: 40", "link"),
+        ("up_mbps: 10", "up_mbps: 0", "link"),
+        ("MODE", "edge-first", "'hard_example_mining_mode' of jointinference should be"),
+        ("name: RandomRouter", "name: Finetune", "Finetune lacks the method hard"),
+        ("type: cloudmodel", "type: cloudmodle", "Did you mean 'cloudmodel'"),
+    ],
+)
+def test_slips_are_told_before_anything_runs(tmp_path: Path, old: str, new: str, message: str) -> None:
+    text = JOINT.replace(old, new).replace("MODE", "mining-then-inference").replace("SHARE", "0.5")
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        run(tmp_path, {"one": text})
+
+
+def test_the_examples_run(tmp_path: Path) -> None:
+    for name in ("lifelong_learner", "federated_client", "edge_and_cloud"):
+        results = ianvs.run(ROOT / "examples" / name / "benchmarkingjob.yaml", workspace=tmp_path, engine="inline")
+        assert results.exit_code == 0
+        assert all(result.metrics["accuracy"] > 0.5 for result in results)
