@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from ianvs.errors import PluginError
 from ianvs.kubeedge.loading import import_file, load_metric, prepare, registered
 from ianvs.kubeedge.paradigms import find
 from ianvs.kubeedge.work import METRICS, Metric, Work
 
-__all__ = ["problems"]
+__all__ = ["look", "problems"]
 
 _NEEDED = {
     "jointinference": ("edgemodel", "cloudmodel", "hard_example_mining"),
     "federatedlearning": ("basemodel", "aggregation"),
     "federatedclassincrementallearning": ("basemodel", "aggregation"),
 }
+
+
+def look(question: Mapping[str, Any]) -> list[str]:
+    """`problems`, of what came as JSON: "work", a text of `Work.to_json`, and "metrics", pairs of name and url."""
+    return problems(Work.from_json(question["work"]), [Metric(*pair) for pair in question["metrics"]])
 
 
 def problems(work: Work, metrics: Sequence[Metric]) -> list[str]:

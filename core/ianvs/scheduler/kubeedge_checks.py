@@ -1,21 +1,25 @@
-"""What is wrong with a job under `contract: ianvs`, as far as it shows without running anybody's code.
+"""What is wrong with a job under `contract: ianvs`.
 
 Each thing that is missing is told once: data, packages, names that nothing registers; and what a paradigm can't do with
-the settings that it is given.
+the settings that it is given. Only where nothing else is wrong are files of authors imported, by other processes.
 """
 
 from __future__ import annotations
 
 import ast
+import dataclasses
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from ianvs import data
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, TestEnvSpec
 from ianvs.errors import Place, Problem, one_line, shown_path
+from ianvs.plugins.isolated import ask_isolated
 from ianvs.plugins.needed_packages import missing_packages, registered_names
+from ianvs.session.handed_work import metrics_of, work_of
 
-__all__ = ["code_problems", "handed_problems", "is_kubeedge", "setting_problems"]
+__all__ = ["code_problems", "handed_problems", "import_problems", "is_kubeedge", "setting_problems"]
 
 _BUILT_IN = {
     "hard_example_mining": ("Threshold", "CrossEntropy", "IBT", "Random"),
@@ -93,6 +97,25 @@ def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Problem]:
             f"first; splitting_method '{method}' makes none. Take {' or '.join(_ONE_PART_MORE)}."
         )
         yield Problem(message, algorithm.places.get("lifelong_learning_data_setting", algorithm.place))
+
+
+def import_problems(job: JobSpec) -> Iterator[Problem]:
+    """What importing the files of modules and metrics shows, each algorithm's in a process of its own."""
+    seconds = job.limits.check_seconds
+    for exam in job.testenvs:
+        metrics = [dataclasses.astuple(metric) for metric in metrics_of(exam.metrics)]
+        for algorithm in job.algorithms:
+            place = algorithm.place or Place(algorithm.file)
+            with tempfile.TemporaryDirectory() as folder:
+                work = work_of(algorithm, exam, {}, 0, Path(folder), job.working_directory)
+                question = {"work": work.to_json(), "metrics": metrics}
+                try:
+                    found = ask_isolated("ianvs.kubeedge.preparing:look", question, seconds)
+                except TimeoutError:
+                    found = [f"importing its files took longer than limits.check_seconds: {seconds:g}"]
+            if found is None:
+                found = ["importing its files ended the process."]
+            yield from (Problem(f"{algorithm.name}: {message}", place) for message in found)
 
 
 # --- plugins ------------------------------------------------------------------------------------------------------

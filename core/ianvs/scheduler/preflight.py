@@ -26,7 +26,7 @@ from ianvs.planning.paradigm_info import ParadigmInfo, paradigm_info
 from ianvs.plugins.check import Checked, Closed, Subject
 from ianvs.scheduler import checks
 from ianvs.scheduler.case_files import files_of_exam
-from ianvs.scheduler.kubeedge_checks import code_problems, is_kubeedge, setting_problems
+from ianvs.scheduler.kubeedge_checks import code_problems, import_problems, is_kubeedge, setting_problems
 from ianvs.scheduler.opening import engine_problems
 from ianvs.scoring.misfits import misfits
 from ianvs.store import ExamRecord, ExamStore
@@ -184,7 +184,12 @@ def _plugins(flight: Preflight) -> list[Problem]:
 
 
 def _fit(flight: Preflight) -> list[Problem]:
-    """Ask those plugins that have a check_exam() whether they can take the exams as they turned out to be."""
+    """Ask those plugins that have a check_exam() whether they can take the exams as they turned out to be.
+
+    Of plugins for KubeEdge Ianvs, whether their files and those of metrics can be imported.
+    """
+    if is_kubeedge(flight.job):
+        return list(import_problems(flight.job))
     exams = ExamStore(flight.job.workspace)
     subjects: list[Subject] = []
     for each in flight.plan.algorithms:

@@ -17,18 +17,15 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ianvs.config.models.kubeedge import KUBEEDGE_FORMULAS
-from ianvs.config.spec import ModelEval, TestEnvSpec
 from ianvs.engines.engine import Reporter
 from ianvs.engines.forked import PARENT_DEATH_SIGNAL, live, prctl
-from ianvs.errors import IanvsError, PluginError
+from ianvs.errors import PluginError
 from ianvs.kubeedge.run import run
 from ianvs.kubeedge.scores import score
 from ianvs.kubeedge.storing import read_outcome
-from ianvs.kubeedge.work import Metric, Module, Work
 from ianvs.planning.case_request import CaseRequest
-from ianvs.planning.cases import own_hyperparameters
 from ianvs.sealing.peer import RemoteError
+from ianvs.session.handed_work import metrics_of, work_of
 from ianvs.session.remote import Ended
 from ianvs.session.rounds import Interrupted
 from ianvs.store import CaseStore
@@ -46,14 +43,15 @@ _MEASURES = {
 
 def run_handed(request: CaseRequest, store: CaseStore, report: Reporter) -> dict[str, object]:
     """Run what has not run, score it anew, and say what belongs into the result."""
-    work = _work(request, store)
+    algorithm, exam, case = request.algorithm, request.testenv, request.case
+    folder = store.files(case.id)
+    work = work_of(algorithm, exam, case.hyperparameters, case.seed, folder, request.working_directory)
     report({"round": 0, "doing": "start"})
     _, peak = _apart(lambda: run(work, _Progress(report)), report)
     outcome = read_outcome(work.folder)
     if outcome is None:
         raise PluginError("the plugin's process has ended without a result.")
-    asked = [spec for spec, _ in request.scores if spec.name not in KUBEEDGE_FORMULAS]  # they come with the others
-    wanted = [Metric(spec.name, str(spec.url) if spec.url else None) for spec in asked]
+    wanted = metrics_of(spec for spec, _ in request.scores)
     scored, _ = _apart(lambda: dataclasses.asdict(score(work, wanted)), report)
     values = scored["values"]
     rounds = _rounds(outcome, peak)
@@ -76,54 +74,6 @@ def run_handed(request: CaseRequest, store: CaseStore, report: Reporter) -> dict
             "dataset": request.testenv.dataset.name or "",
         },
     }
-
-
-def _work(request: CaseRequest, store: CaseStore) -> Work:
-    algorithm, exam = request.algorithm, request.testenv
-    settings, kinds = algorithm.settings, [module.type for module in algorithm.modules]
-    if settings is None or exam.settings is None:
-        raise IanvsError(f"{algorithm.name} is not under `contract: ianvs`")
-    chosen = request.case.hyperparameters
-    data_setting = settings.data_setting(algorithm.paradigm.name)
-    return Work(
-        paradigm=algorithm.paradigm.name,
-        folder=str(store.files(request.case.id)),
-        modules=tuple(
-            Module(module.type, module.name, module.url, own_hyperparameters(chosen, module.type, kinds))
-            for module in algorithm.modules
-        ),
-        train=_first(exam, "train"),
-        test=_first(exam, "test"),
-        label=exam.dataset.label,
-        initial_model_url=settings.initial_model_url,
-        data_setting={} if data_setting is None else _plain(data_setting),
-        testenv={**_plain(exam.settings), "model_eval": _model_eval(exam.settings.model_eval)},
-        mode=settings.mode or None,
-        quantization_type=settings.quantization_type or None,
-        llama_quantize_path=settings.llama_quantize_path or None,
-        cwd=None if request.working_directory is None else str(request.working_directory),
-        sys_path=() if request.working_directory is None else (str(request.working_directory),),
-        packages=tuple((package.name, str(package.url or "")) for package in settings.third_party_packages),
-        seed=request.case.seed,
-    )
-
-
-def _first(exam: TestEnvSpec, part: str) -> str | None:
-    sources = getattr(exam.dataset, part)
-    return str(sources[0].path) if sources else None
-
-
-def _plain(settings: Any) -> dict[str, Any]:
-    """A mapping of the settings, as Ianvs's files have it."""
-    names = (each.name for each in dataclasses.fields(settings) if each.name not in ("place", "places"))
-    return {name: getattr(settings, name) for name in names}
-
-
-def _model_eval(told: ModelEval) -> dict[str, Any]:
-    metric = told.model_metric
-    url = "" if metric.url is None else str(metric.url)
-    named = {"name": metric.name, "url": url, "mode": metric.mode}
-    return {"model_metric": named, "threshold": told.threshold, "operator": told.operator}
 
 
 def _rounds(outcome: Mapping[str, Any], peak: int) -> list[RoundResult]:
