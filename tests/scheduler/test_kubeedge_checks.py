@@ -3,7 +3,7 @@
 import pytest
 
 import ianvs
-from ianvs.errors import ConfigError, IanvsError
+from ianvs.errors import ConfigError
 from tests.checkout import REGISTERED, Checkout
 
 
@@ -103,8 +103,3 @@ def test_joint_inference_does_not_read_the_training_data(checkout):
     checkout.change(checkout.testenv, "dataset/train.txt", "dataset/gone.txt")
     checkout.change(checkout.algorithm, "singletasklearning", "jointinference")
     assert "data are missing" not in "\n".join(problems(checkout))
-
-
-def test_a_run_is_refused_in_one_place(checkout):
-    with pytest.raises(IanvsError, match="can't be run yet"):
-        ianvs.run(checkout.job)
