@@ -173,18 +173,23 @@ def _validate(options: argparse.Namespace) -> int:
     from contextlib import nullcontext
 
     from ianvs import api
+    from ianvs.errors import ConfigError
     from ianvs.progress import listener_for
 
     # Data may take minutes to decode: somebody who waits sees how far it is, a file gets errors and warnings alone.
     with listener_for(sys.stderr) if sys.stderr.isatty() else nullcontext() as listener:
-        job = api.validate(
-            options.file,
-            workspace=options.workspace,
-            root=options.root,
-            engine=options.engine,
-            device=options.device,
-            watcher=listener,
-        )
+        try:
+            job = api.validate(
+                options.file,
+                workspace=options.workspace,
+                root=options.root,
+                engine=options.engine,
+                device=options.device,
+                watcher=listener,
+            )
+        except ConfigError as error:
+            _warn(error.warnings)
+            raise
     _warn(job.warnings)
     print(f"{options.file}: no errors, {len(job.warnings)} warning{'s' * (len(job.warnings) != 1)}.")
     return 0

@@ -55,10 +55,11 @@ class IanvsError(Exception):
 
 
 class ConfigError(IanvsError):
-    """What is wrong in the files of a job: all of it at once, before anything runs."""
+    """What is wrong in the files of a job: all of it at once, before anything runs. warnings: what may be meant so."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[Problem], warnings: Iterable[Problem] = ()) -> None:
         self.problems: tuple[Problem, ...] = tuple(problems)
+        self.warnings: tuple[Problem, ...] = tuple(warnings)
         super().__init__(str(self))
 
     def __str__(self) -> str:
@@ -66,8 +67,8 @@ class ConfigError(IanvsError):
         tail = f"{count} error{'s' if count != 1 else ''}; nothing was run."
         return "\n".join([*map(str, self.problems), tail])
 
-    def __reduce__(self) -> tuple[type[ConfigError], tuple[tuple[Problem, ...]]]:
-        return type(self), (self.problems,)
+    def __reduce__(self) -> tuple[type[ConfigError], tuple[tuple[Problem, ...], tuple[Problem, ...]]]:
+        return type(self), (self.problems, self.warnings)
 
 
 class DataError(IanvsError):

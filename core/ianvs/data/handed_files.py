@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Sequence
 from pathlib import Path
 
 from ianvs.config.spec import DatasetSpec, SourceSpec
@@ -15,9 +15,8 @@ __all__ = ["check_handed", "handed_fingerprint"]
 PARTS = ("train", "test")
 
 
-def check_handed(spec: DatasetSpec, parts: Collection[str]) -> list[Problem]:
-    """What is wrong with the files of these parts ("train", "test"), those that somebody reads."""
-    sources = [source for part in PARTS if part in parts for source in getattr(spec, part)]
+def check_handed(sources: Sequence[SourceSpec]) -> list[Problem]:
+    """What is wrong with these files; each is told of once."""
     once = {source.path: source for source in reversed(sources)}
     return [problem for source in sources if once[source.path] is source for problem in _check(source)]
 

@@ -192,12 +192,14 @@ def _remedy(dotted: str, near: Sequence[Path], folders: Sequence[Path]) -> tuple
     """(what is missing, what to do about it): the same for all modules that one deed brings."""
     top = dotted.partition(".")[0]
     spec = PathFinder.find_spec(top, list(map(str, folders)))
-    if spec is not None and spec.origin is not None:  # else it is a folder, and another one may be meant
-        return dotted, f"'{top}' is there and has no '{dotted}': a file of the plugin's is missing."
-    for folder in near:
+    places = [] if spec is None or spec.origin is None else [Path(spec.origin)]
+    for folder in near if not places else ():
         walk = ((Path(where), name) for where, inner, own in os.walk(folder) for name in (*inner, *own))
-        around = [(folder.parent, folder.name)]
-        for where, name in (*around, *islice(walk, _MOST)):
+        for where, name in ((folder.parent, folder.name), *islice(walk, _MOST)):
             if name in (top, f"{top}.py"):
-                return dotted, f"It lies in {where}: set PYTHONPATH to that folder."
+                if _found(dotted, [str(where)]) is not None:
+                    return dotted, f"It lies in {where}: set PYTHONPATH to that folder."
+                places.append(where / name)
+    if places:
+        return dotted, f"{places[0]} has no '{dotted}': a file that belongs to the plugin is missing."
     return top, f"Install it (pip install {_DISTRIBUTIONS.get(top, top)}), or set PYTHONPATH to the folder it lies in."

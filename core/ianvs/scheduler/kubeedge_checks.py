@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import importlib.util
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from ianvs import data
-from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, TestEnvSpec
+from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, SourceSpec, TestEnvSpec
 from ianvs.errors import Place, Problem, one_line, shown_path
 from ianvs.plugins.isolated import ask_isolated
 from ianvs.plugins.needed_packages import missing_packages, registered_names
@@ -26,6 +27,8 @@ _BUILT_IN = {
     "aggregation": ("FedAvg",),
 }
 _NEED_FILES = ("basemodel", "edgemodel", "cloudmodel", "dataset_processor")
+_READS_JSON = "pycocotools"
+_MINING_MODES = ("mining-then-inference", "inference-then-mining", "self-design")
 _OF_MULTI_INFERENCE = ("task_allocation", "task_remodeling", "inference_integrate")
 _ONE_PART_MORE = ("fwt_splitting", "hard-example_splitting")  # than rounds
 
@@ -37,13 +40,14 @@ def is_kubeedge(job: JobSpec) -> bool:
 
 def handed_problems(job: JobSpec) -> Iterator[Problem]:
     """What is wrong with the files of samples that the paradigms read."""
-    parts = {part for algorithm in job.algorithms for part in _parts(algorithm)}
     for exam in job.testenvs:
-        yield from data.check_handed(exam.dataset, parts)
+        yield from data.check_handed(_read(job, exam))
 
 
-def _parts(algorithm: AlgorithmSpec) -> tuple[str, ...]:
-    return ("test",) if algorithm.paradigm.name == "jointinference" else ("train", "test")
+def _read(job: JobSpec, exam: TestEnvSpec) -> list[SourceSpec]:
+    """The files that the paradigms of the job read."""
+    trains = any(algorithm.paradigm.name != "jointinference" for algorithm in job.algorithms)
+    return [*(exam.dataset.train if trains else ()), *exam.dataset.test]
 
 
 # --- settings -----------------------------------------------------------------------------------------------------
@@ -75,6 +79,10 @@ def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Problem]:
     if settings is None:
         return
     metric = settings.model_eval.model_metric
+    mode = settings.hard_example_mining_mode
+    if paradigm == "jointinference" and mode not in _MINING_MODES:
+        message = f"hard_example_mining_mode should be one of {', '.join(_MINING_MODES)}, found '{mode}'."
+        yield Problem(message, exam.places.get("hard_example_mining_mode", exam.place))
     place = metric.place or exam.places.get("model_eval", exam.place)
     lifelong = paradigm == "lifelonglearning"
     if lifelong and metric.mode == "multi-inference":
@@ -139,10 +147,16 @@ def code_problems(job: JobSpec) -> Iterator[Problem]:
         if names is not None and name not in names:
             there_are = f" It registers: {one_line(sorted(names))}." if names else " It registers nothing."
             yield Problem(f"{shown_path(url)} registers no {what} under the name '{name}'.{there_are}", place)
-    for missing in missing_packages(list(dict.fromkeys(files)), folders):
+    lacking = missing_packages(list(dict.fromkeys(files)), folders)
+    for missing in lacking:
         where = "a function in " if missing.lazily else ""
         message = f"{where}this file imports '{missing.name}', which is not to be found. {missing.remedy}"
         yield Problem(message, Place(missing.file, missing.line, 1), warning=missing.lazily)
+    read = [source for exam in job.testenvs for source in _read(job, exam) if source.form == "json"]
+    known = any(missing.name == _READS_JSON for missing in lacking) or importlib.util.find_spec(_READS_JSON) is not None
+    if read and not known:
+        message = f"a json of samples is read by '{_READS_JSON}', which is not to be found."
+        yield Problem(f"{message} Install it (pip install {_READS_JSON}).", read[0].place)
 
 
 def _plugins(job: JobSpec) -> Iterator[tuple[str, str, Path, Place | None]]:

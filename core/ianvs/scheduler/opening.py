@@ -140,7 +140,7 @@ def _authors_files(value: object) -> Iterator[Path]:
 
 def _file_of(url: Path | str) -> Iterator[Path]:
     """The author's file, the folder of its package, or nothing for what every installation has."""
-    if str(url).endswith(".py"):
+    if str(url).endswith(".py") or Path(url).is_absolute():
         yield Path(url)
         return
     top = str(url).partition(":")[0].split(".")[0]

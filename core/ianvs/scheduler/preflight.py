@@ -76,7 +76,7 @@ class Preflight:
     def insist(self) -> JobSpec:
         """The job with all warnings. Raises ConfigError if anything is wrong."""
         if self.problems:
-            raise ConfigError(dict.fromkeys(self.problems))
+            raise ConfigError(dict.fromkeys(self.problems), dict.fromkeys(self.warnings))
         return replace(self.job, warnings=tuple(dict.fromkeys(self.warnings)))
 
     @cached_property

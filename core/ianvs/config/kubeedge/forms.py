@@ -218,7 +218,7 @@ def _weights(algorithm: Rewriting, path: Steps, lookup: KubeEdgeLookup) -> None:
     if not isinstance(text, str) or not text.strip():
         return
     try:
-        found = lookup.find(text, "any")
+        found = replace(lookup, alike=2).find(text, "any")  # the name of a model may be that of a folder anywhere
     except FoundElsewhereError as moved:
         algorithm.changed(path, str(moved), renamed=moved.renamed)
         found = moved.path

@@ -24,6 +24,7 @@ __all__ = [
     "ModuleSpec",
     "ParadigmSpec",
     "SplitSpec",
+    "equal_values",
     "grids",
 ]
 
@@ -216,7 +217,7 @@ class AlgorithmSpec(PlacedSpec):
             named = [(where, name) for where, name, _ in grids(data, path)]
             yield from repeated("hyperparameter", named, "Put all its values in one list.", key=True)
             for where, _, grid in grids(data, path):
-                yield from _equal_values(data, where, grid)
+                yield from equal_values(data, where, grid)
 
 
 def grids(data: object, module: Steps) -> Iterator[tuple[Steps, str, Any]]:
@@ -228,7 +229,8 @@ def grids(data: object, module: Steps) -> Iterator[tuple[Steps, str, Any]]:
             yield from (((*path, name), name, grid) for name, grid in entry.items())
 
 
-def _equal_values(data: object, path: Steps, grid: object) -> Iterator[Slip]:
+def equal_values(data: object, path: Steps, grid: object) -> Iterator[Slip]:
+    """A slip for each of the grid's values at `path` that is there twice: it would be the same case."""
     seen: set[Any] = set()
     for where, value in entries(data, *path, "values") if isinstance(at(grid, "values"), list) else ():
         if (same := _comparable(value)) in seen:

@@ -14,7 +14,15 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from ianvs.config.models.algorithm import AlgorithmSpec, Hyperparameters, ModuleSpec, ParadigmSpec, SplitSpec, grids
+from ianvs.config.models.algorithm import (
+    AlgorithmSpec,
+    Hyperparameters,
+    ModuleSpec,
+    ParadigmSpec,
+    SplitSpec,
+    equal_values,
+    grids,
+)
 from ianvs.config.models.base import Name, Slip, at, entries, leaves, repeated
 from ianvs.config.models.form import NotEmpty, PlacedSpec, ReadAs, Several, absent_is
 from ianvs.config.models.kubeedge_settings import AlgorithmSettings, AnyPath, ExamSettings
@@ -209,6 +217,8 @@ class KubeEdgeAlgorithm(AlgorithmSettings):
         for path, _ in entries(data, "modules"):
             named = [(where, name) for where, name, _ in grids(data, path)]
             yield from repeated("hyperparameter", named, "Put all its values in one list.", key=True)
+            for where, _, grid in grids(data, path):
+                yield from equal_values(data, where, grid)
 
     def spec(self) -> AlgorithmSpec:
         """The same as others know it."""

@@ -120,11 +120,11 @@ class AlgorithmSettings(PlacedSpec):
     """The keys of an algorithm's file that Ianvs's paradigms read, beside modules.
 
     initial_model_url: an absolute path if something is there; else as it is written: a name in some hub, say.
-    mode: "with_compression" or "". `quantization_type` and `llama_quantize_path` go with it.
+    mode: "with_compression" or "", of singletasklearning. `quantization_type` and `llama_quantize_path` go with it.
     """
 
     initial_model_url: Annotated[str, absent_is("")] = ""
-    mode: Annotated[Literal["", "with_compression"], absent_is("")] = ""
+    mode: Annotated[str, absent_is("")] = ""
     quantization_type: Annotated[str, absent_is("")] = ""
     llama_quantize_path: Annotated[str, absent_is("")] = ""
     incremental_learning_data_setting: Annotated[DataSetting, absent_is(DataSetting())] = DataSetting()
