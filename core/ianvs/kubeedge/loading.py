@@ -57,7 +57,7 @@ def prepare(work: Work) -> None:
     folder = Path(work.cwd or work.folder)
     folder.mkdir(parents=True, exist_ok=True)
     os.chdir(folder)
-    folders = [str(_located(module.url).parent) for module in work.modules if module.url]
+    folders = [str(_located(module.url).parent) for module in work.modules if module.url and Path(module.url).exists()]
     sys.path[:] = list(dict.fromkeys([*folders, *work.sys_path, *sys.path, str(folder)]))
     importlib.invalidate_caches()
 
@@ -80,10 +80,14 @@ def _first(folder: Path) -> Iterator[None]:
 def import_file(url: str) -> ModuleType:
     """The module in a file, or the package in a folder, under its basename up to the first dot.
 
+    A url that is no path may be the dotted name of a module below sys.path: one example of Ianvs has it.
     A module of another path that has this name is out of sight meanwhile, and back afterwards. Raises PluginError
     with the line that failed.
     """
     path = _located(url)
+    if not path.exists() and all(part.isidentifier() for part in url.split(".")) and not url.endswith(".py"):
+        with during(f"import of {url}"):
+            return importlib.import_module(url)
     name = path.name.split(".")[0]
     unique = f"ianvs_module_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}_{name}"
     if unique in sys.modules:
