@@ -213,7 +213,7 @@ def test_problems_are_told_before_a_run_each_once(tmp_path):
     lacking = plugin(tmp_path / "p", "lacking", "import a_package_that_is_not_there\n")
     modules = (Module("task_definition", "A", lacking), Module("task_allocation", "B", lacking), Module("hem", "C"))
     told = in_child(problems, replace(work, modules=modules), metrics)
-    expected = ["No module named 'a_package_that_is_not_there'", "no module type 'hem'", "a module of type 'basemodel'",
+    expected = ["No module named 'a_package_that_is_not_there'. Install what has", "no module type 'hem'", "a module of type 'basemodel'",
                 "does not register 'none' as 'general'", "'F1' needs a url"]  # fmt: skip
     # the metrics' own import from the folder of modules fails too, when it is called: not here
     assert len(told) == len(expected) and all(text in line for text, line in zip(expected, told, strict=True)), told
@@ -251,6 +251,22 @@ def test_two_modules_with_one_basename_are_two(tmp_path):
     assert module.startswith("ianvs_module_") and module.endswith("_model")
     scores = in_child(score, work, [Metric("seen", plugin(tmp_path / "m", "seen", seen))])
     assert scores.values == {"seen": "Two Two"}
+
+
+def test_two_files_may_register_one_name(tmp_path):
+    code = """
+    @ClassFactory.register(ClassType.GENERAL, alias="Same")
+    class Same:
+        where = __file__
+        def train(self, data): pass
+        def save(self, path): return "m"
+        def load(self, path): pass
+        def predict(self, x): return os.path.basename(self.where)
+    """
+    one, two = (plugin(tmp_path / "p", name, code) for name in ("one", "two"))
+    data = samples(tmp_path / "data", "i.txt", [("a", "1")])
+    modules = (Module("basemodel", "Same", one), Module("dataset_processor", "Same", two))
+    assert finish(Work("singletasklearning", str(tmp_path / "W"), modules, data, data))[1] == "one.py"
 
 
 def test_a_folder_is_imported_as_a_package_and_the_working_directory_is_the_one_told(tmp_path):
