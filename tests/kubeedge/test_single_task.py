@@ -213,8 +213,13 @@ def test_problems_are_told_before_a_run_each_once(tmp_path):
     lacking = plugin(tmp_path / "p", "lacking", "import a_package_that_is_not_there\n")
     modules = (Module("task_definition", "A", lacking), Module("task_allocation", "B", lacking), Module("hem", "C"))
     told = in_child(problems, replace(work, modules=modules), metrics)
-    expected = ["No module named 'a_package_that_is_not_there'. Install what has", "no module type 'hem'", "a module of type 'basemodel'",
-                "does not register 'none' as 'general'", "'F1' needs a url"]  # fmt: skip
+    expected = [
+        "No module named 'a_package_that_is_not_there'. Install what has",
+        "no module type 'hem'",
+        "a module of type 'basemodel'",
+        "does not register 'none' as 'general'",
+        "'F1' needs a url",
+    ]
     # the metrics' own import from the folder of modules fails too, when it is called: not here
     assert len(told) == len(expected) and all(text in line for text, line in zip(expected, told, strict=True)), told
 
