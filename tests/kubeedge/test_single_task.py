@@ -339,3 +339,25 @@ class Once:
     )
     assert (tmp_path / "W" / "mine.txt").exists()
     assert finish(work)[1] == draw  # a finished case does nothing
+
+
+def test_worker_processes_can_talk_from_a_folder_with_a_long_path(tmp_path):
+    code = """
+    from multiprocessing.connection import Client, Listener
+    import tempfile, threading
+    @ClassFactory.register(alias="Talks")
+    class Talks:
+        def train(self, data): pass
+        def save(self, path): return "m"
+        def load(self, path): pass
+        def predict(self, x):
+            with Listener(family="AF_UNIX") as listener:
+                threading.Thread(target=lambda: Client(listener.address).send("hello")).start()
+                with listener.accept() as connection:
+                    return [connection.recv(), tempfile.gettempdir()]
+    """
+    data = samples(tmp_path / "data", "i.txt", [("a", "1")])
+    modules = (Module("basemodel", "Talks", plugin(tmp_path / "p", "talks", code)),)
+    folder = tmp_path / ("long" * 25) / "W"
+    folder.parent.mkdir()
+    assert finish(Work("singletasklearning", str(folder), modules, data, data))[1] == ["hello", f"{folder}/tmp"]
