@@ -58,6 +58,7 @@ class Trim:
         source.x = [text.strip() for text in source.x]
         return source
 """
+EDGE = frozenset({"edge.json"})  # the plugin puts it there: RESULT_SAVED_URL is the parent of W
 EXACT = """
 @ClassFactory.register(alias="exact")
 def exact(y, results):
@@ -83,7 +84,7 @@ def joint(folder: Path, miner: str = "Long", **values: object) -> Work:
 def test_mining_then_inference_sends_hard_items_to_the_cloud(tmp_path, another):
     metrics = [Metric("exact", plugin(tmp_path / "p", "exact", EXACT)), Metric("samples_transfer_ratio")]
     sedna = other_sedna(tmp_path / "site") if another else None
-    numbers, result, scores = finish(joint(tmp_path), metrics, sedna)
+    numbers, result, scores = finish(joint(tmp_path), metrics, sedna, EDGE)
     assert scores.values == {"exact": 1.0, "samples_transfer_ratio": None}
     assert [row[0] for row in result] == [False, False, "long", "long"]
     assert [row[2] is None for row in result] == [False, False, True, True]
@@ -96,14 +97,14 @@ def test_mining_then_inference_sends_hard_items_to_the_cloud(tmp_path, another):
 
 def test_the_other_modes_and_the_oracle(tmp_path):
     later = replace(joint(tmp_path, "Unsure"), testenv={"hard_example_mining_mode": "inference-then-mining"})
-    _, result, _ = finish(later)
+    _, result, _ = finish(later, also=EDGE)
     assert [row[0] for row in result] == [False, False, True, True]
     assert result[2][1] == {"answer": "CCC", "score": 1.0} and result[2][2] == {"answer": "?", "score": 0.1}
     assert result[0][1] == {"answer": "A", "score": 1.0, "seen": True} and "seen" not in result[0][2]
     own = replace(later, folder=str(tmp_path / "own"), testenv={"hard_example_mining_mode": "self-design"})
-    assert finish(own)[1][0] == {"answer": "A", "score": 1.0}
+    assert finish(own, also=EDGE)[1][0] == {"answer": "A", "score": 1.0}
     oracle = replace(joint(tmp_path, "OracleRouter", least=4), folder=str(tmp_path / "oracle"))
-    assert [row[0] for row in finish(oracle)[1]] == [False, False, False, True]
+    assert [row[0] for row in finish(oracle, also=EDGE)[1]] == [False, False, False, True]
 
 
 def test_what_joint_inference_refuses(tmp_path):

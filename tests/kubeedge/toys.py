@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import dedent
@@ -11,7 +10,7 @@ from typing import Any
 from ianvs.kubeedge.run import run
 from ianvs.kubeedge.scores import Scores, score
 from ianvs.kubeedge.storing import read_outcome, read_pickle
-from ianvs.kubeedge.work import Metric, Module, Work
+from ianvs.kubeedge.work import Metric, Work
 from tests.kubeedge.children import in_child
 
 HEAD = """
@@ -54,15 +53,30 @@ def metric(folder: Path, code: str = ACCURACY) -> Metric:
     return Metric("accuracy", plugin(folder, "accuracy", code))
 
 
-def finish(work: Work, metrics: Sequence[Metric] = (), sedna: Path | None = None) -> tuple[dict[str, Any], Any, Scores]:
-    """Run and score, each in a process of its own: the numbers of the outcome, the result, and the scores."""
+def finish(
+    work: Work, metrics: Sequence[Metric] = (), sedna: Path | None = None, also: frozenset[str] = frozenset()
+) -> tuple[dict[str, Any], Any, Scores]:
+    """Run and score, each in a process of its own: the numbers of the outcome, the result, and the scores.
+
+    Nothing may be written beside W, but for `also`.
+    """
 
     def ran() -> tuple[Any, Any]:
         run(work)
         return read_outcome(work.folder), read_pickle(work.folder, "result")
 
+    around, own = Path(work.folder).parent, Path(work.folder).name
+    before = tree(around)
     numbers, result = in_child(ran, sedna=sedna)
-    return numbers, result, in_child(score, work, list(metrics), sedna=sedna)
+    scores = in_child(score, work, list(metrics), sedna=sedna)
+    outside = {path for path in tree(around) - before - also if path.split("/")[0] != own}
+    assert not outside and not (around / own / "tmp").exists(), outside
+    return numbers, result, scores
+
+
+def tree(folder: Path) -> set[str]:
+    """Every file and folder below."""
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
 
 
 def killed(work: Work) -> None:
@@ -82,5 +96,3 @@ def die():
         kill.unlink()
         os._exit(9)
 """
-
-__all__ = ["ACCURACY", "DIE", "Metric", "Module", "Work", "finish", "killed", "metric", "os", "plugin", "samples"]

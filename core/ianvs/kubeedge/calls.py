@@ -44,10 +44,11 @@ def offer(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
 
 def _by_name(function: Callable[..., Any], name: str, value: Any, **keywords: Any) -> Any:
     """`offer` with a keyword that must arrive: as the first argument of a function that calls it otherwise."""
-    parameters = _parameters(function)
-    named = parameters is None or any(p.name == name and p.kind is not Parameter.POSITIONAL_ONLY for p in parameters)
-    if named or positionals(function) == 0:
-        return offer(function, **{name: value}, **keywords)
+    parameters = _parameters(function) or []
+    places = [p for p in parameters if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
+    named = any(p.name == name and p.kind is not Parameter.POSITIONAL_ONLY for p in parameters)
+    if named or not places or places[0].name in keywords:
+        return function(**{name: value}, **{key: told for key, told in keywords.items() if accepts(function, key)})
     return offer(function, value, **keywords)
 
 

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.abc import Loader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,8 +19,11 @@ from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.provide import provide
 from ianvs.kubeedge.provided.class_factory import ClassFactory, ClassType
 from ianvs.kubeedge.work import Metric, Module, Work
+from ianvs.plugins.loader import cause
 
 __all__ = ["import_file", "import_modules", "kind_of", "load_metric", "prepare", "registered"]
+
+_OWN = "__ianvs_registered__"  # of a module that was imported here: what it registered, by kind and alias
 
 _STP = (
     "task_definition",
@@ -57,7 +61,7 @@ def prepare(work: Work) -> None:
     folder = Path(work.cwd or work.folder)
     folder.mkdir(parents=True, exist_ok=True)
     os.chdir(folder)
-    folders = [str(_located(module.url).parent) for module in work.modules if module.url]
+    folders = [str(_located(module.url).parent) for module in work.modules if module.url and Path(module.url).exists()]
     sys.path[:] = list(dict.fromkeys([*folders, *work.sys_path, *sys.path, str(folder)]))
     importlib.invalidate_caches()
 
@@ -80,10 +84,14 @@ def _first(folder: Path) -> Iterator[None]:
 def import_file(url: str) -> ModuleType:
     """The module in a file, or the package in a folder, under its basename up to the first dot.
 
+    A url that is no path may be the dotted name of a module below sys.path: one example of Ianvs has it.
     A module of another path that has this name is out of sight meanwhile, and back afterwards. Raises PluginError
     with the line that failed.
     """
     path = _located(url)
+    if not path.exists() and all(part.isidentifier() for part in url.split(".")) and not url.endswith(".py"):
+        with during(f"import of {url}"):
+            return importlib.import_module(url)
     name = path.name.split(".")[0]
     unique = f"ianvs_module_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}_{name}"
     if unique in sys.modules:
@@ -101,10 +109,11 @@ def import_file(url: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise PluginError(f"{shown_path(source)} is no python file: its name has to end in .py.")
     module = importlib.util.module_from_spec(spec)
+    before = _registry()
     sys.modules[name] = sys.modules[unique] = module
     try:
         with during(f"import of {shown_path(source)}", source), _first(path.parent):
-            spec.loader.exec_module(module)
+            _executed(spec.loader, module, source)
     except BaseException:
         del sys.modules[unique]
         raise
@@ -115,7 +124,23 @@ def import_file(url: str) -> ModuleType:
             sys.modules[name] = present
     if present is not None:
         _renamed(module, name, unique)
+    module.__dict__[_OWN] = {key: thing for key, thing in _registry().items() if before.get(key) is not thing}
     return module
+
+
+def _executed(loader: Loader, module: ModuleType, source: Path) -> None:
+    try:
+        loader.exec_module(module)
+    except ModuleNotFoundError as error:
+        package = str(error.name or "").partition(".")[0]
+        if package in ("", "sedna", "core"):
+            raise
+        remedy = f"Install what has '{package}', or put the folder that it lies in on PYTHONPATH."
+        raise PluginError(f"{cause(error, source)}. {remedy}") from error
+
+
+def _registry() -> dict[tuple[str, str], Any]:
+    return {(kind, name): thing for kind, names in ClassFactory.__registry__.items() for name, thing in names.items()}
 
 
 def _renamed(module: ModuleType, name: str, unique: str) -> None:
@@ -138,13 +163,15 @@ def import_modules(work: Work) -> None:
 
 def registered(module: Module) -> Any:
     """The class or function that a module names. Raises PluginError if its file registers no such thing."""
-    kind = kind_of(module.type)
-    if module.url:
-        import_file(module.url)
-    return _found(kind, module.name, module.url)
+    return _found(kind_of(module.type), module.name, module.url)
 
 
 def _found(kind: str, name: str, url: str | None) -> Any:
+    if url:
+        # What this file registered counts, though another one may have taken the name since.
+        own = vars(import_file(url)).get(_OWN, {})
+        if (kind, name) in own:
+            return own[kind, name]
     if ClassFactory.is_exists(kind, name):
         return ClassFactory.get_cls(kind, name)
     others = [other for other in vars(ClassType).values() if isinstance(other, str)]
@@ -160,5 +187,4 @@ def load_metric(metric: Metric) -> Any:
     """The function of a metric with a url. Raises PluginError if its file can't be imported or has no such function."""
     if not metric.url:
         raise PluginError(f"the metric '{metric.name}' needs a url: it is none of those that ianvs computes by itself.")
-    import_file(metric.url)
     return _found(ClassType.GENERAL, metric.name, metric.url)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing.util
+import multiprocessing.process
 import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from ianvs.errors import PluginError
 from ianvs.kubeedge.loading import import_modules, prepare
@@ -17,7 +18,7 @@ from ianvs.kubeedge.work import Work
 
 __all__ = ["run"]
 
-_LONGEST = 107 - len("/pymp-12345678/listener-12345678")
+_LONGEST = 107 - len("/pymp-12345678/listener-12345678")  # what multiprocessing appends
 
 
 def run(work: Work, report: Report = lambda text: None) -> None:
@@ -71,12 +72,15 @@ def run(work: Work, report: Report = lambda text: None) -> None:
 def _temporary_files_below(folder: Path) -> None:
     """Let tempfile write there, and nowhere else.
 
-    But for sockets between a plugin's worker processes, where the path would be too long for them: 107 bytes at most.
+    Sockets between a plugin's worker processes, such as those of a DataLoader, may have 107 bytes in their path. Where
+    the folder's own is too long for that, they reach it through this process's handle on it.
     """
-    if len(str(folder)) > _LONGEST:
-        multiprocessing.util.get_temp_dir()  # it keeps what it finds now
     folder.mkdir(parents=True, exist_ok=True)
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+    if len(str(folder)) > _LONGEST and Path("/proc/self/fd").is_dir():
+        handle = os.open(folder, os.O_RDONLY)  # never closed: the process is the case's
+        config: dict[str, Any] = vars(multiprocessing.process.current_process())["_config"]
+        config["tempdir"] = f"/proc/{os.getpid()}/fd/{handle}"
 
 
 def _fresh(work: Work, report: Report) -> Case:

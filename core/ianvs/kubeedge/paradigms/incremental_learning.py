@@ -87,11 +87,11 @@ def _inference(case: Case, model: Estimator, current: str, file: str, r: int | s
     for sample in case.source(file, "inference").x:
         with case.calling("basemodel", "predict"), case.timed("predict"):
             result = model.predict([sample])
-            if not isinstance(result, Mapping):
-                raise PluginError(
-                    f"it has to return a mapping of samples to outputs here, not {type(result).__name__}."
-                )
-        results.update(result)
+            try:
+                results.update(result)
+            except (TypeError, ValueError):
+                said = f"it has to return a mapping of samples to outputs here, not {type(result).__name__}."
+                raise PluginError(said) from None
         if mining is None:
             continue
         with case.calling("hard_example_mining", "call"):
