@@ -5,12 +5,12 @@ from __future__ import annotations
 from ianvs.testenv.metrics.benchmarks import BENCHMARKS
 from ianvs.testenv.metrics.classification import SCORES
 from ianvs.testenv.metrics.online import ONLINE
-from ianvs.testenv.metrics.open_world import OPEN_WORLD
 from ianvs.testenv.metrics.overlap import OVERLAPS
 from ianvs.testenv.metrics.routing import ROUTING
 from ianvs.testenv.metrics.suites import SUITES
 from ianvs.testenv.metrics.survey import SURVEY
 from ianvs.testenv.metrics.text_meaning import TEXT
+from ianvs.testenv.metrics.unseen_detection import OPEN_WORLD
 
 __all__ = ["METRICS"]
 

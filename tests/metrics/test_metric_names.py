@@ -16,7 +16,8 @@ LOWER_IS_BETTER = {
     "FM_restricted", "FM_literal", "IM", "CN_Forgetting", "CIA_forgetting_diag", "WF10", "WF100", "train_seconds",
     "eval_seconds", "train_cpu_seconds", "eval_cpu_seconds",
     "peak_memory_mb", "peak_gpu_memory_mb", "model_size_mb", "memory_samples", "memory_mb",
-    "samples_transfer_ratio",
+    "samples_transfer_ratio", "samples_transfer_share", "FPR95", "latency_ms", "latency_p95_ms", "uploaded_bytes",
+    "downloaded_bytes", "forget_rate",
 }  # fmt: skip
 
 

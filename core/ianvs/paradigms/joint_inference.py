@@ -40,9 +40,9 @@ class Router(Protocol):
 
 
 class JointOptions(Options):
-    """hard_example_mining_mode: whether the router is asked before the edge model, or after it. link: between edge and cloud. edge_ms,
-    cloud_ms: what an answer takes there, in ms. sample_bytes: of a sample on its way up; None: as large as it is in
-    memory. answer_bytes: of an answer on its way down.
+    """hard_example_mining_mode: whether the router is asked before the edge model, or after it. link: between edge and
+    cloud. edge_ms, cloud_ms: what an answer takes there, in ms. sample_bytes: of a sample on its way up; None: as large
+    as it is in memory. answer_bytes: of an answer on its way down.
     """
 
     hard_example_mining_mode: Literal["mining-then-inference", "inference-then-mining"] = "inference-then-mining"

@@ -278,7 +278,7 @@ class CaseSession:
         if not taught:
             return Taught()
         seen, new = {c for one in taught for c in one.seen}, {c for one in taught for c in one.new}
-        return Taught(self.step.index, tuple(sorted(seen)), tuple(sorted(new)))
+        return Taught(max(one.calls for one in taught), tuple(sorted(seen)), tuple(sorted(new)))
 
     def _told(self, number: int, seen: tuple[int, ...], new: tuple[int, ...]) -> dict[str, Any]:
         draws = generator(self.seed, number, "plugin")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +52,7 @@ JOINT = f"""
 """
 CLASSES = "{name: CIL, rounds: 3, first: 4}"
 OPEN = "{name: open-world, rounds: 3, first: 4, returning: 0.2}"
-ROUTED = "[accuracy, edge_share, cloud_accuracy, latency_ms, uploaded_bytes, downloaded_bytes]"
+ROUTED = "[accuracy, edge_share, edge_accuracy, cloud_accuracy, latency_ms, uploaded_bytes, downloaded_bytes]"
 
 
 def run(folder: Path, algorithms: dict[str, str], scenario: str = CLASSES, metrics: str = "[accuracy]") -> dict:
@@ -90,6 +91,8 @@ def test_who_is_alone_learns_as_in_incremental_learning(tmp_path: Path) -> None:
             ),
             "lifelong": INCREMENTAL.replace("incrementallearning", "lifelonglearning"),
             "cloud": JOINT.replace("MODE", "mining-then-inference").replace("SHARE", "1.0"),
+            "edge": JOINT.replace("MODE", "inference-then-mining").replace("SHARE", "0.0"),
+            "both": JOINT.replace("MODE", "inference-then-mining").replace("SHARE", "0.5"),
         },
         metrics=ROUTED,
     )
@@ -103,28 +106,19 @@ def test_who_is_alone_learns_as_in_incremental_learning(tmp_path: Path) -> None:
     )
     assert cloud["latency_ms"] == pytest.approx(5 + 40 + 8 * 256 / 10e6 * 1e3 + 8 * 8 / 50e6 * 1e3)
     assert found["plain"].metrics["edge_share"] is None
-
-
-def _sizes(folder: Path, result: CaseResult) -> list[int]:
-    said = CaseStore(folder / "ws").predictions(result.case.id, 1)
-    return [len(one.labels) for _, one in sorted(said.items())]
-
-
-def test_after_the_edge_was_asked_its_time_counts_too(tmp_path: Path) -> None:
-    text = JOINT.replace("MODE", "inference-then-mining")
-    found = run(
-        tmp_path,
-        {"edge": text.replace("SHARE", "0.0"), "both": text.replace("SHARE", "0.5")},
-        metrics="[accuracy, edge_share, edge_accuracy, cloud_accuracy, latency_ms]",
-    )
+    # Where the edge is asked first, its time counts too.
     assert (found["edge"].metrics["edge_share"], found["edge"].metrics["latency_ms"]) == (1, 2)
     both = found["both"].metrics
     share = both["edge_share"]
     assert 0.3 < share < 0.7
     assert both["latency_ms"] == pytest.approx(2 + (1 - share) * (5 + 40 + 0.2048 + 0.00128))
-    sizes = np.array(_sizes(tmp_path, found["both"]))
-    pooled = float(np.average(found["both"].matrices["accuracy"].values[-1], weights=sizes))
+    pooled = np.average(found["both"].matrices["accuracy"].values[-1], weights=_sizes(tmp_path, found["both"]))
     assert share * both["edge_accuracy"] + (1 - share) * both["cloud_accuracy"] == pytest.approx(pooled)
+
+
+def _sizes(folder: Path, result: CaseResult) -> list[int]:
+    said = CaseStore(folder / "ws").predictions(result.case.id, 1)
+    return [len(one.labels) for _, one in sorted(said.items())]
 
 
 def test_what_looks_seen_is_not_sent_on_and_what_was_not_taught_may_be_answered_unseen(tmp_path: Path) -> None:
@@ -161,22 +155,47 @@ def test_what_looks_seen_is_not_sent_on_and_what_was_not_taught_may_be_answered_
     assert -1 not in {label for one in answers(tmp_path, none)[1].values() for label in one}
 
 
-@pytest.mark.parametrize("paradigm", ["federatedclassincrementallearning", "lifelonglearning", "jointinference"])
-def test_a_case_that_lost_its_last_rounds_goes_on_to_the_same_end(tmp_path: Path, paradigm: str) -> None:
-    text = {
-        "federatedclassincrementallearning": INCREMENTAL.replace(
-            "incrementallearning", f"{paradigm}\n  clients: 3\n  partition: non-iid\n  concentration: 0.3"
+STOPPED = """
+from pathlib import Path
+
+from ianvs.testalgorithms.class_means.basemodel import ClassMeans
+
+
+class Stopped(ClassMeans):
+    def train(self, train_data, valid_data=None, **context):
+        super().train(train_data, valid_data, **context)
+        if 9 in context["new_classes"] and Path(__file__).with_name("stop").exists():
+            raise RuntimeError("stopped in the last round")
+"""
+
+
+def test_a_case_that_ended_in_its_last_round_goes_on_to_the_same_end(tmp_path: Path) -> None:
+    stopped = INCREMENTAL.replace("name: Replay", "name: Stopped\n      url: ./stopped.py")
+    algorithms = {
+        "federated": stopped.replace(
+            "incrementallearning",
+            "federatedclassincrementallearning\n  clients: 3\n  partition: non-iid\n  concentration: 0.3",
         ),
-        "lifelonglearning": DETECTOR.replace("incrementallearning", paradigm),
-        "jointinference": JOINT.replace("MODE", "inference-then-mining").replace("SHARE", "0.5"),
-    }[paradigm]
-    [first] = run(tmp_path, {"one": text}, OPEN).values()
-    before = answers(tmp_path, first)
-    folder = CaseStore(tmp_path / "ws").folder(first.case.id)
-    (folder / "result.json").unlink()
-    shutil.rmtree(folder / "rounds" / "3")
-    [second] = run(tmp_path, {"one": text}, OPEN).values()
-    assert answers(tmp_path, second) == before
+        "lifelong": stopped.replace("incrementallearning", "lifelonglearning"),
+        "joint_inference": JOINT.replace("MODE", "inference-then-mining")
+        .replace("SHARE", "0.5")
+        .replace("name: Replay", "name: Stopped\n      url: ./stopped.py"),
+    }
+    for name in ("whole", "cut"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "stopped.py").write_text(STOPPED)
+    whole = run(tmp_path / "whole", algorithms, OPEN)
+    (tmp_path / "cut" / "stop").touch()
+    with pytest.raises(AssertionError, match="stopped in the last round"):
+        run(tmp_path / "cut", algorithms, OPEN)
+    (tmp_path / "cut" / "stop").unlink()
+    stream = io.StringIO()
+    with contextlib.redirect_stdout(stream):
+        cut = run(tmp_path / "cut", algorithms, OPEN)
+    assert stream.getvalue().count("resuming after round 2 of 3") == 3
+    for name in algorithms:
+        assert answers(tmp_path / "cut", cut[name]) == answers(tmp_path / "whole", whole[name]), name
+        assert [r.measures for r in cut[name].rounds] == [r.measures for r in whole[name].rounds]
 
 
 def test_weights_are_averaged_by_samples_in_whatever_form_they_come() -> None:

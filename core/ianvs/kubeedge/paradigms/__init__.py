@@ -8,10 +8,10 @@ from typing import Any
 from ianvs.errors import PluginError, closest
 from ianvs.kubeedge.outcome import Outcome
 from ianvs.kubeedge.paradigms import (
+    edge_and_cloud,
     federated_class_incremental_learning,
     federated_learning,
     incremental_learning,
-    joint_inference,
     lifelong_learning,
     multi_edge_inference,
     single_task_learning,
@@ -26,7 +26,7 @@ PARADIGMS: dict[str, Run] = {
     "singletasklearning": single_task_learning.run,
     "incrementallearning": incremental_learning.run,
     "lifelonglearning": lifelong_learning.run,
-    "jointinference": joint_inference.run,
+    "jointinference": edge_and_cloud.run,
     "multiedgeinference": multi_edge_inference.run,
     "federatedlearning": federated_learning.run,
     "federatedclassincrementallearning": federated_class_incremental_learning.run,
