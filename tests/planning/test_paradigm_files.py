@@ -37,9 +37,10 @@ def job(folder: Path, old: str = "", new: str = "") -> Path:
         ),
         (
             "incrementallearning",
-            "lifelonglearning",
-            "2:18: paradigm 'lifelonglearning' of Ianvs is not supported yet. "
-            "There are: incrementallearning, singletasklearning, joint, solo.",
+            "multiedgeinference",
+            "2:18: paradigm 'multiedgeinference' of Ianvs is not supported yet. There are: incrementallearning, "
+            "singletasklearning, lifelonglearning, federatedlearning, federatedclassincrementallearning, "
+            "jointinference, joint, solo.",
         ),
         (
             "type: basemodel",
