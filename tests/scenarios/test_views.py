@@ -237,3 +237,28 @@ def test_parts_can_be_handed_over_in_an_order_of_their_own():
     x, y = next(iter(fresh.loader(5, shuffle=False)))
     np.testing.assert_array_equal(x.permute(0, 2, 3, 1).numpy(), plain.x[order])
     np.testing.assert_array_equal(y.numpy(), plain.y[order])
+
+
+def test_a_part_has_its_rows_counts_as_a_pass_over_all_and_ends_with_the_whole():
+    data = train_of(FEATURES, passes=2)
+    unlabelled = data.unlabelled()
+    np.testing.assert_array_equal(unlabelled.x[:, 0], POSITIONS)
+    with pytest.raises(ExamRuleError, match="labels of a test set are hidden"):
+        _ = unlabelled.y
+    assert data.passes == 0  # to be looked at is none
+    part = data.part(np.array([True, False, True, False, False]))
+    assert part.classes == (2,)
+    np.testing.assert_array_equal(part.x[:, 0], [8, 5])
+    assert part.ids.tolist() == ["train/8", "train/5"]
+    [(x, y)] = data.part([4]).loader(8)
+    assert (x[0, 0].item(), y.tolist()) == (10, [1])
+    with pytest.raises(ExamRuleError, match="2 passes"):
+        data.part([0]).tensors()
+    with pytest.raises(PluginError, match="name a part of 5 samples"):
+        data.part(np.array([True, False]))
+    data.close()
+    for view in (part, unlabelled):
+        with pytest.raises(ExamRuleError, match="not available after"):
+            _ = view.x
+    asked = asked_of(FEATURES)
+    np.testing.assert_array_equal(asked.part(np.array([2, 0])).x, asked.x[[2, 0]])

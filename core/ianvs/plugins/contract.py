@@ -106,6 +106,7 @@ class Learner(Protocol):
     pictures, a part that the base model lacks); it is called by `validate` and before a run, on a plugin of its own.
     `adapts_in_testing = True` (class attribute): it learns while it is tested. Without it, copies that are thrown away
     answer, so that predict() keeps nothing; with it the learner answers itself, and its row is marked.
+    `detect_unseen(data, **context)`, (N,): what is unlike all that was taught (ianvs.paradigms.DetectsUnseen).
     `features(data, **context)`, (N, D): what its answers are made from, for `linear_probe: true`. `reference` (class
     attribute, "package.module:Class", "file.py:Class" or "Class" beside it): the class that trains the same network
     plainly, which reference runs (IM, FWT of the survey, delta_m) train in its place and share; without it they train
