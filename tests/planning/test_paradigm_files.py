@@ -39,8 +39,8 @@ def job(folder: Path, old: str = "", new: str = "") -> Path:
             "incrementallearning",
             "multiedgeinference",
             "2:18: paradigm 'multiedgeinference' is for plugins under `contract: ianvs` only. There are: "
-            "incrementallearning, singletasklearning, lifelonglearning, federatedlearning, federatedclassincrementallearning, "
-            "jointinference, joint, solo.",
+            "incrementallearning, singletasklearning, lifelonglearning, federatedlearning, "
+            "federatedclassincrementallearning, jointinference, joint, solo.",
         ),
         (
             "type: basemodel",
