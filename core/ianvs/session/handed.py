@@ -68,6 +68,7 @@ def run_handed(request: CaseRequest, store: CaseStore, report: Reporter) -> dict
             "notes": list(outcome["notes"]),
             "test_labels": outcome["handed_test_labels"],
             "matrices": scored["matrices"],
+            "metric": exam.settings.model_eval.model_metric.name if exam.settings else "",
             "R": outcome["R"],
             "untrained": outcome["untrained"],
             "rounds": [vars(round_) for round_ in rounds],
@@ -83,21 +84,23 @@ def _rounds(outcome: Mapping[str, Any], peak: int) -> list[RoundResult]:
     """
     seconds, cpu = outcome["seconds"], outcome["cpu_seconds"]
     names = [name for name in seconds if name.isdigit()] or ["1"]
-    found = [RoundResult(0, "")]
-    for index, name in enumerate(names, 1):
-        taken = [name] if index < len(names) else [name, *(other for other in seconds if not other.isdigit())]
-        spent = [of.get(one, {}) for of in (seconds, cpu) for one in taken]
-        half = len(taken)
-        told = outcome["measures"] if index == len(names) else {}
+    first = max(0, len(names) - len(outcome["R"] or names))  # lifelong learning begins with a round 0, as we count
+    groups = [names[:first], *([name] for name in names[first:])]
+    groups[-1] = [*groups[-1], *(other for other in seconds if not other.isdigit())]
+    found = []
+    for index, group in enumerate(groups):
+        walls, cpus = ([of.get(name, {}) for name in group] for of in (seconds, cpu))
+        last = index == len(groups) - 1
+        told = outcome["measures"] if last else {}
         found.append(
             RoundResult(
                 index,
-                name,
-                train_seconds=_sum(spent[:half], "train"),
-                eval_seconds=_sum(spent[:half], ""),
-                train_cpu_seconds=_sum(spent[half:], "train"),
-                eval_cpu_seconds=_sum(spent[half:], ""),
-                peak_memory_bytes=peak if index == len(names) else None,
+                group[0] if group else "",
+                train_seconds=_sum(walls, "train"),
+                eval_seconds=_sum(walls, ""),
+                train_cpu_seconds=_sum(cpus, "train"),
+                eval_cpu_seconds=_sum(cpus, ""),
+                peak_memory_bytes=peak if last else None,
                 measures={name: _total(value) for name, value in told.items() if name in _MEASURES},
             )
         )
