@@ -11,6 +11,7 @@ import ctypes
 import gc
 import mmap
 import os
+import re
 import shutil
 import signal
 import socket
@@ -31,6 +32,7 @@ from ianvs.session.session import Brief
 
 __all__ = ["Nursery"]
 
+_SHARED = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (.)..s", re.MULTILINE)  # lines of /proc/self/maps: from, to, readable
 _DEVICES = [Path("/dev/null"), Path("/dev/zero"), *Path("/dev").glob("nvidia*")]
 _CACHES = ("XDG_CACHE_HOME", "HF_HOME", "TORCH_HOME", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH")
 
@@ -198,18 +200,15 @@ def _close_all_but(kept: set[int]) -> None:
 def _unshare_memory() -> None:
     """Put a copy of its own in place of all memory that this process shares with the one that it was forked from."""
     try:
-        lines = Path("/proc/self/maps").read_text().splitlines()
+        shared = _SHARED.findall(Path("/proc/self/maps").read_bytes())
     except OSError:
         return
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-    for line in lines:
-        where, rights = line.split()[:2]
-        if rights[3] != "s":
-            continue
-        start, end = (int(address, 16) for address in where.split("-"))
-        content = ctypes.string_at(start, end - start) if rights[0] == "r" else b""
+    for first, past, readable in shared:
+        start, end = int(first, 16), int(past, 16)
+        content = ctypes.string_at(start, end - start) if readable == b"r" else b""
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x10  # MAP_FIXED
         libc.mmap(start, end - start, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
         ctypes.memmove(start, content, len(content))

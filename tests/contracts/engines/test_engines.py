@@ -34,7 +34,7 @@ def until_ended(engine: Engine, count: int = 1, seconds: float = 120.0) -> list[
     return found
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline

@@ -128,7 +128,8 @@ def naive(R, untrained, joint, single_task):
         "AA": [row_average(k) for k in range(1, T + 1)],
         "AIA": [average([row_average(i) for i in range(1, k + 1)]) for k in range(1, T + 1)],
     }
-    final = {"CN_Avg_ACC": average([a(T, j) for j in range(1, J + 1)])}
+    last_row = average([a(T, j) for j in range(1, J + 1)])
+    final = {"CN_Avg_ACC": last_row, "task_avg_acc": last_row}
     names = [metric.name for metric in (*SURVEY, *BENCHMARKS)]
     if J == T + 1:
         final["CLEAR_next_domain"] = average([a(i, i + 1) for i in range(1, T + 1)])
@@ -156,6 +157,11 @@ def naive(R, untrained, joint, single_task):
     def survey_forward(k):
         return NAN if single_task is None else average([a(j, j) - single_task[j - 1] for j in range(2, k + 1)])
 
+    def forgotten(k):
+        """Of each test set taught so far what is lost of its best score; of the newest nothing, if it has a score."""
+        lost = [max(0.0, highest([a(i, j) for i in range(j, k)]) - a(k, j)) for j in range(1, k)]
+        return average([*lost, 0 * a(k, k)])
+
     every = range(1, T + 1)
     series |= {
         "FM_literal": [literal(k) for k in every],
@@ -170,6 +176,7 @@ def naive(R, untrained, joint, single_task):
         change = NAN if single == 0 else 100 * (a(T, j) - single) / single
         return change if math.isfinite(change) else NAN
 
+    lower_is_missing = any(math.isnan(a(k, j)) for k in every for j in range(1, k + 1))
     in_domain = average([a(i, i) for i in every])
     next_domain = average([a(i, i + 1) for i in range(1, T)])
     backward = average([a(i, j) for i in every for j in every if i > j])
@@ -186,6 +193,7 @@ def naive(R, untrained, joint, single_task):
         "CN_FOR_signed": average([a(T, i) - highest([a(j, i) for j in range(i, T)]) for i in range(1, T)]),
         "CN_New_ACC": in_domain,
         "CIA_forgetting_diag": average([a(i, i) - a(T, i) for i in range(1, T)]),
+        "forget_rate": NAN if lower_is_missing else average([forgotten(k) for k in every]),
         "delta_m": average([relative(j) for j in every]),
         "Ianvs_BWT": average([a(T, j) - b(j) for j in every]) / T,
         "Ianvs_FWT": sum(with_row_zero(i - 1, i) - b(i) for i in every) / T,
