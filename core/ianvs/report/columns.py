@@ -136,7 +136,7 @@ def as_ianvs_has_them(columns: Iterable[Column], modules: Sequence[str]) -> tupl
     def name(column: Column) -> str:
         if column.kind == "hyperparameter":
             return column.key if column.key.startswith(prefixes[1:]) else f"{modules[0]}-{column.key}"
-        return column.key if column.kind == "module" else column.title if column.kind == "metric" else column.kind
+        return column.key if column.kind in ("module", "metric") else column.kind
 
     found = [replace(c, title=name(c)) for kind in theirs for c in columns if c.kind == kind]
     return (*found, *(column for column in columns if column.kind not in theirs))
