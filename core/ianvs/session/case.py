@@ -121,7 +121,7 @@ def _examined(
         "bound": rounds.bound,
         "basemodel": learned.state.basemodel,
         "measures": {name: vars(one.measure()) for name, one in ready.measures.items()},
-        "sealing": vars(Sealing(request.sealing, learned.copies, learned.closed)),
+        "sealing": vars(Sealing(request.sealing, "none" if learned.state.adapts else learned.copies, learned.closed)),
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "provenance": {**request.provenance, "device": ready.card, "threads": request.threads},
     }

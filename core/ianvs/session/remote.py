@@ -140,6 +140,8 @@ class InlineLearner(Learner):
 class SealedLearner(Learner):
     """In a process of its own, from which the exam is kept. closed: also by the kernel."""
 
+    copies = "forks"  # until it is asked: a case that resumes after its last round asks nothing more
+
     def __init__(
         self,
         request: CaseRequest,
