@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ianvs.config.models.kubeedge import PARADIGM_MODULES
 from ianvs.errors import PluginError
 from ianvs.kubeedge.loading import import_file, load_metric, prepare, registered
 from ianvs.kubeedge.paradigms import find
 from ianvs.kubeedge.work import METRICS, Metric, Work
 
 __all__ = ["look", "problems"]
-
-_NEEDED = {
-    "jointinference": ("edgemodel", "cloudmodel", "hard_example_mining"),
-    "federatedlearning": ("basemodel", "aggregation"),
-    "federatedclassincrementallearning": ("basemodel", "aggregation"),
-}
 
 
 def look(question: Mapping[str, Any]) -> list[str]:
@@ -45,7 +40,7 @@ def problems(work: Work, metrics: Sequence[Metric]) -> list[str]:
     for module in work.modules:
         tried(registered, module)
     present = {module.type for module in work.modules}
-    missing = [type_ for type_ in _NEEDED.get(work.paradigm, ("basemodel",)) if type_ not in present]
+    missing = [type_ for type_ in PARADIGM_MODULES.get(work.paradigm, ("basemodel",)) if type_ not in present]
     found += [f"{work.paradigm} needs a module of type '{type_}'." for type_ in missing]
     gate = [work.model_metric] if work.model_metric is not None else []
     for metric in [*gate, *metrics]:

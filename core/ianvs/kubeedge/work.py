@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ianvs.config.models.kubeedge import KUBEEDGE_METRICS
 from ianvs.errors import PluginError
 
 __all__ = ["METRICS", "Metric", "Module", "Operator", "Work"]
@@ -24,7 +25,7 @@ _OPERATORS: dict[str, Operator] = {
 }
 
 # Metrics by these names get what the paradigm recorded instead of labels and result.
-METRICS = ("samples_transfer_ratio", "BWT", "FWT", "MATRIX", "task_avg_acc", "forget_rate")
+METRICS = KUBEEDGE_METRICS
 
 
 @dataclass(frozen=True)
