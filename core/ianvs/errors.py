@@ -18,6 +18,7 @@ __all__ = [
     "PluginError",
     "Problem",
     "closest",
+    "require_known",
     "shown_path",
 ]
 
@@ -92,6 +93,13 @@ class PluginError(IanvsError):
 
 class ExamRuleError(IanvsError):
     """A plugin reached for something that the rules of its exam hide from it."""
+
+
+def require_known(what: str, value: str, known: Iterable[str]) -> None:
+    """Raise PluginError unless `value` is among `known`; `what`, such as "optimizer", says what these are."""
+    names = list(known)
+    if value not in names:
+        raise PluginError(f"{what} '{value}' is not known.{closest(value, names)} There are: {', '.join(names)}.")
 
 
 def closest(name: str, known: Iterable[str]) -> str:

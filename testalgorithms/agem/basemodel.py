@@ -1,38 +1,23 @@
 """Averaged gradient episodic memory."""
 
-from ianvs.authoring import ReservoirMemory, TorchLearner, agem_projection, flat_gradients, set_flat_gradients
+from ianvs.authoring import ReplayLearner, agem_projection, flat_gradients, set_flat_gradients
 
 
-class AGEM(TorchLearner):
+class AGEM(ReplayLearner):
     """Averaged gradient episodic memory (Chaudhry et al. 2019, arXiv 1812.00420, eq. 11).
 
     A step goes along g - (g.m / m.m) m if g.m < 0, else along g: the loss on the memory does not grow, to first order.
-    g is the gradient of the round's batch, m that of as many samples drawn from the memory.
+    g is the gradient of the round's batch, m that of `replay_batch` samples drawn from the memory (256 in the paper's
+    code, or all where there are fewer).
 
     Momentum carries on what a projection took away; the paper takes plain steps (momentum 0).
-
-    capacity: samples that are kept, a uniform random subset of all of earlier rounds.
     """
 
-    def __init__(self, *, capacity: int = 200, **training):
-        super().__init__(**training)
-        self.memory = ReservoirMemory(capacity)
-
-    def before_round(self, data):
-        self.draws = data.generator("replay")
+    def __init__(self, *, replay_batch: int = 256, **options):
+        super().__init__(replay_batch=replay_batch, **options)
 
     def adjust_gradients(self, data):
         if len(self.memory):
             gradient = flat_gradients(self.network.parameters())
-            reference = self.gradient(data, *self.memory.sample(self.batch_size, self.draws))
+            reference = self.gradient(self.batch(data, *self.recall(self.batch_size)))
             set_flat_gradients(self.network.parameters(), agem_projection(gradient, reference))
-
-    def after_round(self, data):
-        kept = data.worth_keeping()
-        self.memory.add(kept.x, kept.y, data.generator("memory"))
-
-    def state(self):
-        return self.memory.state()
-
-    def restore(self, state):
-        self.memory.restore(state)

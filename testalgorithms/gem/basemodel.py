@@ -25,7 +25,8 @@ class GEM(TorchLearner):
     def adjust_gradients(self, data):
         if len(self.memory):
             gradient = flat_gradients(self.network.parameters())
-            references = torch.stack([self.gradient(data, part.x, part.y) for part in self.memory.parts])
+            parts = (self.batch(data, self.inputs(part.x), part.y.to(data.device)) for part in self.memory.parts)
+            references = torch.stack([self.gradient(part) for part in parts])
             set_flat_gradients(self.network.parameters(), gem_projection(gradient, references, self.margin))
 
     def after_round(self, data):

@@ -56,7 +56,7 @@ def test_sgd_is_torchs_own_bit_for_bit_whatever_the_size(size, momentum, weight_
         return parameter.detach()
 
     options = {"momentum": momentum, "weight_decay": weight_decay}
-    ours = walk(lambda p: build_optimizer("sgd", p, learning_rate=0.03, **options))
+    ours = walk(lambda p: build_optimizer("sgd", [(p, 0.03)], **options))
     assert torch.equal(ours, walk(lambda p: torch.optim.SGD(p, lr=0.03, **options)))
 
 
@@ -71,13 +71,13 @@ def test_adam_is_torchs_own_to_rounding():
             optimizer.step()
         return torch.cat([p.detach().flatten() for p in network.parameters()])
 
-    ours = walk(lambda p: build_optimizer("adam", p, learning_rate=0.01, weight_decay=0.1))
+    ours = walk(lambda p: build_optimizer("adam", [(p, 0.01)], weight_decay=0.1))
     torch.testing.assert_close(ours, walk(lambda p: torch.optim.Adam(p, lr=0.01, weight_decay=0.1)))
 
 
 def test_an_unknown_optimizer_is_refused_with_the_closest_name():
     with pytest.raises(PluginError, match=r"'adm' is not known. Did you mean 'adam'\?"):
-        build_optimizer("adm", mlp((2,), 2).parameters(), learning_rate=0.1)
+        build_optimizer("adm", [(mlp((2,), 2).parameters(), 0.1)])
 
 
 def test_the_mask_hides_what_is_not_seen_and_nothing_else():
@@ -107,9 +107,10 @@ def test_a_pass_brings_every_sample_once_in_the_order_of_the_stream(batch_size):
     data = round_data(torch.arange(10.0)[:, None], torch.arange(10))
     batches = list(data.shuffled(batch_size, data.generator("order")))
     order = torch.randperm(10, generator=torch_generator(0, 1, "order"))
-    assert torch.equal(torch.cat([y for _, y in batches]), order)
-    assert torch.equal(torch.cat([x for x, _ in batches])[:, 0], order.float())
-    assert [len(y) for _, y in batches] == [len(part) for part in order.split(batch_size)]
+    assert torch.equal(torch.cat([y for _, y, _ in batches]), order)
+    assert torch.equal(torch.cat([x for x, _, _ in batches])[:, 0], order.float())
+    assert torch.equal(torch.cat([stored for _, _, stored in batches])[:, 0], order.float())
+    assert [len(y) for _, y, _ in batches] == [len(part) for part in order.split(batch_size)]
 
 
 def test_a_pass_over_more_than_one_block_is_the_same_pass():
@@ -117,7 +118,7 @@ def test_a_pass_over_more_than_one_block_is_the_same_pass():
     data = round_data(torch.arange(n, dtype=torch.uint8)[:, None].repeat(1, 2**20), torch.arange(n))
     prepared = []
     data = round_data(data.x, data.y, prepare=lambda x: prepared.append(len(x)) or x)
-    ys = [y for x, y in data.shuffled(1, data.generator("order")) if bool((x[:, 0] == y).all())]
+    ys = [y for x, y, _ in data.shuffled(1, data.generator("order")) if bool((x[:, 0] == y).all())]
     assert torch.equal(torch.cat(ys), torch.randperm(n, generator=data.generator("order")))
     assert max(prepared) * 2**20 <= BLOCK
     assert len(prepared) > 1

@@ -2,20 +2,23 @@
 
 from ianvs.authoring.buffers import BiasedReservoirMemory, ClassBalancedMemory
 from ianvs.authoring.distillation import distillation_loss
-from ianvs.authoring.fisher import Anchor, fisher_diagonal, with_anchor
+from ianvs.authoring.fisher import FISHERS, Anchor, fisher_diagonal, with_anchor
 from ianvs.authoring.memory import PerRoundMemory, ReservoirMemory
 from ianvs.authoring.networks import body_and_head, flat_parameters, linear, mlp, resnet
 from ianvs.authoring.projection import agem_projection, flat_gradients, gem_projection, set_flat_gradients
+from ianvs.authoring.replay_learner import ReplayLearner
 from ianvs.authoring.round_data import Batch, Joined, RoundData
 from ianvs.authoring.torch_learner import TorchLearner
 
 __all__ = [
+    "FISHERS",
     "Anchor",
     "Batch",
     "BiasedReservoirMemory",
     "ClassBalancedMemory",
     "Joined",
     "PerRoundMemory",
+    "ReplayLearner",
     "ReservoirMemory",
     "RoundData",
     "TorchLearner",

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ianvs.errors import PluginError, closest
+from ianvs.errors import PluginError, require_known
 
 __all__ = ["Augmentation", "crop_flip", "find_augmentation"]
 
@@ -42,6 +42,5 @@ def crop_flip(x: Tensor, generator: torch.Generator) -> Tensor:
 def find_augmentation(name: str) -> Augmentation | None:
     """The augmentation called `name`; None for 'none'."""
     known: dict[str, Augmentation | None] = {"none": None, "crop_flip": crop_flip}
-    if name not in known:
-        raise PluginError(f"augment '{name}' is not known.{closest(name, known)} There are: {', '.join(known)}.")
+    require_known("augment", name, known)
     return known[name]

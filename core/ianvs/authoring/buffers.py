@@ -20,8 +20,11 @@ class ClassBalancedMemory(Memory):
     full, a random sample of the class that has most makes room.
     """
 
-    def add(self, x: Tensor, y: Tensor, generator: torch.Generator) -> None:
-        """Offer samples x (N, ...) with labels y (N,), one after the other; `generator` is on the CPU."""
+    def add(self, x: Tensor, y: Tensor, generator: torch.Generator, *more: Tensor) -> None:
+        """Offer samples x (N, ...) with labels y (N,) and further columns, one after the other.
+
+        `generator` is on the CPU.
+        """
         slots: dict[int, list[int]] = {}  # class -> positions of its samples, new ones counted on after the old ones
         for position, label in enumerate(self.y.tolist()):
             slots.setdefault(label, []).append(position)
@@ -37,7 +40,7 @@ class ClassBalancedMemory(Memory):
                 stored += 1
             own.append(position)
         self.seen += len(y)
-        self._keep(torch.tensor(sorted(p for own in slots.values() for p in own), dtype=torch.int64), (x, y))
+        self._keep(torch.tensor(sorted(p for own in slots.values() for p in own), dtype=torch.int64), (x, y, *more))
 
 
 class BiasedReservoirMemory(Memory):

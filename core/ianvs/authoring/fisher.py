@@ -11,43 +11,98 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
 
 from ianvs.authoring.networks import flat_parameters
+from ianvs.errors import require_known
 
-__all__ = ["Anchor", "fisher_diagonal", "with_anchor"]
+__all__ = ["FISHERS", "Anchor", "fisher_diagonal", "with_anchor"]
 
+FISHERS = ("empirical", "true", "sampled", "batch")
 CHUNK = 256  # samples whose gradients are held at once, fewer for networks of more than 2^16 parameters
 GRADIENTS = CHUNK * 2**16  # numbers, 64 MiB
 
 
-def fisher_diagonal(network: nn.Module, batches: Iterable[tuple[Tensor, Tensor]], mask: Tensor | None = None) -> Tensor:
-    """(P,) mean over samples of the squared gradient of -log p(y | x), in the order of `flat_parameters`.
+def fisher_diagonal(
+    network: nn.Module,
+    batches: Iterable[tuple[Tensor, Tensor]],
+    mask: Tensor | None = None,
+    *,
+    kind: str = "empirical",
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """(P,) mean over samples of the squared gradient of -log p(label | x), in the order of `flat_parameters`.
 
-    The label is the sample's own ("empirical" Fisher; the true one would take the mean over labels drawn from the
-    model). Each sample's gradient is squared by itself: the square of a batch's mean gradient is another, smaller
-    quantity. The network is in evaluation mode, so that batch normalisation does not mix samples.
+    kind says which label (Kunstner et al. 2019, eq. 2 and 3; van de Ven 2025, arXiv 2502.11756, compares them):
+    "empirical": the sample's own. "true": each class, weighted by what the network gives it, which is the Fisher
+    information and takes a backward pass for each class. "sampled": one that is drawn from the network's answer by
+    `generator` (on the CPU), an estimate of the true one. "batch": the sample's own, but the mean gradient of a batch
+    is squared, which is another quantity, smaller by up to the batch size and quicker.
+
+    Elsewhere each sample's gradient is squared by itself. The network is in evaluation mode, so that batch
+    normalisation does not mix samples.
 
     batches: (x (B, ...), y (B,)), ready for the network. mask: (C,) added to logits, None for nothing.
     """
-
-    def negative_log_likelihood(parameters: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
-        logits: Tensor = functional_call(network, parameters, (x.unsqueeze(0),))
-        return cross_entropy(logits if mask is None else logits + mask, y.unsqueeze(0))
-
+    require_known("fisher", kind, FISHERS)
     parameters = {name: p.detach() for name, p in network.named_parameters() if p.requires_grad}
-    gradients = vmap(grad(negative_log_likelihood), in_dims=(None, 0, 0))
-    size = sum(p.numel() for p in parameters.values())
-    chunk = max(1, min(CHUNK, GRADIENTS // max(size, 1)))
+    find = _Squares(network, parameters, mask)
     total, count = torch.zeros_like(flat_parameters(network)).detach(), 0
     was_training = network.training
     network.eval()
     try:
         for x, y in batches:
-            for some_x, some_y in zip(torch.split(x, chunk), torch.split(y, chunk), strict=True):
-                squares = [g.square().sum(0).reshape(-1) for g in gradients(parameters, some_x, some_y).values()]
-                total += torch.cat(squares)
+            match kind:
+                case "true":
+                    total += find.expected(x)
+                case "batch":
+                    total += len(y) * find.of_the_mean(x, y)
+                case "sampled":
+                    shares = find.logits(parameters, x).softmax(1).detach().cpu()
+                    total += find.each(x, torch.multinomial(shares, 1, generator=generator)[:, 0].to(x.device))
+                case _:
+                    total += find.each(x, y)
             count += len(y)
     finally:
         network.train(was_training)
     return total / max(count, 1)
+
+
+class _Squares:
+    """Sums over samples of squared gradients, a chunk of samples at a time."""
+
+    def __init__(self, network: nn.Module, parameters: dict[str, Tensor], mask: Tensor | None) -> None:
+        self.network, self.parameters, self.mask = network, parameters, mask
+        self.chunk = max(1, min(CHUNK, GRADIENTS // max(sum(p.numel() for p in parameters.values()), 1)))
+
+    def logits(self, parameters: dict[str, Tensor], x: Tensor) -> Tensor:
+        outputs: Tensor = functional_call(self.network, parameters, (x,))
+        return outputs if self.mask is None else outputs + self.mask
+
+    def loss(self, parameters: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+        return cross_entropy(self.logits(parameters, x.unsqueeze(0)), y.unsqueeze(0))
+
+    def each(self, x: Tensor, y: Tensor, weights: Tensor | None = None) -> Tensor:
+        """(P,) sum over samples of the squared gradient for labels y (B,), times weights (B,)."""
+        gradients = vmap(grad(self.loss), in_dims=(None, 0, 0))
+        weights = torch.ones_like(y, dtype=torch.float32) if weights is None else weights
+        total: list[Tensor] = []
+        columns = (torch.split(column, self.chunk) for column in (x, y, weights))
+        for some_x, some_y, some_weights in zip(*columns, strict=True):
+            found = gradients(self.parameters, some_x, some_y).values()
+            squares = [torch.einsum("n...,n->...", g.square(), some_weights.to(g.dtype)).reshape(-1) for g in found]
+            total.append(torch.cat(squares))
+        return torch.stack(total).sum(0)
+
+    def expected(self, x: Tensor) -> Tensor:
+        """(P,) sum over samples and classes of p(c | x) times the squared gradient for class c."""
+        shares = self.logits(self.parameters, x).softmax(1).detach()
+        answers = [c for c in range(shares.shape[1]) if bool((shares[:, c] > 0).any())]  # the others are masked
+        return torch.stack(
+            [self.each(x, torch.full((len(x),), c, device=x.device), shares[:, c]) for c in answers]
+        ).sum(0)
+
+    def of_the_mean(self, x: Tensor, y: Tensor) -> Tensor:
+        """(P,) the squared gradient of the mean over the batch."""
+        found = grad(lambda parameters: cross_entropy(self.logits(parameters, x), y))(self.parameters)
+        return torch.cat([g.square().reshape(-1) for g in found.values()])
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ianvs.authoring import networks
+from ianvs.authoring.initialization import initialize
 from ianvs.authoring.memory import State
 from ianvs.authoring.pretraining import new_decoder
 from ianvs.authoring.randomness import seeded
@@ -28,6 +29,8 @@ class NetworkHolder:
     """
 
     network: nn.Module  # exists from the first train(), predict() or load() on
+    dropout: float = 0.0
+    initialization: str = "default"
 
     def __init__(
         self, architecture: str, hidden: int | Sequence[int], widths: Sequence[int], *, amp: bool, channels_last: bool
@@ -42,13 +45,14 @@ class NetworkHolder:
         self._decoder: nn.Linear | None = None  # of pre-training
         self._tasks = TaskMasks()
         self._given: Mapping[str, NDArray[Any]] | None = None  # weights for a network that is still to be built
+        self._optimizer: dict[int, Any] | None = None  # what it has gathered, where a method goes on with it
 
     # What a method may override.
 
     def build_network(self, input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """A new network on the CPU: (N, *input_shape) -> (N, num_classes) logits."""
         return networks.build_network(
-            self.architecture, input_shape, num_classes, hidden=self.hidden, widths=self.widths
+            self.architecture, input_shape, num_classes, hidden=self.hidden, widths=self.widths, dropout=self.dropout
         )
 
     def prepare(self, x: Tensor) -> Tensor:
@@ -96,7 +100,7 @@ class NetworkHolder:
         decoder = None if self._decoder is None else self._decoder.state_dict()
         given = None if self._given is None else _tensors(self._given)
         kept = {"shape": self._shape, "network": weights, "decoder": decoder, "tasks": self._tasks.allowed}
-        torch.save({**kept, "given": given, "method": self.state()}, target)
+        torch.save({**kept, "given": given, "optimizer": self._optimizer, "method": self.state()}, target)
         return target
 
     def load(self, path: Path) -> None:
@@ -112,6 +116,7 @@ class NetworkHolder:
             self.network.load_state_dict(saved["network"])
         given = saved.get("given")
         self._given = None if given is None else {name: values.numpy() for name, values in given.items()}
+        self._optimizer = saved.get("optimizer")
         self._tasks = TaskMasks(saved["tasks"])
         self.restore(saved["method"])
 
@@ -146,10 +151,12 @@ class NetworkHolder:
         """Forget the network: the next call that needs one starts from the first weights again."""
         self._shape = None
         self._decoder = None
+        self._optimizer = None
 
     def start_again(self, data: RoundData) -> None:
         """A network with the first weights again, at once, where each round is learned from scratch."""
         if self._shape is not None:
+            self._optimizer = None
             with seeded(stream_seed(data.seed, 0, "init")):
                 self._build(*self._shape)
             self.network.to(data.device).train()
@@ -168,6 +175,7 @@ class NetworkHolder:
 
     def _build(self, input_shape: tuple[int, ...], num_classes: int) -> None:
         network = self.build_network(input_shape, num_classes)
+        initialize(network, self.initialization)
         convolutional = any(p.dim() == 4 for p in network.parameters())
         self._layout = torch.channels_last if convolutional and self.channels_last else torch.contiguous_format
         self.network = network.to(memory_format=self._layout) if convolutional else network

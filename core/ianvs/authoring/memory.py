@@ -44,13 +44,21 @@ class Memory:
         return self._columns[1] if self._columns else torch.empty(0, dtype=torch.int64)
 
     @property
+    def columns(self) -> tuple[Tensor, ...]:
+        """x, y and whatever else is stored of each sample."""
+        return self._columns
+
+    @property
     def nbytes(self) -> int:
         """Bytes of everything that is stored of the samples."""
         return sum(column.nbytes for column in self._columns)
 
     def sample(self, n: int, generator: torch.Generator) -> tuple[Tensor, ...]:
         """(x, y, ...) of min(n, len) different samples, drawn uniformly."""
-        index = torch.randperm(len(self), generator=generator)[:n]
+        return self.at(torch.randperm(len(self), generator=generator)[:n])
+
+    def at(self, index: Tensor) -> tuple[Tensor, ...]:
+        """(x, y, ...) of the samples at the places `index` (n,)."""
         return tuple(gather(column, index.to(column.device)) for column in self._columns)
 
     def state(self) -> State:
@@ -77,10 +85,14 @@ class ReservoirMemory(Memory):
 
     Each sample draws one uniform key when it arrives, and those with the largest keys stay: equivalent to reservoir
     sampling (Vitter 1985, algorithm R), and it takes a whole round at once.
+
+    in_place: what comes takes the places of what goes, which costs a few samples at a time little; the order of arrival
+    is lost.
     """
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, *, in_place: bool = False) -> None:
         super().__init__(capacity)
+        self.in_place = in_place
         self._keys = torch.empty(0, dtype=torch.float64)
 
     def add(
@@ -94,8 +106,22 @@ class ReservoirMemory(Memory):
         self.seen += len(y)
         keys = torch.cat([self._keys, torch.rand(len(y), dtype=torch.float64, generator=generator)])
         chosen = keys.topk(min(self.capacity, len(keys))).indices.sort().values
+        if self.in_place and len(self) == self.capacity:
+            self._replace(chosen, keys, (x, y, *more))
+            return
         self._keep(chosen, (x, y, *more))
         self._keys = keys[chosen]
+
+    def _replace(self, chosen: Tensor, keys: Tensor, columns: tuple[Tensor, ...]) -> None:
+        """Hold the `chosen` of old and new samples, new ones in the places of the old ones that go."""
+        before = len(self)
+        come = chosen[chosen >= before]
+        goes = torch.ones(before, dtype=torch.bool)
+        goes[chosen[chosen < before]] = False
+        places = goes.nonzero()[:, 0]
+        for kept, column in zip(self._columns, columns, strict=True):
+            kept[places.to(kept.device)] = gather(column, (come - before).to(column.device)).to(kept.device)
+        self._keys[places] = keys[come]
 
     def state(self) -> State:
         return {**super().state(), "keys": self._keys}
@@ -121,11 +147,17 @@ class PerRoundMemory:
         """Bytes of the stored samples and labels."""
         return sum(part.nbytes for part in self.parts)
 
-    def add(self, x: Tensor, y: Tensor, generator: torch.Generator) -> None:
-        """Choose from the samples x (N, ...) with labels y (N,) of one round."""
+    def add(self, x: Tensor, y: Tensor, generator: torch.Generator, *more: Tensor) -> None:
+        """Choose from the samples x (N, ...) with labels y (N,) and further columns (N, ...) of one round."""
         part = ReservoirMemory(self.samples_per_round)
-        part.add(x, y, generator)
+        part.add(x, y, generator, *more)
         self.parts.append(part)
+
+    def sample(self, n: int, generator: torch.Generator) -> tuple[Tensor, ...]:
+        """(x, y, ...) of min(n, len) different samples of all rounds, drawn uniformly."""
+        index = torch.randperm(len(self), generator=generator)[:n]
+        columns = (torch.cat(column) for column in zip(*(part.columns for part in self.parts), strict=True))
+        return tuple(gather(column, index.to(column.device)) for column in columns)
 
     def state(self) -> list[State]:
         """Everything that it holds, for `torch.save`."""

@@ -20,12 +20,14 @@ def linear(input_shape: Sequence[int], num_classes: int) -> nn.Sequential:
     return mlp(input_shape, num_classes, hidden=())
 
 
-def mlp(input_shape: Sequence[int], num_classes: int, hidden: Sequence[int] = (256,)) -> nn.Sequential:
-    """(N, *input_shape) -> (N, num_classes): linear layers with ReLU between them."""
+def mlp(
+    input_shape: Sequence[int], num_classes: int, hidden: Sequence[int] = (256,), dropout: float = 0.0
+) -> nn.Sequential:
+    """(N, *input_shape) -> (N, num_classes): linear layers with ReLU between them, and with `dropout` behind each."""
     sizes = [int(torch.Size(input_shape).numel()), *hidden]
     layers: list[nn.Module] = [nn.Flatten()]
     for inputs, outputs in pairwise(sizes):
-        layers += [nn.Linear(inputs, outputs), nn.ReLU()]
+        layers += [nn.Linear(inputs, outputs), nn.ReLU(), *([nn.Dropout(dropout)] if dropout else [])]
     return nn.Sequential(*layers, nn.Linear(sizes[-1], num_classes))
 
 
@@ -83,11 +85,12 @@ def build_network(
     *,
     hidden: Sequence[int] = (256,),
     widths: Sequence[int] = (32, 64, 128),
+    dropout: float = 0.0,
 ) -> nn.Sequential:
-    """The network called `name`; `hidden` is for 'mlp', `widths` for 'resnet'; the others have neither."""
+    """The network called `name`; `hidden` and `dropout` are for 'mlp', `widths` for 'resnet'."""
     match name:
         case "mlp":
-            return mlp(input_shape, num_classes, hidden)
+            return mlp(input_shape, num_classes, hidden, dropout)
         case "linear":
             return linear(input_shape, num_classes)
         case "resnet":

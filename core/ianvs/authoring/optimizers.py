@@ -2,38 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import nn
 
-from ianvs.errors import PluginError, closest
+from ianvs.errors import require_known
 
-__all__ = ["build_optimizer"]
+__all__ = ["OPTIMIZERS", "build_optimizer", "continue_from"]
 
 CACHE_LINE = 64  # bytes
+OPTIMIZERS = ("sgd", "adam", "adamw")
 
 
 def build_optimizer(
     name: str,
-    parameters: Iterable[nn.Parameter],
+    parameters: Sequence[tuple[Iterable[nn.Parameter], float]],
     *,
-    learning_rate: float,
     momentum: float = 0.0,
     weight_decay: float = 0.0,
 ) -> torch.optim.Optimizer:
-    """A new optimiser: 'sgd' (the numbers of torch.optim.SGD bit for bit, faster) or 'adam' (without `momentum`)."""
-    trainable = [p for p in parameters if p.requires_grad]
-    fusible = [p for p in trainable if _fuses(p)]
-    rest = [p for p in trainable if not _fuses(p)]
-    groups = [{"params": fusible, "fused": True}] if fusible else []
-    groups += [{"params": rest}] if rest else []
-    match name:
-        case "sgd":
-            return torch.optim.SGD(groups, lr=learning_rate, momentum=momentum, weight_decay=weight_decay)
-        case "adam":
-            return torch.optim.Adam(groups, lr=learning_rate, weight_decay=weight_decay)
-    raise PluginError(f"optimizer '{name}' is not known.{closest(name, ['sgd', 'adam'])} There are: sgd, adam.")
+    """A new optimiser of (parameters, learning rate) pairs.
+
+    'sgd' gives the numbers of torch.optim.SGD bit for bit, faster; 'adam' and 'adamw' are without `momentum`. In 'sgd'
+    and 'adam' the decay is part of the gradient, in 'adamw' it is a step of its own (Loshchilov & Hutter 2019).
+    """
+    require_known("optimizer", name, OPTIMIZERS)
+    groups: list[dict[str, Any]] = []
+    for some, rate in parameters:
+        trainable = [p for p in some if p.requires_grad]
+        fusible = [p for p in trainable if _fuses(p)]
+        rest = [p for p in trainable if not _fuses(p)]
+        groups += [{"params": fusible, "fused": True, "lr": rate}] if fusible else []
+        groups += [{"params": rest, "lr": rate}] if rest else []
+    if name == "sgd":
+        return torch.optim.SGD(groups, momentum=momentum, weight_decay=weight_decay)
+    kind = torch.optim.Adam if name == "adam" else torch.optim.AdamW
+    return kind(groups, weight_decay=weight_decay)
+
+
+def continue_from(optimizer: torch.optim.Optimizer, earlier: dict[int, Any] | None) -> None:
+    """Take over the momentum and moments of an earlier optimiser of the same parameters; its rates are not taken."""
+    groups = optimizer.state_dict()["param_groups"]
+    if earlier and max(earlier) < sum(len(group["params"]) for group in groups):
+        optimizer.load_state_dict({"state": earlier, "param_groups": groups})
 
 
 def _fuses(parameter: nn.Parameter) -> bool:

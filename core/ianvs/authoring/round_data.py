@@ -78,6 +78,13 @@ class RoundData:
         known = (self.y >= 0).nonzero()[:, 0]
         return replace(self, x=gather(self.x, known), y=self.y.index_select(0, known), complete=True)
 
+    def some(self, n: int | None, generator: torch.Generator) -> RoundData:
+        """At most n of the samples, drawn uniformly; None for all."""
+        if n is None or n >= len(self):
+            return self
+        index = torch.randperm(len(self), generator=generator)[:n].to(self.x.device)
+        return replace(self, x=gather(self.x, index), y=self.y.index_select(0, index))
+
     def nothing(self) -> RoundData:
         """None of the samples."""
         return replace(self, x=self.x[:0], y=self.y[:0])
@@ -90,17 +97,20 @@ class RoundData:
         """The random stream of this seed, this round and `purpose`."""
         return torch_generator(self.seed, self.round, purpose)
 
-    def shuffled(self, batch_size: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
-        """One pass in an order drawn by `generator`: (x (B, ...), y (B,)), ready for the network, on the device.
+    def shuffled(self, batch_size: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """One pass in an order drawn by `generator`: (x (B, ...), y (B,)), ready for the network, on the device; and
+        the samples (B, ...) as they are stored.
 
         Samples are gathered for many batches at once: that costs a step nothing, and a block stays small.
         """
         plan = torch.randperm(len(self), generator=generator).to(self.x.device)
         batch_bytes = batch_size * (self.x[:1].nbytes or 1)
         for block in torch.split(plan, batch_size * max(1, BLOCK // batch_bytes)):
-            x = self.prepare(gather(self.x, block).to(self.device))
+            stored = gather(self.x, block)
+            x = self.prepare(stored.to(self.device))
             y = self.y.index_select(0, block).to(self.device)
-            yield from zip(torch.split(x, batch_size), torch.split(y, batch_size), strict=True)
+            parts = (torch.split(column, batch_size) for column in (x, y, stored))
+            yield from zip(*parts, strict=True)
 
     def batches(self, size: int = 1024) -> Iterator[tuple[Tensor, Tensor]]:
         """One pass in the order of the data: (x, y), ready for the network."""

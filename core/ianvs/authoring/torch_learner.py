@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from ianvs.authoring import networks
@@ -19,8 +20,8 @@ from ianvs.authoring.holder import NetworkHolder
 from ianvs.authoring.pretraining import denoising_loss, fit_probe
 from ianvs.authoring.randomness import seeded
 from ianvs.authoring.round_data import Batch, RoundData, output_mask, resident
-from ianvs.authoring.training_loop import Schedule, fit
-from ianvs.errors import PluginError, closest
+from ianvs.authoring.training_loop import Hooks, Schedule, fit
+from ianvs.errors import require_known
 from ianvs.plugins.contract import TestData, TrainData
 from ianvs.seeding import stream_seed
 
@@ -36,16 +37,27 @@ class TorchLearner(NetworkHolder):
     masked (-inf), in training and in testing; when all classes are seen, or none, nothing is masked. Where an exam has
     answers chosen among the classes of a task, all others are masked. A label of -1 is withheld: `loss` skips it.
 
-    A method overrides some of: `loss`, `extend`, `training_data`, `before_round`, `adjust_gradients`, `after_round`;
-    `state` and `restore` if it keeps something between rounds; `prepare`, `build_network` for other inputs or networks.
+    A method overrides some of: `before_round`, `training_data`, `extend`, `loss`, `adjust_gradients`, `after_step`,
+    `after_round`; `state` and `restore` if it keeps something between rounds; `prepare`, `build_network` for other
+    inputs or networks. docs/authors.md says in which order they are called, and what they may use.
 
-    network: "mlp" with `hidden` units per hidden layer, "linear", "resnet" with `widths` channels per block, or one of
-    torchvision's: "resnet18", "resnet34", "resnet50", "resnet101". optimizer: "sgd" or "adam", a new one in each round.
-    epochs: passes over a round's data, fewer where the exam allows fewer. batch_size: samples. step_every: epochs after
-    which the learning rate is multiplied by `step_gamma`, from `learning_rate` again in each round. augment: "none" or
-    "crop_flip". adaptation: what a copy does with a downstream task after pre-training: "probe" fits a new head on
-    frozen features, "finetune" trains everything under a new head.
-    amp: bfloat16 autocast. channels_last: memory layout of convolutional networks, faster and with other last bits.
+    network: "mlp" with `hidden` units per hidden layer and `dropout` behind each, "linear", "resnet" with `widths`
+    channels per block, or one of torchvision's: "resnet18", "resnet34", "resnet50", "resnet101". initialization:
+    "default" (torch's), "xavier" or "kaiming", with biases of 0. amp: bfloat16 autocast. channels_last: memory layout
+    of convolutional networks, faster and with other last bits. mask_unseen: whether outputs of classes that were not
+    taught yet are masked in training; some papers leave them in.
+
+    epochs: passes over a round's data, fewer where the exam allows fewer. iterations: steps in a round, in place of
+    epochs. batch_size: samples. augment: "none" or "crop_flip".
+
+    optimizer: "sgd", "adam" or "adamw". keep_optimizer: whether momentum and moments go on from the round before.
+    head_learning_rate: of the last layer, if not `learning_rate`. In each round the rate starts again; it is multiplied
+    by `step_gamma` every `step_every` epochs or at the `milestones` (epochs, counted from 0), falls to 0 along half a
+    cosine where `decay` is "cosine", and rises in even steps during the first `warm_up` share of the round's steps.
+    clip_norm: length that the gradient is shortened to. clip_value: bound of each of its numbers.
+
+    adaptation: what a copy does with a downstream task after pre-training: "probe" fits a new head on frozen features,
+    "finetune" trains everything under a new head.
     """
 
     reference = "ianvs.authoring:TorchLearner"  # trains the same network plainly, for reference runs
@@ -64,21 +76,49 @@ class TorchLearner(NetworkHolder):
         weight_decay: float = 0.0,
         step_every: int | None = None,
         step_gamma: float = 0.1,
+        milestones: Sequence[int] = (),
+        decay: str = "none",
+        warm_up: float = 0.0,
+        iterations: int | None = None,
+        keep_optimizer: bool = False,
+        head_learning_rate: float | None = None,
+        clip_norm: float | None = None,
+        clip_value: float | None = None,
         augment: str = "none",
         adaptation: str = "probe",
+        dropout: float = 0.0,
+        initialization: str = "default",
+        mask_unseen: bool = True,
         amp: bool = False,
         channels_last: bool = True,
     ) -> None:
-        if adaptation not in ADAPTATIONS:
-            hint = closest(adaptation, ADAPTATIONS)
-            raise PluginError(f"adaptation '{adaptation}' is not known.{hint} There are: {', '.join(ADAPTATIONS)}.")
+        require_known("adaptation", adaptation, ADAPTATIONS)
         super().__init__(network, hidden, widths, amp=amp, channels_last=channels_last)
+        self.dropout = dropout
+        self.initialization = initialization
         self.batch_size = batch_size
         self.schedule = Schedule(
-            learning_rate, epochs, batch_size, optimizer, momentum, weight_decay, step_every, step_gamma
+            learning_rate,
+            epochs,
+            batch_size,
+            optimizer,
+            momentum,
+            weight_decay,
+            step_every,
+            step_gamma,
+            tuple(milestones),
+            decay,
+            warm_up,
+            iterations,
+            clip_norm,
+            clip_value,
         )
+        self.keep_optimizer = keep_optimizer
+        self.head_learning_rate = head_learning_rate
         self.augment = find_augmentation(augment)
         self.adaptation = adaptation
+        self.mask_unseen = mask_unseen
+        self.data: RoundData | None = None  # of the round that is being learned
 
     # What a method may override.
 
@@ -109,6 +149,13 @@ class TorchLearner(NetworkHolder):
 
     def adjust_gradients(self, data: RoundData) -> None:
         """Called, if a method overrides it, between the backward pass and the step, to change `p.grad`."""
+
+    def after_step(self, x: Tensor, y: Tensor, epoch: int, step: int) -> None:
+        """Called, if a method overrides it, after each step.
+
+        x: (B, ...) the samples that the round's order brought, as they are stored, before `prepare` and augmentation.
+        y: (B,). epoch, step in it: counted from 0.
+        """
 
     def after_round(self, data: RoundData) -> None:
         """Called after the last step of a round, before anything is scored."""
@@ -149,7 +196,7 @@ class TorchLearner(NetworkHolder):
             seen,
             place,
             self.prepare,
-            output_mask(seen if task_classes is None else tuple(task_classes), num_classes, place),
+            self._mask(seen, task_classes, num_classes, place),
             None if task_classes is None else self._tasks.teach(tuple(task_classes), num_classes, place),
             None if getattr(self, "sees_past_rounds", False) else passes,
             not bool((y < 0).any()),
@@ -160,9 +207,11 @@ class TorchLearner(NetworkHolder):
             if pretraining is False:
                 self._adapt(data, progress)
                 return
+            self.data = data
             self.before_round(data)
             self._fit(self.training_data(data), progress)
             self.after_round(data)
+            self.data = None
 
     def predict(self, data: TestData, **context: Any) -> NDArray[np.int64]:
         """(N,) the most probable of the task's classes, where the exam gives them, or else of the classes seen so far;
@@ -203,30 +252,58 @@ class TorchLearner(NetworkHolder):
         self._ready(x, num_classes, device, seed)
         return self.each(x, lambda part: self.logits(part, mask))
 
+    def inputs(self, x: Tensor) -> Tensor:
+        """Stored samples (B, ...), as of `RoundData.x` or a memory, ready for the network, on its device."""
+        return self.prepare(x.to(next(self.network.parameters()).device))
+
+    def representation(self, x: Tensor) -> Tensor:
+        """(B, D) what the head is given for prepared samples x (B, ...); differentiable."""
+        body, _ = networks.body_and_head(self.network)
+        return self.logits(x, network=body)
+
     def batch(self, data: RoundData, x: Tensor, y: Tensor) -> Batch:
         """Prepared samples x (B, ...) with labels y (B,), and what the network says about them."""
         outputs = self.logits(x)
         return Batch(x, y, data.masked(outputs, y), outputs, data.complete, data.pretraining)
 
-    def gradient(self, data: RoundData, x: Tensor, y: Tensor) -> Tensor:
-        """(P,) gradient of `loss` on raw samples x (B, ...) with labels y (B,), in the order of `flat_parameters`."""
-        batch = self.batch(data, self.prepare(x.to(data.device)), y.to(data.device))
+    def gradient(self, batch: Batch) -> Tensor:
+        """(P,) gradient of `loss` on another batch, in the order of `flat_parameters`; the step's own stays."""
         trainable = [p for p in self.network.parameters() if p.requires_grad]
         parts = torch.autograd.grad(self.loss(batch), trainable, materialize_grads=True)  # some may have no part in it
         return torch.cat([part.reshape(-1) for part in parts])
+
+    def fit_head(self, data: RoundData, epochs: int) -> None:
+        """Train only the last layer, only its outputs for the round's own classes, by plain steps on fixed features."""
+        data = data.labelled()
+        _, head = networks.body_and_head(self.network)
+        features = replace(data, x=self._features(data.x).clone(), prepare=lambda x: x)
+        self.network.train()
+        own = output_mask(tuple(sorted(set(data.y.tolist()))), head.out_features, data.device)
+
+        def loss_of(x: Tensor, y: Tensor) -> Tensor:
+            return cross_entropy(head(x) if own is None else head(x) + own, y)
+
+        schedule = Schedule(self.schedule.learning_rate, epochs, self.batch_size)
+        fit([([*head.parameters()], schedule.learning_rate)], features, schedule, loss_of, Hooks())
 
     def study(self, data: RoundData, progress: Callable[[float], object] | None = None) -> None:
         """Go over `data` outside of train(), where a method learns at another time."""
         with self._noise(data):
             self.network.train()
+            self.data = data
             self._fit(data, progress)
+            self.data = None
 
     # The parts of a round.
 
     def _fit(self, data: RoundData, progress: Callable[[float], object] | None, *, plainly: bool = False) -> None:
         """plainly: without what the method adds."""
         loss = partial(TorchLearner.loss, self) if plainly else self.loss
-        adjusts = not plainly and type(self).adjust_gradients is not TorchLearner.adjust_gradients
+        own = TorchLearner if plainly else type(self)
+        hooks = Hooks(
+            self.adjust_gradients if own.adjust_gradients is not TorchLearner.adjust_gradients else None,
+            self.after_step if own.after_step is not TorchLearner.after_step else None,
+        )
         changes = data.generator("augmentation") if self.augment else None
 
         def loss_of(x: Tensor, y: Tensor) -> Tensor:
@@ -236,8 +313,26 @@ class TorchLearner(NetworkHolder):
                 x = self.augment(x, changes)
             return loss(self.batch(data, x, y))
 
-        parameters = [*self.network.parameters(), *self._decoder_parameters(data)]
-        fit(parameters, data, self.schedule, loss_of, self.adjust_gradients if adjusts else None, progress)
+        earlier = self._optimizer if self.keep_optimizer else None
+        made = fit(self._rates(data), data, self.schedule, loss_of, hooks, progress, earlier)
+        self._optimizer = made if self.keep_optimizer else None
+
+    def _rates(self, data: RoundData) -> list[tuple[list[nn.Parameter], float]]:
+        """(parameters, learning rate) pairs."""
+        rate, head_rate = self.schedule.learning_rate, self.head_learning_rate
+        more = self._decoder_parameters(data)
+        if head_rate is None:
+            return [([*self.network.parameters(), *more], rate)]
+        body, head = networks.body_and_head(self.network)
+        return [([*body.parameters(), *more], rate), ([*head.parameters()], head_rate)]
+
+    def _mask(
+        self, seen: tuple[int, ...], task_classes: Sequence[int] | None, num_classes: int, place: torch.device
+    ) -> Tensor | None:
+        """What is added to outputs in training."""
+        if task_classes is not None:
+            return output_mask(tuple(task_classes), num_classes, place)
+        return output_mask(seen, num_classes, place) if self.mask_unseen else None
 
     def _noise(self, data: RoundData) -> AbstractContextManager[None]:
         """The random stream for dropout, and whatever else a network draws."""

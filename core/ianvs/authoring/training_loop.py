@@ -2,78 +2,143 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import count
+from typing import Any
 
 from torch import Tensor, nn
+from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 
-from ianvs.authoring.optimizers import build_optimizer
+from ianvs.authoring.optimizers import build_optimizer, continue_from
 from ianvs.authoring.round_data import RoundData
-from ianvs.errors import PluginError
+from ianvs.errors import PluginError, require_known
 
-__all__ = ["Schedule", "fit"]
+__all__ = ["DECAYS", "Hooks", "Schedule", "fit"]
+
+DECAYS = ("none", "cosine")
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a round is learned. step_every: epochs after which the learning rate is multiplied by step_gamma."""
+    """How a round is learned; `TorchLearner` says what each of these is."""
 
     learning_rate: float
     epochs: int
     batch_size: int
-    optimizer: str
-    momentum: float
-    weight_decay: float
-    step_every: int | None
-    step_gamma: float
+    optimizer: str = "sgd"
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    step_every: int | None = None
+    step_gamma: float = 0.1
+    milestones: tuple[int, ...] = ()
+    decay: str = "none"
+    warm_up: float = 0.0
+    iterations: int | None = None
+    clip_norm: float | None = None
+    clip_value: float | None = None
 
-    def rate(self, epoch: int) -> float:
-        """The learning rate of an epoch, counted from 0."""
-        steps = epoch // self.step_every if self.step_every else 0
-        return self.learning_rate * self.step_gamma**steps if steps else self.learning_rate
+    def __post_init__(self) -> None:
+        require_known("decay", self.decay, DECAYS)
+        if not 0 <= self.warm_up <= 1:
+            raise PluginError(f"warm_up is the share of a round's steps, 0 to 1; it can't be {self.warm_up:g}.")
+        if self.iterations is not None and self.iterations < 0:
+            raise PluginError(f"iterations are the steps of a round, 0 or more; it can't be {self.iterations}.")
+
+    def steps(self, samples: int, passes: int | None) -> int:
+        """Steps in a round of so many samples, where an exam allows so many passes."""
+        each = math.ceil(samples / self.batch_size)
+        wanted = self.epochs * each if self.iterations is None else self.iterations
+        return min(wanted if each else 0, wanted if passes is None else passes * each)
+
+    @property
+    def constant(self) -> bool:
+        """The learning rate never changes."""
+        return not (self.step_every or self.milestones or self.warm_up) and self.decay == "none"
+
+    def factor(self, epoch: int, step: int, steps: int) -> float:
+        """What the learning rate is multiplied by at a step, counted from 0, of so many in the round."""
+        drops = epoch // self.step_every if self.step_every else 0
+        drops += sum(epoch >= milestone for milestone in self.milestones)
+        factor = self.step_gamma**drops if drops else 1.0
+        rising = self.warm_up * steps
+        if step < rising:
+            return factor * (step + 1) / (rising + 1)
+        if self.decay == "cosine":
+            factor *= 0.5 * (1 + math.cos(math.pi * (step - rising) / max(1.0, steps - rising)))
+        return factor
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """What a method adds to a step; None where it adds nothing.
+
+    adjust: called between the backward pass and the step. after_step: called after it with the samples x (B, ...) as
+    they are stored, y (B,), the epoch and the step in it, counted from 0.
+    """
+
+    adjust: Callable[[RoundData], None] | None = None
+    after_step: Callable[[Tensor, Tensor, int, int], None] | None = None
 
 
 def fit(
-    parameters: Iterable[nn.Parameter],
+    parameters: Iterable[tuple[Iterable[nn.Parameter], float]],
     data: RoundData,
     schedule: Schedule,
     loss_of: Callable[[Tensor, Tensor], Tensor],
-    adjust: Callable[[RoundData], None] | None = None,
+    hooks: Hooks,
     progress: Callable[[float], object] | None = None,
-) -> None:
-    """Go down `loss_of` a batch's x (B, ...), y (B,), with a new optimiser.
+    earlier: dict[int, Any] | None = None,
+) -> dict[int, Any]:
+    """Go down `loss_of` a batch's x (B, ...), y (B,), with an optimiser of (parameters, learning rate) pairs.
 
-    adjust: called between the backward pass and the step. A loss without a gradient takes no step.
+    earlier: the state of the optimiser of another round, to go on with; what is returned is this one's.
+    A loss without a gradient takes no step.
     """
-    parameters = list(parameters)
     optimizer = build_optimizer(
         schedule.optimizer,
-        parameters,
-        learning_rate=schedule.learning_rate,
+        [(list(some), rate) for some, rate in parameters],
         momentum=schedule.momentum,
         weight_decay=schedule.weight_decay,
     )
-    trainable = [p for group in optimizer.param_groups for p in group["params"]]
+    continue_from(optimizer, earlier)
+    groups = [(group, group["lr"]) for group in optimizer.param_groups]
+    trainable = [p for group, _ in groups for p in group["params"]]
     order = data.generator("order")
-    epochs = schedule.epochs if data.passes is None else min(schedule.epochs, data.passes)
-    for epoch in range(epochs if len(data) else 0):
-        if schedule.step_every:
-            for group in optimizer.param_groups:
-                group["lr"] = schedule.rate(epoch)
-        for x, y in data.shuffled(schedule.batch_size, order):
+    steps = schedule.steps(len(data), data.passes)
+    done = 0
+    for epoch in count():
+        if done >= steps:
+            break
+        for step, (x, y, stored) in enumerate(data.shuffled(schedule.batch_size, order)):
+            if done >= steps:
+                break
+            if not schedule.constant:
+                factor = schedule.factor(epoch, done, steps)
+                for group, rate in groups:
+                    group["lr"] = rate * factor
+            done += 1
             loss = loss_of(x, y)
-            if not loss.requires_grad:  # a batch without any label, and a method that wants nothing of it
-                continue
-            for parameter in trainable:  # what optimizer.zero_grad() does, without its 7 microseconds
-                parameter.grad = None
-            loss.backward()  # type: ignore[no-untyped-call]
-            if adjust is not None:
-                adjust(data)
-            optimizer.step()
+            if loss.requires_grad:  # else a batch without any label, and a method that wants nothing of it
+                for parameter in trainable:  # what optimizer.zero_grad() does, without its 7 microseconds
+                    parameter.grad = None
+                loss.backward()  # type: ignore[no-untyped-call]
+                if hooks.adjust is not None:
+                    hooks.adjust(data)
+                if schedule.clip_norm is not None:
+                    clip_grad_norm_(trainable, schedule.clip_norm)
+                if schedule.clip_value is not None:
+                    clip_grad_value_(trainable, schedule.clip_value)
+                optimizer.step()
+            if hooks.after_step is not None:
+                hooks.after_step(stored, y, epoch, step)
         if progress is not None:
-            progress((epoch + 1) / epochs)
-    if not all(bool(p.isfinite().all()) for p in parameters):
+            progress(done / steps)
+    if not all(bool(p.isfinite().all()) for p in trainable):
         raise PluginError(
             f"the weights became infinite or nan in round {data.round}. A smaller learning_rate "
             f"(now {schedule.learning_rate:g}) or a weaker penalty keeps them finite."
         )
+    state: dict[int, Any] = optimizer.state_dict()["state"]
+    return state

@@ -1,0 +1,113 @@
+"""A learner that keeps old samples: when they are taken in, which stay, and how many come back in a step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ianvs.authoring.buffers import ClassBalancedMemory
+from ianvs.authoring.memory import PerRoundMemory, ReservoirMemory, State
+from ianvs.authoring.round_data import RoundData
+from ianvs.authoring.torch_learner import TorchLearner
+from ianvs.errors import PluginError, require_known
+
+__all__ = ["ReplayLearner"]
+
+FILLS = ("after_round", "during_round")
+SELECTIONS = ("reservoir", "balanced", "per_round")
+
+
+class ReplayLearner(TorchLearner):
+    """What methods with a memory share. By itself it fills one and never looks at it.
+
+    A method calls `recall` in a step; `columns` says what is stored beside samples and labels.
+
+    capacity: samples that are kept. replay_batch: old samples in a step; None for as many as new ones.
+    fill: "after_round", so that what comes back is always of earlier rounds; or "during_round", each sample when the
+    round's first pass has brought it, as in a stream, so that new samples come back too.
+    selection: "reservoir", a uniform random subset of all that came (Vitter 1985); "balanced", as many of each class as
+    possible; "per_round", a uniform subset of each round, of `capacity` samples each, filled after the round.
+    """
+
+    def __init__(
+        self,
+        *,
+        capacity: int = 200,
+        replay_batch: int | None = None,
+        fill: str = "after_round",
+        selection: str = "reservoir",
+        **training: Any,
+    ) -> None:
+        super().__init__(**training)
+        require_known("fill of a memory", fill, FILLS)
+        require_known("selection of a memory", selection, SELECTIONS)
+        if fill == "during_round" and selection == "per_round":
+            raise PluginError("a memory with selection 'per_round' is filled after each round: take out `fill`.")
+        if replay_batch is not None and replay_batch < 1:
+            raise PluginError(f"replay_batch is a number of samples, 1 or more; it can't be {replay_batch}.")
+        self.replay_batch, self.fill = replay_batch, fill
+        self.memory: ReservoirMemory | ClassBalancedMemory | PerRoundMemory
+        match selection:
+            case "balanced":
+                self.memory = ClassBalancedMemory(capacity)
+            case "per_round":
+                self.memory = PerRoundMemory(capacity)
+            case _:
+                self.memory = ReservoirMemory(capacity, in_place=fill == "during_round")
+        self._draws = self._keys = torch.Generator()
+
+    # What a method may override.
+
+    def columns(self, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        """What is stored of samples x (B, ...), y (B,) besides these: tensors (B, ...).
+
+        Called when they are taken in: during a round after their step, else after the round, with the network in
+        evaluation mode and without gradients.
+        """
+        return ()
+
+    # For methods to use.
+
+    def recall(self, n: int) -> tuple[Tensor, ...]:
+        """(x, y, ...) of `replay_batch` old samples, else of n, on the network's device; fewer where there are fewer.
+
+        x is ready for the network. Nothing may be in the memory yet: ask `len(self.memory)` before.
+        """
+        x, y, *more = self.memory.sample(self.replay_batch or n, self._draws)
+        x = self.inputs(x)
+        return x, y.to(x.device), *(column.to(x.device) for column in more)
+
+    # What TorchLearner calls.
+
+    def before_round(self, data: RoundData) -> None:
+        self._draws, self._keys = data.generator("replay"), data.generator("memory")
+
+    def after_step(self, x: Tensor, y: Tensor, epoch: int, step: int) -> None:
+        if self.fill == "during_round" and epoch == 0 and self.data is not None:
+            kept = x, y, *self.columns(x, y)
+            if not (self.data.complete or self.data.pretraining):
+                known = y >= 0
+                kept = tuple(column[known.to(column.device)] for column in kept)
+            self._take_in(kept)
+
+    def after_round(self, data: RoundData) -> None:
+        if self.fill == "after_round":
+            kept = data.worth_keeping()
+            if len(kept):
+                self.network.eval()
+                with torch.no_grad():
+                    parts = zip(torch.split(kept.x, 1024), torch.split(kept.y, 1024), strict=True)
+                    more = [self.columns(x, y) for x, y in parts]
+                self._take_in((kept.x, kept.y, *(torch.cat(column) for column in zip(*more, strict=True))))
+
+    def _take_in(self, columns: tuple[Tensor, ...]) -> None:
+        x, y, *more = columns
+        self.memory.add(x, y, self._keys, *more)
+
+    def state(self) -> State:
+        return {"memory": self.memory.state()}
+
+    def restore(self, state: State) -> None:
+        self.memory.restore(state["memory"])
