@@ -334,3 +334,24 @@ def test_lwf_trains_the_new_head_before_the_round():
     assert not torch.equal(before[2][2:], after[2][2:])
     learner.train(data, None, round=3, classes_seen=(0, 1, 2, 3), passes=1, **context)  # the one pass is the round's
     assert torch.equal(after[2], list(learner.network.parameters())[2])
+
+
+# Replay.
+
+
+def test_replay_weighs_rounds_alike():
+    class Watching(Replay):
+        def loss(self, batch):
+            loss = super().loss(batch)
+            each = cross_entropy(batch.logits, batch.y, reduction="none")
+            self.told.append(
+                (loss.item(), each[:10].mean().item(), each[10:].mean().item() if len(each) > 10 else None)
+            )
+            return loss
+
+    learner = Watching(hidden=4, epochs=1, batch_size=10, replay_batch=5, weighting="rounds")
+    for k in (1, 2, 3):
+        learner.told = []
+        taught(learner, round=k)
+        for loss, new, old in learner.told:
+            assert loss == pytest.approx(new if k == 1 else new / k + (1 - 1 / k) * old, rel=1e-5)
