@@ -16,7 +16,7 @@ class Replay(ReplayLearner):
     the memory where that is smaller.
 
     weighting: "samples", as above; or "rounds", in round k 1/k of the mean over B_new and 1 - 1/k of that over B_memory
-    (van de Ven et al. 2020, eq. 1 of the methods).
+    (van de Ven et al. 2022, "Three types of incremental learning", Methods).
     """
 
     def __init__(self, *, weighting: str = "samples", **options):
