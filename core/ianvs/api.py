@@ -192,6 +192,7 @@ def _results(plan_: Plan, provenance: dict[str, object], exit_code: int = 0, ran
         provenance={**provenance, "configuration": resolved(job)},
         references={case_id: found for case_id, found in references.items() if found},
         budgets={name: exam.budget for name, exam in exams_.items() if exam.budget is not None},
+        published=job.published,
         contract=job.algorithms[0].contract,  # a job has one
         exit_code=exit_code,
         ran=ran,

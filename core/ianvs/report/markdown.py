@@ -20,6 +20,7 @@ from ianvs.report.layout import (
     varied,
 )
 from ianvs.report.leaderboard import Leaderboard, LeaderboardRow
+from ianvs.report.published import published_notes
 
 __all__ = ["markdown"]
 
@@ -51,6 +52,7 @@ def markdown(
         plain_table(columns, "github"),
         *map(_escape, filter(None, notes)),
         _section("Metrics", [f"- {_escape(line)}" for line in legend(leaderboard)]),
+        _section("Published", [f"- {_escape(line)}" for line in published_notes(leaderboard)]),
         *(by_test_set(leaderboard, testenv) for testenv in dict.fromkeys(row.testenv for row in leaderboard.rows)),
         _section("Remarks", _remarks(leaderboard)),
         _section("Failed cases", failures),

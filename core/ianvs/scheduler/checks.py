@@ -24,6 +24,7 @@ __all__ = [
     "metric_levels",
     "paradigm_problems",
     "protocol_problems",
+    "published_problems",
     "quantity_problems",
     "reference_problems",
     "sample_problems",
@@ -100,6 +101,35 @@ def column_problems(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
         if not problems and not any(columns_named(name, of_exam) for name in keys):
             message = f"nothing ranks this exam: sort_by names {', '.join(sorted(keys))}. Add one to its metrics."
             problems.append(Problem(message, exam.places.get("metrics", exam.place)))
+    return problems
+
+
+def published_problems(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
+    """What is wrong with `published`, which names columns and is of one row."""
+    problems = []
+    shown = list(dict.fromkeys(name for of_exam in _columns(job, levels) for name in of_exam))
+    algorithms = {algorithm.name: algorithm for algorithm in job.algorithms}
+    for algorithm, specs in job.published.items():
+        first = next(iter(specs.values())).place
+        if len(job.testenvs) > 1:
+            message = f"`published` of {algorithm} is of one exam, and the job has {len(job.testenvs)} testenvs."
+            problems.append(Problem(f"{message} Give each testenv a job of its own.", first))
+        if (count := cells(algorithms[algorithm].modules)) > 1:
+            message = f"`published` of {algorithm} is of one setting, and its hyperparameters give {count}."
+            problems.append(Problem(f"{message} Keep one value of each, or take `published` out.", first))
+        for name, spec in specs.items():
+            found = columns_named(name, shown)
+            if not found:
+                listed = f"The testenv's metrics are: {', '.join(shown)}."
+                message = f"published names '{name}', which is not a column.{closest(name, shown)} {listed}"
+                problems.append(Problem(message, spec.place))
+            elif len(found) > 1:
+                listed = " or ".join(f"'{column}'" for column in found)
+                message = f"published names '{name}', which is there of several scores: write {listed}."
+                problems.append(Problem(message, spec.place))
+            elif levels.get(name) == "score" and spec.unit == "fraction" and 1 < abs(spec.mean) <= 100:
+                message = f"is {spec.mean:g} a percentage? Scores are fractions here: write `unit: percent` if it is."
+                problems.append(Problem(message, spec.places.get("mean", spec.place), warning=True))
     return problems
 
 
