@@ -19,6 +19,7 @@ __all__ = [
     "failure_groups",
     "legend",
     "plain_table",
+    "published_notes",
     "ranking_notes",
     "row_name",
     "settings_text",
@@ -135,6 +136,20 @@ def legend(leaderboard: Leaderboard) -> list[str]:
     names = (column.key for column in leaderboard.columns if column.kind == "metric")
     told = lines(zip(names, leaderboard.metrics, strict=True))
     return [*told, f"agrees: {AGREES}"] if any(row.published for row in leaderboard.rows) else told
+
+
+def published_notes(leaderboard: Leaderboard) -> list[str]:
+    """One line for each published number, with its source, once for equal rows."""
+    lines: dict[str, None] = {}
+    for row in leaderboard.rows:
+        shown = [column.key for column in leaderboard.columns if column.kind == "published"]
+        for name in (name for name in shown if name in row.published):
+            spec = row.published[name]
+            mean, std = spec.in_our_unit()
+            spread = "" if std is None else f" ± {std:.4g}"
+            runs = "" if spec.n is None else f", {spec.n} runs"
+            lines[f"{row.algorithm}, {name}: {mean:.4g}{spread}{runs}: {spec.source}"] = None
+    return list(lines)
 
 
 def settings_text(row: LeaderboardRow, names: Iterable[str] | None = None) -> str:

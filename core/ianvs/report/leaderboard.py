@@ -12,7 +12,7 @@ from ianvs.errors import closest, one_line
 from ianvs.metrics.metric import Metric
 from ianvs.metrics.metric_columns import columns_named
 from ianvs.report.columns import COSTS, Column, make_columns
-from ianvs.report.gather import FailedCase, RowCases, gather
+from ianvs.report.gather import FailedCase, RowCases, common_name, gather
 from ianvs.report.published import agreement, by_column, published_summary
 from ianvs.report.sealing_note import sealing_note
 from ianvs.report.values import Cell, shown_hyperparameters
@@ -246,8 +246,8 @@ def _row(group: RowCases, seeds: int) -> LeaderboardRow:
         metrics=metrics,
         costs=costs,
         tests={
-            name: (found.score, summarise(found.learned), summarise(found.final))
-            for name, found in (group.tests.items() if complete else ())
+            common_name(found.names, "test set", j): (found.score, summarise(found.learned), summarise(found.final))
+            for j, found in (group.tests.items() if complete else ())
         },
         bound=group.bound,
         failures=tuple(group.failures),

@@ -13,6 +13,7 @@ from ianvs.report.layout import (
     failure_groups,
     legend,
     plain_table,
+    published_notes,
     ranking_notes,
     settings_text,
     tabulated,
@@ -20,7 +21,6 @@ from ianvs.report.layout import (
     varied,
 )
 from ianvs.report.leaderboard import Leaderboard, LeaderboardRow
-from ianvs.report.published import published_notes
 
 __all__ = ["markdown"]
 

@@ -1,19 +1,15 @@
-"""Published numbers beside ours: the cells of their columns, and the notes that say whose they are."""
+"""Published numbers beside ours: the cells of their columns."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from ianvs.config.spec import PublishedSpec
 from ianvs.metrics.metric_columns import columns_named
 from ianvs.report.values import shown_number
 from ianvs.stats import SINGLE_RUN, Summary, compare
 
-if TYPE_CHECKING:
-    from ianvs.report.leaderboard import Leaderboard
-
-__all__ = ["AGREES", "agreement", "by_column", "published_notes", "published_summary"]
+__all__ = ["AGREES", "agreement", "by_column", "published_summary"]
 
 AGREES = (
     '"yes" where the mean of as many more runs of theirs as there are seeds would lie 19 times of 20: |ours - '
@@ -49,17 +45,3 @@ def agreement(ours: Summary | None, spec: PublishedSpec | None) -> str | None:
 def _signed(value: float, decimals: int) -> str:
     shown = shown_number(value, decimals)
     return shown if shown.startswith("-") else f"+{shown}"
-
-
-def published_notes(leaderboard: Leaderboard) -> list[str]:
-    """One line for each published number, with its source, once for equal rows."""
-    lines: dict[str, None] = {}
-    for row in leaderboard.rows:
-        shown = [column.key for column in leaderboard.columns if column.kind == "published"]
-        for name in (name for name in shown if name in row.published):
-            spec = row.published[name]
-            mean, std = spec.in_our_unit()
-            spread = "" if std is None else f" ± {std:.4g}"
-            runs = "" if spec.n is None else f", {spec.n} runs"
-            lines[f"{row.algorithm}, {name}: {mean:.4g}{spread}{runs}: {spec.source}"] = None
-    return list(lines)
