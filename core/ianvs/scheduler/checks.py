@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 PROBED = "linear_probe_accuracy"
+TASK_SCORED = "task_incremental_accuracy"
 
 
 def data_problems(job: JobSpec) -> list[Problem]:
@@ -175,6 +176,9 @@ def _problems_between(exam: TestEnvSpec, levels: dict[str, str]) -> list[Problem
             problems.append(Problem(f"'{spec.of}' is not a score that {spec.name} can be computed from.", spec.place))
         if PROBED in (spec.name, spec.of) and not exam.linear_probe:
             message = f"{PROBED} needs `linear_probe: true` in the testenv: features are examined while a case runs."
+            problems.append(Problem(message, spec.place))
+        if TASK_SCORED in (spec.name, spec.of) and not exam.task_scores:
+            message = f"{TASK_SCORED} needs `task_scores: true` in the testenv: scores are asked for while a case runs."
             problems.append(Problem(message, spec.place))
     if exam.gate is not None and levels[exam.gate.metric.name] != "score":
         gate = exam.gate.metric
