@@ -15,7 +15,7 @@ __all__ = ["TASK_SCORES"]
     "task_incremental_accuracy",
     aliases=("TIL_accuracy",),
     formula="|{n: argmax_{c in C_j} s_n(c) = y_n}| / N, s_n the learner's scores, C_j the classes of test set j",
-    source="Task-IL beside Class-IL of one model, Buzzega et al. 2020 (DER, arXiv 2004.07211); the scenarios of van de "
+    source="Task-IL beside Class-IL of one model, Buzzega et al. 2020 (DER, arXiv 2004.07211); the scenarios, van de "
     "Ven & Tolias 2019 (arXiv 1904.07734)",
 )
 def task_incremental_accuracy(record: EvaluationRecord) -> float:
