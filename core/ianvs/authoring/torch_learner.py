@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ from torch.nn.functional import cross_entropy
 
 from ianvs.authoring import networks
 from ianvs.authoring.augmentation import find_augmentation
+from ianvs.authoring.backbone_choice import BackboneChoice
 from ianvs.authoring.holder import NetworkHolder
 from ianvs.authoring.pretraining import denoising_loss, fit_probe
 from ianvs.authoring.randomness import seeded
@@ -39,8 +40,10 @@ class TorchLearner(NetworkHolder):
     A method overrides some of: `loss`, `extend`, `training_data`, `before_round`, `adjust_gradients`, `after_round`;
     `state` and `restore` if it keeps something between rounds; `prepare`, `build_network` for other inputs or networks.
 
-    network: "mlp" with `hidden` units per hidden layer, "linear", "resnet" with `widths` channels per block, or one of
-    torchvision's: "resnet18", "resnet34", "resnet50", "resnet101". optimizer: "sgd" or "adam", a new one in each round.
+    network: "mlp" with `hidden` units per hidden layer, "linear", "resnet" with `widths` channels per block, "vit", or
+    one of torchvision ("resnet18", "vit_b_16", ...), "timm/NAME", "hf/NAME". weights, download, frozen, lora_rank,
+    lora_alpha, picture_size: of a network that was trained elsewhere; see BackboneChoice and docs/backbones.md. scale:
+    of the values of pictures; see Scaling. optimizer: "sgd" or "adam", a new one in each round.
     epochs: passes over a round's data, fewer where the exam allows fewer. batch_size: samples. step_every: epochs after
     which the learning rate is multiplied by `step_gamma`, from `learning_rate` again in each round. augment: "none" or
     "crop_flip". adaptation: what a copy does with a downstream task after pre-training: "probe" fits a new head on
@@ -68,11 +71,26 @@ class TorchLearner(NetworkHolder):
         adaptation: str = "probe",
         amp: bool = False,
         channels_last: bool = True,
+        scale: str | Mapping[str, Any] = "symmetric",
+        picture_size: int | Sequence[int] | None = None,
+        weights: str | None = None,
+        download: bool = False,
+        frozen: bool = False,
+        lora_rank: int | None = None,
+        lora_alpha: float | None = None,
     ) -> None:
         if adaptation not in ADAPTATIONS:
             hint = closest(adaptation, ADAPTATIONS)
             raise PluginError(f"adaptation '{adaptation}' is not known.{hint} There are: {', '.join(ADAPTATIONS)}.")
-        super().__init__(network, hidden, widths, amp=amp, channels_last=channels_last)
+        super().__init__(
+            network,
+            hidden,
+            widths,
+            amp=amp,
+            channels_last=channels_last,
+            scale=scale,
+            backbone=BackboneChoice(weights, download, frozen, lora_rank, lora_alpha, picture_size),
+        )
         self.batch_size = batch_size
         self.schedule = Schedule(
             learning_rate, epochs, batch_size, optimizer, momentum, weight_decay, step_every, step_gamma
@@ -136,6 +154,7 @@ class TorchLearner(NetworkHolder):
         A reference that is given past rounds again and again is not held to a number of passes.
         """
         x, y = train_data.tensors("cpu")
+        self.scaling.learn(x)
         self._ready(x, num_classes, device, seed)
         place = torch.device(device)
         if resident(x, place):
