@@ -4,21 +4,10 @@ import torch
 from torch import nn
 from torch.nn.functional import one_hot
 
-from ianvs.authoring import ClosedFormLearner, body_and_head
+from ianvs.authoring import ClosedFormLearner, RandomProjection, body_and_head
 
 RIDGES = 10.0 ** torch.arange(-8, 9, dtype=torch.float64)
 MOST = 2500  # samples of a round that lambda is chosen by
-
-
-class Projection(nn.Module):
-    """h = relu(f R), R ~ N(0, 1) (D, M), drawn once by the case's seed."""
-
-    def __init__(self, features, width):
-        super().__init__()
-        self.register_buffer("R", torch.randn(features, width))
-
-    def forward(self, f):
-        return (f @ self.R).relu()
 
 
 class RanPAC(ClosedFormLearner):
@@ -39,7 +28,7 @@ class RanPAC(ClosedFormLearner):
 
     def build_network(self, input_shape, num_classes):
         body, head = body_and_head(super().build_network(input_shape, num_classes))
-        projection = Projection(head.in_features, self.width)
+        projection = RandomProjection(head.in_features, self.width)
         return nn.Sequential(nn.Sequential(*body, projection), nn.Linear(self.width, num_classes))
 
     def look(self, features, y):

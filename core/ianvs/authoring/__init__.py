@@ -1,7 +1,7 @@
 """What an author of a PyTorch method may build on. Nothing else needs it."""
 
 from ianvs.authoring.buffers import BiasedReservoirMemory, ClassBalancedMemory
-from ianvs.authoring.closed_form import ClosedFormLearner
+from ianvs.authoring.closed_form import ClosedFormLearner, RandomProjection
 from ianvs.authoring.distillation import distillation_loss
 from ianvs.authoring.fisher import Anchor, fisher_diagonal, with_anchor
 from ianvs.authoring.memory import PerRoundMemory, ReservoirMemory
@@ -18,6 +18,7 @@ __all__ = [
     "ClosedFormLearner",
     "Joined",
     "PerRoundMemory",
+    "RandomProjection",
     "ReservoirMemory",
     "RoundData",
     "TorchLearner",

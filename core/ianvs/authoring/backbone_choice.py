@@ -105,7 +105,9 @@ class BackboneChoice:
     def fixed(self, network: nn.Module) -> frozenset[str]:
         """The names of what a case doesn't store: what stays as it came from the weights, in the network just built."""
         state = network.state_dict() if self._filled else {}
-        names = frozenset(name for name in fixed_names(network) if name in state and state[name].data_ptr() in self._filled)
+        names = frozenset(
+            name for name in fixed_names(network) if name in state and state[name].data_ptr() in self._filled
+        )
         self._filled = frozenset()
         self._digest = digest_of_tensors({name: state[name] for name in names}) if names else ""
         return names
@@ -117,7 +119,9 @@ class BackboneChoice:
     def require(self, frozen: dict[str, Any] | None, name: str) -> None:
         """Refuse to go on from what was saved with another frozen part than that of the network just built."""
         if (frozen or {}).get("digest", "") != self._digest:
-            was = f"'{frozen['network']}' with weights '{frozen['weights']}'" if frozen else "a network saved as a whole"
+            was = (
+                f"'{frozen['network']}' with weights '{frozen['weights']}'" if frozen else "a network saved as a whole"
+            )
             raise PluginError(
                 f"this was saved beside {was}, whose frozen part is not that of '{name}' with weights "
                 f"'{self.weights}'. Use the same network and the same file of weights."

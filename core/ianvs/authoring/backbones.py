@@ -89,15 +89,18 @@ def library_weights(name: str, said: str, download: bool) -> Mapping[str, Tensor
 
     Nothing is loaded from the network without `download`. Raises PluginError that says what to do.
     """
+    hugging_face = name.startswith("hf/") or (Path(name) / "config.json").is_file()
+    if hugging_face and (said == "pretrained" or Path(said).is_dir()):
+        return _of_hugging_face(name.removeprefix("hf/") if said == "pretrained" else said, download)
     path = find_weights(said)
     if path is not None:
         return read_weights(path)
+    if hugging_face:
+        raise _unknown(said, name, ["pretrained"])
     if name.startswith("timm/"):
         return _of_timm(name.removeprefix("timm/"), said, download)
     if name in torchvision_names():
         return _of_torchvision(name, said, download)
-    if is_library(name):
-        return _of_hugging_face(name.removeprefix("hf/"), said, download)
     raise PluginError(f"weights '{said}' of network '{name}': there is no such file, and no package of that name.")
 
 
@@ -161,20 +164,17 @@ def _hugging_face(name: str, download: bool) -> nn.Module:
     return model
 
 
-def _of_hugging_face(name: str, said: str, download: bool) -> Mapping[str, Tensor]:
-    if said != "pretrained":
-        raise _unknown(said, f"hf/{name}", ["pretrained"])
-    folder = Path(name).expanduser()
-    if folder.is_dir():
-        return read_weights(folder)
-    cached = _in_hub_cache(name)
-    if cached is not None:
-        return read_weights(cached)
-    if download:
-        from huggingface_hub import snapshot_download
-
-        return read_weights(Path(snapshot_download(name, allow_patterns=["*.json", "*.safetensors", "*.bin"])))
-    raise _absent(f"hf/{name}", said, f"https://huggingface.co/{name}", None)
+def _of_hugging_face(name: str, download: bool) -> Mapping[str, Tensor]:
+    """By the library itself, since it gives tensors in a file other names than in the network."""
+    transformers = _library("transformers")
+    try:
+        model = transformers.AutoModelForImageClassification.from_pretrained(name, local_files_only=not download)
+    except (OSError, ValueError) as error:
+        if Path(name).is_dir():
+            raise PluginError(f"weights '{name}' can't be read: {' '.join(str(error).split())[:200]}") from error
+        raise _absent(f"hf/{name}", "pretrained", f"https://huggingface.co/{name}", None) from error
+    found: Mapping[str, Tensor] = model.state_dict()
+    return found
 
 
 def _in_hub_cache(repository: str) -> Path | None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ianvs.authoring.memory import State
 from ianvs.authoring.networks import body_and_head
 from ianvs.authoring.round_data import RoundData
 from ianvs.authoring.torch_learner import TorchLearner
 
-__all__ = ["ClosedFormLearner"]
+__all__ = ["ClosedFormLearner", "RandomProjection"]
 
 NEVER = -1e9  # the bias of a class that was not taught, among others that were
 
@@ -84,3 +84,15 @@ class ClosedFormLearner(TorchLearner):
 
     def restore(self, state: State) -> None:
         self.counts, self.sums, self.moment = state["counts"], state["sums"], state["moment"]
+
+
+class RandomProjection(nn.Module):
+    """h = relu(f R): features (N, D) -> (N, M), with R (D, M) of standard normal numbers drawn when it is built."""
+
+    def __init__(self, features: int, width: int) -> None:
+        super().__init__()
+        self.register_buffer("R", torch.randn(features, width))
+
+    def forward(self, f: Tensor) -> Tensor:
+        projected: Tensor = (f @ self.R).relu()
+        return projected
