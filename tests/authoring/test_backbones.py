@@ -1,4 +1,4 @@
-"""Networks that were trained elsewhere: names, files of weights, what of them is trained and stored, size of pictures."""
+"""Networks that were trained elsewhere: names, files of weights, what of them is trained and stored, pictures."""
 
 import numpy as np
 import pytest
@@ -77,7 +77,7 @@ def test_the_body_is_the_librarys_network_without_its_last_layer():
 
 
 def test_a_network_without_a_linear_head_is_refused():
-    with pytest.raises(PluginError, match="squeezenet1_1.*can't be replaced"):
+    with pytest.raises(PluginError, match=r"squeezenet1_1.*can't be replaced"):
         build_network("squeezenet1_1", PICTURES, 5)
 
 
@@ -102,7 +102,7 @@ def test_the_folder_of_a_hugging_face_model_is_a_network(tiny_vit):
 
 def test_a_name_of_timm_that_is_not_there_is_refused_with_the_closest():
     pytest.importorskip("timm")
-    with pytest.raises(PluginError, match="timm has no network 'tf_efficientnet_lite9'.*tf_efficientnet_lite"):
+    with pytest.raises(PluginError, match=r"timm has no network 'tf_efficientnet_lite9'.*tf_efficientnet_lite"):
         build_network("timm/tf_efficientnet_lite9", PICTURES, 5)
 
 
@@ -173,10 +173,10 @@ def test_safetensors_are_read(tmp_path):
 
 def test_a_file_without_tensors_is_refused(tmp_path):
     torch.save({"epoch": 3}, tmp_path / "some.pth")
-    with pytest.raises(PluginError, match="holds no tensors by name"):
+    with pytest.raises(PluginError, match=r"holds no tensors by name"):
         read_weights(tmp_path / "some.pth")
     (tmp_path / "text.pth").write_text("weights")
-    with pytest.raises(PluginError, match="can't be read as weights"):
+    with pytest.raises(PluginError, match=r"can't be read as weights"):
         read_weights(tmp_path / "text.pth")
 
 
@@ -216,7 +216,7 @@ def test_a_case_does_not_go_on_with_another_file_of_weights(tmp_path, resnet_fil
     state["conv1.weight"][0, 0, 0, 0] += 1
     torch.save(state, tmp_path / "other.pth")
     resumed = TorchLearner(network="resnet18", weights=str(tmp_path / "other.pth"), frozen=True, epochs=1)
-    with pytest.raises(PluginError, match="Use the same network and the same file"):
+    with pytest.raises(PluginError, match=r"Use the same network and the same file"):
         resumed.load(written)
 
 
@@ -269,7 +269,7 @@ def test_a_low_rank_change_is_alpha_over_r_times_b_a():
 
 
 def test_low_rank_changes_of_a_network_without_matrices_are_refused():
-    with pytest.raises(PluginError, match="lora_rank is for networks with linear layers"):
+    with pytest.raises(PluginError, match=r"lora_rank is for networks with linear layers"):
         TorchLearner(network="resnet", lora_rank=2).check_exam(kind="classification", shape=(8, 8, 3), num_classes=4)
 
 
@@ -323,7 +323,7 @@ def test_pictures_of_another_size_are_brought_to_picture_size():
 
 def test_a_size_that_a_network_can_not_take_is_refused_before_training(tiny_vit):
     learner = TorchLearner(network=str(tiny_vit), weights=str(tiny_vit))
-    with pytest.raises(PluginError, match="can't take pictures of 28x28 pixels.*picture_size"):
+    with pytest.raises(PluginError, match=r"can't take pictures of 28x28 pixels.*picture_size"):
         learner.check_exam(kind="classification", shape=(28, 28, 3), num_classes=4)
     TorchLearner(network=str(tiny_vit), weights=str(tiny_vit), picture_size=32).check_exam(
         kind="classification", shape=(28, 28, 3), num_classes=4
@@ -332,7 +332,7 @@ def test_a_size_that_a_network_can_not_take_is_refused_before_training(tiny_vit)
 
 @pytest.mark.parametrize("size", [0, [3], [4, -1], "large"])
 def test_a_picture_size_that_is_none_is_refused(size):
-    with pytest.raises(PluginError, match="picture_size"):
+    with pytest.raises(PluginError, match=r"picture_size"):
         TorchLearner(picture_size=size)
 
 
@@ -380,11 +380,11 @@ def test_the_first_round_sets_a_scale_that_stays_and_is_saved(tmp_path, dtype, s
     "scale", ["standart", {"mean": [0.5]}, {"mean": [0.5], "std": [0.0]}, {"mean": [1, 2], "std": [1]}]
 )
 def test_a_scale_that_makes_no_sense_is_refused(scale):
-    with pytest.raises(PluginError, match="scale"):
+    with pytest.raises(PluginError, match=r"scale"):
         TorchLearner(scale=scale)
 
 
 def test_more_numbers_than_channels_are_refused():
     learner = TorchLearner(scale={"mean": [0.1, 0.2], "std": [1.0, 1.0]})
-    with pytest.raises(PluginError, match="scale gives 2 numbers"):
+    with pytest.raises(PluginError, match=r"scale gives 2 numbers"):
         learner.prepare(raw())

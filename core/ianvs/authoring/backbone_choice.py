@@ -79,8 +79,8 @@ class BackboneChoice:
         except (RuntimeError, AssertionError, ValueError) as error:
             why = (str(error).splitlines() or [type(error).__name__])[0]
             raise PluginError(
-                f"network '{name}' can't take pictures of {seen[1]}x{seen[2]} pixels ({why}). Set `picture_size` to the "
-                "side that it was made for, often 224."
+                f"network '{name}' can't take pictures of {seen[1]}x{seen[2]} pixels ({why}). Set `picture_size` to "
+                "the side that it was made for, often 224."
             ) from error
 
     # The network.

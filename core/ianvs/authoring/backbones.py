@@ -205,6 +205,6 @@ def _unknown(said: str, name: str, known: Sequence[str]) -> PluginError:
 def _absent(name: str, said: str, source: str, file: Path | None) -> PluginError:
     placed = "Set `weights:` to a file" if file is None else f"Put the file at {file}, set `weights:` to a file"
     return PluginError(
-        f"weights '{said}' of network '{name}' are not on this machine, and nothing is downloaded unasked. {placed}, or "
-        f"set `download: true`. They come from {source}"
+        f"weights '{said}' of network '{name}' are not on this machine, and nothing is downloaded unasked. {placed}, "
+        f"or set `download: true`. They come from {source}"
     )

@@ -20,7 +20,7 @@ NEVER = -1e9  # the bias of a class that was not taught, among others that were
 class ClosedFormLearner(TorchLearner):
     """Passes every sample through a frozen network once, and keeps sums of the features f (D,), exact in float64.
 
-    counts: (C,) n_c, samples of each class. sums: (C, D) s_c = sum of f. moment: (D, D) G = sum of f f', of all classes,
+    counts: (C,) n_c, samples of each class. sums: (C, D) s_c = sum of f. moment: (D, D) G = sum of f f' of all classes,
     where a method sets `second_moment`. A method defines `solve`. The order of samples does not count, there are no
     epochs and no learning rate, and no sample is kept.
 
@@ -88,6 +88,8 @@ class ClosedFormLearner(TorchLearner):
 
 class RandomProjection(nn.Module):
     """h = relu(f R): features (N, D) -> (N, M), with R (D, M) of standard normal numbers drawn when it is built."""
+
+    R: Tensor
 
     def __init__(self, features: int, width: int) -> None:
         super().__init__()

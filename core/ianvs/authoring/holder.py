@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ianvs.authoring import networks
-from ianvs.authoring.memory import State
 from ianvs.authoring.backbone_choice import BackboneChoice
 from ianvs.authoring.backbones import is_library
+from ianvs.authoring.memory import State
 from ianvs.authoring.pretraining import new_decoder
 from ianvs.authoring.randomness import seeded
 from ianvs.authoring.round_data import RoundData, TaskMasks
@@ -197,7 +197,7 @@ class NetworkHolder:
         return outputs if mask is None else outputs + mask
 
     def each(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """`function` of prepared samples, 1024 at a time, fewer of enlarged ones, by the network as it is in testing."""
+        """`function` of prepared samples, 1024 at a time or fewer, by the network as it is in testing."""
         place = next(self.network.parameters()).device
         self.network.eval()
         with torch.inference_mode():

@@ -14,7 +14,7 @@ __all__ = ["FrozenBody", "LowRank", "add_lora", "fixed_names"]
 
 
 class LowRank(nn.Module):
-    """W + (alpha / r) B A (LoRA; Hu et al. 2022, eq. 3). W: (out, in) frozen, A: (r, in), B: (out, r), which begins at 0.
+    """W + (alpha / r) B A (LoRA; Hu et al. 2022, eq. 3). W: (out, in) frozen, A: (r, in), B: (out, r), 0 at first.
 
     It parametrises a weight matrix wherever that lies, so that it also reaches the packed projections of torch's
     nn.MultiheadAttention (`in_proj_weight`), which torchvision's transformers use. peft wraps whole modules instead and

@@ -79,8 +79,8 @@ class Scaling:
             return (x - self.mean.to(x.device).view(shape)) / self.std.to(x.device).view(shape)
         except RuntimeError:
             raise PluginError(
-                f"scale gives {self.mean.numel()} numbers, but a sample has shape {tuple(x.shape[1:])}. Give one number "
-                "for each channel, or a single one."
+                f"scale gives {self.mean.numel()} numbers, but a sample has shape {tuple(x.shape[1:])}. Give one "
+                "number for each channel, or a single one."
             ) from None
 
     def state(self) -> dict[str, Tensor] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,8 @@ def encoded(dataset: Dataset, spec: DatasetSpec, cache_dir: Path, progress: Prog
 
     Raises DataError where the samples are no pictures of classes, or the network can't take them.
     """
-    if spec.backbone is None:
+    chosen = spec.backbone
+    if chosen is None:
         return dataset
     if dataset.kind != "classification" or dataset.train.x.dtype != np.uint8 or dataset.train.x.ndim != 4:
         raise DataError("`backbone` in a dataset is for pictures that have a class; these samples are something else.")
@@ -65,7 +66,7 @@ def encoded(dataset: Dataset, spec: DatasetSpec, cache_dir: Path, progress: Prog
 
     def make() -> dict[str, NDArray[Any]]:
         try:
-            learner = _learner(spec.backbone)
+            learner = _learner(chosen)
             learner.check_exam(kind="classification", shape=dataset.train.x.shape[1:], num_classes=2)
             train = _features(learner, dataset.train.x, slice_of(progress, 0.0, 0.8))
             return {"train": train, "test": _features(learner, dataset.test.x, slice_of(progress, 0.8, 1.0))}
@@ -77,19 +78,17 @@ def encoded(dataset: Dataset, spec: DatasetSpec, cache_dir: Path, progress: Prog
         dataset,
         train=replace(dataset.train, x=found["train"]),
         test=replace(dataset.test, x=found["test"]),
-        name=f"{dataset.name}, features of {spec.backbone.network}",
+        name=f"{dataset.name}, features of {chosen.network}",
         fingerprint=key,
         layout="",
     )
 
 
-def _learner(backbone: BackboneSpec | None) -> Any:
+def _learner(chosen: BackboneSpec) -> Any:
     from ianvs.authoring import TorchLearner
 
-    return TorchLearner(frozen=True, **{name: value for name, value in asdict(backbone).items() if name not in _PLACES})
-
-
-_PLACES = ("place", "places")
+    names = ("network", "weights", "picture_size", "scale", "download")
+    return TorchLearner(frozen=True, **{name: getattr(chosen, name) for name in names})
 
 
 def _features(learner: Any, x: NDArray[Any], progress: Progress | None) -> NDArray[np.float32]:
