@@ -13,9 +13,9 @@ MOST = 2500  # samples of a round that lambda is chosen by
 class RanPAC(ClosedFormLearner):
     """RanPAC (McDonnell et al. 2023, arXiv 2307.02251, eq. 4 to 6, without its training in the first round).
 
-    W = (G + lambda I)^-1 C on h = relu(f R), where G = sum h h' and C = sum h y', y one-hot. lambda out of 10^-8, 10^-7,
-    ..., 10^8 is the one with the least squared error on a fifth of each round that the other four fifths were not fitted
-    to, summed over rounds (the paper looks at the latest round alone).
+    W = (G + lambda I)^-1 C on h = relu(f R), where G = sum h h' and C = sum h y', y one-hot. Of 10^-8, ..., 10^8 lambda
+    is the one with the least squared error on a fifth of each round, after fitting the other four, summed over
+    rounds (the paper looks at the latest round alone).
 
     width: M, random features (paper: 10000; G has M^2 numbers).
     """

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-__all__ = ["SmallViT", "small_vit"]
+from ianvs.errors import PluginError
+
+__all__ = ["SmallViT", "small_vit", "token_network"]
 
 WIDTH, DEPTH, HEADS, PATCHES = 96, 4, 4, 8  # 0.5 million parameters
 
@@ -39,12 +41,24 @@ class SmallViT(nn.Module):
         encoded: Tensor = self.blocks(tokens)
         return encoded
 
+    def attentions(self) -> list[nn.MultiheadAttention]:
+        """The attention of each block, from the first to the last."""
+        return [block.self_attn for block in self.blocks if isinstance(block, nn.TransformerEncoderLayer)]
+
     def forward(self, x: Tensor) -> Tensor:
         return self.encode(self.tokens(x))[:, 0]
 
 
 def small_vit(input_shape: Sequence[int], num_classes: int) -> nn.Sequential:
-    """(N, C, H, W) -> (N, num_classes): a `SmallViT` of about 8 x 8 patches, each at least a pixel wide, and a head."""
+    """(N, C, H, W) -> (N, num_classes): a `SmallViT` of about 8 x 8 patches, of 2 pixels at least, and a head."""
     channels, height, width = input_shape
-    patch = (max(1, height // PATCHES), max(1, width // PATCHES))
+    patch = (max(min(2, height), height // PATCHES), max(min(2, width), width // PATCHES))
     return nn.Sequential(SmallViT(channels, (height, width), patch), nn.Linear(WIDTH, num_classes))
+
+
+def token_network(network: nn.Module) -> tuple[SmallViT, nn.Linear]:
+    """The transformer and the head of a network called "vit". Raises PluginError for any other."""
+    parts = list(network) if isinstance(network, nn.Sequential) else []
+    if len(parts) != 2 or not isinstance(parts[0], SmallViT) or not isinstance(parts[1], nn.Linear):
+        raise PluginError('this method works on the tokens of a transformer. Set network to "vit".')
+    return parts[0], parts[1]
