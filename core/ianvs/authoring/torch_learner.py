@@ -43,10 +43,11 @@ class TorchLearner(NetworkHolder):
     inputs or networks. docs/authors.md says in which order they are called, and what they may use.
 
     network: "mlp" with `hidden` units per hidden layer, `dropout` behind each and `batch_norm`, "linear",
-    "resnet" with `widths` channels per block, "vit", or one of torchvision ("resnet18", "vit_b_16", ...), "timm/NAME", "hf/NAME". weights,
-    download, frozen, lora_rank, lora_alpha, picture_size: of a network that was trained elsewhere; see BackboneChoice
-    and docs/backbones.md. scale: of the values of pictures; see Scaling. initialization: "default" (torch's), "xavier"
-    or "kaiming", with biases of 0, for weights that are drawn. amp: bfloat16 autocast. channels_last: memory layout
+    "resnet" with `widths` channels per block, "vit", or one of torchvision ("resnet18", "vit_b_16", ...), "timm/NAME",
+    "hf/NAME". weights, download, frozen, lora_rank, lora_alpha, picture_size: of a network that was trained elsewhere;
+    see BackboneChoice and docs/backbones.md. scale: of the values of pictures; see Scaling. initialization: "default"
+    (torch's), "xavier" or "kaiming", with biases of 0, for weights that are drawn.
+    amp: bfloat16 autocast. channels_last: memory layout
     of convolutional networks, faster and with other last bits. mask_unseen: whether outputs of classes that were not
     taught yet are masked in training; some papers leave them in.
 
