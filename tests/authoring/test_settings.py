@@ -281,7 +281,7 @@ def test_withheld_labels_are_not_kept():
 # Fisher information.
 
 
-def test_the_true_fisher_is_the_expectation_over_the_networks_answers():
+def test_the_exact_fisher_is_the_expectation_over_the_networks_answers():
     torch.manual_seed(0)
     network = mlp((6,), 4, hidden=(7,)).double()
     x = torch.randn(12, 6, dtype=torch.float64)
@@ -292,7 +292,7 @@ def test_the_true_fisher_is_the_expectation_over_the_networks_answers():
         for c in range(3):
             answer = torch.tensor([c])
             naive += shares[i, c] * naive_fisher(network, x[i : i + 1], answer, mask) / 12
-    ours = fisher_diagonal(network, [(x, torch.zeros(12, dtype=torch.int64))], mask, kind="true")
+    ours = fisher_diagonal(network, [(x, torch.zeros(12, dtype=torch.int64))], mask, kind="exact")
     torch.testing.assert_close(ours, naive.detach(), rtol=1e-6, atol=1e-12)
     draws = torch.Generator().manual_seed(0)
     many = [(x, torch.zeros(12, dtype=torch.int64))] * 400

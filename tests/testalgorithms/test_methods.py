@@ -53,8 +53,8 @@ LEARNERS = {
     ),
     "balanced replay": lambda **more: Replay(**{"capacity": 60, "selection": "balanced", **SHORT, **more}),
     "replay of each round": lambda **more: Replay(**{"capacity": 20, "selection": "per_round", **SHORT, **more}),
-    "ewc, true fisher": lambda **more: EWC(
-        **{"strength": 300.0, "fisher": "true", "fisher_samples": 50, **SHORT, **more}
+    "ewc, exact fisher": lambda **more: EWC(
+        **{"strength": 300.0, "fisher": "exact", "fisher_samples": 50, **SHORT, **more}
     ),
     "lwf, head first": lambda **more: LwF(**{"alpha": 2.0, "alpha_growth": 0.5, "head_epochs": 1, **SHORT, **more}),
     "optimiser kept": lambda **more: Finetune(
@@ -215,8 +215,8 @@ def test_methods_that_are_known_to_forget_less_than_fine_tuning_do(name):
         ),
         "balanced replay": lambda **more: Replay(**{"capacity": 60, "selection": "balanced", **SHORT, **more}),
         "replay of each round": lambda **more: Replay(**{"capacity": 20, "selection": "per_round", **SHORT, **more}),
-        "ewc, true fisher": lambda **more: EWC(
-            **{"strength": 300.0, "fisher": "true", "fisher_samples": 50, **SHORT, **more}
+        "ewc, exact fisher": lambda **more: EWC(
+            **{"strength": 300.0, "fisher": "exact", "fisher_samples": 50, **SHORT, **more}
         ),
         "lwf, head first": lambda **more: LwF(**{"alpha": 2.0, "alpha_growth": 0.5, "head_epochs": 1, **SHORT, **more}),
         "optimiser kept": lambda **more: Finetune(

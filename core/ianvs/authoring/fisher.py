@@ -15,7 +15,7 @@ from ianvs.errors import require_known
 
 __all__ = ["FISHERS", "Anchor", "fisher_diagonal", "with_anchor"]
 
-FISHERS = ("empirical", "true", "sampled", "batch")
+FISHERS = ("empirical", "exact", "sampled", "batch")
 CHUNK = 256  # samples whose gradients are held at once, fewer for networks of more than 2^16 parameters
 GRADIENTS = CHUNK * 2**16  # numbers, 64 MiB
 
@@ -31,9 +31,9 @@ def fisher_diagonal(
     """(P,) mean over samples of the squared gradient of -log p(label | x), in the order of `flat_parameters`.
 
     kind says which label (Kunstner et al. 2019, eq. 2 and 3; van de Ven 2025, arXiv 2502.11756, compares them):
-    "empirical": the sample's own. "true": each class, weighted by what the network gives it, which is the Fisher
+    "empirical": the sample's own. "exact": each class, weighted by what the network gives it, which is the Fisher
     information and takes a backward pass for each class. "sampled": one that is drawn from the network's answer by
-    `generator` (on the CPU), an estimate of the true one. "batch": the sample's own, but the mean gradient of a batch
+    `generator` (on the CPU), an estimate of the exact one. "batch": the sample's own, but the mean gradient of a batch
     is squared, which is another quantity, smaller by up to the batch size and quicker.
 
     Elsewhere each sample's gradient is squared by itself. The network is in evaluation mode, so that batch
@@ -50,7 +50,7 @@ def fisher_diagonal(
     try:
         for x, y in batches:
             match kind:
-                case "true":
+                case "exact":
                     total += find.expected(x)
                 case "batch":
                     total += len(y) * find.of_the_mean(x, y)
