@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from ianvs.testenv.metrics.benchmarks import BENCHMARKS
 from ianvs.testenv.metrics.classification import SCORES
+from ianvs.testenv.metrics.masked_accuracy import TASK_SCORES
 from ianvs.testenv.metrics.online import ONLINE
 from ianvs.testenv.metrics.overlap import OVERLAPS
 from ianvs.testenv.metrics.routing import ROUTING
 from ianvs.testenv.metrics.suites import SUITES
 from ianvs.testenv.metrics.survey import SURVEY
-from ianvs.testenv.metrics.task_scores import TASK_SCORES
 from ianvs.testenv.metrics.text_meaning import TEXT
 from ianvs.testenv.metrics.unseen_detection import OPEN_WORLD
 

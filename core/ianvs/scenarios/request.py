@@ -47,7 +47,8 @@ class ScenarioRequest:
 class Scenario(Options, ABC):
     """A way in which data arrive: a class whose fields are its options.
 
-    It draws nothing but by a seed among its options: every case builds the exam anew, and takes the same one.
+    It draws nothing but by a seed among its options, `seed` or `order_seed`: every case builds the exam anew, and takes
+    the same one. Where a testenv says `case` for a seed, the option holds the number of the case's seed.
     names: of one of ours; the first is its own. rounds: how many there are. modifiers: changes of what rounds bring
     (modifiers.py).
     """
