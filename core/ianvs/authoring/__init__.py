@@ -2,7 +2,9 @@
 
 from ianvs.authoring.buffers import BiasedReservoirMemory, ClassBalancedMemory
 from ianvs.authoring.distillation import distillation_loss
+from ianvs.authoring.exemplar_learner import ExemplarLearner
 from ianvs.authoring.fisher import FISHERS, Anchor, fisher_diagonal, with_anchor
+from ianvs.authoring.herding import HerdingMemory, herding
 from ianvs.authoring.memory import PerRoundMemory, ReservoirMemory
 from ianvs.authoring.networks import body_and_head, flat_parameters, linear, mlp, resnet
 from ianvs.authoring.projection import agem_projection, flat_gradients, gem_projection, set_flat_gradients
@@ -16,6 +18,8 @@ __all__ = [
     "Batch",
     "BiasedReservoirMemory",
     "ClassBalancedMemory",
+    "ExemplarLearner",
+    "HerdingMemory",
     "Joined",
     "PerRoundMemory",
     "ReplayLearner",
@@ -29,6 +33,7 @@ __all__ = [
     "flat_gradients",
     "flat_parameters",
     "gem_projection",
+    "herding",
     "linear",
     "mlp",
     "resnet",
