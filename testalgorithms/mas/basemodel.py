@@ -10,8 +10,8 @@ class MAS(TorchLearner):
     """Memory aware synapses (Aljundi et al. 2018, arXiv 1711.09601, eq. 2 to 4).
 
     L(theta) = L_new(theta) + strength * sum_i Omega_i (theta_i - theta*_i)^2, theta* after the round before;
-    Omega_i = sum over earlier rounds of the mean over their samples of |d |F(x; theta)|^2 / dtheta_i|, F the outputs for
-    classes seen. It needs no labels: what the network says shall stay as it is, right or wrong.
+    Omega_i = sum over earlier rounds of the mean over their samples of |d |F(x; theta)|^2 / dtheta_i|, F the outputs
+    for classes seen. It needs no labels: what the network says shall stay as it is, right or wrong.
 
     samples: of a round that are looked at, drawn at random; None for all.
     """

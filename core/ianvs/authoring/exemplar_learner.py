@@ -31,9 +31,7 @@ class ExemplarLearner(ReplayLearner):
     def __init__(self, *, selection: str = "herding", **options: Any) -> None:
         super().__init__(selection=selection, **options)
         if isinstance(self.memory, PerRoundMemory) or self.fill != "after_round":
-            raise PluginError(
-                "its exemplars are chosen after a round, from all rounds: take out `fill` or `selection`."
-            )
+            raise PluginError("exemplars are chosen after a round, from all rounds: take out `fill` or `selection`.")
         self.known: list[int] = []
         self.new: list[int] = []
         self.old: list[int] = []

@@ -31,7 +31,7 @@ class ReplayLearner(TorchLearner):
     round's first pass has brought it, as in a stream, so that new samples come back too.
     selection: "reservoir", a uniform random subset of all that came (Vitter 1985); "balanced", as many of each class as
     possible; "per_round", a uniform subset of each round, of `capacity` samples each; "herding", as many of each class,
-    those whose mean feature is closest to that of the class (Rebuffi et al. 2017). The last two are filled after a round.
+    those whose mean feature is closest to its mean (Rebuffi et al. 2017). The last two are filled after the round.
     """
 
     def __init__(
