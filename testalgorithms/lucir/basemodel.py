@@ -21,8 +21,8 @@ class UnitLength(nn.Module):
 class LUCIR(ExemplarLearner):
     """Learning a unified classifier incrementally via rebalancing (Hou et al. 2019, eq. 4 to 8).
 
-    L(theta) = L_CE(eta cos(w_c, f)) + lambda (1 - cos(f, f_old)) + max(0, m - cos(w_y, f) + cos(w_n, f)), means over the
-    round's samples and the exemplars; the last one over exemplars of old classes and the `hardest` new classes n with
+    L(theta) = L_CE(eta cos(w_c, f)) + lambda (1 - cos(f, f_old)) + max(0, m - cos(w_y, f) + cos(w_n, f)), means over
+    the round's samples and exemplars; the last one over exemplars of old classes and the `hardest` new classes n with
     the largest cosines. lambda = less_forget * sqrt(C_old / C_new), as in the authors' code; eq. 7 has it inverted.
     Vectors w_c have length 1, as each step brings them back to it; those of old classes stay where they are, those of
     new ones begin at the mean direction of their features. margin: m. scale: eta at the start, it is learned.

@@ -35,7 +35,7 @@ class MIR(ReplayLearner):
         outputs = self.logits(x, network=ahead)
         batch = Batch(x, y, self.data.masked(outputs, y), outputs, self.data.complete)
         loss = self.loss(batch)
-        if self.data.pretraining or not loss.requires_grad:
+        if not loss.requires_grad:
             return torch.zeros(len(old_y), device=old_y.device)
         before = self.losses(ahead, old_x, old_y)
         gradients = torch.autograd.grad(loss, [*ahead.parameters()])

@@ -15,8 +15,8 @@ class PackNet(TorchLearner):
     """PackNet (Mallya & Lazebnik 2018, arXiv 1711.05769, section 3): each task owns a part of the weights.
 
     A task trains all weights of the body that no task owns. Then, in each layer, it gives up the share `prune` of them
-    that is smallest in size, which become 0, trains the others for the last share `retrain` of its steps, and owns them:
-    they never change again. An answer is made of the weights of its task and of earlier ones; the others are 0 in it.
+    that is smallest in size, which become 0, trains the others for the last share `retrain` of its steps, and owns
+    them: they never change again. An answer is made of the weights of its task and of earlier ones; others are 0 in it.
     Biases and normalisation belong to the first task, the head's row of a class to the task that taught it last.
     """
 
@@ -33,15 +33,13 @@ class PackNet(TorchLearner):
     def before_round(self, data):
         if data.task_masks is None:
             raise PluginError(REFUSAL)
-        own, body = data.task_masks[-1] == 0, self.network[:-1]
+        own, body = data.task_masks[-1] == 0, [*self.network[:-1].named_parameters()]
         self.tasks.append(own.nonzero()[:, 0].tolist())
-        self.owners = self.owners or {
-            name: torch.zeros(p.shape, dtype=torch.int64) for name, p in body.named_parameters()
-        }
-        self.free = {p: self.owners[name].to(p.device) == 0 for name, p in body.named_parameters()}
+        self.owners = self.owners or {name: torch.zeros(p.shape, dtype=torch.int64) for name, p in body}
+        self.free = {p: self.owners[name].to(p.device) == 0 for name, p in body}
         self.free |= {p: own.view(-1, *[1] * (p.dim() - 1)) for p in self.network[-1].parameters()}
         self.fixed = {p: p.detach().clone() for p in self.free}
-        for module in [m for m in body.modules() if len(self.tasks) > 1 and hasattr(m, "running_mean")]:
+        for module in [m for m in self.network.modules() if len(self.tasks) > 1 and hasattr(m, "running_mean")]:
             module.eval()
         self.left = self.schedule.steps(len(data), data.passes)
         self.last = int(self.retrain * self.left)

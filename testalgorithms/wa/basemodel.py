@@ -10,8 +10,8 @@ class WA(ExemplarLearner):
     """Weight aligning (Zhao et al. 2020, arXiv 1911.07053, eq. 1 to 3 and 9).
 
     L(theta) = lambda L_KD + (1 - lambda) L_CE over the round's samples and the exemplars, lambda = C_old / C_seen; KD
-    listens to the network of before the round, about classes of earlier rounds. After the round the weight vectors of
-    new classes are multiplied by gamma = mean |w_old| / mean |w_new|: classes with many samples no longer win by length.
+    listens to the network of before the round, about classes of earlier rounds. After the round the head's vectors of
+    new classes are multiplied by gamma = mean |w_old| / mean |w_new|: what had more samples no longer wins by length.
 
     The head has no bias. positive: no weight of the head falls below 0, so that longer ones mean larger outputs.
     """
