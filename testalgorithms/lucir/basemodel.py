@@ -25,11 +25,11 @@ class LUCIR(ExemplarLearner):
     the round's samples and exemplars; the last one over exemplars of old classes and the `hardest` new classes n with
     the largest cosines. lambda = less_forget * sqrt(C_old / C_new), as in the authors' code; eq. 7 has it inverted.
     Vectors w_c have length 1, as each step brings them back to it; those of old classes stay where they are, those of
-    new ones begin at the mean direction of their features. margin: m. scale: eta at the start, it is learned.
+    new ones begin at the mean direction of their features. margin: m. scale: the first eta (authors: 1), it is learned.
     """
 
     def __init__(
-        self, *, less_forget: float = 5.0, margin: float = 0.5, hardest: int = 2, scale: float = 1.0, **options
+        self, *, less_forget: float = 5.0, margin: float = 0.5, hardest: int = 2, scale: float = 10.0, **options
     ):
         super().__init__(**options)
         self.less_forget, self.margin, self.hardest, self.scale = less_forget, margin, hardest, scale

@@ -18,7 +18,7 @@ class MAS(TorchLearner):
 
     memory = ()  # it keeps no samples
 
-    def __init__(self, *, strength: float = 1.0, samples: int | None = None, **training):
+    def __init__(self, *, strength: float = 0.01, samples: int | None = None, **training):
         super().__init__(**training)
         self.strength, self.samples, self.anchor = strength, samples, None
 
