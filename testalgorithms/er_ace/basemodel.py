@@ -8,7 +8,7 @@ from ianvs.authoring import ReplayLearner
 
 
 class ERACE(ReplayLearner):
-    """Experience replay with asymmetric cross-entropy (Caccia et al. 2022, arXiv 2104.05025, eq. 4).
+    """Experience replay with asymmetric cross-entropy (Caccia et al. 2022, arXiv 2104.05025).
 
     L(theta) = L(B_new; classes of B_new) + L(B_memory; all classes seen), L(B; C) the mean over B of
     -log(exp z_y / sum_{c in C} exp z_c): new samples push no old class away, only samples from the memory do.

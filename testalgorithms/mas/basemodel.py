@@ -7,7 +7,7 @@ from ianvs.authoring import Anchor, TorchLearner, flat_parameters
 
 
 class MAS(TorchLearner):
-    """Memory aware synapses (Aljundi et al. 2018, arXiv 1711.09601, eq. 2 to 4).
+    """Memory aware synapses (Aljundi et al. 2018, arXiv 1711.09601).
 
     L(theta) = L_new(theta) + strength * sum_i Omega_i (theta_i - theta*_i)^2, theta* after the round before;
     Omega_i = sum over earlier rounds of the mean over their samples of |d |F(x; theta)|^2 / dtheta_i|, F the outputs

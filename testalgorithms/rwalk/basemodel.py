@@ -6,7 +6,7 @@ from ianvs.authoring import TorchLearner, flat_gradients, flat_parameters, set_f
 
 
 class RWalk(TorchLearner):
-    """Riemannian walk (Chaudhry et al. 2018, arXiv 1801.10112, eq. 6 to 9); the paper also replays old samples.
+    """Riemannian walk (Chaudhry et al. 2018, arXiv 1801.10112); the paper also replays old samples.
 
     L(theta) = L_new(theta) + strength * sum_i (F_i + s_i) (theta_i - theta*_i)^2, theta* after the round before, F and
     s scaled to 0..1. F is a running mean: at each step F <- rate g^2 + (1 - rate) F, g the gradient of L_new (EWC++).

@@ -7,7 +7,7 @@ from ianvs.authoring import ExemplarLearner, body_and_head, distillation_loss
 
 
 class WA(ExemplarLearner):
-    """Weight aligning (Zhao et al. 2020, arXiv 1911.07053, eq. 1 to 3 and 9).
+    """Weight aligning (Zhao et al. 2020, arXiv 1911.07053).
 
     L(theta) = lambda L_KD + (1 - lambda) L_CE over the round's samples and the exemplars, lambda = C_old / C_seen; KD
     listens to the network of before the round, about classes of earlier rounds. After the round the head's vectors of
