@@ -29,7 +29,7 @@ class LUCIR(ExemplarLearner):
     """
 
     def __init__(
-        self, *, less_forget: float = 5.0, margin: float = 0.5, hardest: int = 2, scale: float = 10.0, **options
+        self, *, less_forget: float = 5.0, margin: float = 0.5, hardest: int = 2, scale: float = 10, **options
     ):
         super().__init__(**options)
         self.less_forget, self.margin, self.hardest, self.scale = less_forget, margin, hardest, scale
@@ -40,11 +40,10 @@ class LUCIR(ExemplarLearner):
 
     def before_round(self, data):
         super().before_round(data)
-        with torch.no_grad():
-            w, own = normalize(self.network[-1].weight), data.labelled()
-            for c in self.new if self.known else []:
-                w[c] = normalize(self.directions(own.x[own.y == c]).mean(0), dim=0)
-            self.network[-1].weight.copy_(w)
+        w, own = normalize(self.network[-1].weight.data), data.labelled()
+        for c in self.new if self.known else []:
+            w[c] = normalize(self.directions(own.x[own.y == c]).mean(0), dim=0)
+        self.network[-1].weight.data.copy_(w)
         self.fixed = w[self.old]
         self.network.train()
 
@@ -73,7 +72,10 @@ class LUCIR(ExemplarLearner):
 
     def after_step(self, x, y, epoch, step):
         if not self.data.pretraining:
-            with torch.no_grad():
-                w = normalize(self.network[-1].weight)
-                w[self.old] = self.fixed
-                self.network[-1].weight.copy_(w)
+            w = normalize(self.network[-1].weight.data)
+            w[self.old] = self.fixed
+            self.network[-1].weight.data.copy_(w)
+
+    def after_round(self, data):
+        super().after_round(data)
+        self.f = None  # it ends with the round

@@ -35,7 +35,7 @@ class PackNet(TorchLearner):
             raise PluginError(REFUSAL)
         own, body = data.task_masks[-1] == 0, [*self.network[:-1].named_parameters()]
         self.tasks.append(own.nonzero()[:, 0].tolist())
-        self.owners = self.owners or {name: torch.zeros(p.shape, dtype=torch.int64) for name, p in body}
+        self.owners = self.owners or {name: torch.zeros(p.shape, dtype=torch.int16) for name, p in body}
         self.free = {p: self.owners[name].to(p.device) == 0 for name, p in body}
         self.free |= {p: own.view(-1, *[1] * (p.dim() - 1)) for p in self.network[-1].parameters()}
         self.fixed = {p: p.detach().clone() for p in self.free}

@@ -42,5 +42,5 @@ class WA(ExemplarLearner):
             with torch.no_grad():
                 weight = self.network[-1].weight
                 length = weight.norm(dim=1)
-                weight[self.new] *= length[self.known].mean() / length[self.new].mean()
+                weight[self.new] *= length[self.known].mean() / length[self.new].mean().clamp_min(1e-12)
         super().after_round(data)
