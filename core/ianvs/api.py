@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ianvs.config import load_job, resolved
 from ianvs.config.kubeedge.migration import migrated
 from ianvs.config.load import dialect_of_job
-from ianvs.config.spec import JobSpec, MetricSpec
+from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec
 from ianvs.digests import doubt
 from ianvs.errors import ConfigError, DamagedError, IanvsError, shown_path
 from ianvs.metrics.metric import Metric
@@ -24,6 +24,7 @@ from ianvs.report import write_reports
 from ianvs.results import Results, load_results, record_of
 from ianvs.results.provenance import collect
 from ianvs.scenarios import Exam, open_exam
+from ianvs.scenarios.drawn import CASE, drawn_for, seeds_of_case
 from ianvs.scheduler.case_loop import Listener
 from ianvs.scheduler.controller import check_job, run_job
 from ianvs.scheduler.opening import imports_of
@@ -145,10 +146,17 @@ def migrate(path: PathLike, out: PathLike, *, root: PathLike | None = None) -> d
 
 
 def exams(path: PathLike, *, workspace: PathLike | None = None, root: PathLike | None = None) -> dict[str, Exam]:
-    """The exams of the job at `path` by name, with their data; nothing runs."""
+    """The exams of the job at `path` by name, with their data; nothing runs.
+
+    Where each seed has one of its own, it is that of the first seed, and its name says so.
+    """
     job = _load(path, workspace, None, root)
     require_files(job)
-    return {exam.name: open_exam(exam, job.workspace / "cache") for exam in job.testenvs}
+    found = {}
+    for testenv in job.testenvs:
+        own = f" (of seed {job.seeds[0]}; each seed has one of its own)" if seeds_of_case(testenv.scenario) else ""
+        found[testenv.name + own] = open_exam(drawn_for(testenv, job.seeds[0]), job.workspace / "cache")
+    return found
 
 
 def _load(
@@ -192,10 +200,19 @@ def _results(plan_: Plan, provenance: dict[str, object], exit_code: int = 0, ran
         provenance={**provenance, "configuration": resolved(job)},
         references={case_id: found for case_id, found in references.items() if found},
         budgets={name: exam.budget for name, exam in exams_.items() if exam.budget is not None},
+        published=job.published,
+        notes=tuple(note for name, exam in exams_.items() for note in _notes(name, exam)),
         contract=job.algorithms[0].contract,  # a job has one
         exit_code=exit_code,
         ran=ran,
     )
+
+
+def _notes(name: str, exam: TestEnvSpec) -> Iterator[str]:
+    if drawn := seeds_of_case(exam.scenario):
+        said = " and ".join(f"`{option}: {CASE}`" for option in drawn)
+        where = f" in {name}" if name else ""
+        yield f"Each seed takes an exam of its own{where} ({said}), the same for all algorithms."
 
 
 def _metrics_of(specs: Sequence[MetricSpec], cache: Path) -> tuple[tuple[MetricSpec, Metric, str], ...]:

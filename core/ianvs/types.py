@@ -177,6 +177,7 @@ class RoundResult:
     examined: tuple[tuple[int, int, int], ...] = ()  # (samples so far, rounds begun, rounds ended); the last is its end
     measures: Mapping[str, float] = field(default_factory=dict)  # what its paradigm measured, by name
     bound: bool = False  # saw past rounds by declaration, or because its paradigm asked for them
+    unscored: str = ""  # why the learner gave no scores, where the exam asks for some
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,10 @@ class ArraySource(Source):
         """What is read: its content is part of the fingerprint."""
         return []
 
+    def digests(self, spec: DatasetSpec, cache_dir: Path) -> list[str]:
+        """Of the content of the files, in their order."""
+        return file_digests([os.fspath(path) for path in self.files(spec)], cache_dir)
+
     def facts(self, spec: DatasetSpec) -> Mapping[str, object]:
         """What else the samples depend on, beside files and options."""
         return {}
@@ -54,7 +58,7 @@ class ArraySource(Source):
                 "version": VERSION,
                 "name": spec.name,
                 "options": self.model_dump(exclude_none=True),
-                "files": file_digests([os.fspath(path) for path in self.files(spec)], cache_dir),
+                "files": self.digests(spec, cache_dir),
                 **self.facts(spec),
             }
         )

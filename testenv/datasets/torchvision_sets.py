@@ -10,10 +10,10 @@ import numpy as np
 from ianvs.config.spec import DatasetSpec
 from ianvs.errors import DataError, Problem
 from ianvs.testenv.datasets.array_source import Arrays, ArraySource, numbered
+from ianvs.testenv.datasets.idx_files import FILES, content_digests, find_files, read_idx
 
 __all__ = ["Cifar10", "Cifar100", "FashionMnist", "Mnist", "TorchvisionSet"]
 
-_IDX = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 _CIFAR10 = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch", "batches.meta")
 
 
@@ -22,6 +22,7 @@ class TorchvisionSet(ArraySource):
 
     reader: ClassVar[str]  # a class of torchvision.datasets
     unpacked: ClassVar[tuple[str, ...]]
+    held: ClassVar[str] = "{folder}"  # what `root` holds, as errors say it
 
     def files(self, spec: DatasetSpec) -> list[Path]:
         """All that was unpacked."""
@@ -30,12 +31,12 @@ class TorchvisionSet(ArraySource):
     def check(self, spec: DatasetSpec) -> list[Problem]:
         """Whether the files are there, or may be fetched."""
         place = spec.places.get("name", spec.place)
-        folder = Path(self.unpacked[0]).parent
+        held = self.held.format(folder=Path(self.unpacked[0]).parent)
         if spec.root is None:
-            return [Problem(f"{spec.name} needs `root`, the folder that holds {folder}.", place)]
+            return [Problem(f"{spec.name} needs `root`, the folder that holds {held}.", place)]
         if spec.download or not (missing := self._missing(spec)):
             return []
-        message = f"{missing[0]} is not there. Set `download: true`, or `root` to the folder that holds {folder}."
+        message = f"{missing[0]} is not there. Set `download: true`, or `root` to the folder that holds {held}."
         return [Problem(message, spec.places.get("root", place))]
 
     def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
@@ -93,14 +94,42 @@ class Cifar100(TorchvisionSet):
     unpacked: ClassVar[tuple[str, ...]] = tuple(f"cifar-100-python/{file}" for file in ("train", "test", "meta"))
 
 
-class Mnist(TorchvisionSet):
+class IdxSet(TorchvisionSet):
+    """Four files below `root`/<reader>/raw, as torchvision has them, or in `root` itself."""
+
+    held: ClassVar[str] = "the four IDX files, gzipped or not, or {folder} with them"
+
+    def files(self, spec: DatasetSpec) -> list[Path]:
+        """In the first folder that has all four; else where torchvision would have them."""
+        root = Path(spec.root or ".")
+        usual = [root / name for name in self.unpacked]
+        return find_files((usual[0].parent, root)) or usual
+
+    def digests(self, spec: DatasetSpec, cache_dir: Path) -> list[str]:
+        return content_digests(self.files(spec), cache_dir)
+
+    def read(self, spec: DatasetSpec) -> Arrays:
+        train_x, train_y, test_x, test_y = map(read_idx, self.files(spec))
+        arrays: Arrays = {}
+        for part, x, y in (("train", train_x, train_y), ("test", test_x, test_y)):
+            if x.ndim != 3 or y.shape != (len(x),):
+                raise DataError(f"{spec.name} below {spec.root}: pictures {x.shape} and labels {y.shape} don't fit.")
+            arrays[f"x_{part}"], arrays[f"y_{part}"] = x[..., None], y.astype(np.int64)
+            arrays[f"ids_{part}"] = numbered(f"{part}/", np.arange(len(x)), 5)
+        return arrays
+
+
+class Mnist(IdxSet):
     summary: ClassVar[str] = "handwritten digits of 28x28 pixels; 60 000 + 10 000 (LeCun et al. 1998)"
     reader: ClassVar[str] = "MNIST"
-    unpacked: ClassVar[tuple[str, ...]] = tuple(f"MNIST/raw/{file}" for file in _IDX)
+    unpacked: ClassVar[tuple[str, ...]] = tuple(f"MNIST/raw/{file}" for file in FILES)
     classes: ClassVar[tuple[str, ...] | None] = tuple("0123456789")
 
 
-class FashionMnist(TorchvisionSet):
+class FashionMnist(IdxSet):
     summary: ClassVar[str] = "pictures of clothes of 28x28 pixels; 60 000 + 10 000 (Xiao et al. 2017)"
     reader: ClassVar[str] = "FashionMNIST"
-    unpacked: ClassVar[tuple[str, ...]] = tuple(f"FashionMNIST/raw/{file}" for file in _IDX)
+    unpacked: ClassVar[tuple[str, ...]] = tuple(f"FashionMNIST/raw/{file}" for file in FILES)
+    classes: ClassVar[tuple[str, ...] | None] = (
+        *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
+    )

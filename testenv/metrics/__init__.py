@@ -9,10 +9,11 @@ from ianvs.testenv.metrics.overlap import OVERLAPS
 from ianvs.testenv.metrics.routing import ROUTING
 from ianvs.testenv.metrics.suites import SUITES
 from ianvs.testenv.metrics.survey import SURVEY
+from ianvs.testenv.metrics.task_scores import TASK_SCORES
 from ianvs.testenv.metrics.text_meaning import TEXT
 from ianvs.testenv.metrics.unseen_detection import OPEN_WORLD
 
 __all__ = ["METRICS"]
 
-METRICS = (*SCORES, *OVERLAPS, *OPEN_WORLD, *ROUTING, *TEXT, *SURVEY, *ONLINE, *SUITES, *BENCHMARKS)
+METRICS = (*SCORES, *TASK_SCORES, *OVERLAPS, *OPEN_WORLD, *ROUTING, *TEXT, *SURVEY, *ONLINE, *SUITES, *BENCHMARKS)
 """In the order in which they are listed."""

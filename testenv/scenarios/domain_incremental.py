@@ -7,18 +7,21 @@ class list of its own, and the domain is known in testing too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
+from ianvs.data.options import Options, check_options
 from ianvs.errors import closest, one_line
 from ianvs.scenarios.domain_rounds import natural_domains
 from ianvs.scenarios.exam import Exam, Round, Rules, TestSet, Transform
 from ianvs.scenarios.request import Scenario, ScenarioRequest, class_labels, classes_in, refuse
+from ianvs.seeding import generator
 from ianvs.testenv.scenarios.corruptions import CORRUPTIONS, SEVERITIES, Corruption
+from ianvs.testenv.scenarios.grouped_classes import GroupedClasses
 from ianvs.testenv.scenarios.transforms import Permutation, Rotation
 
 __all__ = ["DomainIncremental", "MultiDomainIncremental"]
@@ -26,13 +29,35 @@ __all__ = ["DomainIncremental", "MultiDomainIncremental"]
 _CLEAN = ("clean", "none")
 
 
+class _RandomAngles(Options):
+    """Angles that nobody lists. random: how many. between: degrees, from the first up to the second."""
+
+    random: int = Field(ge=1)
+    between: list[float] = Field([0.0, 180.0], min_length=2, max_length=2)
+
+    @model_validator(mode="after")
+    def _rising(self) -> _RandomAngles:
+        if not self.between[0] < self.between[1]:
+            raise ValueError("`between` names the smaller angle first.")
+        return self
+
+
+_Angles = Annotated[
+    Annotated[list[int | float], Field(min_length=1), Tag("list")] | Annotated[dict[str, Any], Tag("random")],
+    Discriminator(lambda value: "random" if isinstance(value, dict) else "list"),
+]
+
+
 class DomainIncremental(Scenario):
     """One round and one test set per domain.
 
     Without options: the data's own domains. Else made from one source, every round being all samples, transformed.
     permutation: pixels in a fixed random order, another one per round (the first as they are); `rounds` and `seed`.
-    rotation: an angle in degrees per round. corruption: a name, or {name, severity}, per round; `clean` is no
-    corruption; `severity`, 1 to 5, where an entry doesn't say it, and `seed`.
+    rotation: an angle in degrees per round; or {random: K, between: [low, high]}, K angles drawn by `seed`, from 0 to
+    180 without `between`. corruption: a name, or {name, severity}, per round; `clean` is no corruption; `severity`, 1
+    to 5, where an entry doesn't say it, and `seed`.
+    class_groups: so many groups of classes, in the order of `class_order` or `order_seed`; a round brings one, and what
+    is asked is the position of a class in its group (grouped_classes.py).
     streaming: of the data's own domains the last one is not taught, and after every round only those to come are asked
     (the streaming protocol of CLEAR, where one asks of a domain what one will teach of it).
     """
@@ -40,9 +65,12 @@ class DomainIncremental(Scenario):
     names: ClassVar[tuple[str, ...]] = ("domain-incremental", "DIL")
 
     permutation: bool = False
-    rotation: list[int | float] | None = Field(None, min_length=1)
+    rotation: _Angles | None = None
     corruption: list[Any] | None = Field(None, min_length=1)
     severity: int = Field(3, ge=1, le=5)
+    class_groups: int | None = Field(None, ge=1)
+    class_order: list[str | int] | None = None
+    order_seed: int | None = Field(None, ge=0)
     streaming: bool = False
     seed: int | None = Field(None, ge=0)
 
@@ -52,35 +80,62 @@ class DomainIncremental(Scenario):
             "permutation": self.permutation,
             "rotation": self.rotation is not None,
             "corruption": self.corruption is not None,
+            "class_groups": self.class_groups is not None,
         }
         ways = [f"`{way}`" for way, said in made.items() if said]
         if len(ways) > 1:
             raise ValueError(f"{' and '.join(ways)} are {len(ways)} ways to make domains. Keep one of them.")
         if ways and self.streaming:
             raise ValueError(f"`streaming` is for the data's own domains, and {ways[0]} makes some. Keep one of them.")
-        if self.rotation is not None and len(set(self.rotation)) < len(self.rotation):
+        if isinstance(self.rotation, list) and len(set(self.rotation)) < len(self.rotation):
             raise ValueError("`rotation` lists an angle twice; every angle is a domain of its own.")
-        if self.seed is not None and not self.permutation and self.corruption is None:
+        random = self.permutation or self.corruption is not None or isinstance(self.rotation, dict)
+        if self.seed is not None and not random:
             raise ValueError(
-                "`seed` belongs to `permutation: true` or `corruption`; nothing else here is random. Take it out."
+                "`seed` belongs to `permutation: true`, `corruption` or `rotation: {random: K}`; nothing else here is "
+                "random. Take it out."
             )
+        if self.class_groups is None and (self.class_order is not None or self.order_seed is not None):
+            raise ValueError("`class_order` and `order_seed` belong to `class_groups`. Take them out.")
+        if self.class_order is not None and self.order_seed is not None:
+            raise ValueError("`class_order` and `order_seed` both say the order. Keep one of them.")
         if "severity" in self.model_fields_set and self.corruption is None:
             raise ValueError("`severity` belongs to `corruption`. Take it out.")
         return self
 
     def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:
         if self.rotation is not None:
-            return "rotation", len(self.rotation)
+            return "rotation", len(self.angles())
         if self.corruption is not None:
             return "corruption", len(self.corruption)
+        if self.class_groups is not None:
+            return "class_groups", self.class_groups
         return ("using", len(using) - self.streaming) if using and not self.permutation else None
 
     def slips(self) -> Iterator[tuple[str, str]]:
+        yield from (("rotation", message) for message in self._random_angles()[1])
         entries = [self.corruption_of(entry) for entry in self.corruption or ()]
         yield from (("corruption", entry) for entry in entries if isinstance(entry, str))
         named = [entry for entry in entries if not isinstance(entry, str)]
         if len(set(named)) < len(named):
             yield "corruption", "`corruption` lists one twice with the same severity; each is a domain of its own."
+
+    def _random_angles(self) -> tuple[_RandomAngles | None, list[str]]:
+        """(the options of a random `rotation`, what is wrong with them)."""
+        if not isinstance(self.rotation, dict):
+            return None, []
+        options, problems = check_options(_RandomAngles, self.rotation, "rotation", None, {})
+        return options, [problem.message for problem in problems]
+
+    def angles(self) -> list[float]:
+        """Degrees, one for each round that is a rotation. Empty where the options are wrong."""
+        if isinstance(self.rotation, list):
+            return [*self.rotation]
+        drawn, _ = self._random_angles()
+        if drawn is None:
+            return []
+        (low, high), count = drawn.between, range(1, drawn.random + 1)
+        return [float(generator(self.seed or 0, k, "rotation").uniform(low, high)) for k in count]
 
     def corruption_of(self, entry: object) -> tuple[str, int] | str:
         """(name, severity) that an entry of `corruption` means, severity 0 for a clean domain; or what is wrong."""
@@ -97,11 +152,20 @@ class DomainIncremental(Scenario):
             return f"the severity of {name} is {severity!r}; it is a whole number from 1 to 5."
         return name, severity
 
+    def ordered_classes(self, request: ScenarioRequest) -> Sequence[int]:
+        """With `class_groups`, positions in a group."""
+        return range(len(request.dataset.classes) // (self.class_groups or 1))
+
     def build(self, request: ScenarioRequest) -> Exam:
+        if self.class_groups is not None:
+            rounds, order, seed = self.class_groups, self.class_order, self.order_seed
+            return GroupedClasses(rounds=rounds, first=None, class_order=order, order_seed=seed).build(request)
         if self.rotation is not None:
             if request.dataset.train.x.ndim != 4:
                 refuse(request, "`rotation` needs pictures; these samples are none.", "rotation")
-            return _made(request, [(f"{angle} degrees", Rotation(angle)) for angle in self.rotation])
+            named = isinstance(self.rotation, list)
+            angles = enumerate(self.angles(), start=1)
+            return _made(request, [(f"{a} degrees" if named else f"rotation {k}", Rotation(a)) for k, a in angles])
         if self.corruption is not None:
             _require_unit_pictures(request)
             return _made(request, list(self._corrupted()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import pickle
 import struct
 import subprocess
@@ -135,6 +136,79 @@ def test_mnist_is_read_from_its_own_files(tmp_path, name, folder):
     assert dataset.train.x.shape == (5, 28, 28, 1)
     assert dataset.train.ids[0] == f"{name}/train/00000"
     assert len(dataset.classes) == 10
+
+
+def write_mnist(folder: Path, packed: bool) -> None:
+    rng = np.random.default_rng(0)
+    for part, count in (("train", 5), ("t10k", 3)):
+        write_idx(folder / f"{part}-images-idx3-ubyte", rng.integers(0, 256, (count, 28, 28), dtype=np.uint8))
+        write_idx(folder / f"{part}-labels-idx1-ubyte", rng.integers(0, 10, count, dtype=np.uint8))
+    if packed:
+        for path in list(folder.iterdir()):
+            path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+            path.unlink()
+
+
+@pytest.mark.parametrize("name", ["mnist", "fashion_mnist"])
+def test_idx_files_are_what_torchvision_reads_wherever_they_lie(tmp_path, name):
+    import torchvision.datasets
+
+    folder, reader = {"mnist": ("MNIST", "MNIST"), "fashion_mnist": ("FashionMNIST", "FashionMNIST")}[name]
+    roots = {}
+    for below in ("", f"{folder}/raw"):
+        for packed in (False, True):
+            roots[below, packed] = tmp_path / f"{len(roots)}"
+            write_mnist(roots[below, packed] / below, packed)
+    theirs = getattr(torchvision.datasets, reader)(roots[f"{folder}/raw", False], train=True)
+    found = [data.load(DatasetSpec(name=name, root=root), tmp_path / "cache" / root.name) for root in roots.values()]
+    for dataset in found:
+        np.testing.assert_array_equal(dataset.train.x[..., 0], theirs.data.numpy())
+        np.testing.assert_array_equal(dataset.train.y, theirs.targets.numpy())
+        assert dataset.classes == (tuple("0123456789") if name == "mnist" else tuple(theirs.classes))
+        assert dataset.test.x.shape == (3, 28, 28, 1)
+    assert len({dataset.fingerprint for dataset in found}) == 1
+    assert all(data.check(DatasetSpec(name=name, root=root)) == [] for root in roots.values())
+
+
+def test_packed_files_with_other_content_are_other_data(tmp_path):
+    write_mnist(tmp_path, packed=True)
+    spec = DatasetSpec(name="mnist", root=tmp_path)
+    before = data.fingerprint(spec, tmp_path / "cache")
+    assert data.fingerprint(spec, tmp_path / "cache") == before
+    labels = tmp_path / "t10k-labels-idx1-ubyte"
+    write_idx(labels, np.full(3, 7, np.uint8))
+    labels.with_name(f"{labels.name}.gz").unlink()
+    assert data.fingerprint(spec, tmp_path / "cache") != before
+
+
+def test_a_folder_that_lacks_one_of_the_four_says_what_belongs_there(tmp_path):
+    write_mnist(tmp_path, packed=True)
+    (tmp_path / "train-labels-idx1-ubyte.gz").unlink()
+    message = str(data.check(DatasetSpec(name="mnist", root=tmp_path))[0])
+    assert "the four IDX files, gzipped or not, or MNIST/raw with them" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("train-images-idx3-ubyte.gz", b"not gzip"),
+        ("train-images-idx3-ubyte", b"\0\0\x08\x03" + struct.pack(">3I", 5, 28, 28) + b"too short"),
+        ("train-images-idx3-ubyte", b"\0\0\x0d\x01" + struct.pack(">I", 0)),
+        ("train-images-idx3-ubyte", b""),
+    ],
+)
+def test_an_idx_file_that_is_damaged_is_named(tmp_path, name, content):
+    write_mnist(tmp_path, packed=name.endswith(".gz"))
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=name):
+        data.load(DatasetSpec(name="mnist", root=tmp_path), tmp_path / "cache")
+
+
+def test_pictures_and_labels_that_do_not_fit_are_refused(tmp_path):
+    write_mnist(tmp_path, packed=False)
+    write_idx(tmp_path / "train-labels-idx1-ubyte", np.zeros(4, np.uint8))
+    with pytest.raises(DataError, match="don't fit"):
+        data.load(DatasetSpec(name="mnist", root=tmp_path), tmp_path / "cache")
 
 
 def write_cifar(root: Path, pixels: np.ndarray) -> None:

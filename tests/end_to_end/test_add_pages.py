@@ -44,6 +44,16 @@ def test_a_method(tmp_path: Path) -> None:
     assert (first.metrics["accuracy"] or 0) > 0.8
 
 
+def test_a_method_on_the_base_class(tmp_path: Path) -> None:
+    _, found = run(tmp_path, "authors.md", "my_er_ace.py")
+    algorithm = tmp_path / "algorithm.yaml"
+    text = algorithm.read_text().replace("[200]}", "[200]}\n        - fill: {values: [after_round]}")
+    assert text != algorithm.read_text()
+    algorithm.write_text(text)
+    _, without = ianvs.run(tmp_path / "benchmarkingjob.yaml", workspace=tmp_path / "ws")
+    assert (found.metrics["accuracy"] or 0) > (without.metrics["accuracy"] or 0) + 0.02  # new against old is learned
+
+
 def test_a_metric(tmp_path: Path) -> None:
     [found] = run(tmp_path, "add_a_metric.md", "worst_class.py")
     assert 0 <= (found.metrics["worst_class"] or 0) < (found.metrics["accuracy"] or 0)

@@ -231,6 +231,12 @@ class TorchLearner(NetworkHolder):
         shares: NDArray[np.float32] = self.answer_logits(data, **context).softmax(1).cpu().numpy()
         return shares
 
+    def scores(self, data: TestData, **context: Any) -> NDArray[np.float32]:
+        """(N, num_classes) the logits, for `task_scores: true`: also of classes that were not taught yet, so that who
+        knows the task may look among its classes. Where the exam gives the task's classes, -inf for all others."""
+        logits: NDArray[np.float32] = self.answer_logits(data, **{**context, "classes_seen": ()}).cpu().numpy()
+        return logits
+
     def features(
         self, data: TestData, *, num_classes: int, device: str = "cpu", seed: int = 0, **context: object
     ) -> NDArray[np.float32]:

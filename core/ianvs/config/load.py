@@ -77,6 +77,7 @@ def load_job(
         testenvs=tuple(replace(exam, name=name) for exam, name in zip(testenvs, _exam_names(testenvs), strict=True)),
         algorithms=tuple(algorithms),
         references=named,
+        published={link.name: link.published for link in job.test_object.algorithms if link.published},
         plans_references=job.references != "none",
         working_directory=reading.dialect.working_directory if reading.dialect else None,
         problems=tuple(_in_order(deferred, reading.files)),

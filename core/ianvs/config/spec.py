@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ianvs.config.models.algorithm import AlgorithmSpec, ModuleSpec, ParadigmSpec, SplitSpec
-from ianvs.config.models.job import EngineSpec, JobSettings, LimitsSpec, RankSpec
+from ianvs.config.models.job import EngineSpec, JobSettings, LimitsSpec, PublishedSpec, RankSpec
 from ianvs.config.models.kubeedge_settings import (
     AlgorithmSettings,
     DataSetting,
@@ -43,6 +43,7 @@ __all__ = [
     "ModelMetric",
     "ModuleSpec",
     "ParadigmSpec",
+    "PublishedSpec",
     "RankSpec",
     "ScenarioSpec",
     "SourceSpec",
@@ -61,6 +62,7 @@ class JobSpec(JobSettings):
     testenvs: tuple[TestEnvSpec, ...]
     algorithms: tuple[AlgorithmSpec, ...]
     references: Mapping[str, str] = field(default_factory=dict)  # algorithm by role: "joint", "single_task"
+    published: Mapping[str, Mapping[str, PublishedSpec]] = field(default_factory=dict)  # by algorithm, by metric
     # Of algorithms under `contract: ianvs`: where their processes work, and what relative paths of theirs start from.
     working_directory: Path | None = None
     plans_references: bool = True  # whether roles that metrics need and `references` does not fill are planned

@@ -63,7 +63,7 @@ def case_request(
     return CaseRequest(
         case=case,
         algorithm=algorithm.spec,
-        testenv=algorithm.testenv,
+        testenv=algorithm.taken,
         exam_id=algorithm.exam_id,
         splitting_method=algorithm.exam["splitting_method"],
         as_one=algorithm.paradigm.as_one,

@@ -10,6 +10,7 @@ from typing import Any
 from ianvs.config.secrets import without_secrets
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec, TestEnvSpec
 from ianvs.planning.paradigm_info import ParadigmInfo
+from ianvs.scenarios.drawn import drawn_for
 from ianvs.store.keys import digest
 from ianvs.types import TestCase
 
@@ -21,7 +22,8 @@ class PlannedAlgorithm:
     """An algorithm in one exam, with what its cases share.
 
     testenv_name: "" where the job has one exam only. role: of reference runs; choices: their hyperparameters, None: the
-    grid of `spec`.
+    grid of `spec`. seed: of its cases, where each seed has an exam of its own; row_exam then stands for the exams of
+    all seeds, so that their cases are one row.
     """
 
     spec: AlgorithmSpec
@@ -34,18 +36,29 @@ class PlannedAlgorithm:
     identity_digest: str
     role: str = ""
     choices: tuple[Mapping[str, object], ...] | None = None
+    seed: int | None = None
+    row_exam: str = ""
+
+    @property
+    def taken(self) -> TestEnvSpec:
+        """The testenv as its cases take it."""
+        return self.testenv if self.seed is None else drawn_for(self.testenv, self.seed)
+
+    def seeds(self, seeds: Sequence[int]) -> Sequence[int]:
+        """Those of a job's seeds that its cases have."""
+        return seeds if self.seed is None else (self.seed,)
 
     def cases(self, seeds: Sequence[int]) -> Iterator[TestCase]:
         """Hyperparameters x seeds."""
         for hyperparameters in grid(self.spec.modules) if self.choices is None else self.choices:
-            for seed in seeds:
+            for seed in self.seeds(seeds):
                 yield self.case(hyperparameters, seed)
 
     def case(self, hyperparameters: Mapping[str, object], seed: int) -> TestCase:
-        row = digest([self.exam_id, self.identity_digest, dict(hyperparameters)])
+        without_seed = [digest([e, self.identity_digest, dict(hyperparameters)]) for e in (self.exam_id, self.row_exam)]
         return TestCase(
-            id=digest([row, seed]),
-            row=row,
+            id=digest([without_seed[0], seed]),
+            row=without_seed[bool(self.row_exam)],
             algorithm=self.spec.name,
             paradigm=self.spec.paradigm.name,
             modules=tuple((module.type, module.name) for module in self.spec.modules),

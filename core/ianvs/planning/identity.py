@@ -58,6 +58,8 @@ def exam_identity(
         facts["scenario_source"] = source
     if exam.linear_probe:
         facts["linear_probe"] = True
+    if exam.task_scores:
+        facts["task_scores"] = True
     if exam.settings is not None:
         facts["settings"] = _settings(exam.settings)
     return facts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ianvs import data
@@ -16,6 +16,7 @@ from ianvs.planning.cases import PlannedAlgorithm
 from ianvs.planning.identity import algorithm_identity, exam_identity, metric_key
 from ianvs.planning.paradigm_info import paradigm_info
 from ianvs.planning.references import PlannedReferences, plan_references
+from ianvs.scenarios.drawn import drawn_for, seeds_of_case
 from ianvs.store import CaseStore, ExamStore
 from ianvs.store.keys import digest
 from ianvs.types import TestCase
@@ -58,7 +59,7 @@ class Plan:
     references: PlannedReferences = field(default_factory=PlannedReferences)
 
     def __len__(self) -> int:
-        return sum(len(algorithm) * len(self.job.seeds) for algorithm in self.algorithms)
+        return sum(len(algorithm) * len(algorithm.seeds(self.job.seeds)) for algorithm in self.algorithms)
 
     def __iter__(self) -> Iterator[PlannedCase]:
         exams, damage = ExamStore(self.store.workspace), dict[str, str | None]()
@@ -132,9 +133,14 @@ def make_plan(job: JobSpec) -> Plan:
         for spec, paradigm in students:
             facts = exam_identity(exam, spec, paradigm, fingerprint)
             identity = algorithm_identity(job, exam, spec, paradigm)
-            algorithms.append(
-                PlannedAlgorithm(spec, paradigm, exam, name, digest(facts), facts, identity, digest(identity))
-            )
+            planned = PlannedAlgorithm(spec, paradigm, exam, name, digest(facts), facts, identity, digest(identity))
+            if not seeds_of_case(exam.scenario):
+                algorithms.append(planned)
+                continue
+            for seed in job.seeds:
+                facts = exam_identity(drawn_for(exam, seed), spec, paradigm, fingerprint)
+                own = replace(planned, exam=facts, exam_id=digest(facts), seed=seed, row_exam=planned.exam_id)
+                algorithms.append(own)
         named = scored_metrics(exam)
         stored = named if exam.settings is not None else [m for m in named if outline(m).level == "score"]
         scores.append(tuple((metric, metric_key(metric)) for metric in stored))

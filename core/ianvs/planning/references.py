@@ -62,7 +62,8 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> Plann
             continue  # it has no rounds to compare
         for role in _needed(student.testenv):
             if (name := job.references.get(role)) is not None:
-                named = next(s for s in students if s.spec.name == name and s.testenv is student.testenv)
+                same = (s for s in students if s.testenv is student.testenv and s.seed == student.seed)
+                named = next(s for s in same if s.spec.name == name)
                 only = next(grid(named.spec.modules))  # it has one choice: ianvs.scheduler.preflight sees to that
                 by_student[_key(student, role)] = (named, partial(_always, only))
                 continue

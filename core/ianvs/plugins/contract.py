@@ -107,10 +107,12 @@ class Learner(Protocol):
     `adapts_in_testing = True` (class attribute): it learns while it is tested. Without it, copies that are thrown away
     answer, so that predict() keeps nothing; with it the learner answers itself, and its row is marked.
     `detect_unseen(data, **context)`, (N,): what is unlike all that was taught (ianvs.paradigms.DetectsUnseen).
-    `features(data, **context)`, (N, D): what its answers are made from, for `linear_probe: true`. `reference` (class
-    attribute, "package.module:Class", "file.py:Class" or "Class" beside it): the class that trains the same network
-    plainly, which reference runs (IM, FWT of the survey, delta_m) train in its place and share; without it they train
-    the class itself.
+    `features(data, **context)`, (N, D): what its answers are made from, for `linear_probe: true`.
+    `scores(data, **context)`, (N, num_classes): what its answers are chosen by, the higher the likelier, -inf for
+    never, for `task_scores: true`: the benchmark looks for the likeliest class of the sample's task, which the learner
+    is not told. `reference` (class attribute, "package.module:Class", "file.py:Class" or "Class" beside it): the class
+    that trains the same network plainly, which reference runs (IM, FWT of the survey, delta_m) train in its place and
+    share; without it they train the class itself.
     """
 
     def train(self, train_data: TrainData, valid_data: TrainData | None = None, **context: Any) -> object:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
 from ianvs.metrics.metric import Metric
 from ianvs.metrics.system import SYSTEM
+from ianvs.report.published import AGREES
 from ianvs.types import Measure
 
 __all__ = ["COSTS", "Column", "Kind", "as_ianvs_has_them", "make_columns", "title_of"]
@@ -19,6 +20,9 @@ Kind = Literal[
     "testenv",
     "metric",
     "metric_std",
+    "published",
+    "published_std",
+    "agrees",
     "paradigm",
     "round",
     "dataset",
@@ -71,6 +75,7 @@ def make_columns(
     measures: Mapping[str, Measure],
     several: bool,
     gated: bool,
+    published: Collection[str] = (),
 ) -> tuple[Column, ...]:
     """The columns of a leaderboard, in order, with titles that are all different, whatever the case of letters.
 
@@ -78,6 +83,7 @@ def make_columns(
     metrics: (column name, metric) in the testenv's order. modules: module types. measured: keys of COSTS with a value.
     measures: of paradigms, by name.
     several: whether the job has several exams. gated: whether an exam has `model_eval`.
+    published: metric columns of which some row has a published number.
     """
     asked = {metric.name for _, metric in metrics if metric.level == "system"}
     shown = {*_ALWAYS_SHOWN, *measured} - asked
@@ -97,6 +103,14 @@ def make_columns(
         meaning = metric.summary or name
         columns.append(Column(title, "metric", name, meaning, metric.higher_is_better))
         columns.append(Column(f"{title}_std", "metric_std", name, f"sample standard deviation of {title} over seeds"))
+        if name in published:
+            columns += [
+                Column(
+                    f"{title}_published", "published", name, f"{title} as others published it", metric.higher_is_better
+                ),
+                Column(f"{title}_published_std", "published_std", name, "its standard deviation over their runs"),
+                Column(f"{title}_agrees", "agrees", name, AGREES),
+            ]
     columns += [
         Column("Paradigm", "paradigm", meaning="how a case is examined"),
         Column("Round", "round", meaning="number of rounds"),
@@ -147,7 +161,7 @@ def _with_distinct_titles(columns: list[Column]) -> tuple[Column, ...]:
 
     Nor may titles differ in case alone (the score `acc` and `ACC` over its matrix): many a reader takes them for one.
     """
-    named_by_user = ("metric", "metric_std", "module", "hyperparameter")
+    named_by_user = ("metric", "metric_std", "published", "published_std", "agrees", "module", "hyperparameter")
     taken = {column.title.casefold() for column in columns if column.kind not in named_by_user}
     for kind in named_by_user:
         for position, column in enumerate(columns):

@@ -13,7 +13,17 @@ from ianvs.metrics.system import measured, measured_by_paradigm
 from ianvs.report.columns import COSTS
 from ianvs.types import CaseResult, Failure, Measure, Sealing, TestCase
 
-__all__ = ["FailedCase", "RowCases", "TestScores", "case_costs", "describe_failure", "gather", "shown_log", "utc"]
+__all__ = [
+    "FailedCase",
+    "RowCases",
+    "TestScores",
+    "case_costs",
+    "common_name",
+    "describe_failure",
+    "gather",
+    "shown_log",
+    "utc",
+]
 
 _LONGEST_MESSAGE = 500  # characters; the whole of it is in the log
 
@@ -42,6 +52,7 @@ class TestScores:
     __test__ = False  # the name is not an invitation to pytest
 
     score: str
+    names: dict[str, None] = field(default_factory=dict)  # several where each seed has an exam of its own
     learned: list[float | None] = field(default_factory=list)
     final: list[float | None] = field(default_factory=list)
 
@@ -60,7 +71,7 @@ class RowCases:
     texts: dict[str, dict[str, None]] = field(default_factory=dict)  # of metrics whose values are no numbers
     costs: dict[str, list[float | None]] = field(default_factory=dict)
     measures: dict[str, Measure] = field(default_factory=dict)  # of its paradigm
-    tests: dict[str, TestScores] = field(default_factory=dict)  # of the first score, by test set
+    tests: dict[int, TestScores] = field(default_factory=dict)  # of the first score, by position of the test set
     failures: list[FailedCase] = field(default_factory=list)
     latest: datetime | None = None
     over_budget: dict[str, None] = field(default_factory=dict)  # in words, each once
@@ -115,7 +126,8 @@ class RowCases:
             return
         per_round = len(matrix.tests) == len(matrix.values) - 1
         for j, test in enumerate(matrix.tests):
-            scores = self.tests.setdefault(test, TestScores(matrix.metric))
+            scores = self.tests.setdefault(j, TestScores(matrix.metric))
+            scores.names[test] = None
             scores.learned.append(float(matrix.values[j + 1, j]) if per_round else None)
             scores.final.append(float(matrix.values[-1, j]))
 
@@ -130,6 +142,12 @@ def gather(results: Iterable[CaseResult], metrics: Sequence[str], root: Path | N
             rows[key] = RowCases(result.case, result.dataset)
         rows[key].add(result, metrics, root)
     return list(rows.values())
+
+
+def common_name(names: Iterable[str], kind: str, position: int) -> str:
+    """What rounds or test sets of several seeds are called together: by their name, else "round 2"."""
+    different = set(names)
+    return different.pop() if len(different) == 1 else f"{kind} {position + 1}"
 
 
 def case_costs(result: CaseResult) -> Mapping[str, float | None]:

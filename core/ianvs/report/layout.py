@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ianvs.report.columns import Column
 from ianvs.report.gather import FailedCase
 from ianvs.report.leaderboard import Leaderboard, LeaderboardRow
+from ianvs.report.published import AGREES, published_summary
 from ianvs.report.values import cell_text, shown_number
 from ianvs.stats.summary import Summary
 
@@ -18,6 +19,7 @@ __all__ = [
     "failure_groups",
     "legend",
     "plain_table",
+    "published_notes",
     "ranking_notes",
     "row_name",
     "settings_text",
@@ -27,7 +29,8 @@ __all__ = [
     "text_columns",
 ]
 
-_RIGHT = ("rank", "metric", "round", "seeds", "cost")
+_RIGHT = ("rank", "metric", "published", "round", "seeds", "cost")
+_SPREADS = ("metric_std", "published_std")  # stand beside their means
 
 
 @dataclass(frozen=True)
@@ -52,12 +55,12 @@ def text_columns(leaderboard: Leaderboard) -> list[TextColumn]:
     """The columns in order; a metric's standard deviation stands beside its mean ("0.912 ± 0.004")."""
     columns = []
     for column in leaderboard.columns:
-        if column.kind == "metric_std":
+        if column.kind in _SPREADS:
             continue
         values = [leaderboard.cell(row, column) for row in leaderboard.rows]
-        if column.kind in ("metric", "cost"):
+        if column.kind in ("metric", "published", "cost"):
             summaries = [_summary(row, column) for row in leaderboard.rows]
-            measure = column.kind == "metric"
+            measure = column.kind != "cost"
             decimals = _decimals(summaries, precise=3 if measure else 2)
             cells = [_mean_and_spread(summary, decimals, spread=measure) for summary in summaries]
         elif column.kind == "status":
@@ -127,11 +130,26 @@ def _gate_note(leaderboard: Leaderboard) -> str:
 
 
 def legend(leaderboard: Leaderboard) -> list[str]:
-    """One line per metric column: which definition it is."""
+    """One line per metric column: which definition it is; and what agrees with a published number."""
     from ianvs.metrics.table import legend as lines
 
     names = (column.key for column in leaderboard.columns if column.kind == "metric")
-    return lines(zip(names, leaderboard.metrics, strict=True))
+    told = lines(zip(names, leaderboard.metrics, strict=True))
+    return [*told, f"agrees: {AGREES}"] if any(row.published for row in leaderboard.rows) else told
+
+
+def published_notes(leaderboard: Leaderboard) -> list[str]:
+    """One line for each published number, with its source, once for equal rows."""
+    lines: dict[str, None] = {}
+    for row in leaderboard.rows:
+        shown = [column.key for column in leaderboard.columns if column.kind == "published"]
+        for name in (name for name in shown if name in row.published):
+            spec = row.published[name]
+            mean, std = spec.in_our_unit()
+            spread = "" if std is None else f" ± {std:.4g}"
+            runs = "" if spec.n is None else f", {spec.n} runs"
+            lines[f"{row.algorithm}, {name}: {mean:.4g}{spread}{runs}: {spec.source}"] = None
+    return list(lines)
 
 
 def settings_text(row: LeaderboardRow, names: Iterable[str] | None = None) -> str:
@@ -191,6 +209,8 @@ def short_status(row: LeaderboardRow) -> str:
 
 
 def _summary(row: LeaderboardRow, column: Column) -> Summary | None:
+    if column.kind == "published":
+        return published_summary(row.published.get(column.key))
     return (row.metrics if column.kind == "metric" else row.costs).get(column.key)
 
 

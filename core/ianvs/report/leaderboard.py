@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
-from ianvs.config.spec import RankSpec
+from ianvs.config.spec import PublishedSpec, RankSpec
 from ianvs.errors import closest, one_line
 from ianvs.metrics.metric import Metric
 from ianvs.metrics.metric_columns import columns_named
 from ianvs.report.columns import COSTS, Column, make_columns
-from ianvs.report.gather import FailedCase, RowCases, gather
+from ianvs.report.gather import FailedCase, RowCases, common_name, gather
+from ianvs.report.published import agreement, by_column, published_summary
 from ianvs.report.sealing_note import sealing_note
 from ianvs.report.values import Cell, shown_hyperparameters
 from ianvs.stats.summary import Summary, rank, summarise
@@ -51,6 +53,7 @@ class LeaderboardRow:
     urls: tuple[str, ...] = ()  # folders of its cases, relative to the workspace
     texts: Mapping[str, str] = field(default_factory=dict)  # by column name, values of metrics that are no numbers
     remarks: Mapping[int, str] = field(default_factory=dict)  # what its plugin says of how it went, by seed
+    published: Mapping[str, PublishedSpec] = field(default_factory=dict)  # by column name
     rank: int | None = None  # None: no competitor, a case is missing, or there is nothing to rank it by
 
     @property
@@ -102,6 +105,11 @@ class Leaderboard:
                 if column.kind == "metric" and column.key in row.texts:
                     return row.texts[column.key]
                 return None if summary is None else summary.mean if column.kind == "metric" else summary.std
+            case "published" | "published_std":
+                theirs = published_summary(row.published.get(column.key))
+                return None if theirs is None else theirs.mean if column.kind == "published" else theirs.std
+            case "agrees":
+                return agreement(row.metrics.get(column.key), row.published.get(column.key))
             case "paradigm":
                 return row.paradigm
             case "round":
@@ -141,7 +149,7 @@ class Leaderboard:
         ]
         wanted: dict[str, Sequence[str]] = {
             "metric": of_metrics,
-            "metric_std": of_metrics,
+            **dict.fromkeys(("metric_std", "published", "published_std", "agrees"), of_metrics),
             "module": spec.modules,
             "hyperparameter": spec.hyperparameters,
         }
@@ -164,6 +172,7 @@ def build_leaderboard(
     metric_columns: Sequence[str],
     seeds: int,
     root: Path | None = None,
+    published: Mapping[str, Mapping[str, PublishedSpec]] = MappingProxyType({}),
 ) -> Leaderboard:
     """The leaderboard of `results`, which are read once and not kept: memory grows with rows, not with score matrices.
 
@@ -171,6 +180,7 @@ def build_leaderboard(
     metrics, metric_columns: the testenv's metrics in order, and the name of each one's column. A metric that yields
     several numbers (per class) has no column. seeds: how many cases belong to a row.
     root: paths of logs are shown relative to it, so that a report reads the same wherever it is written from.
+    published: what others published, by algorithm and metric.
     Raises ValueError when `rank.sort_by` names no metric column, or when a case comes twice.
     """
     shown = [(name, m) for name, m in zip(metric_columns, metrics, strict=True) if not m.mapping]
@@ -178,7 +188,10 @@ def build_leaderboard(
     everything = gather(results, [name for name, _ in shown], root)
     references = tuple(_row(group, seeds) for group in everything if group.case.role)
     groups = [group for group in everything if not group.case.role]
-    rows = _by_testenv([_row(group, seeds) for group in groups], sort_by)
+    names = [name for name, _ in shown]
+    theirs = {algorithm: by_column(specs, names) for algorithm, specs in published.items()}
+    listed = [replace(_row(group, seeds), published=theirs.get(group.case.algorithm, {})) for group in groups]
+    rows = _by_testenv(listed, sort_by)
     columns = make_columns(
         shown,
         modules=(kind for group in groups for kind, _ in group.case.modules),
@@ -186,6 +199,7 @@ def build_leaderboard(
         several=any(group.case.testenv for group in groups),
         gated=any(row.adopted is not None for row in rows),
         measured=(key for key in COSTS for row in rows if key in row.costs and row.costs[key].mean is not None),
+        published={name for row in rows for name in row.published},
         measures={name: measure for group in groups for name, measure in group.measures.items()},
     )
     notes = tuple(dict.fromkeys(note for group in groups for note in group.notes))
@@ -232,8 +246,8 @@ def _row(group: RowCases, seeds: int) -> LeaderboardRow:
         metrics=metrics,
         costs=costs,
         tests={
-            name: (found.score, summarise(found.learned), summarise(found.final))
-            for name, found in (group.tests.items() if complete else ())
+            common_name(found.names, "test set", j): (found.score, summarise(found.learned), summarise(found.final))
+            for j, found in (group.tests.items() if complete else ())
         },
         bound=group.bound,
         failures=tuple(group.failures),

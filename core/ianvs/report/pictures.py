@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from ianvs.report.gather import common_name
 from ianvs.report.layout import row_name, settings_text
 from ianvs.report.leaderboard import Leaderboard, LeaderboardRow
 from ianvs.store.files import write_atomic
@@ -66,14 +67,20 @@ def draw_heatmaps(leaderboard: Leaderboard, results: Iterable[CaseResult], folde
         waiting[key].append(result.matrices)
         if len(waiting[key]) == rows[key].expected:
             seeds = waiting.pop(key)
-            for score, matrix in seeds[0].items():
+            for score in seeds[0]:
                 found = [of_seed[score].values for of_seed in seeds if score in of_seed]
                 values = np.mean(found, axis=0)
                 if len(found) < len(seeds) or np.isnan(values).all():
                     continue  # not computed for all seeds; or a score of several parts: its bars say more
-                mean = ScoreMatrix(values, score, matrix.rounds, matrix.tests)
+                of_seeds = [of_seed[score] for of_seed in seeds]
+                rounds = _common("round", [one.rounds for one in of_seeds])
+                mean = ScoreMatrix(values, score, rounds, _common("test set", [one.tests for one in of_seeds]))
                 drawn[key].append(_draw(mean, rows[key], folder))
     return [path for key in rows for path in drawn[key]]
+
+
+def _common(kind: str, of_seeds: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    return tuple(common_name(names, kind, k) for k, names in enumerate(zip(*of_seeds, strict=True)))
 
 
 def heatmap(matrix: ScoreMatrix, title: str, subtitle: str = "") -> Figure:

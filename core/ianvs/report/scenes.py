@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.kinds.picture_kind import FIRST
+from ianvs.report.gather import common_name
 from ianvs.report.layout import settings_text, varied
 from ianvs.report.leaderboard import Leaderboard
 from ianvs.report.pictures import RowKey, complete_rows, finished, save_picture, slug
@@ -84,18 +85,25 @@ def scene_sheet(
 def draw_class_bars(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> list[Path]:
     """One PNG per score of several parts (per class) and test set: a bar for each row, the mean over its seeds."""
     rows = complete_rows(leaderboard)
-    parts: dict[tuple[str, str, str], dict[RowKey, list[Mapping[str, float | None]]]] = {}
+    of_rows: dict[tuple[RowKey, str, int], list[Mapping[str, float | None]]] = {}
+    names: dict[tuple[RowKey, str, int], dict[str, None]] = {}
     for key, result in finished(rows, results):
         for score, details in result.details.items():
             tests = next(iter(result.matrices.values())).tests if result.matrices else ()
-            for test, found in zip(tests, details[-1], strict=False):
+            for j, (test, found) in enumerate(zip(tests, details[-1], strict=False)):
                 found = _of_one_scale(score, found or {})
                 if len(found) > 1:
-                    parts.setdefault((rows[key].testenv, score, test), {}).setdefault(key, []).append(found)
+                    of_rows.setdefault((key, score, j), []).append(found)
+                    names.setdefault((key, score, j), {})[test] = None
+    parts: dict[tuple[str, str, str], dict[RowKey, dict[str, float]]] = {}
+    for (key, score, j), found_parts in of_rows.items():
+        test = common_name(names[key, score, j], "test set", j)
+        if means := _means(found_parts):
+            parts.setdefault((rows[key].testenv, score, test), {})[key] = means
     drawn = []
     for (exam, score, test), by_row in parts.items():
         bars = {
-            f"{rows[key].algorithm} {settings_text(rows[key], varied(leaderboard))}".strip(): _means(by_row[key])
+            f"{rows[key].algorithm} {settings_text(rows[key], varied(leaderboard))}".strip(): by_row[key]
             for key in rows
             if key in by_row
         }

@@ -13,6 +13,7 @@ from ianvs.report.layout import (
     failure_groups,
     legend,
     plain_table,
+    published_notes,
     ranking_notes,
     settings_text,
     short_status,
@@ -35,6 +36,8 @@ _MOST_FAILURES = 20
 _TOLD_ONCE = ("paradigm", "round", "dataset", "module", "hyperparameter")
 _IMPORTANCE = (
     "metric",
+    "agrees",
+    "published",
     "cost",
     "module",
     "dataset",
@@ -64,7 +67,8 @@ def render(leaderboard: Leaderboard, console: Console | None = None, explain: bo
         say("No results yet.", "")
         return
     columns = text_columns(leaderboard)
-    notes = [*ranking_notes(leaderboard), *leaderboard.notes]
+    theirs = [f"Published: {line}." for line in published_notes(leaderboard)]
+    notes = [*ranking_notes(leaderboard), *leaderboard.notes, *theirs]
     if live:
         columns = _without_repetition(leaderboard, columns)
         told_once = [c for c in columns if c.constant and c.column.kind in _TOLD_ONCE and len(leaderboard.rows) > 1]

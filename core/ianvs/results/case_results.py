@@ -112,7 +112,7 @@ def read_case(
         remark=rounds[-1].remark if rounds else "",
         matrices=matrices,
         over_budget=tuple(over for round_ in judged for over in over_budget(budget, round_)),
-        warnings=(*unmeasured(budget, judged), *_marks(sealing)),
+        warnings=(*unmeasured(budget, judged), *_unscored(rounds), *_marks(sealing)),
         details=details,
         metrics=numbers,
         measures={name: as_record(Measure, told, file) for name, told in stored.get("measures", {}).items()},
@@ -121,6 +121,10 @@ def read_case(
         provenance=stored.get("provenance", {}),
     )
     return handed_result(result, stored["handed"], columns, file) if "handed" in stored else result
+
+
+def _unscored(rounds: Sequence[RoundResult]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(f"no task scores: {round_.unscored}" for round_ in rounds if round_.unscored))
 
 
 def _marks(sealing: Sealing) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ianvs.config.secrets import without_secrets
-from ianvs.config.spec import BudgetSpec, MetricSpec, RankSpec
+from ianvs.config.spec import BudgetSpec, MetricSpec, PublishedSpec, RankSpec
 from ianvs.errors import DamagedError, IanvsError, closest
 from ianvs.metrics.metric import Metric
 from ianvs.metrics.metric_columns import MetricColumn, metric_columns
@@ -47,6 +47,8 @@ class Results:
     provenance: Mapping[str, object]
     references: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # case id -> {role: id of its reference}
     budgets: Mapping[str, BudgetSpec] = field(default_factory=dict)  # of each exam that has one
+    published: Mapping[str, Mapping[str, PublishedSpec]] = field(default_factory=dict)  # by algorithm and metric
+    notes: tuple[str, ...] = ()  # what a reader must know of the exams
     contract: str = "native"  # how plugins were called (ianvs.config.spec.AlgorithmSpec)
     exit_code: int = 0
     ran: int = 0
@@ -80,8 +82,10 @@ class Results:
         """Ranked rows, one for each algorithm and choice of hyperparameters."""
         shown = {column.name: column.metric for columns in self.metrics.values() for column in columns}
         asked = [shown[name] for name in self.columns]
-        board = build_leaderboard(self, self.rank, asked, self.columns, self.seeds, self.workspace)
-        return replace(board, contract=self.contract)
+        board = build_leaderboard(
+            self, self.rank, asked, self.columns, self.seeds, self.workspace, published=self.published
+        )
+        return replace(board, contract=self.contract, notes=(*self.notes, *board.notes))
 
     @property
     def leaderboard_frame(self) -> pd.DataFrame:
@@ -123,7 +127,7 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
     known = {stored["id"]: store.case(stored["id"]) for stored in record["cases"]}
     # What ran a case first may have called it otherwise: cases are shared among jobs.
     cases = [
-        replace(case, algorithm=stored["algorithm"], testenv=stored["testenv"])
+        replace(case, algorithm=stored["algorithm"], testenv=stored["testenv"], row=stored.get("row", case.row))
         for stored in record["cases"]
         if (case := known[stored["id"]]) is not None
     ]
@@ -143,6 +147,11 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
         provenance=record["provenance"],
         references=record["references"],
         budgets={exam: as_record(BudgetSpec, stored, file) for exam, stored in record["budgets"].items()},
+        published={
+            algorithm: {name: as_record(PublishedSpec, one, file) for name, one in stored.items()}
+            for algorithm, stored in record.get("published", {}).items()
+        },
+        notes=tuple(record.get("notes", ())),
         contract=record.get("contract", "native"),
     )
 
@@ -152,15 +161,27 @@ def record_of(results: Results) -> dict[str, object]:
     return {
         "name": results.name,
         "contract": results.contract,
+        "notes": results.notes,
         "seeds": results.seeds,
         "rank": {name: value for name, value in vars(results.rank).items() if name != "places"},
         "columns": results.columns,
         "metrics": {exam: list(map(_metric_record, columns)) for exam, columns in results.metrics.items()},
-        "cases": [{"id": case.id, "algorithm": case.algorithm, "testenv": case.testenv} for case in results.case_list],
+        "cases": [
+            {"id": case.id, "row": case.row, "algorithm": case.algorithm, "testenv": case.testenv}
+            for case in results.case_list
+        ],
         "references": {case_id: dict(roles) for case_id, roles in results.references.items()},
         "budgets": {exam: vars(budget) for exam, budget in results.budgets.items()},
+        "published": {
+            algorithm: {name: _without_places(spec) for name, spec in specs.items()}
+            for algorithm, specs in results.published.items()
+        },
         "provenance": dict(results.provenance),
     }
+
+
+def _without_places(spec: PublishedSpec) -> dict[str, object]:
+    return {name: value for name, value in vars(spec).items() if name not in ("place", "places")}
 
 
 def _metric_record(column: MetricColumn) -> dict[str, object]:

@@ -16,6 +16,7 @@ from ianvs.data.split import stratified_deal
 from ianvs.errors import ConfigError, IanvsError, PluginError, Problem, closest, one_line
 from ianvs.plugins.loader import Loaded, cause
 from ianvs.scenarios.domain_rounds import domain_tests, natural_domains
+from ianvs.scenarios.drawn import drawn_by
 from ianvs.scenarios.exam import Exam, Round, Rules, TestSet
 from ianvs.scenarios.modifiers import Modifiers, modified, modifiers_of
 from ianvs.scenarios.request import (
@@ -42,6 +43,7 @@ def check_scenario(
     """What is wrong with how the data arrive, as far as it can be said without the data or an author's code."""
     if spec is not None and is_authors(spec):
         return []
+    spec = None if spec is None else drawn_by(spec, 0)
     try:
         _rounds(None if spec is None else _opened(spec).scenario, spec, incremental_rounds, using)
     except ConfigError as error:
@@ -236,9 +238,10 @@ def _as_one(dataset: Dataset, scenario: ScenarioSpec | None, using: tuple[str, .
             message = "a paradigm that teaches all rounds as one can't take this exam"
             refuse(request, f"{message}: {why}. An algorithm with `sees_past_rounds`, such as joint, can be here.")
         everything = _merged(exam)
+        request = replace(request, dataset=exam.dataset)  # a scenario may have changed the labels
     tests = domain_tests(request, using) if using and dataset.test.domains is not None else everything_asked(request)
     rules = Rules("single-task", task_in_training=False, task_in_testing=False, output_space="all")
-    return Exam(dataset, (everything,), tests, rules)
+    return Exam(request.dataset, (everything,), tests, rules)
 
 
 def _separate(exam: Exam) -> str | None:

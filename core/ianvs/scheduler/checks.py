@@ -24,6 +24,7 @@ __all__ = [
     "metric_levels",
     "paradigm_problems",
     "protocol_problems",
+    "published_problems",
     "quantity_problems",
     "reference_problems",
     "sample_problems",
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 PROBED = "linear_probe_accuracy"
+TASK_SCORED = "task_incremental_accuracy"
 
 
 def data_problems(job: JobSpec) -> list[Problem]:
@@ -103,6 +105,35 @@ def column_problems(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
     return problems
 
 
+def published_problems(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
+    """What is wrong with `published`, which names columns and is of one row."""
+    problems = []
+    shown = list(dict.fromkeys(name for of_exam in _columns(job, levels) for name in of_exam))
+    algorithms = {algorithm.name: algorithm for algorithm in job.algorithms}
+    for algorithm, specs in job.published.items():
+        first = next(iter(specs.values())).place
+        if len(job.testenvs) > 1:
+            message = f"`published` of {algorithm} is of one exam, and the job has {len(job.testenvs)} testenvs."
+            problems.append(Problem(f"{message} Give each testenv a job of its own.", first))
+        if (count := cells(algorithms[algorithm].modules)) > 1:
+            message = f"`published` of {algorithm} is of one setting, and its hyperparameters give {count}."
+            problems.append(Problem(f"{message} Keep one value of each, or take `published` out.", first))
+        for name, spec in specs.items():
+            found = columns_named(name, shown)
+            if not found:
+                listed = f"The testenv's metrics are: {', '.join(shown)}."
+                message = f"published names '{name}', which is not a column.{closest(name, shown)} {listed}"
+                problems.append(Problem(message, spec.place))
+            elif len(found) > 1:
+                listed = " or ".join(f"'{column}'" for column in found)
+                message = f"published names '{name}', which is there of several scores: write {listed}."
+                problems.append(Problem(message, spec.place))
+            elif levels.get(name) == "score" and spec.unit == "fraction" and 1 < abs(spec.mean) <= 100:
+                message = f"is {spec.mean:g} a percentage? Scores are fractions here: write `unit: percent` if it is."
+                problems.append(Problem(message, spec.places.get("mean", spec.place), warning=True))
+    return problems
+
+
 def _columns(job: JobSpec, levels: dict[str, str]) -> list[list[str]]:
     """For each exam the names of the columns that it lists."""
     asked = [[(spec, _level(spec.name, levels)) for spec in scored_metrics(exam)] for exam in job.testenvs]
@@ -145,6 +176,9 @@ def _problems_between(exam: TestEnvSpec, levels: dict[str, str]) -> list[Problem
             problems.append(Problem(f"'{spec.of}' is not a score that {spec.name} can be computed from.", spec.place))
         if PROBED in (spec.name, spec.of) and not exam.linear_probe:
             message = f"{PROBED} needs `linear_probe: true` in the testenv: features are examined while a case runs."
+            problems.append(Problem(message, spec.place))
+        if TASK_SCORED in (spec.name, spec.of) and not exam.task_scores:
+            message = f"{TASK_SCORED} needs `task_scores: true` in the testenv: scores are asked for while a case runs."
             problems.append(Problem(message, spec.place))
     if exam.gate is not None and levels[exam.gate.metric.name] != "score":
         gate = exam.gate.metric

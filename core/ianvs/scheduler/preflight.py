@@ -329,6 +329,7 @@ FILES: tuple[Check, ...] = (
     Check("scenarios", lambda p: checks.scenario_problems(p.job)),
     Check("metrics", lambda p: p.metrics[0]),  # an author's file: a second in another process, once
     Check("columns", lambda p: checks.column_problems(p.job, p.levels), stands_on_others=True),
+    Check("published", lambda p: checks.published_problems(p.job, p.levels), stands_on_others=True),
     Check("quantities", lambda p: checks.quantity_problems(p.job), stands_on_others=True),
     Check("references", lambda p: checks.reference_problems(p.job), stands_on_others=True),
     Check("links", lambda p: checks.link_problems(p.job, p.levels), stands_on_others=True),

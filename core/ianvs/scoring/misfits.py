@@ -44,6 +44,9 @@ def misfits(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[Problem]:
     elif spec.gate is not None and not exam.rules.get("training_labels", True):
         message = f"model_eval scores answers to a part of each round, and {scenario} hides its labels. Take it out."
         yield Problem(message, spec.gate.place)
+    if spec.task_scores and not KINDS[exam.kind].probes:
+        message = f"task_scores are scores of classes, and these are {exam.kind} data. Take it out."
+        yield Problem(message, spec.places.get("task_scores", spec.place))
     if spec.linear_probe and not KINDS[exam.kind].probes:
         message = f"linear_probe fits a classifier to classes, and these are {exam.kind} data. Take it out."
         yield Problem(message, spec.places.get("linear_probe", spec.place))

@@ -30,6 +30,7 @@ from ianvs.session.learner_messages import Answer, read
 from ianvs.session.measure import NOTHING_SPENT, Spent, cpu_seconds
 from ianvs.session.probe import PROBED, probed_labels
 from ianvs.session.remote import Learner
+from ianvs.session.task_scores import TASK_LABELS, checked_scores, labels_within
 from ianvs.store import StoredModule
 from ianvs.types import Asked, Predictions
 
@@ -60,15 +61,25 @@ class _Question:
 class Examination:
     """Of one learner, before the test sets of an exam. spent: on answers, since it was last set.
 
-    probe: whether features are examined too. every: whether all answers are kept, also where the kind of data would
-    keep less. folder: for what is too large for memory.
+    probe: whether features are examined too. task_scores: whether scores of all classes are asked for too. every:
+    whether all answers are kept, also where the kind of data would keep less. folder: for what is too large for memory.
     """
 
     def __init__(
-        self, exam: Exam, feed: DataFeed, learner: Learner, seed: int, folder: Path, *, probe: bool, every: bool
+        self,
+        exam: Exam,
+        feed: DataFeed,
+        learner: Learner,
+        seed: int,
+        folder: Path,
+        *,
+        probe: bool,
+        task_scores: bool,
+        every: bool,
     ) -> None:
         self._exam, self._feed, self._learner = exam, feed, learner
         self._seed, self._folder, self._probe, self._every = seed, folder, probe, every
+        self._task_scores = task_scores
         self._kind = KINDS[exam.dataset.kind]
         self._secret = _secret(exam)
         self.spent: Spent = NOTHING_SPENT
@@ -86,13 +97,19 @@ class Examination:
         fitted = self._fitted(asked) if self._probe and samples is None else {}
         both = {j: (part, parts[j]) for j, part in fitted.items()}
         probes = self._probes(tests, both, f"{taught} probe") if both else []
-        said = list(self._asked([*(question for _, question in questions), *(q for _, q in probes)], model, taught))
+        scored = self._scored(questions) if samples is None else []
+        asked_for = [question for _, question in (*questions, *scored, *probes)]
+        said = list(self._asked(asked_for, model, taught))
         found = {
             Asked(j, samples): answers
             for (which, question), answer in zip(questions, said, strict=False)
             for j, answers in self._put_back(which, question, answer)
         }
-        for (which, question), answer in zip(probes, said[len(questions) :], strict=True):
+        for (which, question), answer in zip(scored, said[len(questions) :], strict=False):
+            for j, scores in zip(which, _split(question, answer.labels), strict=True):
+                extras = {**found[Asked(j)].extras, TASK_LABELS: labels_within(scores, tests[j].classes)}
+                found[Asked(j)] = replace(found[Asked(j)], extras=extras)
+        for (which, question), answer in zip(probes, said[len(questions) + len(scored) :], strict=True):
             rows = iter(_split(question, answer.labels))
             for j in which:
                 train, test = next(rows), next(rows)
@@ -145,6 +162,19 @@ class Examination:
             context = self._context(j, test.classes)
             found.append(((j,), _Question((parts[j],), f"test set {test.name}", context, adapted=adapted)))
         return found
+
+    def _scored(
+        self, questions: Sequence[tuple[tuple[int, ...], _Question]]
+    ) -> list[tuple[tuple[int, ...], _Question]]:
+        """The same questions for scores of all classes, in the same order; none to a learner that gives none."""
+        if not self._task_scores or self.unscored:
+            return []
+        return [(which, replace(q, method="scores")) for which, q in questions if q.adapted is None]
+
+    @property
+    def unscored(self) -> str:
+        """Why the learner gives no scores, where the exam asks for some."""
+        return self._learner.state.unscored if self._task_scores else ""
 
     def _fitted(self, asked: Sequence[int]) -> dict[int, Part]:
         """[j] what a probe for test set j is fitted on."""
@@ -222,12 +252,14 @@ class Examination:
         arrays = {name: unpacked(memory, spec) for name, spec in answer.arrays().items()}
         for name, values in arrays.items():
             # Labels, whose name is "", have a check of their own that knows what is wanted; features have none.
-            if len(values) != count and (name or question.method == "features"):
-                raise PluginError(f"{answer.who} gave {len(values)} of '{name or 'features'}' for {count} samples")
+            if len(values) != count and (name or question.method != "predict"):
+                raise PluginError(f"{answer.who} gave {len(values)} of '{name or question.method}' for {count} samples")
         labels = arrays.pop("")
         if question.method == "predict":
             unseen = self._exam.rules.unseen != "none"
             labels = self._kind.checker(_asked_for(question, count), self._classes, unseen=unseen)(labels, answer.who)
+        if question.method == "scores":
+            labels = checked_scores(labels, count, self._classes, answer.who)
         return Predictions(labels, {name: np.asarray(values) for name, values in arrays.items()})
 
     def _put_back(
@@ -246,7 +278,7 @@ class Examination:
                 yield replace(part, positions=part.positions[start : start + size]), _taken(answer.labels, here)
 
         kept = self._kind.kept(pieces(), self._classes, every)
-        if taken := answer.extras.keys() & {*kept.extras, "probe"}:
+        if taken := answer.extras.keys() & {*kept.extras, "probe", TASK_LABELS}:
             raise PluginError(f"predict() returned an extra '{min(taken)}', a name of ours.")
         return replace(kept, extras={**kept.extras, **{name: v[rows] for name, v in answer.extras.items()}})
 

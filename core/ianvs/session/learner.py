@@ -32,6 +32,7 @@ from ianvs.session import measure
 from ianvs.session.learner_messages import Answer, MeasureForm, Ready, Saved, SavedModule, State
 from ianvs.session.modules import Modules
 from ianvs.session.session import Brief, CaseSession, Keeper
+from ianvs.session.task_scores import checked_scores, why_unscored
 from ianvs.store import StoredModule
 
 __all__ = ["LearnerHost"]
@@ -195,6 +196,8 @@ class LearnerHost:
     def _said(self, body: Mapping[str, Any], x: Any, context: Mapping[str, Any]) -> Predictions:
         if body["method"] == "features":
             return Predictions(self._features(x, body["name"], context))
+        if body["method"] == "scores":
+            return Predictions(self._scores(x, body["name"], context))
         count = len(x)
         size = self._kind.at_once or max(1, count)
         labels: list[Any] = []
@@ -251,6 +254,22 @@ class LearnerHost:
             raise PluginError(f"{learner.name}.features() returned numbers that are infinite or nan.")
         return array
 
+    def _scores(self, x: Any, name: str, context: Mapping[str, Any]) -> NDArray[np.float32]:
+        """(N, C) what the base model's scores() says of all samples, checked."""
+        learner = self._session.module("basemodel")
+        data = TestView(Held(x), name=name)
+        try:
+            found = self._session.call(learner, "scores", data, **context)
+        finally:
+            data.close()
+        return checked_scores(found, len(x), len(self._brief.classes), f"{learner.name}.scores()")
+
+    def _unscored(self) -> str:
+        paradigm = type(self._session.paradigm)
+        if paradigm.predict is not Paradigm.predict:
+            return f"{paradigm.name} does not answer by its base model alone, whose scores they would be"
+        return why_unscored(self._session.module("basemodel").plugin)
+
     def _context(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """What is told with a question: the task where the rules show it, the round of its held-out part."""
         told = dict(body["context"])
@@ -285,6 +304,7 @@ class LearnerHost:
             past=session.modules.sees_past_rounds,
             modules=len(plugins),
             who=session.who,
+            unscored=self._unscored(),
         )
         return Message(state.model_dump())
 

@@ -57,7 +57,7 @@ class State(Message):
     """What it says of itself. passes, measures: of the step that is under way. The rest is of now.
 
     memory: whether it declares a store of old samples. adapts: it learns while it is tested. saves: it can be saved.
-    modules: how many it has.
+    modules: how many it has. unscored: why it gives no scores of all classes; "" where it does.
     """
 
     passes: int = Field(ge=0)
@@ -72,6 +72,7 @@ class State(Message):
     past: bool
     modules: int
     who: str
+    unscored: str
 
 
 class Ready(Message):

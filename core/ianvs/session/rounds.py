@@ -193,6 +193,7 @@ class CaseRounds:
             examined=(*self._step.examined, (self._feed.arrived(index), index, index)),
             measures=dict(state.measures),
             bound=self.bound,
+            unscored=self._examination.unscored,
         )
 
     def _say(self, index: int, count: int, doing: str) -> None:
@@ -218,6 +219,7 @@ class CaseRounds:
             self._request.case.seed,
             self._store.folder(self._id),
             probe=self._request.testenv.linear_probe,
+            task_scores=self._request.testenv.task_scores,
             every=self._keeps_every,
         )
 

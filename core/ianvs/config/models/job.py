@@ -14,7 +14,7 @@ from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, Placed
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import Place
 
-__all__ = ["Device", "EngineSpec", "JobFile", "JobSettings", "LimitsSpec", "RankSpec", "References"]
+__all__ = ["Device", "EngineSpec", "JobFile", "JobSettings", "LimitsSpec", "PublishedSpec", "RankSpec", "References"]
 
 RESERVED = ("cases", "exams", "cache")
 """Folders of a workspace that a job's own folder must not be mistaken for."""
@@ -50,12 +50,34 @@ def _columns(listed: list[dict[str, str]]) -> tuple[tuple[str, bool], ...]:
     return tuple((name, order == "descend") for entry in listed for name, order in entry.items())
 
 
+@dataclass(frozen=True, kw_only=True)
+class PublishedSpec(PlacedSpec):
+    """What others published of a metric. `place` is where the file names the metric."""
+
+    mean: float
+    std: Annotated[float, Field(gt=0)] | None = None  # over runs
+    n: Annotated[int, Field(ge=2)] | None = None  # how many runs mean and std are of
+    unit: Literal["fraction", "percent"] = "fraction"  # fraction: as in our column, whatever its unit
+    source: Annotated[Name, Field(description="where it is published: paper and table, or repository and commit")]
+
+    def in_our_unit(self) -> tuple[float, float | None]:
+        """(mean, std) in the unit of our column."""
+        scale = 100 if self.unit == "percent" else 1
+        return self.mean / scale, None if self.std is None else self.std / scale
+
+
 @dataclass(frozen=True)
 class _AlgorithmLink(Spec):
     """One algorithm of the job."""
 
     name: Annotated[Name, Field(description="the algorithm's name in the leaderboard")]
     url: Annotated[Link, Field(description="the path of the algorithm's yaml file")]
+    published: dict[str, PublishedSpec] = field(default_factory=dict)  # by metric
+
+    def placed(self, document: Document, path: Steps) -> Self:
+        where = (*path, "published")
+        published = {name: spec.placed(document, (*where, name)) for name, spec in self.published.items()}
+        return replace(super().placed(document, path), published=published)
 
 
 @dataclass(frozen=True, kw_only=True)

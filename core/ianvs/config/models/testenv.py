@@ -121,6 +121,7 @@ class TestEnvSpec(PlacedSpec):
     name: Annotated[Name, absent_is("")] = ""
     budget: BudgetSpec | None = None
     linear_probe: bool = False  # whether features are examined after every round
+    task_scores: bool = False  # whether scores of all classes are asked for, to be looked at under the mask of a task
     settings: Annotated[ExamSettings | None, NoKey] = None  # under `contract: ianvs`, else None
     file: Annotated[Path, NoKey] = Path()
 

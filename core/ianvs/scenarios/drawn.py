@@ -1,0 +1,47 @@
+"""Exams that are drawn anew for each seed of a job: `order_seed: case`, `seed: case`.
+
+What a scenario draws, it draws by a seed among its options. `case` stands for the seed of the case: each seed of the
+job then takes the exam that it would take if its own number stood there. No scenario meets the word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ianvs.config.spec import ScenarioSpec, TestEnvSpec
+
+__all__ = ["CASE", "drawn_by", "drawn_for", "seeds_of_case"]
+
+CASE = "case"
+_SEEDS = ("order_seed", "seed")
+
+
+def seeds_of_case(spec: ScenarioSpec | None) -> list[str]:
+    """The options of a scenario, and of what is within them, that are drawn by the seed of the case."""
+    return [] if spec is None else list(dict.fromkeys(_found(spec.options)))
+
+
+def drawn_by(spec: ScenarioSpec, seed: int) -> ScenarioSpec:
+    """The scenario that a case with this seed takes."""
+    return replace(spec, options={name: _drawn(name, value, seed) for name, value in spec.options.items()})
+
+
+def drawn_for(testenv: TestEnvSpec, seed: int) -> TestEnvSpec:
+    """The testenv with the scenario that a case with this seed takes."""
+    return testenv if testenv.scenario is None else replace(testenv, scenario=drawn_by(testenv.scenario, seed))
+
+
+def _found(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from (name for name, inner in value.items() if name in _SEEDS and inner == CASE)
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _found(inner)
+
+
+def _drawn(name: str, value: object, seed: int) -> object:
+    if name in _SEEDS and value == CASE:
+        return seed
+    if isinstance(value, dict):
+        return {key: _drawn(key, inner, seed) for key, inner in value.items()}
+    return [_drawn("", inner, seed) for inner in value] if isinstance(value, list) else value

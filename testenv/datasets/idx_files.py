@@ -1,0 +1,79 @@
+"""The IDX files of MNIST and its likes: as they are distributed, gzipped or not, together or in torchvision's layout.
+
+The format is that of LeCun's page on MNIST: two zero bytes, a type, the number of axes, their lengths, big-endian, and
+the values in C order. Of the types, 8 is unsigned bytes, the only one that these files have.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import struct
+import zlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.data.fingerprint import digest_of, file_digests, read_memo, write_memo
+from ianvs.errors import DataError
+
+__all__ = ["FILES", "content_digests", "find_files", "read_idx"]
+
+FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
+_PACKED = ".gz"
+
+
+def find_files(folders: Iterable[Path]) -> list[Path] | None:
+    """The four files in the first of `folders` that has all of them; None where none has."""
+    for folder in folders:
+        found = [_existing(folder / name) for name in FILES]
+        if None not in found:
+            return [path for path in found if path is not None]
+    return None
+
+
+def content_digests(files: Sequence[Path], cache_dir: Path) -> list[str]:
+    """SHA-256 of what is in each file: packed or not, it is the same data."""
+    digests = file_digests([os.fspath(path) for path in files], cache_dir)
+    return [
+        _unpacked_digest(path, digest, cache_dir) if path.suffix == _PACKED else digest
+        for path, digest in zip(files, digests, strict=True)
+    ]
+
+
+def read_idx(path: Path) -> NDArray[np.uint8]:
+    """The array in an IDX file of unsigned bytes, which may be gzipped. Raises DataError that names the file."""
+    try:
+        content = _content(path)
+        zeros, kind, axes = struct.unpack_from(">HBB", content)
+        shape = struct.unpack_from(f">{axes}I", content, 4)
+        if (zeros, kind) != (0, 8):
+            raise ValueError("it is no IDX file of unsigned bytes")
+        return np.frombuffer(content, np.uint8, offset=4 + 4 * axes).reshape(shape)
+    except (OSError, EOFError, zlib.error, struct.error, ValueError) as error:
+        raise DataError(f"{path} can't be read: {error}.") from None
+
+
+def _content(path: Path) -> bytes:
+    return gzip.decompress(path.read_bytes()) if path.suffix == _PACKED else path.read_bytes()
+
+
+def _existing(path: Path) -> Path | None:
+    packed = path.with_name(path.name + _PACKED)
+    return next((found for found in (path, packed) if found.is_file()), None)
+
+
+def _unpacked_digest(path: Path, digest: str, cache_dir: Path) -> str:
+    """SHA-256 of what is in a gzipped file whose own is `digest`; unpacked once for it."""
+    memo = cache_dir / "digests" / f"{digest_of(['gzip', digest])[:32]}.json"
+    known = read_memo(memo)
+    if not isinstance(known, str):
+        try:
+            known = hashlib.sha256(_content(path)).hexdigest()
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataError(f"{path} can't be unpacked: {error}.") from None
+        write_memo(memo, known)
+    return known
