@@ -22,17 +22,15 @@ class LUCIR(ExemplarLearner):
     """Learning a unified classifier incrementally via rebalancing (Hou et al. 2019, eq. 4 to 8).
 
     L(theta) = L_CE(eta cos(w_c, f)) + lambda (1 - cos(f, f_old)) + max(0, m - cos(w_y, f) + cos(w_n, f)), means over
-    the round's samples and exemplars; the last one over exemplars of old classes and the `hardest` new classes n with
+    the round's samples and exemplars; the last one over exemplars of old classes and the `rivals` new classes n with
     the largest cosines. lambda = less_forget * sqrt(C_old / C_new), as in the authors' code; eq. 7 has it inverted.
     Vectors w_c have length 1, as each step brings them back to it; those of old classes stay where they are, those of
     new ones begin at the mean direction of their features. margin: m. scale: the first eta (authors: 1), it is learned.
     """
 
-    def __init__(
-        self, *, less_forget: float = 5.0, margin: float = 0.5, hardest: int = 2, scale: float = 10, **options
-    ):
+    def __init__(self, *, less_forget: float = 5.0, margin: float = 0.5, rivals: int = 2, scale: float = 10, **options):
         super().__init__(**options)
-        self.less_forget, self.margin, self.hardest, self.scale = less_forget, margin, hardest, scale
+        self.less_forget, self.margin, self.rivals, self.scale = less_forget, margin, rivals, scale
 
     def build_network(self, input_shape, num_classes):
         body, head = body_and_head(super().build_network(input_shape, num_classes))
@@ -67,7 +65,7 @@ class LUCIR(ExemplarLearner):
         if not self.new or not bool(old.any()):
             return cosines.new_zeros(())
         own = cosines[old].gather(1, batch.y[old, None])
-        hard = cosines[old][:, self.new].topk(min(self.hardest, len(self.new))).values
+        hard = cosines[old][:, self.new].topk(min(self.rivals, len(self.new))).values
         return (self.margin - own + hard).clamp_min(0).mean()
 
     def after_step(self, x, y, epoch, step):

@@ -268,7 +268,7 @@ def test_wa_brings_new_vectors_to_the_mean_length_of_old_ones():
 
 def test_lucir_loss_is_its_three_terms():
     exam = digits()
-    learner = LUCIR(capacity=40, less_forget=3.0, margin=0.4, hardest=1, **SHORT)
+    learner = LUCIR(capacity=40, less_forget=3.0, margin=0.4, rivals=1, **SHORT)
     for k in (1, 2):
         teach(learner, exam, k, seed=0)
     before = copy.deepcopy(learner.network)
@@ -282,8 +282,8 @@ def test_lucir_loss_is_its_three_terms():
         apart = 1 - (f * f_old).sum(1) / f.norm(dim=1) / f_old.norm(dim=1)
         loss = loss + 3.0 * (4 / 2) ** 0.5 * apart.mean()
         hinges = [
-            max(0.0, 0.4 - float(row[label]) + float(row[[4, 5]].max()))
-            for row, label in zip(cosines, batch.y.tolist(), strict=True)
+            max(0.0, 0.4 - row[label] + max(row[4:6]))
+            for row, label in zip(cosines.tolist(), batch.y.tolist(), strict=True)
             if label < 4
         ]
         hinged.append(sum(h > 0 for h in hinges))
