@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 
 from ianvs.errors import PluginError, require_known
 
-__all__ = ["Augmentation", "crop_flip", "find_augmentation"]
+__all__ = ["Augmentation", "crop", "crop_flip", "find_augmentation"]
 
 Augmentation = Callable[[Tensor, torch.Generator], Tensor]
 
@@ -21,18 +21,28 @@ def crop_flip(x: Tensor, generator: torch.Generator) -> Tensor:
     x: (B, C, H, W), prepared; the same shape comes back. The border repeats the picture's edge: that needs no value
     that means "black". Offsets and flips are drawn for each picture; `generator` is on the CPU.
     """
+    return _cropped(x, generator, "crop_flip", mirror=True)
+
+
+def crop(x: Tensor, generator: torch.Generator) -> Tensor:
+    """The same without mirroring, for what reads differently in a mirror."""
+    return _cropped(x, generator, "crop", mirror=False)
+
+
+def _cropped(x: Tensor, generator: torch.Generator, name: str, *, mirror: bool) -> Tensor:
     if x.dim() != 4:
         raise PluginError(
-            "augment 'crop_flip' needs pictures (channels, height, width), but a sample has shape "
+            f"augment '{name}' needs pictures (channels, height, width), but a sample has shape "
             f"{tuple(x.shape[1:])}. Use augment 'none' for feature vectors."
         )
     size, height, width = len(x), x.shape[2], x.shape[3]
     dy, dx = max(1, height // 8), max(1, width // 8)
     top = torch.randint(2 * dy + 1, (size, 1), generator=generator)
     left = torch.randint(2 * dx + 1, (size, 1), generator=generator)
-    mirrored = torch.randint(2, (size, 1), generator=generator).bool()
     rows, columns = top + torch.arange(height), left + torch.arange(width)
-    columns = torch.where(mirrored, columns.flip(1), columns)
+    if mirror:
+        mirrored = torch.randint(2, (size, 1), generator=generator).bool()
+        columns = torch.where(mirrored, columns.flip(1), columns)
     rows, columns = rows[:, :, None].to(x.device), columns[:, None, :].to(x.device)
     picture = torch.arange(size, device=x.device)[:, None, None]
     padded = pad(x, (dx, dx, dy, dy), mode="replicate").permute(0, 2, 3, 1)
@@ -41,6 +51,6 @@ def crop_flip(x: Tensor, generator: torch.Generator) -> Tensor:
 
 def find_augmentation(name: str) -> Augmentation | None:
     """The augmentation called `name`; None for 'none'."""
-    known: dict[str, Augmentation | None] = {"none": None, "crop_flip": crop_flip}
+    known: dict[str, Augmentation | None] = {"none": None, "crop": crop, "crop_flip": crop_flip}
     require_known("augment", name, known)
     return known[name]

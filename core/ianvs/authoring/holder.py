@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ianvs.authoring import networks
+from ianvs.authoring.backbone_choice import BackboneChoice
+from ianvs.authoring.backbones import is_library
 from ianvs.authoring.initialization import initialize
 from ianvs.authoring.memory import State
 from ianvs.authoring.pretraining import new_decoder
 from ianvs.authoring.randomness import seeded
 from ianvs.authoring.round_data import RoundData, TaskMasks
+from ianvs.authoring.scaling import Scaling
+from ianvs.authoring.weight_files import fit, read_weights
+from ianvs.errors import PluginError
 from ianvs.seeding import stream_seed
 
 __all__ = ["NetworkHolder"]
@@ -30,37 +36,63 @@ class NetworkHolder:
 
     network: nn.Module  # exists from the first train(), predict() or load() on
     dropout: float = 0.0
+    batch_norm: bool = False
     initialization: str = "default"
 
     def __init__(
-        self, architecture: str, hidden: int | Sequence[int], widths: Sequence[int], *, amp: bool, channels_last: bool
+        self,
+        architecture: str,
+        hidden: int | Sequence[int],
+        widths: Sequence[int],
+        *,
+        amp: bool,
+        channels_last: bool,
+        scale: str | Mapping[str, Any] = "symmetric",
+        backbone: BackboneChoice | None = None,
     ) -> None:
         self.architecture = architecture
         self.hidden = (hidden,) if isinstance(hidden, int) else tuple(hidden)
         self.widths = tuple(widths)
         self.amp = amp
         self.channels_last = channels_last
+        self.scaling = Scaling(scale)
+        self.backbone_choice = backbone or BackboneChoice()
+        self.remark = ""  # what the leaderboard says beside a case: of given weights, what did not fit
         self._shape: tuple[tuple[int, ...], int] | None = None  # (sample, classes) that the network is built for
         self._layout = torch.contiguous_format
         self._decoder: nn.Linear | None = None  # of pre-training
         self._tasks = TaskMasks()
         self._given: Mapping[str, NDArray[Any]] | None = None  # weights for a network that is still to be built
         self._optimizer: dict[int, Any] | None = None  # what it has gathered, where a method goes on with it
+        self._initial: Mapping[str, Tensor] | None = None  # a state_dict that every new network begins with
+        self._fixed: frozenset[str] = frozenset()  # names of what is not saved: it comes from a file of weights
 
     # What a method may override.
 
     def build_network(self, input_shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """A new network on the CPU: (N, *input_shape) -> (N, num_classes) logits."""
+        chosen = self.backbone_choice
         return networks.build_network(
-            self.architecture, input_shape, num_classes, hidden=self.hidden, widths=self.widths, dropout=self.dropout
+            self.architecture,
+            chosen.seen(input_shape),
+            num_classes,
+            hidden=self.hidden,
+            widths=self.widths,
+            dropout=self.dropout,
+            batch_norm=self.batch_norm,
+            fill=self._fill if chosen.weights is not None or self._initial is not None else None,
+            trained=chosen.weights is not None or self._initial is not None,
+            download=chosen.download,
         )
 
     def prepare(self, x: Tensor) -> Tensor:
-        """Raw samples (B, ...) to the network's input; uint8 pictures become numbers from -1 to 1."""
+        """Raw samples (B, ...) to the network's input: of the size and the scale that are asked for.
+
+        By themselves, uint8 pictures become numbers from -1 to 1.
+        """
         layout = self._layout if x.dim() == 4 else torch.preserve_format
-        if x.dtype == torch.uint8:
-            return x.to(torch.float32, memory_format=layout).div_(127.5).sub_(1.0)
-        return x.to(torch.float32, memory_format=layout)
+        values = self.backbone_choice.resized(x.to(torch.float32, memory_format=layout))
+        return self.scaling(values, x.dtype == torch.uint8)
 
     def state(self) -> State:
         """What the method needs to go on besides the network."""
@@ -77,8 +109,13 @@ class NetworkHolder:
         changed = own.prepare is not NetworkHolder.prepare or own.build_network is not NetworkHolder.build_network
         if kind != "classification" or changed:
             return  # what reaches the network, or what it is, is the method's own business
+        self.backbone_choice.check(self.architecture)
         with torch.device("meta"):
-            self.build_network((shape[-1], *shape[:-1]) if len(shape) == 3 else shape, num_classes)
+            seen = (shape[-1], *shape[:-1]) if len(shape) == 3 else shape
+            network = self.build_network(seen, num_classes)
+            if is_library(self.architecture):
+                self.backbone_choice.check_size(network.eval(), self.architecture, seen)
+            self.backbone_choice.applied(network)
 
     def get_weights(self) -> dict[str, NDArray[Any]] | None:
         """Parameters and buffers of the network by name, copied; None before there are any."""
@@ -96,24 +133,45 @@ class NetworkHolder:
     def save(self, path: Path) -> Path:
         """Write everything that a continuation needs to `path` with ".pt" added."""
         target = Path(path).with_name(Path(path).name + ".pt")
-        weights = None if self._shape is None else self.network.state_dict()
+        weights = None
+        if self._shape is not None:
+            weights = {name: value for name, value in self.network.state_dict().items() if name not in self._fixed}
         decoder = None if self._decoder is None else self._decoder.state_dict()
         given = None if self._given is None else _tensors(self._given)
         kept = {"shape": self._shape, "network": weights, "decoder": decoder, "tasks": self._tasks.allowed}
-        torch.save({**kept, "given": given, "optimizer": self._optimizer, "method": self.state()}, target)
+        begun = {
+            "given": given,
+            "initial": self._initial,
+            "scaling": self.scaling.state(),
+            "optimizer": self._optimizer,
+        }
+        frozen = self.backbone_choice.described(self.architecture) if self._fixed else None
+        torch.save({**kept, **begun, "frozen": frozen, "method": self.state()}, target)
         return target
 
     def load(self, path: Path) -> None:
-        """Bring back what `save` wrote, bit for bit, on the CPU: the next train() or predict() moves it."""
+        """Bring back what `save` wrote, bit for bit, on the CPU: the next train() or predict() moves it.
+
+        Of a plain state_dict, as other programs write it, the first network takes what fits by name and shape.
+        """
+        if not self._is_saved(path):
+            self.reset()
+            self._initial = read_weights(Path(path))
+            return
         saved = self.read(path)
         self.reset()
+        self._initial = saved.get("initial")
+        self.scaling.restore(saved.get("scaling"))
         if saved["shape"] is not None:
             with seeded(0):  # its first weights are overwritten; the draws shall not show
                 self._build(*saved["shape"])
                 if saved["decoder"] is not None:
                     self._decoder = new_decoder(self.network, saved["shape"][0])
                     self._decoder.load_state_dict(saved["decoder"])
-            self.network.load_state_dict(saved["network"])
+            self.backbone_choice.require(saved.get("frozen"), self.architecture)
+            fitted = self.network.load_state_dict(saved["network"], strict=not self._fixed)
+            if set(fitted.missing_keys) - self._fixed or fitted.unexpected_keys:
+                raise PluginError(f"{Path(path).name} was saved of another network than '{self.architecture}'.")
         given = saved.get("given")
         self._given = None if given is None else {name: values.numpy() for name, values in given.items()}
         self._optimizer = saved.get("optimizer")
@@ -129,6 +187,17 @@ class NetworkHolder:
         saved: State = torch.load(target, map_location="cpu", weights_only=True)
         return saved
 
+    def _is_saved(self, path: Path) -> bool:
+        """Whether `save` wrote what lies at `path`."""
+        path = Path(path)
+        if path.is_dir() or path.suffix == ".safetensors":
+            return False
+        try:
+            held = self.read(path)
+        except (OSError, pickle.UnpicklingError, RuntimeError, EOFError):
+            return path.with_name(path.name + ".pt").is_file()  # let read() say what is wrong with it
+        return isinstance(held, dict) and {"shape", "network", "tasks"} <= set(held)
+
     def logits(self, x: Tensor, mask: Tensor | None = None, network: nn.Module | None = None) -> Tensor:
         """(B, num_classes) float32 logits of prepared samples, with `mask` added; of `network`, if it is another."""
         network = self.network if network is None else network
@@ -141,11 +210,15 @@ class NetworkHolder:
         return outputs if mask is None else outputs + mask
 
     def each(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """`function` of prepared samples, 1024 at a time, by the network as it is in testing."""
+        """`function` of prepared samples, 1024 at a time or fewer, by the network as it is in testing."""
         place = next(self.network.parameters()).device
         self.network.eval()
         with torch.inference_mode():
-            return torch.cat([function(self.prepare(part.to(place))) for part in torch.split(x, 1024)])
+            return torch.cat([function(self.prepare(part.to(place))) for part in torch.split(x, self._at_once)])
+
+    @property
+    def _at_once(self) -> int:
+        return self.backbone_choice.at_once(1024)
 
     def reset(self) -> None:
         """Forget the network: the next call that needs one starts from the first weights again."""
@@ -176,6 +249,8 @@ class NetworkHolder:
     def _build(self, input_shape: tuple[int, ...], num_classes: int) -> None:
         network = self.build_network(input_shape, num_classes)
         initialize(network, self.initialization)
+        network = self.backbone_choice.applied(network)
+        self._fixed = self.backbone_choice.fixed(network)
         convolutional = any(p.dim() == 4 for p in network.parameters())
         self._layout = torch.channels_last if convolutional and self.channels_last else torch.contiguous_format
         self.network = network.to(memory_format=self._layout) if convolutional else network
@@ -183,6 +258,20 @@ class NetworkHolder:
         if self._given is not None:
             given, self._given = self._given, None
             self.set_weights(given)
+
+    def _fill(self, model: nn.Module, place: str, head: nn.Linear) -> None:
+        """Weights that were given, into a network whose head lies at `place`; `head` is what it gets instead."""
+        said = ""
+        if self.backbone_choice.weights is not None and not head.weight.is_meta:
+            said = self.backbone_choice.fill(self.architecture, model, place)
+        if self._initial is not None and not head.weight.is_meta:
+            said, _ = fit(model, self._initial, "the initial model", without=place)
+            given = {kind: self._initial.get(f"{place}.{kind}") for kind in ("weight", "bias")}
+            if all(found is not None and found.shape == getattr(head, kind).shape for kind, found in given.items()):
+                head.load_state_dict(given)
+            else:
+                said = "; ".join(filter(None, [said, f"of the initial model the head '{place}' is not used"]))
+        self.remark = said
 
     def _decoder_parameters(self, data: RoundData) -> list[nn.Parameter]:
         if not data.pretraining:

@@ -1,18 +1,23 @@
-"""Networks by name, as plain `nn.Sequential`: all but the last module are the features, the last is the linear head."""
+"""Networks by name, as `nn.Sequential`: all but the last module are the features, the last is the linear head."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 
+from ianvs.authoring.backbones import from_library, is_library, library_model, torchvision_names
+from ianvs.authoring.small_vit import small_vit
 from ianvs.errors import PluginError, closest
 
-__all__ = ["TORCHVISION", "body_and_head", "build_network", "flat_parameters", "linear", "mlp", "resnet"]
+__all__ = ["TORCHVISION", "Fill", "body_and_head", "build_network", "flat_parameters", "linear", "mlp", "resnet"]
 
 TORCHVISION = ("resnet18", "resnet34", "resnet50", "resnet101")
+
+Fill = Callable[[nn.Module, str, nn.Linear], None]
+"""Puts weights into a network as its library names them: (it, the name of the head in it, the head that it gets)."""
 
 
 def linear(input_shape: Sequence[int], num_classes: int) -> nn.Sequential:
@@ -21,13 +26,22 @@ def linear(input_shape: Sequence[int], num_classes: int) -> nn.Sequential:
 
 
 def mlp(
-    input_shape: Sequence[int], num_classes: int, hidden: Sequence[int] = (256,), dropout: float = 0.0
+    input_shape: Sequence[int],
+    num_classes: int,
+    hidden: Sequence[int] = (256,),
+    dropout: float = 0.0,
+    batch_norm: bool = False,
 ) -> nn.Sequential:
-    """(N, *input_shape) -> (N, num_classes): linear layers with ReLU between them, and with `dropout` behind each."""
+    """(N, *input_shape) -> (N, num_classes): linear layers with ReLU between them, and with `dropout` behind each.
+
+    batch_norm: before each ReLU, in place of the layer's bias.
+    """
     sizes = [int(torch.Size(input_shape).numel()), *hidden]
     layers: list[nn.Module] = [nn.Flatten()]
     for inputs, outputs in pairwise(sizes):
-        layers += [nn.Linear(inputs, outputs), nn.ReLU(), *([nn.Dropout(dropout)] if dropout else [])]
+        layers += [nn.Linear(inputs, outputs, bias=not batch_norm)]
+        layers += [nn.BatchNorm1d(outputs)] if batch_norm else []
+        layers += [nn.ReLU(), *([nn.Dropout(dropout)] if dropout else [])]
     return nn.Sequential(*layers, nn.Linear(sizes[-1], num_classes))
 
 
@@ -66,7 +80,9 @@ def _shortcut(inputs: int, outputs: int, stride: int) -> list[nn.Module]:
     return [nn.MaxPool2d(1, stride), nn.Conv2d(inputs, outputs, 1, bias=False)]
 
 
-def torchvision_resnet(name: str, input_shape: Sequence[int], num_classes: int) -> nn.Sequential:
+def torchvision_resnet(
+    name: str, input_shape: Sequence[int], num_classes: int, fill: Fill | None = None
+) -> nn.Sequential:
     """(N, C, H, W) -> (N, num_classes): the residual network of that name for large pictures, with random weights."""
     from torchvision.models import get_model
 
@@ -74,8 +90,31 @@ def torchvision_resnet(name: str, input_shape: Sequence[int], num_classes: int) 
     network = get_model(name, weights=None, num_classes=num_classes)
     if input_shape[0] != 3:
         network.conv1 = nn.Conv2d(input_shape[0], 64, kernel_size=7, stride=2, padding=3, bias=False)
+    if fill is not None:
+        fill(network, "fc", network.fc)
     *body, head = network.children()
     return nn.Sequential(*body, nn.Flatten(), head)
+
+
+def library_network(
+    name: str,
+    input_shape: Sequence[int],
+    num_classes: int,
+    fill: Fill | None = None,
+    *,
+    trained: bool = False,
+    download: bool = False,
+) -> nn.Sequential:
+    """(N, 1 or 3, H, W) -> (N, num_classes): a network of torchvision, timm or Hugging Face under a new linear head."""
+    _require_pictures(name, input_shape)
+    if input_shape[0] not in (1, 3):
+        raise PluginError(f"network '{name}' takes pictures of 1 or 3 channels, but these have {input_shape[0]}.")
+    model = library_model(name, (input_shape[1], input_shape[2]), download, trained=trained)
+    body, place, features = from_library(model, name)
+    head = nn.Linear(features, num_classes)
+    if fill is not None:
+        fill(model, place, head)
+    return nn.Sequential(body, head)
 
 
 def build_network(
@@ -86,22 +125,42 @@ def build_network(
     hidden: Sequence[int] = (256,),
     widths: Sequence[int] = (32, 64, 128),
     dropout: float = 0.0,
+    batch_norm: bool = False,
+    fill: Fill | None = None,
+    trained: bool = False,
+    download: bool = False,
 ) -> nn.Sequential:
-    """The network called `name`; `hidden` and `dropout` are for 'mlp', `widths` for 'resnet'."""
+    """The network called `name`; `hidden`, `dropout` and `batch_norm` are for 'mlp', `widths` for 'resnet'.
+
+    fill: puts weights into it. trained: these are another's, so that it is built as they were trained. download:
+    whether a library may load what describes a network.
+    """
     match name:
         case "mlp":
-            return mlp(input_shape, num_classes, hidden, dropout)
+            own = mlp(input_shape, num_classes, hidden, dropout, batch_norm)
         case "linear":
-            return linear(input_shape, num_classes)
+            own = linear(input_shape, num_classes)
         case "resnet":
-            return resnet(input_shape, num_classes, widths)
-        case _ if name in TORCHVISION:
-            return torchvision_resnet(name, input_shape, num_classes)
-    known = ["mlp", "linear", "resnet", *TORCHVISION]
-    raise PluginError(
-        f"network '{name}' is not known.{closest(name, known)} There are: {', '.join(known)}; "
-        "for another one, override build_network() in the algorithm's class."
-    )
+            own = resnet(input_shape, num_classes, widths)
+        case "vit":
+            _require_pictures(name, input_shape)
+            own = small_vit(input_shape, num_classes)
+        case _ if name in TORCHVISION and not trained:
+            return torchvision_resnet(name, input_shape, num_classes, fill)
+        case _ if is_library(name):
+            return library_network(name, input_shape, num_classes, fill, trained=trained, download=download)
+        case _:
+            known = ["mlp", "linear", "resnet", "vit", *TORCHVISION]
+            hint = closest(name, [*known, *torchvision_names()])
+            raise PluginError(
+                f"network '{name}' is not known.{hint} There are: {', '.join(known)}, torchvision's others "
+                "(vit_b_16, convnext_tiny, ...), timm/NAME, hf/NAME, or the folder of a Hugging Face model with its "
+                "config.json; for another one, override build_network() in the algorithm's class."
+            )
+    if fill is not None:
+        *_, (place, head) = own.named_children()
+        fill(own, place, head)  # type: ignore[arg-type]
+    return own
 
 
 def body_and_head(network: nn.Module) -> tuple[nn.Sequential, nn.Linear]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -16,12 +16,13 @@ from torch.nn.functional import cross_entropy
 
 from ianvs.authoring import networks
 from ianvs.authoring.augmentation import find_augmentation
+from ianvs.authoring.backbone_choice import BackboneChoice
 from ianvs.authoring.holder import NetworkHolder
 from ianvs.authoring.pretraining import denoising_loss, fit_probe
 from ianvs.authoring.randomness import seeded
 from ianvs.authoring.round_data import Batch, RoundData, output_mask, resident
 from ianvs.authoring.training_loop import Hooks, Schedule, fit
-from ianvs.errors import require_known
+from ianvs.errors import PluginError, require_known
 from ianvs.plugins.contract import TestData, TrainData
 from ianvs.seeding import stream_seed
 
@@ -41,14 +42,17 @@ class TorchLearner(NetworkHolder):
     `after_round`; `state` and `restore` if it keeps something between rounds; `prepare`, `build_network` for other
     inputs or networks. docs/authors.md says in which order they are called, and what they may use.
 
-    network: "mlp" with `hidden` units per hidden layer and `dropout` behind each, "linear", "resnet" with `widths`
-    channels per block, or one of torchvision's: "resnet18", "resnet34", "resnet50", "resnet101". initialization:
-    "default" (torch's), "xavier" or "kaiming", with biases of 0. amp: bfloat16 autocast. channels_last: memory layout
+    network: "mlp" with `hidden` units per hidden layer, `dropout` behind each and `batch_norm`, "linear",
+    "resnet" with `widths` channels per block, "vit", or one of torchvision ("resnet18", "vit_b_16", ...), "timm/NAME",
+    "hf/NAME". weights, download, frozen, lora_rank, lora_alpha, picture_size: of a network that was trained elsewhere;
+    see BackboneChoice and docs/backbones.md. scale: of the values of pictures; see Scaling. initialization: "default"
+    (torch's), "xavier" or "kaiming", with biases of 0, for weights that are drawn.
+    amp: bfloat16 autocast. channels_last: memory layout
     of convolutional networks, faster and with other last bits. mask_unseen: whether outputs of classes that were not
     taught yet are masked in training; some papers leave them in.
 
     epochs: passes over a round's data, fewer where the exam allows fewer. iterations: steps in a round, in place of
-    epochs. batch_size: samples. augment: "none" or "crop_flip".
+    epochs. batch_size: samples. augment: "none", "crop" or "crop_flip".
 
     optimizer: "sgd", "adam" or "adamw". keep_optimizer: whether momentum and moments go on from the round before.
     head_learning_rate: of the last layer, if not `learning_rate`. In each round the rate starts again; it is multiplied
@@ -87,14 +91,32 @@ class TorchLearner(NetworkHolder):
         augment: str = "none",
         adaptation: str = "probe",
         dropout: float = 0.0,
+        batch_norm: bool = False,
         initialization: str = "default",
         mask_unseen: bool = True,
         amp: bool = False,
         channels_last: bool = True,
+        scale: str | Mapping[str, Any] = "symmetric",
+        picture_size: int | Sequence[int] | None = None,
+        weights: str | None = None,
+        download: bool = False,
+        frozen: bool = False,
+        lora_rank: int | None = None,
+        lora_alpha: float | None = None,
     ) -> None:
         require_known("adaptation", adaptation, ADAPTATIONS)
-        super().__init__(network, hidden, widths, amp=amp, channels_last=channels_last)
-        self.dropout = dropout
+        super().__init__(
+            network,
+            hidden,
+            widths,
+            amp=amp,
+            channels_last=channels_last,
+            scale=scale,
+            backbone=BackboneChoice(weights, download, frozen, lora_rank, lora_alpha, picture_size),
+        )
+        self.dropout, self.batch_norm = dropout, batch_norm
+        if initialization != "default" and weights is not None:
+            raise PluginError(f"initialization '{initialization}' would overwrite the `weights`. Keep one of them.")
         self.initialization = initialization
         self.batch_size = batch_size
         self.schedule = Schedule(
@@ -190,6 +212,7 @@ class TorchLearner(NetworkHolder):
         A reference that is given past rounds again and again is not held to a number of passes.
         """
         x, y = train_data.tensors("cpu")
+        self.scaling.learn(x)
         self._ready(x, num_classes, device, seed)
         place = torch.device(device)
         if resident(x, place):

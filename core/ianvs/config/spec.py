@@ -22,7 +22,7 @@ from ianvs.config.models.kubeedge_settings import (
     ModelMetric,
     ThirdPartyPackage,
 )
-from ianvs.config.models.samples import DatasetSpec, SourceSpec
+from ianvs.config.models.samples import BackboneSpec, DatasetSpec, SourceSpec
 from ianvs.config.models.testenv import BudgetSpec, GateSpec, MetricSpec, ScenarioSpec, TestEnvSpec
 from ianvs.errors import Problem
 
@@ -30,6 +30,7 @@ __all__ = [
     "AlgorithmSettings",
     "AlgorithmSpec",
     "BudgetSpec",
+    "BackboneSpec",
     "DataSetting",
     "DatasetSpec",
     "EngineSpec",

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from ianvs.config.spec import DatasetSpec
 from ianvs.data.authored import authored
-from ianvs.data.cache import Progress
+from ianvs.data.cache import Progress, slice_of
 from ianvs.data.dataset import Dataset, Samples
 from ianvs.data.dataset_source import Source
 from ianvs.data.doubts import doubts_of, find_doubts
+from ianvs.data.encoded import check_backbone, encoded, encoded_fingerprint
 from ianvs.data.fingerprint import files_fingerprint
 from ianvs.data.handed_files import check_handed, handed_fingerprint
 from ianvs.data.listed import check_listed, load_listed, warnings_of
@@ -41,6 +42,26 @@ def check(spec: DatasetSpec, cache_dir: Path | None = None, seconds: float = CHE
     Warnings are among it, of what is read otherwise than its author may think. An author's function is called, if it
     has not been before, and may take `seconds`; without a cache it is not.
     """
+    return [*_check_samples(spec, cache_dir, seconds), *check_backbone(spec)]
+
+
+def fingerprint(spec: DatasetSpec, cache_dir: Path) -> str:
+    """A hash that changes when, and only when, the samples do. Reads each file once, ever, while it stays the same."""
+    return encoded_fingerprint(_fingerprint_of_samples(spec, cache_dir), spec, cache_dir)
+
+
+def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
+    """The samples. Pictures are decoded into `cache_dir` at the first call only. Raises DataError or ConfigError.
+
+    So are the features of a `backbone`. progress is told how much of that is done, 0 to 1.
+    """
+    if spec.backbone is None:
+        return _load_samples(spec, cache_dir, progress)
+    dataset = _load_samples(spec, cache_dir, slice_of(progress, 0.0, 0.2))
+    return encoded(dataset, spec, cache_dir, slice_of(progress, 0.2, 1.0))
+
+
+def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float) -> list[Problem]:
     if spec.name is not None and spec.url is None:
         return check_named(spec)
     if spec.url is not None and cache_dir is None:
@@ -53,8 +74,7 @@ def check(spec: DatasetSpec, cache_dir: Path | None = None, seconds: float = CHE
     return warnings_of(parts, spec)
 
 
-def fingerprint(spec: DatasetSpec, cache_dir: Path) -> str:
-    """A hash that changes when, and only when, the samples do. Reads each file once, ever, while it stays the same."""
+def _fingerprint_of_samples(spec: DatasetSpec, cache_dir: Path) -> str:
     if spec.handed_as == "paths":
         return handed_fingerprint(spec, cache_dir)
     if spec.url is not None:
@@ -64,11 +84,7 @@ def fingerprint(spec: DatasetSpec, cache_dir: Path) -> str:
     return files_fingerprint(spec, cache_dir)
 
 
-def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
-    """The samples. Pictures are decoded into `cache_dir` at the first call only. Raises DataError or ConfigError.
-
-    progress is told how much of the decoding is done, 0 to 1.
-    """
+def _load_samples(spec: DatasetSpec, cache_dir: Path, progress: Progress | None) -> Dataset:
     if spec.handed_as == "paths":
         raise DataError("under `contract: ianvs` the files are handed out as they are; there are no samples to show.")
     if spec.url is not None:

@@ -26,7 +26,7 @@ from ianvs.config.models.form import NoKey, NotEmpty, Options, PlacedSpec, ReadA
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import Place, closest, one_line
 
-__all__ = ["DatasetSpec", "SourceSpec", "Words", "conflicting_sources", "legacy_form"]
+__all__ = ["BackboneSpec", "DatasetSpec", "SourceSpec", "Words", "conflicting_sources", "legacy_form"]
 
 _FORMS = {"index": "index", "data": "data", "data_info": "data", "url": None}
 """Endings of the keys `train_*`, `test_*`, and the form of what they name; None: told by the file's suffix."""
@@ -139,6 +139,17 @@ ClassNames = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
+class BackboneSpec(PlacedSpec):
+    """A frozen network whose features take the place of pictures; the keys mean what they mean for a learner."""
+
+    network: Annotated[Name, Field(description="the name of a network, such as resnet18")]
+    weights: Name | None = None
+    picture_size: Annotated[int, Field(ge=1)] | None = None
+    scale: Annotated[Literal["symmetric", "unit", "imagenet"], absent_is("symmetric")] = "symmetric"
+    download: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class DatasetSpec(PlacedSpec):
     """The data of an exam: a built-in source (`name`), an author's (`name` in `url`), or files (`train`, `test`).
 
@@ -165,6 +176,7 @@ class DatasetSpec(PlacedSpec):
     test_url: InitVar[Sources] = ()
     label: Name | None = None  # the label's column in a csv
     domain: Name | None = None  # the column or field that names a sample's domain; None: `domain`, if there is one
+    backbone: BackboneSpec | None = None  # features of this network in place of pictures
     options: Options = field(default_factory=dict)  # of a named source, checked by it
     train: Annotated[tuple[SourceSpec, ...], NoKey] = ()
     test: Annotated[tuple[SourceSpec, ...], NoKey] = ()

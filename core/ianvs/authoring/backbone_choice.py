@@ -1,0 +1,128 @@
+"""What a learner is told of a trained network: its weights, the size of its pictures, what of it is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import interpolate
+
+from ianvs.authoring.backbones import library_weights
+from ianvs.authoring.lora import FrozenBody, add_lora, fixed_names
+from ianvs.authoring.networks import body_and_head
+from ianvs.authoring.weight_files import digest_of_tensors, find_weights, fit
+from ianvs.errors import PluginError
+
+__all__ = ["BackboneChoice"]
+
+
+@dataclass
+class BackboneChoice:
+    """Options of TorchLearner about a network that was trained elsewhere.
+
+    weights: a file, a folder, an installed package that carries a file, or the name of the library's own ("DEFAULT",
+    "IMAGENET1K_V1", ... of torchvision; "pretrained" of timm and Hugging Face), which is looked for on this machine.
+    download: whether it may be loaded from the network. frozen: train the head alone. lora_rank: train low-rank changes
+    of the body's matrices besides, of `lora_alpha` / rank (2 if not given) times their product.
+    picture_size: side, or [height, width], that pictures are brought to before the network sees them.
+    """
+
+    weights: str | None = None
+    download: bool = False
+    frozen: bool = False
+    lora_rank: int | None = None
+    lora_alpha: float | None = None
+    picture_size: int | Sequence[int] | None = None
+    _digest: str = field(default="", repr=False)
+    _filled: frozenset[int] = field(default=frozenset(), repr=False)  # where the tensors lie that were just filled
+
+    def __post_init__(self) -> None:
+        size = self.picture_size
+        sides = [size, size] if isinstance(size, int) else list(size or (1, 1))
+        if len(sides) != 2 or any(not isinstance(side, int) or side < 1 for side in sides):
+            raise PluginError(f"picture_size is a side or [height, width] in pixels; it can't be {size}.")
+        self._size = None if size is None else (sides[0], sides[1])
+        if self.lora_rank is not None and self.lora_rank < 1:
+            raise PluginError(f"lora_rank is 1 or more; it can't be {self.lora_rank}.")
+
+    # Pictures.
+
+    def seen(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape of a sample (C, H, W) or (D,) as the network gets it."""
+        return (shape[0], *self._size) if self._size is not None and len(shape) == 3 else tuple(shape)
+
+    def resized(self, x: Tensor) -> Tensor:
+        """Pictures (B, C, H, W) float32 of that size, bilinearly, smoothed where they shrink; others as they are."""
+        if self._size is None or x.dim() != 4 or tuple(x.shape[2:]) == self._size:
+            return x
+        return interpolate(x, self._size, mode="bilinear", antialias=True)
+
+    def at_once(self, most: int) -> int:
+        """How many samples are prepared together, so that enlarged pictures take no more than about 50 MB."""
+        return most if self._size is None else max(8, min(most, 2**22 // (self._size[0] * self._size[1])))
+
+    # Checks before anything is trained.
+
+    def check(self, name: str) -> None:
+        """Refuse weights that aren't there. Nothing is downloaded, and the weights take no memory afterwards."""
+        if self.weights is not None and not self.download and find_weights(self.weights) is None:
+            library_weights(name, self.weights, download=False)
+
+    def check_size(self, network: nn.Module, name: str, shape: Sequence[int]) -> None:
+        """Refuse pictures (C, H, W) that `network`, on the meta device, can't take."""
+        seen = self.seen(shape)
+        try:
+            network(torch.empty(2, *seen, device="meta"))
+        except (RuntimeError, AssertionError, ValueError) as error:
+            why = (str(error).splitlines() or [type(error).__name__])[0]
+            raise PluginError(
+                f"network '{name}' can't take pictures of {seen[1]}x{seen[2]} pixels ({why}). Set `picture_size` to "
+                "the side that it was made for, often 224."
+            ) from error
+
+    # The network.
+
+    def fill(self, name: str, model: nn.Module, head: str) -> str:
+        """Put the weights into `model`, all but those of its head; what did not fit, in a sentence."""
+        state = library_weights(name, self.weights or "", self.download)
+        said, filled = fit(model, state, f"weights '{self.weights}'", without=head)
+        self._filled = frozenset(value.data_ptr() for value in filled)
+        return said
+
+    def applied(self, network: nn.Module) -> nn.Module:
+        """`network` with its body frozen, and with low-rank changes that are trained, as far as that is asked for."""
+        if not self.frozen and self.lora_rank is None:
+            return network
+        body, head = body_and_head(network)
+        frozen = FrozenBody(body)
+        if self.lora_rank is not None:
+            add_lora(frozen, self.lora_rank, self.lora_alpha)
+        return nn.Sequential(frozen, head)
+
+    def fixed(self, network: nn.Module) -> frozenset[str]:
+        """The names of what a case doesn't store: what stays as it came from the weights, in the network just built."""
+        state = network.state_dict() if self._filled else {}
+        names = frozenset(
+            name for name in fixed_names(network) if name in state and state[name].data_ptr() in self._filled
+        )
+        self._filled = frozenset()
+        self._digest = digest_of_tensors({name: state[name] for name in names}) if names else ""
+        return names
+
+    def described(self, name: str) -> dict[str, Any]:
+        """What identifies that part."""
+        return {"network": name, "weights": self.weights, "digest": self._digest}
+
+    def require(self, frozen: dict[str, Any] | None, name: str) -> None:
+        """Refuse to go on from what was saved with another frozen part than that of the network just built."""
+        if (frozen or {}).get("digest", "") != self._digest:
+            was = (
+                f"'{frozen['network']}' with weights '{frozen['weights']}'" if frozen else "a network saved as a whole"
+            )
+            raise PluginError(
+                f"this was saved beside {was}, whose frozen part is not that of '{name}' with weights "
+                f"'{self.weights}'. Use the same network and the same file of weights."
+            )

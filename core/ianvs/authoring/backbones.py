@@ -1,0 +1,210 @@
+"""Networks of torchvision, timm and Hugging Face as a body that gives features, and where their trained weights lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ianvs.authoring.weight_files import find_weights, read_weights
+from ianvs.errors import PluginError, closest, one_line
+
+__all__ = ["Body", "from_library", "is_library", "library_model", "library_weights", "torchvision_names"]
+
+CLASSES = 1000  # of ImageNet: what most trained heads have
+
+
+@cache
+def torchvision_names() -> tuple[str, ...]:
+    """torchvision's networks that classify pictures."""
+    import torchvision
+
+    return tuple(torchvision.models.list_models(module=torchvision.models))
+
+
+def is_library(name: str) -> bool:
+    """Whether `name` is that of a network of torchvision, timm or Hugging Face, or the folder of one of the last."""
+    return name.startswith(("timm/", "hf/")) or name in torchvision_names() or (Path(name) / "config.json").is_file()
+
+
+class Body(nn.Module):
+    """(N, C, H, W) -> (N, D): a library's network whose head lets the features through. Grey pictures become three
+    equal channels."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Tensor) -> Tensor:
+        found = self.model(x if x.shape[1] == 3 else x.expand(-1, 3, -1, -1))
+        features: Tensor = getattr(found, "logits", found)
+        return features.flatten(1)
+
+
+def library_model(name: str, size: tuple[int, int], download: bool, *, trained: bool) -> nn.Module:
+    """The network called `name`, with random weights and the head of its library.
+
+    size: height, width of its pictures; some networks are built for one size. trained: weights will follow, so that it
+    has to be built as they were trained. Raises PluginError for an unknown name, or a library that is missing.
+    """
+    if name.startswith("timm/"):
+        return _timm(name.removeprefix("timm/"), size, trained)
+    if name.startswith("hf/") or name not in torchvision_names():
+        return _hugging_face(name.removeprefix("hf/"), download)
+    from torchvision.models import get_model
+
+    options: dict[str, Any] = {"weights": None}
+    if name in ("googlenet", "inception_v3"):
+        options |= {"aux_logits": False, "init_weights": True}
+    if name.startswith("vit_") and size[0] == size[1] and not trained:
+        options["image_size"] = size[0]
+    model: nn.Module = get_model(name, **options)
+    return model
+
+
+def from_library(model: nn.Module, name: str) -> tuple[nn.Module, str, int]:
+    """(body (N, C, H, W) -> (N, D), the name of the head in `model`, D). The body is `model` without its head.
+
+    Raises PluginError where the last layer is no linear one.
+    """
+    linear = [(place, module) for place, module in model.named_modules() if isinstance(module, nn.Linear)]
+    config = getattr(model, "config", None)
+    classes = getattr(config, "num_labels", getattr(model, "num_classes", CLASSES))
+    if not linear or linear[-1][1].out_features != classes:
+        raise PluginError(
+            f"the head of network '{name}' can't be replaced: its last layer is not a linear one. Take another network."
+        )
+    place, head = linear[-1]
+    owner, _, attribute = place.rpartition(".")
+    setattr(model.get_submodule(owner), attribute, nn.Identity())
+    return Body(model), place, head.in_features
+
+
+def library_weights(name: str, said: str, download: bool) -> Mapping[str, Tensor]:
+    """Trained weights of the network `name`: a file's, or those that its library calls `said`, out of its cache.
+
+    Nothing is loaded from the network without `download`. Raises PluginError that says what to do.
+    """
+    hugging_face = name.startswith("hf/") or (Path(name) / "config.json").is_file()
+    if hugging_face and (said == "pretrained" or Path(said).is_dir()):
+        return _of_hugging_face(name.removeprefix("hf/") if said == "pretrained" else said, download)
+    path = find_weights(said)
+    if path is not None:
+        return read_weights(path)
+    if hugging_face:
+        raise _unknown(said, name, ["pretrained"])
+    if name.startswith("timm/"):
+        return _of_timm(name.removeprefix("timm/"), said, download)
+    if name in torchvision_names():
+        return _of_torchvision(name, said, download)
+    raise PluginError(f"weights '{said}' of network '{name}': there is no such file, and no package of that name.")
+
+
+def _timm(name: str, size: tuple[int, int], trained: bool) -> nn.Module:
+    timm = _library("timm")
+    if not timm.is_model(name):
+        hint = closest(name, timm.list_models())
+        raise PluginError(f"timm has no network '{name}'.{hint} timm.list_models() lists all.")
+    options = {"img_size": size} if name.startswith("vit_") and not trained else {}
+    model: nn.Module = timm.create_model(name, pretrained=False, **options)
+    return model
+
+
+def _of_timm(name: str, said: str, download: bool) -> Mapping[str, Tensor]:
+    timm = _library("timm")
+    if said != "pretrained":
+        raise _unknown(said, f"timm/{name}", ["pretrained"])
+    config = timm.get_pretrained_cfg(name)
+    if config is None or not config.has_weights:
+        raise PluginError(f"timm has no trained weights for '{name}'. Give `weights:` a file.")
+    file = Path(torch.hub.get_dir()) / "checkpoints" / Path(config.url or "").name
+    cached = _in_hub_cache(config.hf_hub_id) if config.hf_hub_id else None
+    if cached is None and config.url and file.is_file():
+        cached = file
+    if cached is not None:
+        return read_weights(cached)
+    if download:
+        found: Mapping[str, Tensor] = timm.create_model(name, pretrained=True).state_dict()
+        return found
+    places = f"https://huggingface.co/{config.hf_hub_id}" if config.hf_hub_id else str(config.url)
+    raise _absent(f"timm/{name}", said, places, file if config.url else None)
+
+
+def _of_torchvision(name: str, said: str, download: bool) -> Mapping[str, Tensor]:
+    from torchvision.models import get_model_weights
+
+    known = get_model_weights(name)
+    if said not in known.__members__:
+        raise _unknown(said, name, list(known.__members__))
+    weights = known[said]
+    file = Path(torch.hub.get_dir()) / "checkpoints" / Path(weights.url).name
+    if file.is_file():
+        return read_weights(file)
+    if download:
+        found: Mapping[str, Tensor] = weights.get_state_dict(progress=False, check_hash=True)
+        return found
+    raise _absent(name, said, weights.url, file)
+
+
+def _hugging_face(name: str, download: bool) -> nn.Module:
+    transformers = _library("transformers")
+    try:
+        config = transformers.AutoConfig.from_pretrained(name, local_files_only=not download)
+        model: nn.Module = transformers.AutoModelForImageClassification.from_config(config)
+    except (OSError, ValueError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise PluginError(
+            f"network 'hf/{name}' can't be built: {said} Give a folder with config.json, put the model into the cache "
+            "of Hugging Face, or set `download: true`."
+        ) from error
+    return model
+
+
+def _of_hugging_face(name: str, download: bool) -> Mapping[str, Tensor]:
+    """By the library itself, since it gives tensors in a file other names than in the network."""
+    transformers = _library("transformers")
+    try:
+        model = transformers.AutoModelForImageClassification.from_pretrained(name, local_files_only=not download)
+    except (OSError, ValueError) as error:
+        if Path(name).is_dir():
+            raise PluginError(f"weights '{name}' can't be read: {' '.join(str(error).split())[:200]}") from error
+        raise _absent(f"hf/{name}", "pretrained", f"https://huggingface.co/{name}", None) from error
+    found: Mapping[str, Tensor] = model.state_dict()
+    return found
+
+
+def _in_hub_cache(repository: str) -> Path | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    for file in ("model.safetensors", "pytorch_model.bin"):
+        found = try_to_load_from_cache(repository, file)
+        if isinstance(found, str):
+            return Path(found)
+    return None
+
+
+def _library(name: str) -> Any:
+    extra = {"timm": "vision", "transformers": "llm"}[name]
+    try:
+        return __import__(name)
+    except ImportError:
+        raise PluginError(f"this network needs the package {name}: pip install 'ianvs[{extra}]'.") from None
+
+
+def _unknown(said: str, name: str, known: Sequence[str]) -> PluginError:
+    return PluginError(
+        f"weights '{said}' of network '{name}' are not known.{closest(said, known)} There are: {one_line(known)}; or "
+        "the path of a file, or an installed package that carries one."
+    )
+
+
+def _absent(name: str, said: str, source: str, file: Path | None) -> PluginError:
+    placed = "Set `weights:` to a file" if file is None else f"Put the file at {file}, set `weights:` to a file"
+    return PluginError(
+        f"weights '{said}' of network '{name}' are not on this machine, and nothing is downloaded unasked. {placed}, "
+        f"or set `download: true`. They come from {source}"
+    )

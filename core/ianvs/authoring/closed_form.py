@@ -1,0 +1,100 @@
+"""A base class for methods that learn a linear head in closed form, from sums, on features that are never trained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ianvs.authoring.memory import State
+from ianvs.authoring.networks import body_and_head
+from ianvs.authoring.round_data import RoundData
+from ianvs.authoring.torch_learner import TorchLearner
+
+__all__ = ["ClosedFormLearner", "RandomProjection"]
+
+NEVER = -1e9  # the bias of a class that was not taught, among others that were
+
+
+class ClosedFormLearner(TorchLearner):
+    """Passes every sample through a frozen network once, and keeps sums of the features f (D,), exact in float64.
+
+    counts: (C,) n_c, samples of each class. sums: (C, D) s_c = sum of f. moment: (D, D) G = sum of f f' of all classes,
+    where a method sets `second_moment`. A method defines `solve`. The order of samples does not count, there are no
+    epochs and no learning rate, and no sample is kept.
+
+    network: any of TorchLearner's, frozen; "linear" has no body: a sample's own numbers are the features.
+    """
+
+    memory: Any = ()  # it keeps no samples
+    second_moment = False
+
+    def __init__(self, *, network: str = "linear", **training: Any) -> None:
+        super().__init__(network=network, **{"frozen": True, **training})
+        self.counts, self.sums, self.moment = (torch.zeros(0, dtype=torch.float64) for _ in range(3))
+
+    def solve(self) -> tuple[Tensor, Tensor]:
+        """(weight (K, D), bias (K,)) float64 of the K classes that were taught, in order, from `taught` sums."""
+        raise NotImplementedError
+
+    @property
+    def taught(self) -> tuple[Tensor, Tensor]:
+        """n (K, 1) and s (K, D) of the classes that have samples."""
+        some = self.counts > 0
+        return self.counts[some][:, None], self.sums[some]
+
+    def look(self, features: Tensor, y: Tensor) -> None:
+        """Called with all features (N, D) float32 and labels (N,) of a round, after they were added to the sums."""
+
+    def training_data(self, data: RoundData) -> RoundData:
+        known = data.nothing() if data.pretraining else data.labelled()  # without labels there is nothing to sum
+        if len(known):
+            self._add(self._features(known.x), known.y.to(data.device))
+        return data.nothing()
+
+    def after_round(self, data: RoundData) -> None:
+        some = self.counts > 0
+        if bool(some.any()):
+            _, head = body_and_head(self.network)
+            weight, bias = self.solve()
+            with torch.no_grad():
+                head.weight.zero_()
+                head.bias.fill_(NEVER)
+                head.weight[some.to(head.weight.device)] = weight.to(head.weight)
+                head.bias[some.to(head.weight.device)] = bias.to(head.bias)
+
+    def _add(self, features: Tensor, y: Tensor) -> None:
+        classes, width = body_and_head(self.network)[1].weight.shape
+        if not len(self.counts):
+            self.counts = torch.zeros(classes, dtype=torch.float64)
+            self.sums = torch.zeros(classes, width, dtype=torch.float64)
+            self.moment = torch.zeros(*[width if self.second_moment else 0] * 2, dtype=torch.float64)
+        for part, labels in zip(torch.split(features, 1024), torch.split(y, 1024), strict=True):
+            f = part.double()
+            hot = torch.nn.functional.one_hot(labels, classes).double()
+            self.counts += hot.sum(0).cpu()
+            self.sums += (hot.T @ f).cpu()
+            if self.second_moment:
+                self.moment += (f.T @ f).cpu()
+        self.look(features, y)
+
+    def state(self) -> State:
+        return {"counts": self.counts, "sums": self.sums, "moment": self.moment}
+
+    def restore(self, state: State) -> None:
+        self.counts, self.sums, self.moment = state["counts"], state["sums"], state["moment"]
+
+
+class RandomProjection(nn.Module):
+    """h = relu(f R): features (N, D) -> (N, M), with R (D, M) of standard normal numbers drawn when it is built."""
+
+    R: Tensor
+
+    def __init__(self, features: int, width: int) -> None:
+        super().__init__()
+        self.register_buffer("R", torch.randn(features, width))
+
+    def forward(self, f: Tensor) -> Tensor:
+        projected: Tensor = (f @ self.R).relu()
+        return projected

@@ -1,0 +1,88 @@
+"""Low-rank adaptation of frozen linear layers, and bodies that stay as they are."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parametrize
+
+from ianvs.errors import PluginError
+
+__all__ = ["FrozenBody", "LowRank", "add_lora", "fixed_names"]
+
+
+class LowRank(nn.Module):
+    """W + (alpha / r) B A (LoRA; Hu et al. 2022, eq. 3). W: (out, in) frozen, A: (r, in), B: (out, r), 0 at first.
+
+    It parametrises a weight matrix wherever that lies, so that it also reaches the packed projections of torch's
+    nn.MultiheadAttention (`in_proj_weight`), which torchvision's transformers use. peft wraps whole modules instead and
+    renames what is in them.
+    """
+
+    def __init__(self, weight: Tensor, rank: int, alpha: float) -> None:
+        super().__init__()
+        outputs, inputs = weight.shape
+        self.A = nn.Parameter(torch.empty(rank, inputs, device=weight.device))
+        self.B = nn.Parameter(torch.zeros(outputs, rank, device=weight.device))
+        nn.init.kaiming_uniform_(self.A, a=sqrt(5))
+        self.scale = alpha / rank
+
+    def forward(self, weight: Tensor) -> Tensor:
+        return weight + self.scale * (self.B @ self.A)
+
+
+class FrozenBody(nn.Module):
+    """A body whose weights and running statistics stay: it is always in evaluation mode."""
+
+    def __init__(self, body: nn.Module) -> None:
+        super().__init__()
+        self.body = body.requires_grad_(False).eval()
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.body(x)
+        return found
+
+    def train(self, mode: bool = True) -> FrozenBody:
+        super().train(False)
+        return self
+
+
+def add_lora(body: nn.Module, rank: int, alpha: float | None = None) -> int:
+    """Let every matrix of the transformer blocks in `body` learn a low-rank change; how many that are.
+
+    Meant are all 2-d weights of nn.Linear and nn.MultiheadAttention. alpha: 2 * rank where it isn't given.
+    Raises PluginError where there is none, as in a convolutional network.
+    """
+    if rank < 1:
+        raise PluginError(f"lora_rank is 1 or more; it can't be {rank}.")
+    found = [
+        (module, name)
+        for module in body.modules()
+        if isinstance(module, nn.Linear | nn.MultiheadAttention)
+        for name, weight in module.named_parameters(recurse=False)
+        if name in ("weight", "in_proj_weight") and weight.dim() == 2
+    ]
+    if not found:
+        raise PluginError(
+            "lora_rank is for networks with linear layers, such as vision transformers; the body of this one has none. "
+            "Use `frozen: true`, or another network."
+        )
+    for module, name in found:
+        weight = getattr(module, name)
+        parametrize.register_parametrization(
+            module, name, LowRank(weight, rank, 2.0 * rank if alpha is None else alpha), unsafe=True
+        )
+        module.parametrizations[name].original.requires_grad_(False)  # type: ignore[index,union-attr]
+    return len(found)
+
+
+def fixed_names(network: nn.Module) -> frozenset[str]:
+    """The names, in its state_dict, of all that training can't change: what lies frozen in a `FrozenBody`."""
+    names: set[str] = set()
+    for prefix, module in network.named_modules():
+        if isinstance(module, FrozenBody):
+            trained = {name for name, parameter in module.named_parameters() if parameter.requires_grad}
+            names |= {f"{prefix}.{name}" for name in module.state_dict() if name not in trained}
+    return frozenset(names)

@@ -1,0 +1,141 @@
+"""Trained weights: where a file of them lies, what is in it, and what of it fits a network."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ianvs.authoring.efficientnet_names import is_efficientnet_lite, timm_names
+from ianvs.errors import PluginError, one_line, shown_path
+
+__all__ = ["digest_of_tensors", "find_weights", "fit", "read_weights"]
+
+ENDINGS = (".safetensors", ".pt", ".pth", ".bin")
+WRAPPERS = ("state_dict", "model", "network", "model_state_dict", "teacher", "ema")  # what training scripts save beside
+PREFIXES = ("module.", "_orig_mod.")  # of torch's data parallel training and of torch.compile
+
+
+def find_weights(said: str) -> Path | None:
+    """The file that `said` means: a file, a folder with one file of weights, or an installed package that carries one.
+
+    None where it is neither, so that it may be a name for the library that the network comes from.
+    Raises PluginError for a path that isn't there, and where a folder or package holds none or many.
+    """
+    path = Path(said).expanduser()
+    if path.is_file():
+        return path
+    if path.is_dir():
+        return _only_one(path, path.iterdir(), shown_path(path))
+    if path.suffix in ENDINGS or "/" in said:
+        raise PluginError(f"weights '{said}': there is no such file (looked for {path.absolute()}).")
+    package = importlib.util.find_spec(said) if said.isidentifier() else None
+    if package is None or not package.submodule_search_locations:
+        return None
+    home = Path(package.submodule_search_locations[0])
+    return _only_one(home, home.rglob("*"), f"the package {said}")
+
+
+def _only_one(home: Path, files: Iterable[Path], what: str) -> Path:
+    found = sorted(file for file in files if file.suffix in ENDINGS and file.is_file())
+    usual = [file for file in found if file.name in ("model.safetensors", "pytorch_model.bin")]
+    if len(usual or found) == 0 or (len(found) > 1 and not usual):
+        names = one_line([file.relative_to(home).as_posix() for file in found]) or "none"
+        raise PluginError(
+            f"{what} should hold one file of weights ({', '.join(ENDINGS)}), but holds: {names}. Name the file itself."
+        )
+    return (usual or found)[0]
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """The tensors by name in a file or folder, on the CPU: as they are, or in what a training script wrapped them.
+
+    A prefix of data parallel training is taken off. Raises PluginError for what can't be read, or holds no tensors.
+    """
+    if path.is_dir():
+        path = _only_one(path, path.iterdir(), shown_path(path))
+    held: Any
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            held = load_file(path)
+        else:
+            held = torch.load(path, map_location="cpu", weights_only=True)
+    except ImportError:
+        raise PluginError(f"{shown_path(path)} needs the package safetensors: pip install 'ianvs[vision]'.") from None
+    except Exception as error:  # torch.load raises what it likes: EOFError, RuntimeError, UnpicklingError, ...
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        raise PluginError(
+            f"{shown_path(path)} can't be read as weights ({said}). Save tensors alone: "
+            "torch.save(network.state_dict(), path)."
+        ) from error
+    return plain_state(held, shown_path(path))
+
+
+def plain_state(held: Any, what: str) -> dict[str, Tensor]:
+    """The tensors by name in what a file held. Raises PluginError where there are none."""
+    for wrapper in WRAPPERS:
+        if isinstance(held, dict) and isinstance(held.get(wrapper), dict):
+            held = held[wrapper]
+    state = {str(name): value for name, value in held.items() if torch.is_tensor(value)} if _is_dict(held) else {}
+    if not state:
+        raise PluginError(f"{what} holds no tensors by name: it is no state_dict of a network.")
+    for prefix in PREFIXES:
+        if all(name.startswith(prefix) for name in state):
+            state = {name.removeprefix(prefix): value for name, value in state.items()}
+    return timm_names(state) if is_efficientnet_lite(state) else state
+
+
+def _is_dict(held: object) -> bool:
+    return isinstance(held, Mapping)
+
+
+def fit(
+    network: nn.Module, state: Mapping[str, Tensor], what: str, without: str | None = None
+) -> tuple[str, list[Tensor]]:
+    """Take over what fits `network` by name and shape; in one sentence what did not, "" if all did; and what did.
+
+    without: the name of a module, such as a head, that is left as it is and not spoken of.
+    Raises PluginError if nothing fits.
+    """
+    own = network.state_dict()
+    aside = () if without is None else (f"{without}.weight", f"{without}.bias")
+    wanted = [name for name in own if name not in aside]
+    fitting = [name for name in wanted if name in state and state[name].shape == own[name].shape]
+    trained = [name for name in wanted if not name.endswith("num_batches_tracked")]
+    if not set(fitting) & set(trained):
+        raise PluginError(
+            f"nothing in {what} fits this network. It has {one_line(list(state), 4)}; the network has "
+            f"{one_line(wanted, 4)}."
+        )
+    with torch.no_grad():
+        for name in fitting:
+            own[name].copy_(state[name])
+    other = [
+        f"{name} {tuple(state[name].shape)} for {tuple(own[name].shape)}"
+        for name in trained
+        if name in state and name not in fitting
+    ]
+    parts = {
+        "of another shape": other,
+        "not in it": [name for name in trained if name not in state],
+        "without a place here": [name for name in state if name not in own and name not in aside],
+    }
+    said = "; ".join(f"{how}: {one_line(names, 3)}" for how, names in parts.items() if names)
+    return f"of {what} did not fit: {said}" if said else "", [own[name] for name in fitting]
+
+
+def digest_of_tensors(tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 of names, shapes and values; the order does not count."""
+    total = hashlib.sha256()
+    for name in sorted(tensors):
+        value = tensors[name].detach().cpu().contiguous()
+        total.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
+        total.update(value.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return total.hexdigest()
