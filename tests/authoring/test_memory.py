@@ -112,3 +112,11 @@ def test_a_restored_memory_goes_on_as_the_first_would():
 def test_a_negative_capacity_is_refused():
     with pytest.raises(PluginError, match="can't be -1"):
         ReservoirMemory(-1)
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_reservoir_without_a_place_keeps_nothing_however_often_it_is_offered_something(in_place):
+    memory, draws = ReservoirMemory(0, in_place=in_place), torch.Generator()
+    for _ in range(3):
+        memory.add(torch.ones(4, 2), torch.zeros(4, dtype=torch.int64), draws)
+    assert (len(memory), memory.seen) == (0, 12)

@@ -202,7 +202,7 @@ def test_the_loss_of_a_batch_is_the_mean_over_its_labelled_samples():
 
 def test_a_memory_keeps_no_sample_that_nothing_can_be_learned_from():
     exam = digits()
-    for name in ("replay", "agem", "gem", "der++", "gdumb", "biased reservoir"):
+    for name in ("replay", "agem", "gem", "der++", "gdumb", "biased reservoir", "er-ace", "icarl"):
         learner = LEARNERS[name]()
         x, y = exam.rounds[0]
         learner.train(Data(x, np.where(np.arange(len(y)) % 9 == 0, y, -1)), None, **context(exam, 1))

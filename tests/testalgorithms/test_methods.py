@@ -18,19 +18,27 @@ from ianvs.testalgorithms.cwr_star.basemodel import CWRStar
 from ianvs.testalgorithms.der.basemodel import DER
 from ianvs.testalgorithms.derpp.basemodel import DERpp
 from ianvs.testalgorithms.energy.basemodel import Energy
+from ianvs.testalgorithms.er_ace.basemodel import ERACE
 from ianvs.testalgorithms.ewc.basemodel import EWC
 from ianvs.testalgorithms.finetune.basemodel import Finetune
 from ianvs.testalgorithms.gdumb.basemodel import GDumb
 from ianvs.testalgorithms.gem.basemodel import GEM
+from ianvs.testalgorithms.icarl.basemodel import ICaRL
 from ianvs.testalgorithms.joint.basemodel import Joint
 from ianvs.testalgorithms.linear_probe.basemodel import LinearProbe
+from ianvs.testalgorithms.lucir.basemodel import LUCIR
 from ianvs.testalgorithms.lwf.basemodel import LwF
+from ianvs.testalgorithms.mas.basemodel import MAS
 from ianvs.testalgorithms.max_softmax.basemodel import MaxSoftmax
+from ianvs.testalgorithms.mir.basemodel import MIR
 from ianvs.testalgorithms.ncm.basemodel import NCM
+from ianvs.testalgorithms.packnet.basemodel import PackNet
 from ianvs.testalgorithms.ranpac.basemodel import RanPAC
 from ianvs.testalgorithms.replay.basemodel import Replay
+from ianvs.testalgorithms.rwalk.basemodel import RWalk
 from ianvs.testalgorithms.si.basemodel import SI
 from ianvs.testalgorithms.slda.basemodel import SLDA
+from ianvs.testalgorithms.wa.basemodel import WA
 from tests.testalgorithms.exam_of_arrays import Data, digits, examine, pictures, teach
 
 FOLDER = Path(__file__).resolve().parents[2] / "testalgorithms"
@@ -61,6 +69,17 @@ LEARNERS = {
         **{"keep_optimizer": True, "optimizer": "adamw", "decay": "cosine", "warm_up": 0.1, **SHORT, **more}
     ),
     "der++": lambda **more: DERpp(**{"capacity": 60, **SHORT, **more}),
+    "er-ace": lambda **more: ERACE(**{"capacity": 60, **SHORT, **more}),
+    "mir": lambda **more: MIR(**{"capacity": 60, **SHORT, **more}),
+    "mir, as in a stream": lambda **more: MIR(
+        **{"capacity": 60, "fill": "during_round", "replay_batch": 10, "candidates": 30, **SHORT, **more}
+    ),
+    "icarl": lambda **more: ICaRL(**{"capacity": 60, **SHORT, **more}),
+    "wa": lambda **more: WA(**{"capacity": 60, **SHORT, **more}),
+    "lucir": lambda **more: LUCIR(**{"capacity": 60, **SHORT, **more}),
+    "mas": lambda **more: MAS(**{**SHORT, **more}),
+    "rwalk": lambda **more: RWalk(**{**SHORT, **more}),
+    "replay of exemplars": lambda **more: Replay(**{"capacity": 60, "selection": "herding", **SHORT, **more}),
     "gdumb": lambda **more: GDumb(**{"capacity": 60, **SHORT, **more}),
     "cwr*": lambda **more: CWRStar(**{**SHORT, **more}),
     "linear probe": lambda **more: LinearProbe(**{**SHORT, **more}),
@@ -94,6 +113,14 @@ CLASSES = {
     "max_softmax": MaxSoftmax,
     "energy": Energy,
     "class_means": ClassMeans,
+    "er_ace": ERACE,
+    "mir": MIR,
+    "icarl": ICaRL,
+    "wa": WA,
+    "lucir": LUCIR,
+    "mas": MAS,
+    "rwalk": RWalk,
+    "packnet": PackNet,
     "ncm": NCM,
     "slda": SLDA,
     "ranpac": RanPAC,
@@ -367,7 +394,7 @@ def test_a_method_is_short_and_its_files_name_its_class_and_hyperparameters(fold
     assert len(source.splitlines()) < 80
     for file in ("algorithm.yaml", "resnet.yaml"):
         (module,) = yaml.safe_load((FOLDER / folder / file).read_text())["algorithm"]["modules"]
-        assert re.search(rf"class {module['name']}\((Torch|Unseen|Replay|ClosedForm)Learner|DER\)", source)
+        assert re.search(rf"class {module['name']}\((Torch|Unseen|Replay|Exemplar|ClosedForm)Learner|DER\)", source)
         values = {name: entry["values"] for pair in module["hyperparameters"] for name, entry in pair.items()}
         assert folder in CLOSED_FORM or {"learning_rate", "epochs", "batch_size"} <= set(values)
         for name, choices in values.items():

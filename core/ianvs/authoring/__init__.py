@@ -3,7 +3,9 @@
 from ianvs.authoring.buffers import BiasedReservoirMemory, ClassBalancedMemory
 from ianvs.authoring.closed_form import ClosedFormLearner, RandomProjection
 from ianvs.authoring.distillation import distillation_loss
+from ianvs.authoring.exemplar_learner import ExemplarLearner
 from ianvs.authoring.fisher import FISHERS, Anchor, fisher_diagonal, with_anchor
+from ianvs.authoring.herding import HerdingMemory, herding
 from ianvs.authoring.lora import FrozenBody, add_lora
 from ianvs.authoring.memory import PerRoundMemory, ReservoirMemory
 from ianvs.authoring.networks import body_and_head, flat_parameters, linear, mlp, resnet
@@ -20,6 +22,8 @@ __all__ = [
     "Batch",
     "BiasedReservoirMemory",
     "ClassBalancedMemory",
+    "ExemplarLearner",
+    "HerdingMemory",
     "ClosedFormLearner",
     "FrozenBody",
     "Joined",
@@ -38,6 +42,7 @@ __all__ = [
     "flat_gradients",
     "flat_parameters",
     "gem_projection",
+    "herding",
     "linear",
     "mlp",
     "own_classes_mask",

@@ -106,7 +106,7 @@ class ReservoirMemory(Memory):
         self.seen += len(y)
         keys = torch.cat([self._keys, torch.rand(len(y), dtype=torch.float64, generator=generator)])
         chosen = keys.topk(min(self.capacity, len(keys))).indices.sort().values
-        if self.in_place and len(self) == self.capacity:
+        if self.in_place and self._columns and len(self) == self.capacity:
             self._replace(chosen, keys, (x, y, *more))
             return
         self._keep(chosen, (x, y, *more))

@@ -6,8 +6,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from ianvs.authoring.buffers import ClassBalancedMemory
+from ianvs.authoring.herding import HerdingMemory
 from ianvs.authoring.memory import PerRoundMemory, ReservoirMemory, State
 from ianvs.authoring.round_data import RoundData
 from ianvs.authoring.torch_learner import TorchLearner
@@ -16,7 +18,7 @@ from ianvs.errors import PluginError, require_known
 __all__ = ["ReplayLearner"]
 
 FILLS = ("after_round", "during_round")
-SELECTIONS = ("reservoir", "balanced", "per_round")
+SELECTIONS = ("reservoir", "balanced", "per_round", "herding")
 
 
 class ReplayLearner(TorchLearner):
@@ -28,7 +30,8 @@ class ReplayLearner(TorchLearner):
     fill: "after_round", so that what comes back is always of earlier rounds; or "during_round", each sample when the
     round's first pass has brought it, as in a stream, so that new samples come back too.
     selection: "reservoir", a uniform random subset of all that came (Vitter 1985); "balanced", as many of each class as
-    possible; "per_round", a uniform subset of each round, of `capacity` samples each, filled after the round.
+    possible; "per_round", a uniform subset of each round, of `capacity` samples each; "herding", as many of each class,
+    those whose mean feature is closest to its mean (Rebuffi et al. 2017). The last two are filled after the round.
     """
 
     def __init__(
@@ -43,17 +46,19 @@ class ReplayLearner(TorchLearner):
         super().__init__(**training)
         require_known("fill of a memory", fill, FILLS)
         require_known("selection of a memory", selection, SELECTIONS)
-        if fill == "during_round" and selection == "per_round":
-            raise PluginError("a memory with selection 'per_round' is filled after each round: take out `fill`.")
+        if fill == "during_round" and selection in ("per_round", "herding"):
+            raise PluginError(f"a memory with selection '{selection}' is filled after each round: take out `fill`.")
         if replay_batch is not None and replay_batch < 1:
             raise PluginError(f"replay_batch is a number of samples, 1 or more; it can't be {replay_batch}.")
         self.replay_batch, self.fill = replay_batch, fill
-        self.memory: ReservoirMemory | ClassBalancedMemory | PerRoundMemory
+        self.memory: ReservoirMemory | ClassBalancedMemory | PerRoundMemory | HerdingMemory
         match selection:
             case "balanced":
                 self.memory = ClassBalancedMemory(capacity)
             case "per_round":
                 self.memory = PerRoundMemory(capacity)
+            case "herding":
+                self.memory = HerdingMemory(capacity)
             case _:
                 self.memory = ReservoirMemory(capacity, in_place=fill == "during_round")
         self._draws = self._keys = torch.Generator()
@@ -78,6 +83,10 @@ class ReplayLearner(TorchLearner):
         x, y, *more = self.memory.sample(self.replay_batch or n, self._draws)
         x = self.inputs(x)
         return x, y.to(x.device), *(column.to(x.device) for column in more)
+
+    def directions(self, x: Tensor) -> Tensor:
+        """(B, D) features of unit length of stored samples (B, ...), by the network as it is in testing."""
+        return self.each(x, lambda part: normalize(self.representation(part)))
 
     # What TorchLearner calls.
 
@@ -104,7 +113,10 @@ class ReplayLearner(TorchLearner):
 
     def _take_in(self, columns: tuple[Tensor, ...]) -> None:
         x, y, *more = columns
-        self.memory.add(x, y, self._keys, *more)
+        if isinstance(self.memory, HerdingMemory):
+            self.memory.add(x, y, self.directions, *more)
+        else:
+            self.memory.add(x, y, self._keys, *more)
 
     def state(self) -> State:
         return {"memory": self.memory.state()}

@@ -182,6 +182,13 @@ class TorchLearner(NetworkHolder):
     def after_round(self, data: RoundData) -> None:
         """Called after the last step of a round, before anything is scored."""
 
+    def answers(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """(B, num_classes) what prepared samples x (B, ...) of a test are answered with; by itself, the logits.
+
+        mask: (num_classes,) to be added, -inf for classes that are not among the answers; None when all are.
+        """
+        return self.logits(x, mask)
+
     # What the benchmark calls.
 
     def train(
@@ -279,7 +286,7 @@ class TorchLearner(NetworkHolder):
         mask = output_mask(allowed, num_classes, torch.device(device))
         x = data.tensors("cpu")
         self._ready(x, num_classes, device, seed)
-        return self.each(x, lambda part: self.logits(part, mask))
+        return self.each(x, lambda part: self.answers(part, mask))
 
     def inputs(self, x: Tensor) -> Tensor:
         """Stored samples (B, ...), as of `RoundData.x` or a memory, ready for the network, on its device."""

@@ -1,0 +1,28 @@
+"""Experience replay with asymmetric cross-entropy."""
+
+from dataclasses import replace
+
+import torch
+
+from ianvs.authoring import ReplayLearner
+
+
+class ERACE(ReplayLearner):
+    """Experience replay with asymmetric cross-entropy (Caccia et al. 2022, arXiv 2104.05025).
+
+    L(theta) = L(B_new; classes of B_new) + L(B_memory; all classes seen), L(B; C) the mean over B of
+    -log(exp z_y / sum_{c in C} exp z_c): new samples push no old class away, only samples from the memory do.
+
+    fill: the memory has to hold new samples too, or nothing would ever hold new classes against old ones.
+    """
+
+    def __init__(self, *, fill: str = "during_round", **options):
+        super().__init__(fill=fill, **options)
+
+    def loss(self, batch):
+        absent = torch.ones(batch.outputs.shape[1], dtype=torch.bool, device=batch.y.device)
+        absent[batch.y[batch.y >= 0]] = False
+        loss = super().loss(replace(batch, logits=batch.logits.masked_fill(absent, -torch.inf)))
+        if not len(self.memory):
+            return loss
+        return loss + super().loss(self.batch(self.data, *self.recall(len(batch.y))))

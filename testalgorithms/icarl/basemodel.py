@@ -1,0 +1,53 @@
+"""Incremental classifier and representation learning."""
+
+import torch
+from torch.nn.functional import binary_cross_entropy_with_logits, normalize, one_hot
+
+from ianvs.authoring import ExemplarLearner
+
+
+class ICaRL(ExemplarLearner):
+    """Incremental classifier and representation learning (Rebuffi et al. 2017, arXiv 1611.07725, algorithms 1 to 5).
+
+    L(theta) = mean over the round's samples and the exemplars of sum_c BCE(t_c, sigmoid(z_c)), c over classes seen;
+    t_c = sigmoid(what the network said before the round) for classes of earlier rounds, else 1 if c is y, else 0.
+    A class that the round brings again learns from its labels. Exemplars are chosen by herding.
+    An answer is the class with the nearest mean of exemplars: argmin_c |f(x) - mu_c|, features and means of length 1.
+    """
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.means = {}  # class -> (features,)
+
+    def loss(self, batch):
+        if batch.pretraining:
+            return super().loss(batch)
+        target = one_hot(batch.y, batch.outputs.shape[1]).float()
+        if self.teacher is not None:
+            target[:, self.old] = self.told(batch.x).sigmoid()[:, self.old]
+        seen = [*self.known, *self.new]
+        loss = binary_cross_entropy_with_logits(batch.outputs[:, seen], target[:, seen], reduction="sum")
+        return loss / len(batch.y)
+
+    def after_round(self, data):
+        super().after_round(data)
+        if len(self.memory):
+            features, y = self.directions(self.memory.x).cpu(), self.memory.y.cpu()
+            classes = y[y >= 0].unique().tolist()
+            self.means = {c: normalize(features[y == c].mean(0), dim=0) for c in classes}
+
+    def answers(self, x, mask):
+        allowed = [c for c in self.means if mask is None or mask[c] == 0]
+        z = super().answers(x, mask)
+        if not allowed:  # nothing was taught of what is asked for
+            return z
+        means = torch.stack([self.means[c] for c in allowed]).to(x.device)
+        distances = torch.cdist(normalize(self.representation(x)), means)
+        return torch.full_like(z, -torch.inf).index_copy(1, torch.tensor(allowed, device=x.device), -distances.square())
+
+    def state(self):
+        return {**super().state(), "means": self.means}
+
+    def restore(self, state):
+        super().restore(state)
+        self.means = dict(state["means"])

@@ -1,0 +1,46 @@
+"""Weight aligning."""
+
+import torch
+from torch import nn
+
+from ianvs.authoring import ExemplarLearner, body_and_head, distillation_loss
+
+
+class WA(ExemplarLearner):
+    """Weight aligning (Zhao et al. 2020, arXiv 1911.07053).
+
+    L(theta) = lambda L_KD + (1 - lambda) L_CE over the round's samples and the exemplars, lambda = C_old / C_seen; KD
+    listens to the network of before the round, about classes of earlier rounds. After the round the head's vectors of
+    new classes are multiplied by gamma = mean |w_old| / mean |w_new|: what had more samples no longer wins by length.
+
+    The head has no bias. positive: no weight of the head falls below 0, so that longer ones mean larger outputs.
+    """
+
+    def __init__(self, *, temperature: float = 2.0, positive: bool = True, **options):
+        super().__init__(**options)
+        self.temperature, self.positive = temperature, positive
+
+    def build_network(self, input_shape, num_classes):
+        body, head = body_and_head(super().build_network(input_shape, num_classes))
+        return nn.Sequential(*body, nn.Linear(head.in_features, num_classes, bias=False))
+
+    def loss(self, batch):
+        loss = super().loss(batch)
+        if self.teacher is None or batch.pretraining:
+            return loss
+        share = len(self.known) / (len(self.known) + len(self.new))
+        told, said = self.told(batch.x)[:, self.known], batch.outputs[:, self.known]
+        return share * distillation_loss(said, told, self.temperature) + (1 - share) * loss
+
+    def after_step(self, x, y, epoch, step):
+        if self.positive and not self.data.pretraining:
+            with torch.no_grad():
+                self.network[-1].weight.clamp_(min=0)
+
+    def after_round(self, data):
+        if self.known and self.new:
+            with torch.no_grad():
+                weight = self.network[-1].weight
+                length = weight.norm(dim=1)
+                weight[self.new] *= length[self.known].mean() / length[self.new].mean().clamp_min(1e-12)
+        super().after_round(data)

@@ -1,0 +1,177 @@
+"""PackNet: who owns which weight, that nothing of a task is ever lost, and that it has to be told the task."""
+
+import numpy as np
+import pytest
+import torch
+
+from ianvs.errors import PluginError
+from ianvs.plugins.contract import Learner
+from ianvs.testalgorithms.packnet.basemodel import PackNet
+from tests.testalgorithms.exam_of_arrays import Data, digits, pictures, teach
+
+SHORT = {"epochs": 3, "batch_size": 32, "learning_rate": 0.05}
+NETWORKS = {"mlp": (digits, {}), "resnet": (pictures, {"network": "resnet", "widths": (4, 8)})}
+on_either_network = pytest.mark.parametrize("exam, options", NETWORKS.values(), ids=NETWORKS.keys())
+
+
+def told(exam, k, **more):
+    """The context of task k."""
+    return {"round": k, "num_classes": exam.num_classes, "seed": 5, "task_classes": exam.groups[k - 1], **more}
+
+
+def learn(learner, exam, k, **more):
+    learner.train(Data(*exam.rounds[k - 1]), None, **told(exam, k, classes_seen=exam.seen(k), **more))
+    return learner
+
+
+def answers(learner, exam, k):
+    return learner.probabilities(Data(exam.tests[k - 1][0]), **told(exam, k))
+
+
+def flat(learner):
+    return torch.cat([w.detach().flatten() for w in learner.network.state_dict().values()])
+
+
+def test_it_is_a_learner():
+    assert isinstance(PackNet(), Learner)
+
+
+@on_either_network
+def test_what_is_answered_about_a_task_never_changes_again(exam, options):
+    exam = exam()
+    learner, first = PackNet(**SHORT, **options), []
+    for k in range(1, len(exam.rounds) + 1):
+        learn(learner, exam, k)
+        first.append(answers(learner, exam, k))
+        for j, then in enumerate(first, start=1):
+            np.testing.assert_array_equal(answers(learner, exam, j), then)
+
+
+def test_every_task_is_learned_and_none_is_forgotten():
+    exam = digits()
+    learner = PackNet(**{**SHORT, "epochs": 8})
+    for k in range(1, 6):
+        learn(learner, exam, k)
+    scores = [np.mean(answers(learner, exam, k).argmax(1) == exam.tests[k - 1][1]) for k in range(1, 6)]
+    assert min(scores) > 0.9
+
+
+@on_either_network
+def test_a_task_owns_the_largest_of_the_weights_that_were_free(exam, options):
+    exam = exam()
+    learner, before = PackNet(prune=0.6, **SHORT, **options), {}
+    pack = learner.pack
+
+    def watched(p, owner):
+        before[p] = (p.detach().clone(), owner.clone())
+        pack(p, owner)
+
+    learner.pack = watched
+    for k in (1, 2):
+        learn(learner, exam, k)
+        for name, p in learner.network[:-1].named_parameters():
+            sizes, owner = before[p][0].abs().flatten().tolist(), before[p][1].flatten().tolist()
+            free = [i for i, task in enumerate(owner) if task == 0]
+            if p.dim() > 1:
+                ordered = sorted(free, key=lambda i: sizes[i])
+                given_up = set(ordered[: int(0.6 * len(free))])
+            else:
+                given_up = set()  # biases and normalisation belong to the first task
+            now = learner.owners[name].flatten().tolist()
+            assert [i for i, task in enumerate(now) if task == k] == sorted(set(free) - given_up)
+            assert all(p.flatten()[i].item() == 0.0 for i in given_up)
+
+
+def test_a_task_is_answered_without_the_weights_of_later_ones():
+    exam = digits()
+    learner = PackNet(**SHORT)
+    for k in (1, 2, 3):
+        learn(learner, exam, k)
+    by_hand = []
+    for p, owner in zip(learner.network[:-1].parameters(), learner.owners.values(), strict=True):
+        by_hand.append(torch.where(owner <= 2, p.detach(), 0.0))
+    x = torch.from_numpy(exam.tests[1][0]).flatten(1)
+    hidden = (x @ by_hand[0].T + by_hand[1]).relu()
+    head = learner.network[-1]
+    z = (hidden @ head.weight.T + head.bias)[:, [2, 3]]
+    np.testing.assert_allclose(answers(learner, exam, 2)[:, [2, 3]], z.softmax(1).detach(), rtol=1e-4, atol=1e-6)
+
+
+def test_a_task_that_comes_again_is_answered_by_what_it_learned_last():
+    exam = digits()
+    learner = PackNet(**SHORT)
+    for k in (1, 2, 1):
+        learn(learner, exam, k)
+    assert learner.tasks == [[0, 1], [2, 3], [0, 1]]
+    found = answers(learner, exam, 1).argmax(1)
+    assert np.mean(found == exam.tests[0][1]) > 0.9
+
+
+@on_either_network
+def test_a_loaded_model_answers_and_goes_on_bit_for_bit(exam, options, tmp_path):
+    exam = exam()
+    learner, resumed = PackNet(**SHORT, **options), PackNet(**SHORT, **options)
+    learn(learner, exam, 1)
+    resumed.load(learner.save(tmp_path / "model"))
+    np.testing.assert_array_equal(answers(resumed, exam, 1), answers(learner, exam, 1))
+    for each in (learner, resumed):
+        learn(each, exam, 2)
+    for k in (1, 2):
+        np.testing.assert_array_equal(answers(resumed, exam, k), answers(learner, exam, k))
+    assert torch.equal(flat(learner), flat(resumed))
+
+
+def test_loading_takes_it_back_to_where_it_was_saved(tmp_path):
+    exam = digits()
+    learner, straight = PackNet(**SHORT), PackNet(**SHORT)
+    for each in (learner, straight):
+        learn(each, exam, 1)
+    kept = learner.save(tmp_path / "model")
+    learn(learner, exam, 2)
+    learner.load(kept)
+    for each in (learner, straight):
+        learn(each, exam, 3)
+    assert torch.equal(flat(learner), flat(straight))
+
+
+@pytest.mark.parametrize("passes", [1, 2, None])
+def test_pruning_takes_no_more_passes_than_the_exam_allows(passes):
+    exam = digits()
+    learner, shown = PackNet(**SHORT), []
+    plain = learner.loss
+    learner.loss = lambda batch: shown.append(len(batch.y)) or plain(batch)
+    learn(learner, exam, 1, passes=passes)
+    assert sum(shown) == (passes or 3) * len(exam.rounds[0][1])
+    assert all(bool((owner == 1).any()) for owner in learner.owners.values())
+
+
+def test_a_round_without_any_label_is_no_trouble():
+    exam = digits()
+    learner = PackNet(**SHORT)
+    x, y = exam.rounds[0]
+    exam.rounds[0] = (x, np.full_like(y, -1))
+    for k in (1, 2):
+        learn(learner, exam, k)
+    assert np.mean(answers(learner, exam, 2).argmax(1) == exam.tests[1][1]) > 0.8
+
+
+def test_an_untrained_model_can_be_examined_in_any_exam():
+    exam = digits()
+    assert PackNet().predict(Data(exam.tests[0][0]), num_classes=10, seed=0).shape == exam.tests[0][1].shape
+    assert set(answers(PackNet(), exam, 2).argmax(1)) <= {2, 3}
+
+
+def test_an_exam_that_does_not_tell_the_task_is_refused():
+    exam = digits()
+    learner = PackNet(**SHORT)
+    with pytest.raises(PluginError, match="give it a task-incremental exam"):
+        teach(learner, exam, 1, seed=0)
+    learn(learner, exam, 1)
+    with pytest.raises(PluginError, match="give it a task-incremental exam"):
+        learner.predict(Data(exam.tests[0][0]), num_classes=10, classes_seen=(0, 1), seed=5)
+
+
+@pytest.mark.parametrize("options", [{"prune": 1.0}, {"prune": -0.1}, {"retrain": 1.0}])
+def test_shares_that_leave_nothing_are_refused(options):
+    with pytest.raises(PluginError, match="are shares, 0 to below 1"):
+        PackNet(**options)
