@@ -51,14 +51,14 @@ def fisher_diagonal(
         for x, y in batches:
             match kind:
                 case "exact":
-                    total += find.expected(x)
+                    find.expected(x, total)
                 case "batch":
                     total += len(y) * find.of_the_mean(x, y)
                 case "sampled":
                     shares = find.logits(parameters, x).softmax(1).detach().cpu()
-                    total += find.each(x, torch.multinomial(shares, 1, generator=generator)[:, 0].to(x.device))
+                    find.each(x, torch.multinomial(shares, 1, generator=generator)[:, 0].to(x.device), total)
                 case _:
-                    total += find.each(x, y)
+                    find.each(x, y, total)
             count += len(y)
     finally:
         network.train(was_training)
@@ -79,25 +79,22 @@ class _Squares:
     def loss(self, parameters: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
         return cross_entropy(self.logits(parameters, x.unsqueeze(0)), y.unsqueeze(0))
 
-    def each(self, x: Tensor, y: Tensor, weights: Tensor | None = None) -> Tensor:
-        """(P,) sum over samples of the squared gradient for labels y (B,), times weights (B,)."""
+    def each(self, x: Tensor, y: Tensor, total: Tensor, weights: Tensor | None = None) -> None:
+        """Adds to total (P,) the squared gradient of each sample for labels y (B,), times weights (B,)."""
         gradients = vmap(grad(self.loss), in_dims=(None, 0, 0))
-        weights = torch.ones_like(y, dtype=torch.float32) if weights is None else weights
-        total: list[Tensor] = []
-        columns = (torch.split(column, self.chunk) for column in (x, y, weights))
-        for some_x, some_y, some_weights in zip(*columns, strict=True):
-            found = gradients(self.parameters, some_x, some_y).values()
-            squares = [torch.einsum("n...,n->...", g.square(), some_weights.to(g.dtype)).reshape(-1) for g in found]
-            total.append(torch.cat(squares))
-        return torch.stack(total).sum(0)
+        starts = range(0, len(y), self.chunk)
+        for part in (slice(start, start + self.chunk) for start in starts):
+            squares = [g.square() for g in gradients(self.parameters, x[part], y[part]).values()]
+            if weights is not None:
+                squares = [torch.einsum("n...,n->n...", s, weights[part].to(s.dtype)) for s in squares]
+            total += torch.cat([s.sum(0).reshape(-1) for s in squares])
 
-    def expected(self, x: Tensor) -> Tensor:
-        """(P,) sum over samples and classes of p(c | x) times the squared gradient for class c."""
+    def expected(self, x: Tensor, total: Tensor) -> None:
+        """Adds to total (P,), for each sample and class, p(c | x) times the squared gradient for class c."""
         shares = self.logits(self.parameters, x).softmax(1).detach()
-        answers = [c for c in range(shares.shape[1]) if bool((shares[:, c] > 0).any())]  # the others are masked
-        return torch.stack(
-            [self.each(x, torch.full((len(x),), c, device=x.device), shares[:, c]) for c in answers]
-        ).sum(0)
+        for c in range(shares.shape[1]):
+            if bool((shares[:, c] > 0).any()):  # else it is masked
+                self.each(x, torch.full((len(x),), c, device=x.device), total, shares[:, c])
 
     def of_the_mean(self, x: Tensor, y: Tensor) -> Tensor:
         """(P,) the squared gradient of the mean over the batch."""

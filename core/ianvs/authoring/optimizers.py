@@ -37,7 +37,11 @@ def build_optimizer(
         groups += [{"params": fusible, "fused": True, "lr": rate}] if fusible else []
         groups += [{"params": rest, "lr": rate}] if rest else []
     if name == "sgd":
-        return torch.optim.SGD(groups, momentum=momentum, weight_decay=weight_decay)
+        optimizer = torch.optim.SGD(groups, momentum=momentum, weight_decay=weight_decay)
+        for group in optimizer.param_groups if momentum else ():
+            for p in group["params"]:  # the fused kernel fails if one gets its first gradient after others
+                optimizer.state[p]["momentum_buffer"] = torch.zeros_like(p)
+        return optimizer
     kind = torch.optim.Adam if name == "adam" else torch.optim.AdamW
     return kind(groups, weight_decay=weight_decay)
 
