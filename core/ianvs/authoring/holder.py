@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -34,6 +34,7 @@ class NetworkHolder:
     """
 
     network: nn.Module  # exists from the first train(), predict() or load() on
+    networks: ClassVar[tuple[str, ...]] = ()  # those that a method works on; (): any
 
     def __init__(
         self,
@@ -46,6 +47,9 @@ class NetworkHolder:
         scale: str | Mapping[str, Any] = "symmetric",
         backbone: BackboneChoice | None = None,
     ) -> None:
+        if self.networks and architecture not in self.networks:
+            known = " or ".join(self.networks)
+            raise PluginError(f"{type(self).__name__} does not work on network '{architecture}'. Set it to {known}.")
         self.architecture = architecture
         self.hidden = (hidden,) if isinstance(hidden, int) else tuple(hidden)
         self.widths = tuple(widths)
