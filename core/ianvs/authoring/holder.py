@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,7 +19,7 @@ from ianvs.authoring.pretraining import new_decoder
 from ianvs.authoring.randomness import seeded
 from ianvs.authoring.round_data import RoundData, TaskMasks
 from ianvs.authoring.scaling import Scaling
-from ianvs.authoring.weight_files import fit, read_weights
+from ianvs.authoring.weight_files import is_plain, read_weights
 from ianvs.errors import PluginError
 from ianvs.seeding import stream_seed
 
@@ -146,7 +145,7 @@ class NetworkHolder:
 
         Of a plain state_dict, as other programs write it, the first network takes what fits by name and shape.
         """
-        if not self._is_saved(path):
+        if is_plain(Path(path)):
             self.reset()
             self._initial = read_weights(Path(path))
             return
@@ -177,17 +176,6 @@ class NetworkHolder:
         target = path if path.is_file() else path.with_name(path.name + ".pt")
         saved: State = torch.load(target, map_location="cpu", weights_only=True)
         return saved
-
-    def _is_saved(self, path: Path) -> bool:
-        """Whether `save` wrote what lies at `path`."""
-        path = Path(path)
-        if path.is_dir() or path.suffix == ".safetensors":
-            return False
-        try:
-            held = self.read(path)
-        except (OSError, pickle.UnpicklingError, RuntimeError, EOFError):
-            return path.with_name(path.name + ".pt").is_file()  # let read() say what is wrong with it
-        return isinstance(held, dict) and {"shape", "network", "tasks"} <= set(held)
 
     def logits(self, x: Tensor, mask: Tensor | None = None, network: nn.Module | None = None) -> Tensor:
         """(B, num_classes) float32 logits of prepared samples, with `mask` added; of `network`, if it is another."""
@@ -248,17 +236,8 @@ class NetworkHolder:
 
     def _fill(self, model: nn.Module, place: str, head: nn.Linear) -> None:
         """Weights that were given, into a network whose head lies at `place`; `head` is what it gets instead."""
-        said = ""
-        if self.backbone_choice.weights is not None and not head.weight.is_meta:
-            said = self.backbone_choice.fill(self.architecture, model, place)
-        if self._initial is not None and not head.weight.is_meta:
-            said, _ = fit(model, self._initial, "the initial model", without=place)
-            given = {kind: self._initial.get(f"{place}.{kind}") for kind in ("weight", "bias")}
-            if all(found is not None and found.shape == getattr(head, kind).shape for kind, found in given.items()):
-                head.load_state_dict(given)
-            else:
-                said = "; ".join(filter(None, [said, f"of the initial model the head '{place}' is not used"]))
-        self.remark = said
+        if not head.weight.is_meta:
+            self.remark = self.backbone_choice.fill(self.architecture, model, place, head, self._initial)
 
     def _decoder_parameters(self, data: RoundData) -> list[nn.Parameter]:
         if not data.pretraining:
