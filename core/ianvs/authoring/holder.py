@@ -103,9 +103,9 @@ class NetworkHolder:
         """Refuse samples that a network of ours can't take, before anything is trained; its weights take no memory."""
         own = type(self)
         changed = own.prepare is not NetworkHolder.prepare or own.build_network is not NetworkHolder.build_network
+        self.backbone_choice.check(self.architecture)
         if kind != "classification" or changed:
             return  # what reaches the network, or what it is, is the method's own business
-        self.backbone_choice.check(self.architecture)
         with torch.device("meta"):
             seen = (shape[-1], *shape[:-1]) if len(shape) == 3 else shape
             network = self.build_network(seen, num_classes)
