@@ -21,6 +21,7 @@ class InfLoRA(TorchLearner):
     rank: r. kept: share of what a round's inputs hold that later rounds leave alone.
     """
 
+    networks = ("vit",)
     memory = ()  # it keeps no samples: M is of features
 
     def __init__(self, *, rank: int = 8, kept: float = 0.98, network: str = "vit", **training):

@@ -8,8 +8,8 @@ from torch.nn.utils import parametrize
 class KeyValueChange(nn.Module):
     """The packed projection W (3D, D) of nn.MultiheadAttention plus [0; A B]: queries stay as they are.
 
-    A: (2D, r) parameter. B: (r, D), M: (D, D), a basis in its first columns, and `merged` (2D, D), the sum of the A B
-    of earlier rounds, are buffers: they are saved with the network.
+    A: (2D, r) parameter. B: (r, D), M: (D, D), a basis in its first columns, `merged` (2D, D), the sum of the A B of
+    earlier rounds, are buffers: they are saved with the network.
     """
 
     def __init__(self, width, rank):

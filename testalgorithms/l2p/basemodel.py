@@ -40,6 +40,7 @@ class L2P(TorchLearner):
     pool, length, chosen: prompts, tokens in each, prompts for a sample (paper: 10, 5, 5). pull: lambda (paper: 0.5).
     """
 
+    networks = ("vit",)
     memory = ()  # it keeps no samples
 
     def __init__(self, *, pool: int = 10, length: int = 5, chosen: int = 5, pull: float = 0.5, **training):

@@ -92,6 +92,19 @@ def test_a_helper_module_of_the_plugin_is_part_of_the_identity(tmp_path: Path) -
     assert not set(with_helper("X = 1\n")) & set(with_helper("X = 2\n"))
 
 
+def test_a_file_of_weights_counts_by_its_content(tmp_path: Path) -> None:
+    weights = tmp_path / "weights.pt"
+    weights.write_bytes(b"one")
+    given = {"plugin": MAJORITY.replace("bias=0", "bias=0, weights=None"),
+             "hyperparameters": f"- weights: {{values: ['{weights}']}}"}  # fmt: skip
+    first = ids(tmp_path / "job", **given)
+    weights.write_bytes(b"two")
+    second = ids(tmp_path / "job", **given)
+    weights.write_bytes(b"one")
+    assert not set(first) & set(second)
+    assert ids(tmp_path / "job", **given) == first
+
+
 def test_a_plan_says_what_changed_since_the_last_run(tmp_path: Path) -> None:
     ianvs.run(write_job(tmp_path), engine="inline")
     changed = ianvs.plan(write_job(tmp_path, plugin=MAJORITY.replace("/ 1000", "/ 999")))

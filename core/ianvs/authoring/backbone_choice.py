@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,12 +85,27 @@ class BackboneChoice:
 
     # The network.
 
-    def fill(self, name: str, model: nn.Module, head: str) -> str:
-        """Put the weights into `model`, all but those of its head; what did not fit, in a sentence."""
-        state = library_weights(name, self.weights or "", self.download)
-        said, filled = fit(model, state, f"weights '{self.weights}'", without=head)
-        self._filled = frozenset(value.data_ptr() for value in filled)
-        return said
+    def fill(
+        self, name: str, model: nn.Module, place: str, head: nn.Linear, initial: Mapping[str, Tensor] | None
+    ) -> str:
+        """Put the weights into `model`, all but those of its head, then what fits of an `initial` model, and that one's
+        head into `head` if it has as many classes. In a sentence what did not fit."""
+        said: list[str] = []
+        if self.weights is not None:
+            state = library_weights(name, self.weights, self.download)
+            misfits, filled = fit(model, state, f"weights '{self.weights}'", without=place)
+            self._filled = frozenset(value.data_ptr() for value in filled)
+            said.append(misfits)
+        if initial is not None:
+            misfits, _ = fit(model, initial, "the initial model", without=place)
+            self._filled = frozenset()  # these come from no file that is there when a case is resumed
+            said.append(misfits)
+            given = {kind: initial[f"{place}.{kind}"] for kind in ("weight", "bias") if f"{place}.{kind}" in initial}
+            if {kind: value.shape for kind, value in given.items()} == {k: v.shape for k, v in head.named_parameters()}:
+                head.load_state_dict(given)
+            else:
+                said.append(f"of the initial model the head '{place}' is not used")
+        return "; ".join(filter(None, said))
 
     def applied(self, network: nn.Module) -> nn.Module:
         """`network` with its body frozen, and with low-rank changes that are trained, as far as that is asked for."""

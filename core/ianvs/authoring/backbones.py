@@ -105,7 +105,7 @@ def library_weights(name: str, said: str, download: bool) -> Mapping[str, Tensor
 
 
 def _timm(name: str, size: tuple[int, int], trained: bool) -> nn.Module:
-    timm = _library("timm")
+    timm = _timm_itself()
     if not timm.is_model(name):
         hint = closest(name, timm.list_models())
         raise PluginError(f"timm has no network '{name}'.{hint} timm.list_models() lists all.")
@@ -115,7 +115,7 @@ def _timm(name: str, size: tuple[int, int], trained: bool) -> nn.Module:
 
 
 def _of_timm(name: str, said: str, download: bool) -> Mapping[str, Tensor]:
-    timm = _library("timm")
+    timm = _timm_itself()
     if said != "pretrained":
         raise _unknown(said, f"timm/{name}", ["pretrained"])
     config = timm.get_pretrained_cfg(name)
@@ -151,7 +151,7 @@ def _of_torchvision(name: str, said: str, download: bool) -> Mapping[str, Tensor
 
 
 def _hugging_face(name: str, download: bool) -> nn.Module:
-    transformers = _library("transformers")
+    transformers = _transformers_itself()
     try:
         config = transformers.AutoConfig.from_pretrained(name, local_files_only=not download)
         model: nn.Module = transformers.AutoModelForImageClassification.from_config(config)
@@ -166,7 +166,7 @@ def _hugging_face(name: str, download: bool) -> nn.Module:
 
 def _of_hugging_face(name: str, download: bool) -> Mapping[str, Tensor]:
     """By the library itself, since it gives tensors in a file other names than in the network."""
-    transformers = _library("transformers")
+    transformers = _transformers_itself()
     try:
         model = transformers.AutoModelForImageClassification.from_pretrained(name, local_files_only=not download)
     except (OSError, ValueError) as error:
@@ -187,12 +187,20 @@ def _in_hub_cache(repository: str) -> Path | None:
     return None
 
 
-def _library(name: str) -> Any:
-    extra = {"timm": "vision", "transformers": "llm"}[name]
+def _timm_itself() -> Any:
     try:
-        return __import__(name)
+        import timm
     except ImportError:
-        raise PluginError(f"this network needs the package {name}: pip install 'ianvs[{extra}]'.") from None
+        raise PluginError("this network needs the package timm: pip install 'ianvs[vision]'.") from None
+    return timm
+
+
+def _transformers_itself() -> Any:
+    try:
+        import transformers
+    except ImportError:
+        raise PluginError("this network needs the package transformers: pip install 'ianvs[llm]'.") from None
+    return transformers
 
 
 def _unknown(said: str, name: str, known: Sequence[str]) -> PluginError:

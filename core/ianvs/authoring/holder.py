@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -21,7 +20,7 @@ from ianvs.authoring.pretraining import new_decoder
 from ianvs.authoring.randomness import seeded
 from ianvs.authoring.round_data import RoundData, TaskMasks
 from ianvs.authoring.scaling import Scaling
-from ianvs.authoring.weight_files import fit, read_weights
+from ianvs.authoring.weight_files import is_plain, read_weights
 from ianvs.errors import PluginError
 from ianvs.seeding import stream_seed
 
@@ -38,6 +37,7 @@ class NetworkHolder:
     dropout: float = 0.0
     batch_norm: bool = False
     initialization: str = "default"
+    networks: ClassVar[tuple[str, ...]] = ()  # those that a method works on; (): any
 
     def __init__(
         self,
@@ -50,6 +50,9 @@ class NetworkHolder:
         scale: str | Mapping[str, Any] = "symmetric",
         backbone: BackboneChoice | None = None,
     ) -> None:
+        if self.networks and architecture not in self.networks:
+            known = " or ".join(self.networks)
+            raise PluginError(f"{type(self).__name__} does not work on network '{architecture}'. Set it to {known}.")
         self.architecture = architecture
         self.hidden = (hidden,) if isinstance(hidden, int) else tuple(hidden)
         self.widths = tuple(widths)
@@ -107,9 +110,9 @@ class NetworkHolder:
         """Refuse samples that a network of ours can't take, before anything is trained; its weights take no memory."""
         own = type(self)
         changed = own.prepare is not NetworkHolder.prepare or own.build_network is not NetworkHolder.build_network
+        self.backbone_choice.check(self.architecture)
         if kind != "classification" or changed:
             return  # what reaches the network, or what it is, is the method's own business
-        self.backbone_choice.check(self.architecture)
         with torch.device("meta"):
             seen = (shape[-1], *shape[:-1]) if len(shape) == 3 else shape
             network = self.build_network(seen, num_classes)
@@ -154,7 +157,7 @@ class NetworkHolder:
 
         Of a plain state_dict, as other programs write it, the first network takes what fits by name and shape.
         """
-        if not self._is_saved(path):
+        if is_plain(Path(path)):
             self.reset()
             self._initial = read_weights(Path(path))
             return
@@ -186,17 +189,6 @@ class NetworkHolder:
         target = path if path.is_file() else path.with_name(path.name + ".pt")
         saved: State = torch.load(target, map_location="cpu", weights_only=True)
         return saved
-
-    def _is_saved(self, path: Path) -> bool:
-        """Whether `save` wrote what lies at `path`."""
-        path = Path(path)
-        if path.is_dir() or path.suffix == ".safetensors":
-            return False
-        try:
-            held = self.read(path)
-        except (OSError, pickle.UnpicklingError, RuntimeError, EOFError):
-            return path.with_name(path.name + ".pt").is_file()  # let read() say what is wrong with it
-        return isinstance(held, dict) and {"shape", "network", "tasks"} <= set(held)
 
     def logits(self, x: Tensor, mask: Tensor | None = None, network: nn.Module | None = None) -> Tensor:
         """(B, num_classes) float32 logits of prepared samples, with `mask` added; of `network`, if it is another."""
@@ -261,17 +253,8 @@ class NetworkHolder:
 
     def _fill(self, model: nn.Module, place: str, head: nn.Linear) -> None:
         """Weights that were given, into a network whose head lies at `place`; `head` is what it gets instead."""
-        said = ""
-        if self.backbone_choice.weights is not None and not head.weight.is_meta:
-            said = self.backbone_choice.fill(self.architecture, model, place)
-        if self._initial is not None and not head.weight.is_meta:
-            said, _ = fit(model, self._initial, "the initial model", without=place)
-            given = {kind: self._initial.get(f"{place}.{kind}") for kind in ("weight", "bias")}
-            if all(found is not None and found.shape == getattr(head, kind).shape for kind, found in given.items()):
-                head.load_state_dict(given)
-            else:
-                said = "; ".join(filter(None, [said, f"of the initial model the head '{place}' is not used"]))
-        self.remark = said
+        if not head.weight.is_meta:
+            self.remark = self.backbone_choice.fill(self.architecture, model, place, head, self._initial)
 
     def _decoder_parameters(self, data: RoundData) -> list[nn.Parameter]:
         if not data.pretraining:

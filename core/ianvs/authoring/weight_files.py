@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import pickle
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from ianvs.authoring.efficientnet_names import is_efficientnet_lite, timm_names
 from ianvs.errors import PluginError, one_line, shown_path
 
-__all__ = ["digest_of_tensors", "find_weights", "fit", "read_weights"]
+__all__ = ["digest_of_tensors", "find_weights", "fit", "is_plain", "read_weights"]
 
 ENDINGS = (".safetensors", ".pt", ".pth", ".bin")
 WRAPPERS = ("state_dict", "model", "network", "model_state_dict", "teacher", "ema")  # what training scripts save beside
@@ -76,6 +77,18 @@ def read_weights(path: Path) -> dict[str, Tensor]:
             "torch.save(network.state_dict(), path)."
         ) from error
     return plain_state(held, shown_path(path))
+
+
+def is_plain(path: Path) -> bool:
+    """Whether other programs wrote what lies at `path`, and not a learner's save(), which may have added ".pt"."""
+    if path.is_dir() or path.suffix == ".safetensors":
+        return True
+    file = path if path.is_file() else path.with_name(path.name + ".pt")
+    try:
+        held = torch.load(file, map_location="cpu", weights_only=True)
+    except (OSError, pickle.UnpicklingError, RuntimeError, EOFError):
+        return file == path  # read_weights() says what is wrong with it
+    return not (isinstance(held, dict) and {"shape", "network", "tasks"} <= set(held))
 
 
 def plain_state(held: Any, what: str) -> dict[str, Tensor]:

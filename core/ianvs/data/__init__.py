@@ -10,7 +10,7 @@ from ianvs.data.cache import Progress, slice_of
 from ianvs.data.dataset import Dataset, Samples
 from ianvs.data.dataset_source import Source
 from ianvs.data.doubts import doubts_of, find_doubts
-from ianvs.data.encoded import check_backbone, encoded, encoded_fingerprint
+from ianvs.data.encoding import check_backbone, encoded, encoded_fingerprint
 from ianvs.data.fingerprint import files_fingerprint
 from ianvs.data.handed_files import check_handed, handed_fingerprint
 from ianvs.data.listed import check_listed, load_listed, warnings_of

@@ -80,6 +80,8 @@ def algorithm_identity(
         "initial_model": _content(algorithm.initial_model),
         "threads": job.threads,
     }
+    if weights := _weights(algorithm):
+        facts["weights"] = weights
     if not paradigm.reference and exam.budget is not None and exam.budget.passes is not None:
         facts["passes"] = exam.budget.passes  # a learner is told; of the rest of the budget it is not
     if algorithm.settings is not None:
@@ -87,6 +89,13 @@ def algorithm_identity(
         for name in ("initial_model_url", "llama_quantize_path"):
             facts[name] = _content(_existing(getattr(algorithm.settings, name)))
     return facts
+
+
+def _weights(algorithm: AlgorithmSpec) -> dict[str, object]:
+    """Files that a hyperparameter `weights` names count by their content; names of a library's say enough."""
+    grids = (module.grid for module in algorithm.modules)
+    named = [value for grid in grids for key, values in grid for value in values if key == "weights"]
+    return {said: _content(Path(said)) for said in named if isinstance(said, str) and Path(said).exists()}
 
 
 def _sources(algorithm: AlgorithmSpec, home: Path) -> Iterator[tuple[str, str]]:

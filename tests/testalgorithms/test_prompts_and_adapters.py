@@ -1,0 +1,208 @@
+"""L2P and InfLoRA: their equations a second time, what they train, and what every method promises."""
+
+import numpy as np
+import pytest
+import torch
+
+from ianvs.authoring import TorchLearner
+from ianvs.errors import PluginError
+from ianvs.testalgorithms.inflora.basemodel import InfLoRA
+from ianvs.testalgorithms.inflora.key_value import attention_inputs
+from ianvs.testalgorithms.l2p.basemodel import L2P
+from tests.testalgorithms.exam_of_arrays import Data, digits, teach
+from tests.testalgorithms.test_every_scenario import chunks, context, flat, in_tasks, pretrained
+
+SHORT = {"epochs": 2, "batch_size": 64, "learning_rate": 0.003, "optimizer": "adam"}
+METHODS = {
+    "l2p": lambda **more: L2P(**{"pool": 4, "length": 2, "chosen": 2, **SHORT, **more}),
+    "inflora": lambda **more: InfLoRA(**{"rank": 3, **SHORT, **more}),
+}
+both = pytest.mark.parametrize("make", METHODS.values(), ids=METHODS)
+
+
+def small(rounds=3):
+    """The digits, a third of them: transformers are slow."""
+    exam = digits()
+    exam.rounds = [(x[:90], y[:90]) for x, y in exam.rounds[:rounds]]
+    exam.tests = [(x[:20], y[:20]) for x, y in exam.tests[:rounds]]
+    return exam
+
+
+@pytest.fixture(scope="module")
+def trained_vit(tmp_path_factory):
+    """Weights of a transformer that has seen the classes 6 to 9, which no round here holds."""
+    exam = digits()
+    x, y = (np.concatenate(part) for part in zip(*exam.rounds[3:], strict=True))
+    learner = TorchLearner(network="vit", **{**SHORT, "epochs": 6})
+    learner.train(Data(x, y), None, num_classes=10, classes_seen=(6, 7, 8, 9), seed=1)
+    file = tmp_path_factory.mktemp("vit") / "vit.pt"
+    torch.save(learner.network.state_dict(), file)
+    return file
+
+
+def test_a_sample_is_seen_with_the_prompts_whose_keys_are_nearest_to_it():
+    exam = small()
+    learner = METHODS["l2p"]()
+    teach(learner, exam, 1, seed=2)
+    learner.network.eval()
+    prompted, head = learner.network
+    vit = prompted.frozen.body
+    x = learner.prepare(torch.from_numpy(exam.tests[0][0]).permute(0, 3, 1, 2))
+    with torch.no_grad():
+        found = learner.network(x)
+        distances = []
+        for sample, logits in zip(x, found, strict=True):  # one at a time, one prompt at a time
+            tokens = vit.tokens(sample[None])[0]
+            query = vit.encode(tokens[None])[0, 0]
+            cosines = torch.stack([torch.cosine_similarity(query, key, dim=0) for key in prompted.keys])
+            nearest = sorted(range(4), key=lambda i: -cosines[i].item())[:2]
+            prompts = torch.cat([prompted.prompts[i] for i in nearest])
+            encoded = vit.encode(torch.cat([tokens[:1], prompts, tokens[1:]])[None])[0]
+            torch.testing.assert_close(head(encoded[1:5].mean(0)), logits, rtol=1e-4, atol=1e-4)
+            distances.append(sum(1 - cosines[i] for i in nearest))
+        torch.testing.assert_close(prompted.distance, torch.stack(distances).mean(), rtol=1e-4, atol=1e-5)
+
+
+def test_directions_of_inflora_are_the_main_ones_outside_of_what_earlier_rounds_need():
+    exam = small()
+    learner = METHODS["inflora"](kept=0.9)
+    for k in (1, 2):
+        teach(learner, exam, k, seed=2)
+    change = learner.changes[0]
+    H = first_inputs(learner, exam.rounds[2][0])
+    M = change.M[:, change.M.square().sum(0) > 0.5].numpy().astype(float)
+    assert 0 < M.shape[1] < 96
+    np.testing.assert_allclose(M.T @ M, np.eye(M.shape[1]), atol=1e-4)
+    rest = H - H @ M @ M.T
+    _, _, directions = np.linalg.svd(rest, full_matrices=False)
+    change.aim(torch.from_numpy(H.T @ H))
+    B = change.B.numpy().astype(float)
+    np.testing.assert_allclose(B.T @ B, directions[:3].T @ directions[:3], atol=1e-3)  # the same plane
+    np.testing.assert_allclose(B @ M, 0, atol=1e-4)
+
+
+def first_inputs(learner, x):
+    """(N * tokens, D) of the first attention, worked from the tokens: the first normalisation of the first block."""
+    vit = learner.network[0].body
+    with torch.no_grad():
+        tokens = vit.tokens(learner.prepare(torch.from_numpy(x).permute(0, 3, 1, 2)))
+        return vit.blocks[0].norm1(tokens).flatten(0, 1).numpy().astype(float)
+
+
+def test_the_inputs_that_are_summed_are_those_of_the_attention():
+    exam = small()
+    learner = METHODS["inflora"]()
+    teach(learner, exam, 1, seed=2)
+    x = exam.rounds[1][0]
+    H = first_inputs(learner, x)
+    (first, *_) = attention_inputs(learner, torch.from_numpy(x).permute(0, 3, 1, 2))
+    np.testing.assert_allclose(first.numpy(), H.T @ H, rtol=1e-3, atol=1e-2)
+
+
+@pytest.mark.parametrize("kept", [0.5, 0.9, 0.99])
+def test_after_a_round_the_share_of_its_inputs_that_is_kept_is_in_m_and_no_more_than_needed(kept):
+    exam = small()
+    learner = METHODS["inflora"](kept=kept)
+    teach(learner, exam, 1, seed=2)
+    H = first_inputs(learner, exam.rounds[0][0])
+    M = learner.changes[0].M.numpy().astype(float)
+    used = int((np.square(M).sum(0) > 0.5).sum())
+    energy = np.square(np.linalg.svd(H, compute_uv=False))
+    assert np.square(H @ M).sum() / np.square(H).sum() > kept - 1e-6
+    assert used == int(np.searchsorted(np.cumsum(energy) / energy.sum(), kept)) + 1
+
+
+def test_a_round_of_inflora_changes_nothing_for_inputs_that_earlier_rounds_need():
+    exam = small()
+    learner = METHODS["inflora"](kept=0.95, learning_rate=0.02)
+    teach(learner, exam, 1, seed=2)
+    layers = learner.network[0].body.attentions()
+    spans = [change.M.clone() for change in learner.changes]
+    before = [layer.in_proj_weight.detach().clone() for layer in layers]
+    teach(learner, exam, 2, seed=2)
+    for M, old, layer in zip(spans, before, layers, strict=True):
+        moved = layer.in_proj_weight.detach() - old
+        assert moved[96:].norm() > 1e-3  # keys and values have learned
+        assert torch.equal(moved[:96], torch.zeros(96, 96))  # queries have not
+        assert (moved @ M).norm() < 1e-4 * moved.norm() + 1e-6
+
+
+def test_merging_changes_no_answer():
+    exam = small()
+    learner = METHODS["inflora"]()
+    learner.after_round = lambda data: None
+    teach(learner, exam, 1, seed=2)
+    x = exam.tests[0][0]
+    context_ = {"num_classes": 10, "classes_seen": (0, 1)}
+    before = learner.probabilities(Data(x), **context_)
+    for change, moment in zip(
+        learner.changes, attention_inputs(learner, torch.from_numpy(x).permute(0, 3, 1, 2)), strict=True
+    ):
+        assert change.A.abs().max() > 0
+        change.merge(moment, 0.9)
+        assert change.A.abs().max() == 0
+    np.testing.assert_allclose(learner.probabilities(Data(x), **context_), before, atol=1e-5)
+
+
+@both
+def test_only_what_is_new_is_trained_and_stored(make, trained_vit, tmp_path):
+    exam = small()
+    learner = make(weights=str(trained_vit))
+    for k in (1, 2):
+        teach(learner, exam, k, seed=2)
+    state = torch.load(trained_vit, weights_only=True)
+    values = dict(learner.network.state_dict())
+    for name, value in state.items():
+        if name.startswith("0."):
+            (kept,) = [
+                found
+                for own, found in values.items()
+                if own.replace("parametrizations.in_proj_weight.original", "in_proj_weight").endswith(
+                    f"body.{name[2:]}"
+                )
+            ]
+            assert torch.equal(kept, value), name
+    stored = learner.read(learner.save(tmp_path / "model"))["network"]
+    assert len(stored) < len(values) / 2
+    assert sum(value.numel() for value in stored.values()) < sum(value.numel() for value in state.values())
+
+
+@both
+def test_it_goes_on_bit_for_bit_after_loading(make, trained_vit, tmp_path):
+    exam = small()
+    learner, resumed = make(weights=str(trained_vit)), make(weights=str(trained_vit))
+    for k in (1, 2):
+        teach(learner, exam, k, seed=2)
+    resumed.load(learner.save(tmp_path / "model"))
+    for each in (learner, resumed):
+        teach(each, exam, 3, seed=2)
+    assert torch.equal(flat(learner), flat(resumed))
+    asked = {"num_classes": 10, "classes_seen": exam.seen(3), "seed": 2}
+    np.testing.assert_array_equal(*(each.probabilities(Data(exam.tests[0][0]), **asked) for each in (learner, resumed)))
+
+
+@both
+def test_it_takes_tasks_streams_and_missing_labels(make):
+    exam = small(2)
+    learner = in_tasks(make(), exam, rounds=2)
+    assert set(learner.predict(Data(exam.tests[0][0]), **context(exam, 2, task_classes=(0, 1)))) <= {0, 1}
+    stream = make()
+    for n, seen, x, y in chunks(exam, size=40, rounds=2):
+        stream.train(Data(x, y), None, round=n, classes_seen=seen, num_classes=10, seed=5, passes=1)
+    assert flat(stream).isfinite().all()
+    silent = make()
+    x, y = exam.rounds[0]
+    silent.train(Data(x, np.full_like(y, -1)), None, **context(exam, 1))
+    silent.train(Data(x, np.where(np.arange(len(y)) % 5 == 0, y, -1)), None, **context(exam, 1))
+    assert flat(silent).isfinite().all()
+
+
+@both
+def test_it_takes_continual_pre_training(make):
+    assert flat(pretrained(make(), digits())).isfinite().all()
+
+
+@both
+def test_another_network_is_refused_before_anything_is_trained(make):
+    with pytest.raises(PluginError, match=r"does not work on network 'mlp'. Set it to vit"):
+        make(network="mlp")
