@@ -19,5 +19,5 @@ class AGEM(ReplayLearner):
     def adjust_gradients(self, data):
         if len(self.memory):
             gradient = flat_gradients(self.network.parameters())
-            reference = self.gradient(self.batch(data, *self.recall(self.batch_size)))
+            reference = self.gradient(self.recall_batch(self.batch_size))
             set_flat_gradients(self.network.parameters(), agem_projection(gradient, reference))

@@ -25,7 +25,7 @@ class DER(ReplayLearner):
         if not len(self.memory):
             return loss
         x, _, z = self.recall(len(batch.y))
-        return loss + self.alpha * (z - self.logits(x)).square().mean()
+        return loss + self.alpha * (z - self.logits(self.augmented(x))).square().mean()
 
     def columns(self, x, y):
         return (self.said if self.network.training else self.logits(self.inputs(x)),)

@@ -18,5 +18,4 @@ class DERpp(DER):
         loss = super().loss(batch)
         if not len(self.memory):
             return loss
-        x, y, _ = self.recall(len(batch.y))
-        return loss + self.beta * self.loss_of_samples(self.batch(self.data, x, y))
+        return loss + self.beta * self.loss_of_samples(self.recall_batch(len(batch.y)))

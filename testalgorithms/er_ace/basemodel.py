@@ -25,4 +25,4 @@ class ERACE(ReplayLearner):
         loss = super().loss(replace(batch, logits=batch.logits.masked_fill(absent, -torch.inf)))
         if not len(self.memory):
             return loss
-        return loss + super().loss(self.batch(self.data, *self.recall(len(batch.y))))
+        return loss + super().loss(self.recall_batch(len(batch.y)))

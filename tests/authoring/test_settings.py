@@ -355,3 +355,29 @@ def test_replay_weighs_rounds_alike():
         taught(learner, round=k)
         for loss, new, old in learner.told:
             assert loss == pytest.approx(new if k == 1 else new / k + (1 - 1 / k) * old, rel=1e-5)
+
+
+def test_two_blocks_of_each_width_are_the_resnet_18_of_cifar():
+    from ianvs.authoring.networks import build_network
+
+    with torch.device("meta"):
+        network = build_network("resnet", (3, 32, 32), 10, widths=(64, 128, 256, 512), blocks=2)
+    assert sum(p.numel() for p in network.parameters()) == 11_173_962  # as in He et al.'s with a 3x3 stem
+    outputs = network[:-3](torch.empty(2, 3, 32, 32, device="meta"))
+    assert outputs.shape == (2, 512, 4, 4)
+
+
+def test_a_crop_without_a_mirror():
+    from ianvs.authoring.augmentation import crop
+
+    x = torch.arange(64.0).view(1, 1, 8, 8).expand(50, 1, 8, 8)
+    cropped = crop(x, torch.Generator().manual_seed(0))
+    assert bool((cropped.diff(dim=3) >= 0).all())  # never mirrored
+    assert len({tuple(picture.flatten().tolist()) for picture in cropped}) == 9
+
+
+def test_batch_norm_takes_the_place_of_biases():
+    learner = taught(TorchLearner(hidden=[8, 8], batch_norm=True, epochs=2))
+    kinds = [type(layer) for layer in learner.network]
+    assert kinds == [nn.Flatten, *[nn.Linear, nn.BatchNorm1d, nn.ReLU] * 2, nn.Linear]
+    assert learner.network[1].bias is None

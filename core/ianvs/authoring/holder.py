@@ -34,6 +34,7 @@ class NetworkHolder:
     """
 
     network: nn.Module  # exists from the first train(), predict() or load() on
+    blocks: int = 1
     dropout: float = 0.0
     batch_norm: bool = False
     initialization: str = "default"
@@ -81,6 +82,7 @@ class NetworkHolder:
             num_classes,
             hidden=self.hidden,
             widths=self.widths,
+            blocks=self.blocks,
             dropout=self.dropout,
             batch_norm=self.batch_norm,
             fill=self._fill if chosen.weights is not None or self._initial is not None else None,

@@ -45,10 +45,13 @@ def mlp(
     return nn.Sequential(*layers, nn.Linear(sizes[-1], num_classes))
 
 
-def resnet(input_shape: Sequence[int], num_classes: int, widths: Sequence[int] = (32, 64, 128)) -> nn.Sequential:
+def resnet(
+    input_shape: Sequence[int], num_classes: int, widths: Sequence[int] = (32, 64, 128), blocks: int = 1
+) -> nn.Sequential:
     """(N, C, H, W) -> (N, num_classes): a residual network (He et al. 2016) for small pictures.
 
-    A 3x3 stem, then one basic block for each width; every block after the first halves height and width.
+    A 3x3 stem, then `blocks` basic blocks of each width; the first of every width but the first halves height and
+    width. Two blocks of 64, 128, 256 and 512 channels are the ResNet-18 that is used on CIFAR.
     """
     from torchvision.models.resnet import BasicBlock
 
@@ -59,8 +62,8 @@ def resnet(input_shape: Sequence[int], num_classes: int, widths: Sequence[int] =
         nn.ReLU(inplace=True),
     ]
     inputs = widths[0]
-    for index, outputs in enumerate(widths):
-        stride = 1 if index == 0 else 2
+    for index, outputs in enumerate(width for width in widths for _ in range(blocks)):
+        stride = 2 if index and index % blocks == 0 else 1
         shortcut = None
         if stride != 1 or inputs != outputs:
             shortcut = nn.Sequential(*_shortcut(inputs, outputs, stride), nn.BatchNorm2d(outputs))
@@ -124,13 +127,14 @@ def build_network(
     *,
     hidden: Sequence[int] = (256,),
     widths: Sequence[int] = (32, 64, 128),
+    blocks: int = 1,
     dropout: float = 0.0,
     batch_norm: bool = False,
     fill: Fill | None = None,
     trained: bool = False,
     download: bool = False,
 ) -> nn.Sequential:
-    """The network called `name`; `hidden`, `dropout` and `batch_norm` are for 'mlp', `widths` for 'resnet'.
+    """The network called `name`; `hidden`, `dropout`, `batch_norm` are for 'mlp', `widths`, `blocks` for 'resnet'.
 
     fill: puts weights into it. trained: these are another's, so that it is built as they were trained. download:
     whether a library may load what describes a network.
@@ -141,7 +145,7 @@ def build_network(
         case "linear":
             own = linear(input_shape, num_classes)
         case "resnet":
-            own = resnet(input_shape, num_classes, widths)
+            own = resnet(input_shape, num_classes, widths, blocks)
         case "vit":
             _require_pictures(name, input_shape)
             own = small_vit(input_shape, num_classes)

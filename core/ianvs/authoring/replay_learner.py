@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 from ianvs.authoring.buffers import ClassBalancedMemory
 from ianvs.authoring.herding import HerdingMemory
 from ianvs.authoring.memory import PerRoundMemory, ReservoirMemory, State
-from ianvs.authoring.round_data import RoundData
+from ianvs.authoring.round_data import Batch, RoundData
 from ianvs.authoring.torch_learner import TorchLearner
 from ianvs.errors import PluginError, require_known
 
@@ -87,6 +87,12 @@ class ReplayLearner(TorchLearner):
     def directions(self, x: Tensor) -> Tensor:
         """(B, D) features of unit length of stored samples (B, ...), by the network as it is in testing."""
         return self.each(x, lambda part: normalize(self.representation(part)))
+
+    def recall_batch(self, n: int) -> Batch:
+        """The same, augmented as a step's samples are, with what the network says about them."""
+        assert self.data is not None
+        x, y, *_ = self.recall(n)
+        return self.batch(self.data, self.augmented(x), y)
 
     # What TorchLearner calls.
 

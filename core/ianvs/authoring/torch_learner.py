@@ -8,22 +8,20 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from ianvs.authoring import networks
+from ianvs.authoring.answering import Answering
 from ianvs.authoring.augmentation import find_augmentation
 from ianvs.authoring.backbone_choice import BackboneChoice
-from ianvs.authoring.holder import NetworkHolder
 from ianvs.authoring.pretraining import denoising_loss, fit_probe
 from ianvs.authoring.randomness import seeded
 from ianvs.authoring.round_data import Batch, RoundData, output_mask, resident
 from ianvs.authoring.training_loop import Hooks, Schedule, fit
 from ianvs.errors import PluginError, require_known
-from ianvs.plugins.contract import TestData, TrainData
+from ianvs.plugins.contract import TrainData
 from ianvs.seeding import stream_seed
 
 __all__ = ["TorchLearner"]
@@ -31,7 +29,7 @@ __all__ = ["TorchLearner"]
 ADAPTATIONS = ("probe", "finetune")
 
 
-class TorchLearner(NetworkHolder):
+class TorchLearner(Answering):
     """Trains a classifier on what each round brings; by itself, plain fine-tuning.
 
     The head has an output for every class of the exam from the start. Outputs of classes that were not yet taught are
@@ -43,10 +41,10 @@ class TorchLearner(NetworkHolder):
     inputs or networks. docs/authors.md says in which order they are called, and what they may use.
 
     network: "mlp" with `hidden` units per hidden layer, `dropout` behind each and `batch_norm`, "linear",
-    "resnet" with `widths` channels per block, "vit", or one of torchvision ("resnet18", "vit_b_16", ...), "timm/NAME",
-    "hf/NAME". weights, download, frozen, lora_rank, lora_alpha, picture_size: of a network that was trained elsewhere;
-    see BackboneChoice and docs/backbones.md. scale: of the values of pictures; see Scaling. initialization: "default"
-    (torch's), "xavier" or "kaiming", with biases of 0, for weights that are drawn.
+    "resnet" with `blocks` of each of `widths` channels, "vit", or one of torchvision ("resnet18", "vit_b_16", ...),
+    "timm/NAME", "hf/NAME". weights, download, frozen, lora_rank, lora_alpha, picture_size: of a network that was
+    trained elsewhere; see BackboneChoice and docs/backbones.md. scale: of the values of pictures; see Scaling.
+    initialization: "default" (torch's), "xavier" or "kaiming", with biases of 0, for weights that are drawn.
     amp: bfloat16 autocast. channels_last: memory layout
     of convolutional networks, faster and with other last bits. mask_unseen: whether outputs of classes that were not
     taught yet are masked in training; some papers leave them in.
@@ -72,6 +70,7 @@ class TorchLearner(NetworkHolder):
         network: str = "mlp",
         hidden: int | Sequence[int] = 256,
         widths: Sequence[int] = (32, 64, 128),
+        blocks: int = 1,
         learning_rate: float = 0.05,
         epochs: int = 20,
         batch_size: int = 32,
@@ -114,7 +113,7 @@ class TorchLearner(NetworkHolder):
             scale=scale,
             backbone=BackboneChoice(weights, download, frozen, lora_rank, lora_alpha, picture_size),
         )
-        self.dropout, self.batch_norm = dropout, batch_norm
+        self.blocks, self.dropout, self.batch_norm = blocks, dropout, batch_norm
         if initialization != "default" and weights is not None:
             raise PluginError(f"initialization '{initialization}' would overwrite the `weights`. Keep one of them.")
         self.initialization = initialization
@@ -140,6 +139,7 @@ class TorchLearner(NetworkHolder):
         self.augment = find_augmentation(augment)
         self.adaptation = adaptation
         self.mask_unseen = mask_unseen
+        self._changes = torch.Generator()  # draws of the augmentation
         self.data: RoundData | None = None  # of the round that is being learned
 
     # What a method may override.
@@ -181,13 +181,6 @@ class TorchLearner(NetworkHolder):
 
     def after_round(self, data: RoundData) -> None:
         """Called after the last step of a round, before anything is scored."""
-
-    def answers(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """(B, num_classes) what prepared samples x (B, ...) of a test are answered with; by itself, the logits.
-
-        mask: (num_classes,) to be added, -inf for classes that are not among the answers; None when all are.
-        """
-        return self.logits(x, mask)
 
     # What the benchmark calls.
 
@@ -243,54 +236,15 @@ class TorchLearner(NetworkHolder):
             self.after_round(data)
             self.data = None
 
-    def predict(self, data: TestData, **context: Any) -> NDArray[np.int64]:
-        """(N,) the most probable of the task's classes, where the exam gives them, or else of the classes seen so far;
-        of all classes if the model is untrained."""
-        labels: NDArray[np.int64] = self.answer_logits(data, **context).argmax(1).cpu().numpy()
-        return labels
-
-    def probabilities(self, data: TestData, **context: Any) -> NDArray[np.float32]:
-        """(N, num_classes) the softmax over the classes that `predict` answers with; 0 for the others."""
-        shares: NDArray[np.float32] = self.answer_logits(data, **context).softmax(1).cpu().numpy()
-        return shares
-
-    def scores(self, data: TestData, **context: Any) -> NDArray[np.float32]:
-        """(N, num_classes) the logits, for `task_scores: true`: also of classes that were not taught yet, so that who
-        knows the task may look among its classes. Where the exam gives the task's classes, -inf for all others."""
-        logits: NDArray[np.float32] = self.answer_logits(data, **{**context, "classes_seen": ()}).cpu().numpy()
-        return logits
-
-    def features(
-        self, data: TestData, *, num_classes: int, device: str = "cpu", seed: int = 0, **context: object
-    ) -> NDArray[np.float32]:
-        """(N, D) what the head is given: the representation of each sample."""
-        x = data.tensors("cpu")
-        self._ready(x, num_classes, device, seed)
-        return self._features(x).cpu().numpy()
-
     # For methods to use.
-
-    def answer_logits(
-        self,
-        data: TestData,
-        *,
-        num_classes: int,
-        classes_seen: Sequence[int] = (),
-        task_classes: Sequence[int] | None = None,
-        device: str = "cpu",
-        seed: int = 0,
-        **context: object,
-    ) -> Tensor:
-        """(N, num_classes) what answers are made from, -inf for classes that are not among them."""
-        allowed = tuple(classes_seen) if task_classes is None else tuple(task_classes)
-        mask = output_mask(allowed, num_classes, torch.device(device))
-        x = data.tensors("cpu")
-        self._ready(x, num_classes, device, seed)
-        return self.each(x, lambda part: self.answers(part, mask))
 
     def inputs(self, x: Tensor) -> Tensor:
         """Stored samples (B, ...), as of `RoundData.x` or a memory, ready for the network, on its device."""
         return self.prepare(x.to(next(self.network.parameters()).device))
+
+    def augmented(self, x: Tensor) -> Tensor:
+        """Prepared samples (B, ...), changed by `augment` as those of a step are."""
+        return x if self.augment is None else self.augment(x, self._changes)
 
     def representation(self, x: Tensor) -> Tensor:
         """(B, D) what the head is given for prepared samples x (B, ...); differentiable."""
@@ -340,14 +294,12 @@ class TorchLearner(NetworkHolder):
             self.adjust_gradients if own.adjust_gradients is not TorchLearner.adjust_gradients else None,
             self.after_step if own.after_step is not TorchLearner.after_step else None,
         )
-        changes = data.generator("augmentation") if self.augment else None
+        self._changes = data.generator("augmentation")
 
         def loss_of(x: Tensor, y: Tensor) -> Tensor:
             if not plainly:
                 x, y = self.extend(x, y)
-            if self.augment is not None and changes is not None:
-                x = self.augment(x, changes)
-            return loss(self.batch(data, x, y))
+            return loss(self.batch(data, self.augmented(x), y))
 
         earlier = self._optimizer if self.keep_optimizer else None
         made = fit(self._rates(data), data, self.schedule, loss_of, hooks, progress, earlier)
