@@ -5,7 +5,6 @@ import copy
 import numpy as np
 import pytest
 import torch
-from torch import nn
 from torch.nn.functional import cross_entropy
 
 from ianvs.authoring import Batch
@@ -19,6 +18,7 @@ from ianvs.testalgorithms.replay.basemodel import Replay
 from ianvs.testalgorithms.rwalk.basemodel import RWalk
 from ianvs.testalgorithms.wa.basemodel import WA
 from tests.testalgorithms.exam_of_arrays import Data, Exam, digits, examine, pictures, teach
+from tests.testalgorithms.test_new_equations import bowl
 
 SHORT = {"epochs": 2, "batch_size": 32, "learning_rate": 0.05}
 
@@ -378,20 +378,7 @@ def test_mas_needs_no_label():
     assert float(learner.anchor.fisher.max()) > 0
 
 
-class Bowl(RWalk):
-    """L(theta) = 1/2 sum_i a_i (theta_i - b_i)^2 in two weights, whatever the data."""
-
-    def __init__(self, a, b, **training):
-        super().__init__(**training)
-        self.a, self.b = torch.tensor(a), torch.tensor(b)
-
-    def build_network(self, input_shape, num_classes):
-        network = nn.Linear(1, 2, bias=False)
-        nn.init.zeros_(network.weight)
-        return network
-
-    def loss(self, batch):
-        return 0.5 * (self.a * (self.network.weight[:, 0] - self.b).square()).sum()
+Bowl = bowl(RWalk)
 
 
 def one_step_an_epoch(learner):

@@ -235,20 +235,6 @@ def test_methods_that_are_known_to_forget_less_than_fine_tuning_do(name):
     longer = {**SHORT, "epochs": 8}
     learner = {
         "gem": lambda: GEM(samples_per_round=40, **longer),
-        "der": lambda **more: DER(**{"capacity": 60, **SHORT, **more}),
-        "der, as in a stream": lambda **more: DER(**{"capacity": 60, "fill": "during_round", **SHORT, **more}),
-        "replay, as in a stream": lambda **more: Replay(
-            **{"capacity": 60, "fill": "during_round", "replay_batch": 10, **SHORT, **more}
-        ),
-        "balanced replay": lambda **more: Replay(**{"capacity": 60, "selection": "balanced", **SHORT, **more}),
-        "replay of each round": lambda **more: Replay(**{"capacity": 20, "selection": "per_round", **SHORT, **more}),
-        "ewc, exact fisher": lambda **more: EWC(
-            **{"strength": 300.0, "fisher": "exact", "fisher_samples": 50, **SHORT, **more}
-        ),
-        "lwf, head first": lambda **more: LwF(**{"alpha": 2.0, "alpha_growth": 0.5, "head_epochs": 1, **SHORT, **more}),
-        "optimiser kept": lambda **more: Finetune(
-            **{"keep_optimizer": True, "optimizer": "adamw", "decay": "cosine", "warm_up": 0.1, **SHORT, **more}
-        ),
         "der++": lambda: DERpp(capacity=200, **longer),
         "gdumb": lambda: GDumb(capacity=200, **longer),
         "cwr*": lambda: CWRStar(**longer),
