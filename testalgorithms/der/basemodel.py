@@ -9,6 +9,7 @@ class DER(ReplayLearner):
     L(theta) = L_new(theta) + alpha * mean |z' - h(x'; theta)|^2, where (x', z') is a draw from the memory, h are
     outputs before any mask, the mean is over samples and classes. z is what the network said when the sample was
     stored: after its round, or with `fill: during_round` at the step that brought it, as in the paper.
+    Use it with `mask_unseen: false`: under the mask, stored outputs of classes to come are noise.
     """
 
     def __init__(self, *, alpha: float = 0.5, **options):
