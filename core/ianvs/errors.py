@@ -95,11 +95,11 @@ class ExamRuleError(IanvsError):
     """A plugin reached for something that the rules of its exam hide from it."""
 
 
-def require_known(what: str, value: str, known: Iterable[str]) -> None:
+def require_known(what: str, value: object, known: Iterable[object]) -> None:
     """Raise PluginError unless `value` is among `known`; `what`, such as "optimizer", says what these are."""
-    names = list(known)
-    if value not in names:
-        raise PluginError(f"{what} '{value}' is not known.{closest(value, names)} There are: {', '.join(names)}.")
+    names = [str(each) for each in known]
+    if str(value) not in names:
+        raise PluginError(f"{what} '{value}' is not known.{closest(str(value), names)} There are: {', '.join(names)}.")
 
 
 def closest(name: str, known: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ianvs.errors import PluginError, closest
+from ianvs.errors import PluginError, closest, require_known
 from ianvs.testalgorithms.language.numbers import above, at_least, within
 from ianvs.testalgorithms.language.tiny import tiny_model, tiny_tokenizer
 
@@ -42,10 +42,7 @@ class ModelOptions:
     bf16: bool
 
     def __post_init__(self) -> None:
-        if self.tuning not in TUNINGS:
-            raise PluginError(
-                f"tuning '{self.tuning}' is not known.{closest(self.tuning, TUNINGS)} There are: {', '.join(TUNINGS)}."
-            )
+        require_known("tuning", self.tuning, TUNINGS)
         at_least(1, lora_r=self.lora_r, experts=self.experts, width=self.width, layers=self.layers, heads=self.heads)
         at_least(1, vocabulary=self.vocabulary)
         above(0, lora_alpha=self.lora_alpha)

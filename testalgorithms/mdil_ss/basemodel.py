@@ -1,8 +1,9 @@
 """Multi-domain incremental learning for semantic segmentation."""
 
+from ianvs.errors import require_known
 from ianvs.testalgorithms.mdil_ss.losses import DISTILLATIONS, old_domain_losses
 from ianvs.testalgorithms.mdil_ss.protocol import frozen_copy, initialise_domain, training_mode
-from ianvs.testalgorithms.segmentation import SegmentationLearner, one_of
+from ianvs.testalgorithms.segmentation import SegmentationLearner
 
 
 class MDILSS(SegmentationLearner):
@@ -37,9 +38,9 @@ class MDILSS(SegmentationLearner):
         **training,
     ):
         super().__init__(shared_learning_rate=shared_learning_rate, **training)
-        one_of("kd", kd, DISTILLATIONS)
-        one_of("teacher_mode", teacher_mode, ("eval", "train"))
-        one_of("optimizer_steps", optimizer_steps, (1, 2))
+        require_known("kd", kd, DISTILLATIONS)
+        require_known("teacher_mode", teacher_mode, ("eval", "train"))
+        require_known("optimizer_steps", optimizer_steps, (1, 2))
         self.kd_weight, self.kd = kd_weight, kd
         self.old_statistics_drift, self.teacher_mode = old_statistics_drift, teacher_mode
         self.optimizer_steps, self.copy_running_statistics = int(optimizer_steps), copy_running_statistics

@@ -3,7 +3,7 @@
 from torch.nn.functional import normalize
 
 from ianvs.authoring import ClosedFormLearner
-from ianvs.errors import PluginError
+from ianvs.errors import require_known
 
 
 class NCM(ClosedFormLearner):
@@ -18,8 +18,7 @@ class NCM(ClosedFormLearner):
 
     def __init__(self, *, distance: str = "euclidean", **training):
         super().__init__(**training)
-        if distance not in ("euclidean", "cosine"):
-            raise PluginError(f"distance '{distance}' is not known. There are: euclidean, cosine.")
+        require_known("distance", distance, ("euclidean", "cosine"))
         self.distance = distance
 
     def solve(self):

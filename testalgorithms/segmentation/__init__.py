@@ -2,6 +2,5 @@
 
 from ianvs.testalgorithms.segmentation.data import Batch, DomainData, DomainLabels
 from ianvs.testalgorithms.segmentation.segmentation_learner import SegmentationLearner
-from ianvs.testalgorithms.segmentation.segmentation_options import one_of
 
-__all__ = ["Batch", "DomainData", "DomainLabels", "SegmentationLearner", "one_of"]
+__all__ = ["Batch", "DomainData", "DomainLabels", "SegmentationLearner"]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ianvs.authoring.randomness import seeded, torch_generator
-from ianvs.errors import PluginError
+from ianvs.errors import PluginError, require_known
 from ianvs.plugins.contract import TestData, TrainData
 from ianvs.seeding import stream_seed
 from ianvs.testalgorithms.mdil_ss.losses import weighted_cross_entropy
@@ -21,7 +21,7 @@ from ianvs.testalgorithms.nets import ErfNet
 from ianvs.testalgorithms.nets.erfnet_import import import_encoder, read_checkpoint
 from ianvs.testalgorithms.segmentation.data import Augmentation, Batch, DomainData, DomainLabels
 from ianvs.testalgorithms.segmentation.predicting import answers, mean_iou
-from ianvs.testalgorithms.segmentation.segmentation_options import one_of, shape_of
+from ianvs.testalgorithms.segmentation.segmentation_options import shape_of
 
 __all__ = ["SegmentationLearner"]
 
@@ -75,7 +75,7 @@ class SegmentationLearner:
         compile: bool = False,
         channels_last: bool = True,
     ) -> None:
-        one_of("checkpoint", checkpoint, ("last", "best"))
+        require_known("checkpoint", checkpoint, ("last", "best"))
         self.shape = shape_of(
             network,
             channels=channels,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from types import MappingProxyType
 
-from ianvs.errors import PluginError, closest
+from ianvs.errors import require_known
 from ianvs.testalgorithms.nets import ErfNetShape
 
-__all__ = ["SHAPES", "one_of", "shape_of"]
+__all__ = ["SHAPES", "shape_of"]
 
 SHAPES = MappingProxyType(
     {
@@ -22,15 +22,8 @@ SHAPES = MappingProxyType(
 
 def shape_of(name: str, **changes: Sequence[float] | int | None) -> ErfNetShape:
     """The shape called `name`, with those of its fields changed that are not None."""
-    one_of("network", name, SHAPES)
+    require_known("network", name, SHAPES)
     given = {
         key: value if isinstance(value, int) else tuple(value) for key, value in changes.items() if value is not None
     }
     return ErfNetShape(**{**vars(SHAPES[name]), **given})
-
-
-def one_of(what: str, name: object, known: Iterable[object]) -> None:
-    """Raises PluginError unless `name` is one of `known`."""
-    names = [str(each) for each in known]
-    if str(name) not in names:
-        raise PluginError(f"{what} '{name}' is not known.{closest(str(name), names)} There are: {', '.join(names)}.")

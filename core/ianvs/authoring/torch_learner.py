@@ -16,6 +16,7 @@ from ianvs.authoring import networks
 from ianvs.authoring.answering import Answering
 from ianvs.authoring.augmentation import find_augmentation
 from ianvs.authoring.backbone_choice import BackboneChoice
+from ianvs.authoring.own_classes import own_classes_mask
 from ianvs.authoring.pretraining import denoising_loss, fit_probe
 from ianvs.authoring.randomness import seeded
 from ianvs.authoring.round_data import Batch, RoundData, output_mask, resident
@@ -268,10 +269,10 @@ class TorchLearner(Answering):
         _, head = networks.body_and_head(self.network)
         features = replace(data, x=self._features(data.x).clone(), prepare=lambda x: x)
         self.network.train()
-        own = output_mask(tuple(sorted(set(data.y.tolist()))), head.out_features, data.device)
+        own = own_classes_mask(data, head.out_features)
 
         def loss_of(x: Tensor, y: Tensor) -> Tensor:
-            return cross_entropy(head(x) if own is None else head(x) + own, y)
+            return cross_entropy(head(x) + own, y)
 
         schedule = Schedule(self.schedule.learning_rate, epochs, self.batch_size)
         fit([([*head.parameters()], schedule.learning_rate)], features, schedule, loss_of, Hooks())

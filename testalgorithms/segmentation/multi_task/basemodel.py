@@ -1,6 +1,7 @@
 """Multi-task training: the upper bound that continual learners are held against."""
 
-from ianvs.testalgorithms.segmentation import SegmentationLearner, one_of
+from ianvs.errors import require_known
+from ianvs.testalgorithms.segmentation import SegmentationLearner
 
 
 class MultiTask(SegmentationLearner):
@@ -21,7 +22,7 @@ class MultiTask(SegmentationLearner):
 
     def __init__(self, *, epoch_length="shortest", adapters=False, warm_start=False, **training):
         super().__init__(**training)
-        one_of("epoch_length", epoch_length, ("shortest", "longest"))
+        require_known("epoch_length", epoch_length, ("shortest", "longest"))
         self.epoch_length, self.adapters, self.warm_start = epoch_length, adapters, warm_start
 
     def train(self, train_data, valid_data=None, *, train_rounds, **context):
