@@ -53,11 +53,13 @@ def test_what_is_the_same_in_every_row_is_told_once() -> None:
     assert "Epoch 20" in text
 
 
-def test_a_pipe_gets_a_plain_table_with_every_column() -> None:
+def test_a_pipe_gets_a_plain_table_with_every_column_that_tells_rows_apart() -> None:
     table = board(suite(), seeds=2)
     text = shown(table, 80, terminal=False)
     header = text.splitlines()[0].split()
-    assert header == [column.title for column in table.columns if column.kind != "metric_std"]
+    alike = ("metric_std", "paradigm", "round", "dataset", "module")
+    titles = [column.title for column in table.columns if column.kind not in alike]
+    assert header == [title for title in titles if title not in ("Learning_rate", "Epoch")]
     assert "\x1b" not in text
 
 
@@ -152,3 +154,26 @@ def test_a_gate_that_adopted_nothing_is_no_mystery() -> None:
 def test_the_base_model_is_what_the_plugin_calls_its_network() -> None:
     named = replace(result("a"), basemodel="ERFNet")
     assert cells(board([named, result("b")]), "Basemodel") == ["ERFNet", "Network"]
+
+
+@pytest.mark.parametrize("page", [lambda board_: shown(board_, 80, terminal=False), markdown])
+def test_a_text_tells_columns_that_are_the_same_in_every_row_once_below_the_table(page) -> None:
+    text = page(board([result("a", 0, 0.5, hyperparameters={"rate": 1}), result("b", 0, 0.5)]))
+    table, below = text.split("In every row: ")
+    header = next(line for line in table.splitlines() if "Algorithm" in line)
+    assert header.replace("|", " ").split() == ["Rank", "Algorithm", "accuracy", "lost", "Rate", "Time"]
+    told = below.replace("\\", "").splitlines()[0]
+    assert told.startswith("Paradigm incrementallearning, Round 2, Dataset digits, Basemodel Network, Seeds 1, ")
+    assert told.endswith(", Status finished.")
+
+
+def test_a_status_that_says_more_than_finished_stays() -> None:
+    text = markdown(board([failed("a"), failed("b")]))
+    assert "| Status" in text
+    assert "Status 1 of 1" not in text
+
+
+def test_one_row_keeps_all_its_columns() -> None:
+    text = markdown(board([result("a")]))
+    assert "In every row" not in text
+    assert "| Paradigm" in text

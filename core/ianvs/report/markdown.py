@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
+from ianvs.report.constant_columns import constants_note, without_constants
 from ianvs.report.layout import (
     FailureGroup,
     failure_groups,
@@ -40,11 +41,12 @@ def markdown(
     command: what a reader types to get this page. pictures: paths relative to the page.
     provenance: as ianvs.results.provenance.collect gives it; versions, machine and commit are shown.
     """
+    differing, told_once = without_constants(text_columns(leaderboard))
     columns = []
-    for column in text_columns(leaderboard):
+    for column in differing:
         plain = replace(column.column, title=_escape(column.title))
         columns.append(replace(column, column=plain, cells=tuple(map(_escape, column.cells))))
-    notes = [*ranking_notes(leaderboard), _seeds(leaderboard), *leaderboard.notes]
+    notes = [constants_note(told_once), *ranking_notes(leaderboard), _seeds(leaderboard), *leaderboard.notes]
     failures = [_failed(group) for group in failure_groups(leaderboard)]
     blocks = [
         f"# {_escape(title)}",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ianvs.errors import shown_path
 from ianvs.report.columns import Column
+from ianvs.report.constant_columns import constants_note, without_constants
 from ianvs.report.layout import (
     TextColumn,
     failure_groups,
@@ -33,7 +34,6 @@ _SETTINGS_WIDTH = 44  # characters; longer texts are folded
 _NARROWEST_SETTINGS = 20
 _GAP = 2  # blanks between two columns
 _MOST_FAILURES = 20
-_TOLD_ONCE = ("paradigm", "round", "dataset", "module", "hyperparameter")
 _IMPORTANCE = (
     "metric",
     "agrees",
@@ -51,8 +51,8 @@ _IMPORTANCE = (
 def render(leaderboard: Leaderboard, console: Console | None = None, explain: bool = True) -> None:
     """Print the leaderboard, what failed, and (`explain`) which definition each metric is.
 
-    On a terminal, columns that say the same in every row are told once below the table, and columns that don't fit
-    are left to the csv; a note says so. Elsewhere (a file, a pipe) nothing is left out.
+    Columns that say the same in every row are told once below the table. On a terminal, columns that don't fit are left
+    to the csv; a note says so.
     """
     from rich.console import Console
     from rich.text import Text
@@ -70,16 +70,16 @@ def render(leaderboard: Leaderboard, console: Console | None = None, explain: bo
     theirs = [f"Published: {line}." for line in published_notes(leaderboard)]
     notes = [*ranking_notes(leaderboard), *leaderboard.notes, *theirs]
     if live:
-        columns = _without_repetition(leaderboard, columns)
-        told_once = [c for c in columns if c.constant and c.column.kind in _TOLD_ONCE and len(leaderboard.rows) > 1]
-        shown, left_out = _fit(leaderboard, [c for c in columns if c not in told_once and any(c.cells)], console.width)
+        columns, told_once = without_constants(_without_repetition(leaderboard, columns))
+        shown, left_out = _fit(leaderboard, [c for c in columns if any(c.cells)], console.width)
         console.print(_table(leaderboard, shown))
-        same = [f"{c.title} {c.cells[0]}" for c in told_once if c.cells[0]]
-        notes.append(f"In every row: {', '.join(same)}." if same else "")
+        notes.append(constants_note([c for c in told_once if any(c.cells)]))
         names = ", ".join(column.title for column in left_out)
         notes.append(f"Not shown here: {names}. The csv has all columns." if names else "")
     else:
+        columns, told_once = without_constants(columns)
         say(plain_table(columns), "")
+        notes.append(constants_note(told_once))
     say("", "")
     for note in filter(None, notes):
         say(note, "dim")

@@ -1,4 +1,4 @@
-"""Writes a leaderboard below a workspace: csv, markdown, pictures. A file is replaced only when its bytes change."""
+"""Writes a leaderboard below a workspace: csv, markdown, LaTeX, pictures. A file changes only when its bytes do."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 from ianvs.config.spec import RankSpec
 from ianvs.report.columns import as_ianvs_has_them
+from ianvs.report.latex import latex
 from ianvs.report.leaderboard import Leaderboard
 from ianvs.report.markdown import markdown
 from ianvs.report.values import Cell, cell_text
@@ -29,10 +30,10 @@ def write_reports(
     command: str | None = None,
     provenance: Mapping[str, Any] | None = None,
 ) -> tuple[Path, ...]:
-    """Write `directory`/rank/: all_rank.csv, selected_rank.csv, leaderboard.md, pictures/. Returns what now is there.
+    """Write `directory`/rank/: all_rank.csv, selected_rank.csv, leaderboard.md and .tex, pictures/; what is there now.
 
     results: the cases behind the leaderboard; read, once for each kind of picture, only when pictures are asked for,
-    by `save_mode` or by the visualization method. selected_rank.csv and leaderboard.md show what `rank` selects,
+    by `save_mode` or by the visualization method. selected_rank.csv and the leaderboards show what `rank` selects,
     all_rank.csv everything; `save_mode: selected_only` leaves all_rank.csv out.
     """
     folder = directory / "rank"
@@ -51,6 +52,7 @@ def write_reports(
             pictures += draw(selected, results, folder / "pictures")
     shown = [path.relative_to(folder).as_posix() for path in pictures]
     written.append(_put(folder / "leaderboard.md", markdown(selected, title, command, shown, provenance)))
+    written.append(_put(folder / "leaderboard.tex", latex(selected, title, command)))
     return (*written, *pictures)
 
 
