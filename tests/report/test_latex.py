@@ -28,10 +28,10 @@ def separators(line: str) -> int:
 
 def test_the_best_mean_is_bold_by_the_direction_of_its_metric_and_bounds_are_no_competitors() -> None:
     head, bound, best, second, *others = lines_of(latex(board(suite(), seeds=2)))
-    assert head == r"Rank & Algorithm & Hyperparameters & accuracy $\uparrow$ & lost $\downarrow$ \\"
-    assert bound == r"bound & joint &  & $0.980 \pm 0.014$ & $0.000 \pm 0.000$ \\"
-    assert best == r"1 & replay & memory=500 & $\mathbf{0.950} \pm 0.014$ & $\mathbf{0.050} \pm 0.014$ \\"
-    assert second == r"2 & replay & memory=200 & $0.910 \pm 0.014$ & $0.110 \pm 0.014$ \\"
+    assert head == r"Rank & Tier & Algorithm & Hyperparameters & accuracy $\uparrow$ & lost $\downarrow$ \\"
+    assert bound == r"bound &  & joint &  & $0.980 \pm 0.014$ & $0.000 \pm 0.000$ \\"
+    assert best == r"1 (1-3) & A & replay & memory=500 & $\mathbf{0.950} \pm 0.014$ & $\mathbf{0.050} \pm 0.014$ \\"
+    assert second == r"2 (1-3) & A & replay & memory=200 & $0.910 \pm 0.014$ & $0.110 \pm 0.014$ \\"
     assert not any("mathbf" in line for line in others)
 
 
@@ -54,16 +54,9 @@ def test_each_exam_has_a_best_of_its_own() -> None:
     assert sum(r"\mathbf{0." in line.split("&")[2] for line in lines if line.count("&") == 3) == 2
 
 
-def test_a_tier_is_a_column_where_rows_have_one() -> None:
-    class Standing:
-        tier = "A"
-
-    table = board(suite(), seeds=2)
-    rows = list(table.rows)
-    object.__setattr__(rows[1], "standing", Standing())
-    head, _, best, *_ = lines_of(latex(replace(table, rows=tuple(rows))))
-    assert head.startswith("Rank & Tier & Algorithm & ")
-    assert best.startswith("1 & A & replay & ")
+def test_without_a_spread_there_are_no_tiers() -> None:
+    head, *_ = lines_of(latex(board([result("a"), result("b")])))
+    assert "Tier" not in head
 
 
 @pytest.mark.parametrize(

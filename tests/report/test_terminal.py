@@ -57,8 +57,9 @@ def test_a_pipe_gets_a_plain_table_with_every_column_that_tells_rows_apart() -> 
     table = board(suite(), seeds=2)
     text = shown(table, 80, terminal=False)
     header = text.splitlines()[0].split()
-    alike = ("metric_std", "paradigm", "round", "dataset", "module")
-    titles = [column.title for column in table.columns if column.kind not in alike]
+    beside = ("metric_std", "rank_low", "rank_high", "p_best")  # in the cell of the mean, of the rank, in the csv
+    alike = ("paradigm", "round", "dataset", "module")
+    titles = [column.title for column in table.columns if column.kind not in (*beside, *alike)]
     assert header == [title for title in titles if title not in ("Learning_rate", "Epoch")]
     assert "\x1b" not in text
 
@@ -158,10 +159,10 @@ def test_the_base_model_is_what_the_plugin_calls_its_network() -> None:
 
 @pytest.mark.parametrize("page", [lambda board_: shown(board_, 80, terminal=False), markdown])
 def test_a_text_tells_columns_that_are_the_same_in_every_row_once_below_the_table(page) -> None:
-    text = page(board([result("a", 0, 0.5, hyperparameters={"rate": 1}), result("b", 0, 0.5)]))
+    text = page(board([result("a", 0, 0.6, hyperparameters={"rate": 1}), result("b", 0, 0.5)]))
     table, below = text.split("In every row: ")
     header = next(line for line in table.splitlines() if "Algorithm" in line)
-    assert header.replace("|", " ").split() == ["Rank", "Algorithm", "accuracy", "lost", "Rate", "Time"]
+    assert header.replace("|", " ").split() == ["Rank", "Algorithm", "accuracy", "lost", "Rate", "Pareto", "Time"]
     told = below.replace("\\", "").splitlines()[0]
     assert told.startswith("Paradigm incrementallearning, Round 2, Dataset digits, Basemodel Network, Seeds 1, ")
     assert told.endswith(", Status finished.")

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ianvs.report.columns import Column
 from ianvs.report.layout import TextColumn, settings_text, text_columns, varied
-from ianvs.report.leaderboard import Leaderboard, LeaderboardRow
+from ianvs.report.leaderboard import Leaderboard
+from ianvs.report.leaderboard_row import LeaderboardRow
 
 __all__ = ["escaped", "latex"]
 
@@ -51,12 +52,14 @@ _LOOK_ALIKE = dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΧο", "ABEZHIKMNOPTXo", strict=
 
 
 def latex(leaderboard: Leaderboard, title: str = "Leaderboard", command: str | None = None) -> str:
-    r"""A `table` with booktabs' rules: rank, algorithm, what tells its rows apart, and the metrics as mean $\pm$ std.
+    r"""A `table` with booktabs' rules: rank, tier, algorithm, what tells its rows apart, and the metrics as mean $\pm$ std.
 
     The best mean of each metric in each exam, among those that play by the rules, is bold; so is one that reads the
     same. command: what made the leaderboard. A job with several exams has a part for each.
     """
-    text = {column.column.key: column for column in text_columns(leaderboard) if column.column.kind == "metric"}
+    found = text_columns(leaderboard)
+    text = {column.column.key: column for column in found if column.column.kind == "metric"}
+    ranks = next(column.cells for column in found if column.column.kind == "rank")
     columns = [column for column in leaderboard.columns if column.kind == "metric"]
     settings = varied(leaderboard)
     tiers = any(_tier(row) for row in leaderboard.rows)
@@ -72,8 +75,7 @@ def latex(leaderboard: Leaderboard, title: str = "Leaderboard", command: str | N
         best = {column.key: _best(leaderboard, column, text[column.key], exam) for column in columns}
         for position, row in enumerate(leaderboard.rows):
             if row.testenv == exam:
-                rank = str(leaderboard.cell(row, leaderboard.columns[0]))
-                cells = [rank, *([_tier(row)] if tiers else []), row.algorithm]
+                cells = [ranks[position], *([_tier(row)] if tiers else []), row.algorithm]
                 cells += [settings_text(row, settings)] if settings else []
                 numbers = [_number(row, text[c.key].cells[position], best[c.key]) for c in columns]
                 lines.append(_line([*map(escaped, cells), *numbers]))
@@ -128,9 +130,11 @@ def _comments(command: str | None, lines: Iterable[str]) -> Iterator[str]:
 
 
 def _caption(leaderboard: Leaderboard) -> str:
-    if leaderboard.seeds > 1:
-        return rf"mean $\pm$ sample standard deviation over {leaderboard.seeds} seeds; the best mean is bold."
-    return "one seed; the best value is bold."
+    if leaderboard.seeds == 1:
+        return "one seed; the best value is bold."
+    ranks = any(row.standing is not None and row.standing.low != row.standing.high for row in leaderboard.rows)
+    which = r"; in parentheses the ranks that a method may have (95\,\%)" if ranks else ""
+    return rf"mean $\pm$ sample standard deviation over {leaderboard.seeds} seeds; the best mean is bold{which}."
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -138,8 +142,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _tier(row: LeaderboardRow) -> str:
-    standing = getattr(row, "standing", None)
-    return "" if standing is None else str(standing.tier)
+    return "" if row.standing is None else row.standing.tier
 
 
 def _best(leaderboard: Leaderboard, column: Column, text: TextColumn, exam: str) -> str | None:

@@ -21,7 +21,8 @@ from ianvs.report.layout import (
     text_columns,
     varied,
 )
-from ianvs.report.leaderboard import Leaderboard, LeaderboardRow
+from ianvs.report.leaderboard import Leaderboard
+from ianvs.report.leaderboard_row import LeaderboardRow
 
 __all__ = ["markdown"]
 
