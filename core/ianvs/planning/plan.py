@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from ianvs import data
 from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec
@@ -14,6 +14,7 @@ from ianvs.errors import ConfigError, DamagedError, Problem, one_line, shown_pat
 from ianvs.metrics.registry import outline
 from ianvs.planning.cases import PlannedAlgorithm
 from ianvs.planning.identity import algorithm_identity, exam_identity, metric_key
+from ianvs.planning.identity_differences import identity_differences
 from ianvs.planning.paradigm_info import paradigm_info
 from ianvs.planning.references import PlannedReferences, plan_references
 from ianvs.scenarios.drawn import drawn_for, seeds_of_case
@@ -119,7 +120,7 @@ class Plan:
         if before is None:
             return "never run"
         now = {"exam": algorithm.exam, "algorithm": algorithm.identity}
-        return f"changed since {predecessor[:8] if predecessor else ''}: {'; '.join(_differences(before, now))}"
+        return f"changed since {predecessor[:8] if predecessor else ''}: {'; '.join(identity_differences(before, now))}"
 
 
 def make_plan(job: JobSpec) -> Plan:
@@ -171,19 +172,3 @@ def scored_metrics(exam: TestEnvSpec) -> tuple[MetricSpec, ...]:
         if metric.of is not None and metric.of not in {known.name for known in named}:
             named.append(MetricSpec(metric.of, place=metric.place))
     return tuple(named)
-
-
-def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """In words, what differs between two identities of the same algorithm, hyperparameters and seed."""
-    found = []
-    old, new = before["algorithm"], now["algorithm"]
-    if files := sorted(_changed(old.get("source", {}), new["source"], ())):
-        found.append(f"source {', '.join(files)}")
-    found += _changed(old, new, ("source", "version"))
-    found += ["data" if name == "dataset" else name for name in _changed(before["exam"], now["exam"], ("version",))]
-    return found or ["version of ianvs's recipe"]
-
-
-def _changed(old: Mapping[str, object], new: Mapping[str, object], without: Sequence[str]) -> list[str]:
-    """Names of what is other in one than in the other, or only in one of them."""
-    return [name for name in {**new, **old} if name not in without and old.get(name) != new.get(name)]

@@ -24,6 +24,8 @@ from ianvs.types import CaseResult, TestCase
 if TYPE_CHECKING:
     import pandas as pd
 
+_ELSEWHERE = "a file that is not known any more"
+
 __all__ = ["Results", "load_results", "record_of"]
 
 
@@ -203,5 +205,6 @@ def _metric_from_record(stored: Mapping[str, Any]) -> tuple[MetricSpec, Metric, 
     spec = MetricSpec(stored["name"], of=stored["of"], options=stored["options"])
     if not stored["custom"]:
         return spec, resolve(spec), stored["key"]
+    spec = replace(spec, url=_ELSEWHERE)  # for who writes a record of these results
     metric = Metric(spec.name, "score", stored["summary"], stored["higher_is_better"], mapping=stored["mapping"])
     return spec, metric, stored["key"]

@@ -1,0 +1,91 @@
+"""What became of one metric of a row: paired over seeds where both are known seed by seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite, sqrt
+from typing import Literal
+
+from ianvs.comparing.pairing import RowPair
+from ianvs.stats import Difference, Summary, paired_difference
+
+__all__ = ["Change", "change_of"]
+
+LEVEL = 0.95
+
+Verdict = Literal["better", "worse", "equal", "other", "lost", "new"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A metric of a row in the one and in the other.
+
+    before, after: means over the seeds that are compared; None where a side has none. pairs: the number of seeds that
+    both have and that the difference is paired over; 0: it is between means of other seeds, or of a report.
+    difference: after - before, with its interval. higher_is_better: None where nobody knows.
+    """
+
+    metric: str
+    before: float | None
+    after: float | None
+    pairs: int
+    difference: Difference | None
+    higher_is_better: bool | None
+
+    @property
+    def verdict(self) -> Verdict:
+        """By sign alone; `difference.separated` says whether chance explains it. "other": no direction is known."""
+        if self.difference is None:
+            return "new" if self.before is None else "lost"
+        if self.difference.mean == 0:
+            return "equal"
+        if self.higher_is_better is None:
+            return "other"
+        return "better" if (self.difference.mean > 0) == self.higher_is_better else "worse"
+
+    @property
+    def worse_by(self) -> float:
+        """How much worse it became, in the unit of the metric; below 0: better. inf: it has no value any more."""
+        if self.difference is None:
+            return float("inf") if self.after is None else float("-inf")
+        return -self.difference.mean if self.higher_is_better else self.difference.mean
+
+
+def change_of(pair: RowPair, metric: str, higher_is_better: bool | None) -> Change | None:
+    """None where neither has a value."""
+    before, after = pair.before, pair.after
+    old, new = (dict(zip(row.seeds, row.values.get(metric, ()), strict=False)) for row in (before, after))
+    both = [(x, y) for seed, x in old.items() if _known(x) and _known(y := new.get(seed))]
+    if both:
+        first, second = zip(*both, strict=True)
+        difference = paired_difference(second, first, LEVEL)
+        return Change(
+            metric, sum(first) / len(both), sum(second) / len(both), len(both), difference, higher_is_better
+        )
+    means = [row.means.get(metric, Summary(None, None, 0)) for row in (before, after)]
+    if means[0].mean is None and means[1].mean is None:
+        return None
+    return Change(metric, means[0].mean, means[1].mean, 0, _unpaired(means[1], means[0]), higher_is_better)
+
+
+def _known(value: float | None) -> bool:
+    return value is not None and isfinite(value)
+
+
+def _unpaired(after: Summary, before: Summary) -> Difference | None:
+    """Of two means, by Welch's t, as scipy.stats.ttest_ind(equal_var=False) has it; without spread no interval."""
+    if after.mean is None or before.mean is None:
+        return None
+    mean = after.mean - before.mean
+    if after.std is None or before.std is None or after.n < 2 or before.n < 2:
+        return Difference(mean, None, None, 1.0, separated=False)
+    parts = [one.std**2 / one.n for one in (after, before) if one.std is not None]
+    variance = sum(parts)
+    if not variance > 0:
+        return Difference(mean, None, None, 1.0, separated=False)
+    from scipy.special import stdtr, stdtrit
+
+    df = variance**2 / sum(part**2 / (one.n - 1) for part, one in zip(parts, (after, before), strict=True))
+    half = float(stdtrit(df, 0.5 + LEVEL / 2)) * sqrt(variance)
+    p = float(2 * stdtr(df, -abs(mean) / sqrt(variance)))
+    return Difference(mean, mean - half, mean + half, p, separated=p <= 1 - LEVEL)

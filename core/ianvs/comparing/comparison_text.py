@@ -1,0 +1,126 @@
+"""A comparison as a person reads it, and as files for machines."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+
+from ianvs.comparing.change import Change
+from ianvs.comparing.comparison import ComparedRow, Comparison, Contrast
+from ianvs.comparing.sides import SideRow
+
+__all__ = ["comparison_csv", "comparison_text"]
+
+_MOST = 6  # differences of a row that are listed
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """For each side a table of cases, one of changes, and what they add up to."""
+    return "\n\n".join("\n\n".join(_blocks(contrast)) for contrast in comparison.contrasts)
+
+
+def comparison_csv(comparison: Comparison) -> str:
+    """One line for each row and metric; a missing number is blank."""
+    stream, records = io.StringIO(newline=""), list(comparison.records())
+    if records:
+        writer = csv.DictWriter(stream, list(records[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(records)
+    return stream.getvalue()
+
+
+def _blocks(contrast: Contrast) -> Iterator[str]:
+    yield f"{contrast.first.name} -> {contrast.other.name}"
+    common = _common(contrast.rows)
+    if contrast.rows:
+        yield _table(["Row", "Same cases", "Differs in"], [_case_line(row, common) for row in contrast.rows])
+    if common:
+        yield f"In all rows that correspond: {'; '.join(common)}."
+    lines = [_change_line(row, c) for row in contrast.rows for c in row.changes if c.verdict != "equal"]
+    if lines:
+        head = ["Row", "Metric", contrast.first.name, contrast.other.name, "Difference", "95 % interval", "Seeds", ""]
+        yield _table(head, lines)
+    yield "\n".join(_summary(contrast))
+
+
+def _summary(contrast: Contrast) -> Iterator[str]:
+    changes = [change for row in contrast.rows for change in row.changes]
+    if not contrast.rows:
+        yield "No rows correspond: no algorithm of the one is in the other, in the same exam."
+    elif changes and all(change.verdict == "equal" for change in changes):
+        yield "Every metric of every row that corresponds is the same."
+    elif changes:
+        counts = {said: sum(_said(change) == said for change in changes) for said in map(_said, changes)}
+        yield f"Of {len(changes)} numbers: {', '.join(f'{count} {said}' for said, count in counts.items())}."
+    if any(change.verdict in ("better", "worse") for change in changes):
+        yield "Not separated: the 95 % interval by Student's t holds 0, or there is none; seeds that both have are pairs."
+    if any(change.pairs == 0 and change.difference is not None for change in changes):
+        yield "Seeds -: between two means, whose seeds are not known or are others (Welch's t)."
+    for name, rows in ((contrast.first.name, contrast.only_first), (contrast.other.name, contrast.only_other)):
+        if rows:
+            yield f"Only in {name}: {'; '.join(map(_alone, rows))}."
+
+
+def _common(rows: Sequence[ComparedRow]) -> list[str]:
+    """What all rows differ in, where there are several."""
+    if len(rows) < 2:
+        return []
+    return [said for said in rows[0].pair.differs if all(said in row.pair.differs for row in rows)]
+
+
+def _case_line(row: ComparedRow, common: Sequence[str]) -> list[str]:
+    pair = row.pair
+    told = f"{len(pair.same)} of {len(pair.seeds)}" if pair.seeds else "-"
+    own = [said for said in pair.differs if said not in common]
+    more = f"; and {len(own) - _MOST} more" if len(own) > _MOST else ""
+    if not pair.seeds and not own:
+        return [pair.name, told, "not known: of a report, or no seed in common"]
+    return [pair.name, told, "; ".join(own[:_MOST]) + more]
+
+
+def _change_line(row: ComparedRow, change: Change) -> list[str]:
+    difference = change.difference
+    where = (
+        ""
+        if difference is None or difference.low is None or difference.high is None
+        else f"{_signed(difference.low)} to {_signed(difference.high)}"
+    )
+    return [
+        row.pair.name,
+        change.metric,
+        _shown(change.before),
+        _shown(change.after),
+        "" if difference is None else _signed(difference.mean),
+        where,
+        str(change.pairs or "-"),
+        _said(change),
+    ]
+
+
+def _said(change: Change) -> str:
+    difference = change.difference
+    if difference is None or change.verdict == "equal" or difference.separated:
+        return change.verdict
+    return f"{change.verdict}, not separated"
+
+
+def _alone(row: SideRow) -> str:
+    settings = ", ".join(f"{title}={text}" for title, text in row.settings.items())
+    where = f" in {row.testenv}" if row.testenv else ""
+    return f"{row.algorithm}{f' ({settings})' if settings else ''}{where}"
+
+
+def _shown(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3g}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    from tabulate import tabulate
+
+    # Else tabulate would make numbers of texts, and cut the zeros of "0.10".
+    return tabulate(rows, head, tablefmt="simple", disable_numparse=True)

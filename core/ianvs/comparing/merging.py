@@ -1,0 +1,125 @@
+"""Results of several people or machines in one new workspace."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ianvs.comparing.merge_plan import MergePlan, plan_merge
+from ianvs.comparing.merge_sources import Source, StoredCase, read_source
+from ianvs.errors import IanvsError, shown_path
+from ianvs.results import Results
+from ianvs.store import replace_folder
+
+__all__ = ["Merged", "merge_workspaces"]
+
+_WRITTEN_ONCE = ("case.json", "result.json", "rounds", "scores")  # of a case; the rest is a plugin's, or grows
+
+
+@dataclass(frozen=True)
+class Merged:
+    """taken: how many cases come from each source. said: what was left out and why, a sentence each."""
+
+    results: Results
+    taken: Mapping[str, int]
+    said: tuple[str, ...]
+
+
+def merge_workspaces(sources: Sequence[str | Path], out: str | Path) -> Merged:
+    """Write the cases of several jobs into a new workspace at `out`; the sources are only read.
+
+    Cases keep their folders, ids and digests; files that nobody changes are hard links where the disk allows it. The
+    workspace appears as a whole or not at all. Its job is not recorded yet: write_reports and JobStore do that.
+    Raises IanvsError where `out` is not empty, or nothing of a source fits.
+    """
+    read = [read_source(said) for said in sources]
+    folder = Path(out).absolute()
+    _require_free(folder, read)
+    plan = plan_merge(read)
+    try:
+        with replace_folder(folder) as new:
+            _copy(plan, read, new)
+    except OSError as error:
+        raise IanvsError(
+            f"{shown_path(folder)} can't be written: {error.strerror} ({error.filename}). Nothing was merged; make room, "
+            "or give --out another folder."
+        ) from error
+    results = replace(plan.results, workspace=folder.resolve())
+    return Merged(results, plan.taken(), tuple(dict.fromkeys(plan.said)))
+
+
+def _require_free(folder: Path, sources: Sequence[Source]) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise IanvsError(f"{shown_path(folder)} is there already and not empty. Give --out a new folder.")
+    for source in sources:
+        if folder.resolve().is_relative_to(source.results.workspace):
+            raise IanvsError(f"{shown_path(folder)} lies within {source.name}, which is only read. Give --out another.")
+
+
+def _copy(plan: MergePlan, sources: Sequence[Source], new: Path) -> None:
+    exams: dict[str, StoredCase] = {}
+    for case_id, stored in plan.chosen.items():
+        source = stored.source
+        _copy_case(source.cases.folder(case_id), new / "cases" / case_id)
+        identity = source.identity(stored.case)
+        exam = str(identity["exam_id"]) if identity else ""
+        # That of a finished case was read as a whole; who has not finished may have none.
+        if exam not in exams or exams[exam].lacks:
+            exams[exam] = stored
+    for exam, stored in exams.items():
+        if exam.isalnum() and (origin := stored.source.exams.folder(exam)).is_dir():
+            _copy_folder(origin, new / "exams" / exam, link=True)
+    for name in (".names", ".lineage"):
+        for source in sources:
+            _copy_hints(source.cases.root / name, new / "cases" / name, set(plan.chosen))
+
+
+def _copy_case(origin: Path, to: Path) -> None:
+    to.mkdir(parents=True)
+    for path in sorted(origin.iterdir()):
+        if path.name.startswith(".") or path.name == "running.json":
+            continue  # under way
+        if path.is_dir() and not path.is_symlink():
+            written_once = path.name in _WRITTEN_ONCE
+            _copy_folder(path, to / path.name, link=written_once, half_written=written_once)
+        else:
+            _copy_file(path, to / path.name, link=path.name in _WRITTEN_ONCE)
+
+
+def _copy_folder(origin: Path, to: Path, *, link: bool, half_written: bool = True) -> None:
+    """Without what is half-written just below `origin`; further down, names are a plugin's."""
+    to.mkdir(parents=True)
+    for path in sorted(origin.iterdir()):
+        if half_written and path.name.startswith("."):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            _copy_folder(path, to / path.name, link=link, half_written=False)
+        else:
+            _copy_file(path, to / path.name, link=link)
+
+
+def _copy_file(origin: Path, to: Path, *, link: bool) -> None:
+    """link: one file under two names, if the disk can and the user may; else a copy with the time that was noted."""
+    if origin.is_symlink():
+        to.symlink_to(origin.readlink())
+        return
+    if link:
+        try:
+            os.link(origin, to)
+            return
+        except OSError:
+            pass  # another disk, or somebody else's file
+    shutil.copy2(origin, to)
+
+
+def _copy_hints(origin: Path, to: Path, cases: set[str]) -> None:
+    """Small files that name a case each, the first source's where several have one."""
+    if not origin.is_dir():
+        return
+    to.mkdir(parents=True, exist_ok=True)
+    for path in sorted(origin.iterdir()):
+        if path.is_file() and not (to / path.name).exists() and path.read_text(errors="replace") in cases:
+            shutil.copy2(path, to / path.name)
