@@ -23,6 +23,7 @@ from ianvs.report.write import csv_text
 from ianvs.types import CaseResult
 from tests.report.report_cases import METRICS, WORKSPACE, board, cells, failed, matrix, result, suite
 
+PAGES = {"selected_rank.csv", "statistics.csv", "leaderboard.md", "leaderboard.tex"}
 EVERYTHING = RankSpec((), save_mode="selected_and_all_and_picture")
 
 
@@ -100,15 +101,15 @@ def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
         )
     one = {p.relative_to(tmp_path / "one"): p.read_bytes() for p in (tmp_path / "one").rglob("*.*")}
     two = {p.relative_to(tmp_path / "two"): p.read_bytes() for p in (tmp_path / "two").rglob("*.*")}
-    assert len(one) == 5
+    assert len(one) == 6
     assert one == two
 
 
 @pytest.mark.parametrize(
     ("mode", "names"),
     [
-        ("selected_only", {"selected_rank.csv", "leaderboard.md", "leaderboard.tex"}),
-        ("selected_and_all", {"selected_rank.csv", "all_rank.csv", "leaderboard.md", "leaderboard.tex"}),
+        ("selected_only", PAGES),
+        ("selected_and_all", {*PAGES, "all_rank.csv"}),
     ],
 )
 def test_the_save_mode_decides_what_is_written(mode: str, names: set[str], tmp_path: Path) -> None:

@@ -17,8 +17,10 @@ from ianvs.metrics.metric_columns import columns_named
 from ianvs.report.columns import COSTS, Column, make_columns
 from ianvs.report.gather import FailedCase, RowCases, common_name, gather
 from ianvs.report.leaderboard_row import LeaderboardRow
+from ianvs.report.method_exams import MethodsOverExams, methods_over_exams
 from ianvs.report.published import agreement, by_column, published_summary
 from ianvs.report.sealing_note import sealing_note
+from ianvs.report.statements import statements
 from ianvs.report.sureness import ExamSureness, with_sureness
 from ianvs.report.values import Cell, shown_hyperparameters
 from ianvs.stats import Summary, mean_interval, rank, summarise
@@ -46,6 +48,8 @@ class Leaderboard:
     notes: tuple[str, ...] = ()  # what a reader must know of the data
     sealing: str = ""  # how the exam was kept from the learners, in a sentence
     sureness: tuple[ExamSureness, ...] = ()  # of each exam whose rows have a standing
+    over_exams: MethodsOverExams | None = None  # where the job has several
+    statements: tuple[str, ...] = ()  # how sure the ranking is, in sentences
     baseline: str | None = None  # the algorithm that `to_baseline` compares with
     contract: str = "native"  # "ianvs": of plugins that were called as KubeEdge Ianvs calls them
 
@@ -189,6 +193,8 @@ def build_leaderboard(
         notes,
         sealing,
         sureness=sureness,
+        over_exams=methods_over_exams(rows, *sort_by[0]) if sort_by else None,
+        statements=statements(rows, sureness),
         baseline=rank.baseline,
     )
 
