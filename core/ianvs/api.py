@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ianvs.comparing import (
+    Comparison,
+    History,
+    Merged,
+    compare_sides,
+    history_of,
+    merge_workspaces,
+    read_side,
+    stored_results,
+)
 from ianvs.config import load_job, resolved
 from ianvs.config.kubeedge.migration import migrated
 from ianvs.config.load import dialect_of_job
@@ -32,7 +43,22 @@ from ianvs.scheduler.preflight import Watcher, require_files
 from ianvs.shipped import job_path
 from ianvs.store import JobStore
 
-__all__ = ["Results", "exams", "load_results", "migrate", "plan", "report", "run", "validate"]
+__all__ = [
+    "Comparison",
+    "History",
+    "Merged",
+    "Results",
+    "compare",
+    "exams",
+    "history",
+    "load_results",
+    "merge",
+    "migrate",
+    "plan",
+    "report",
+    "run",
+    "validate",
+]
 
 PathLike = str | Path
 
@@ -68,7 +94,7 @@ def run(
         outcome = run_job(job, listener or Listener(), provenance)
         results = _results(outcome.plan, provenance, outcome.exit_code, outcome.ran)
         try:
-            _write(results, job)
+            _write(results, f"ianvs report -f {shown_path(job.file)}")
         except DamagedError as error:  # a plan only looks at sizes and times, a report reads
             if error.path in damaged or not doubt(error.path):
                 raise
@@ -116,11 +142,38 @@ def report(path: PathLike, *, workspace: PathLike | None = None, root: PathLike 
         raise ConfigError(problems)
     results = _results(plan_, collect(job_file=job.file, imported=imports_of(job)))
     try:
-        _write(results, job)
+        _write(results, f"ianvs report -f {shown_path(job.file)}")
     except DamagedError as error:
         doubt(error.path)  # so that the next run finds it, too
         raise
     return results
+
+
+def compare(sides: Sequence[PathLike]) -> Comparison:
+    """Two or more workspaces, job files or reports; each further one is held against the first. Nothing is written.
+
+    A workspace that holds several jobs is named with one of them: "WORKSPACE:JOB". Raises IanvsError for anything else.
+    """
+    return compare_sides([read_side(side) for side in sides])
+
+
+def merge(sources: Sequence[PathLike], out: PathLike) -> Merged:
+    """Write the results of several workspaces into a new one at `out`, with one leaderboard. The sources are only read.
+
+    What does not fit is left out and said (Merged.said): another exam under the same name, other source under the name
+    of an algorithm, what is damaged or has not finished. Raises IanvsError where `out` is not empty, or nothing fits.
+    """
+    merged = merge_workspaces(sources, out)
+    _write(merged.results, f"ianvs merge {shlex.join(map(str, sources))} --out ANOTHER")
+    return merged
+
+
+def history(workspaces: Sequence[PathLike], metric: str | None = None) -> History:
+    """How `metric`, by default what the first job is ranked by, went from one workspace to the next. Nothing is written.
+
+    Raises IanvsError for fewer than two, and a metric that none of them has.
+    """
+    return history_of([(str(one), stored_results(one)) for one in workspaces], metric)
 
 
 def migrate(path: PathLike, out: PathLike, *, root: PathLike | None = None) -> dict[Path, str]:
@@ -221,7 +274,8 @@ def _metrics_of(specs: Sequence[MetricSpec], cache: Path) -> tuple[tuple[MetricS
     return tuple((spec, metric, metric_key(spec)) for spec, metric in found if isinstance(metric, Metric))
 
 
-def _write(results: Results, job: JobSpec) -> None:
+def _write(results: Results, again: str) -> None:
+    """again: the command that does it once there is room."""
     store = JobStore(results.workspace, results.name)
     leaderboard = results.leaderboard  # first: what can't be read stops it before anything is written
     try:
@@ -239,5 +293,5 @@ def _write(results: Results, job: JobSpec) -> None:
     except OSError as error:
         raise IanvsError(
             f"the reports can't be written: {error.strerror} ({error.filename}). What is finished is stored; "
-            f"`ianvs report -f {shown_path(job.file)}` writes them once there is room."
+            f"`{again}` writes them once there is room."
         ) from error

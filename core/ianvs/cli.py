@@ -32,6 +32,9 @@ Examines continual-learning algorithms and ranks them.
   ianvs status -f benchmarkingjob.yaml     how a job stands that runs in another terminal
   ianvs logs CASE -f benchmarkingjob.yaml  what a case printed; CASE is the beginning of its id
   ianvs report -f benchmarkingjob.yaml     write and show the leaderboard of what is stored
+  ianvs compare A B                        what differs between workspaces, and what got better or worse
+  ianvs merge A B --out DIR                results of several workspaces in a new one, one leaderboard
+  ianvs history A B C                      a metric from one workspace to the next, in the order of commits
   ianvs metrics                            list the metrics and their definitions
   ianvs migrate JOB --out DIR              write a job for KubeEdge Ianvs in our own form
   ianvs dataset prepare NAME --root --out  index files for a dataset as it was downloaded
@@ -40,7 +43,7 @@ Examines continual-learning algorithms and ranks them.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit status: 0 good, 1 some case failed, 2 a configuration error, 130 interrupted."""
+    """Run the command line; the exit status: 0 good, 1 some case failed or got worse, 2 a configuration error, 130 interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     parser = _parser()
     if not given:
@@ -71,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from ianvs import cli_jobs, cli_metrics
+    from ianvs import cli_compare, cli_jobs, cli_metrics
     from ianvs.testenv.datasets.dataset_command import add_commands
 
     parser = argparse.ArgumentParser(
@@ -103,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     report = _job_command(commands, "report", "write and show the leaderboard from what is stored", _report)
     report.add_argument("--jobs", "-j", type=_positive, metavar="N", help=argparse.SUPPRESS)
 
+    cli_compare.add_commands(commands)
     cli_jobs.add_commands(commands)
     cli_metrics.add_commands(commands)
     add_commands(commands)

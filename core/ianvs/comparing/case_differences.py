@@ -32,7 +32,9 @@ def _determining(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[st
 def _circumstances(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
     old, new = _flat(before), _flat(after)
     if old and new:  # else nothing is known of one of them
-        yield from (_change(name, old.get(name), new.get(name)) for name in {**old, **new} if old.get(name) != new.get(name))
+        yield from (
+            _change(name, old.get(name), new.get(name)) for name in {**old, **new} if old.get(name) != new.get(name)
+        )
 
 
 def _flat(provenance: Mapping[str, Any]) -> dict[str, object]:

@@ -59,9 +59,7 @@ def change_of(pair: RowPair, metric: str, higher_is_better: bool | None) -> Chan
     if both:
         first, second = zip(*both, strict=True)
         difference = paired_difference(second, first, LEVEL)
-        return Change(
-            metric, sum(first) / len(both), sum(second) / len(both), len(both), difference, higher_is_better
-        )
+        return Change(metric, sum(first) / len(both), sum(second) / len(both), len(both), difference, higher_is_better)
     means = [row.means.get(metric, Summary(None, None, 0)) for row in (before, after)]
     if means[0].mean is None and means[1].mean is None:
         return None

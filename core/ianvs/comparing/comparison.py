@@ -71,10 +71,14 @@ class Comparison:
 
         Raises IanvsError where no row can be judged: the metric is not known, has no direction, or no rows correspond.
         """
-        known = list(dict.fromkeys(title for one in self.contrasts for title in (*one.first.metrics, *one.other.metrics)))
+        known = list(
+            dict.fromkeys(title for one in self.contrasts for title in (*one.first.metrics, *one.other.metrics))
+        )
         named = columns_named(metric, known)
         if metric not in known and not [name for name in named if name in known]:
-            raise IanvsError(f"metric '{metric}' is not known here.{closest(metric, known)} There are: {', '.join(known)}.")
+            raise IanvsError(
+                f"metric '{metric}' is not known here.{closest(metric, known)} There are: {', '.join(known)}."
+            )
         judged = [
             Worse(one.other.name, row.pair, change)
             for one in self.contrasts
@@ -174,4 +178,9 @@ def _contrast(contrast: Contrast) -> dict[str, Any]:
 
 
 def _alone(row: SideRow) -> dict[str, Any]:
-    return {"algorithm": row.algorithm, "testenv": row.testenv, "hyperparameters": dict(row.settings), "status": row.status}
+    return {
+        "algorithm": row.algorithm,
+        "testenv": row.testenv,
+        "hyperparameters": dict(row.settings),
+        "status": row.status,
+    }

@@ -72,7 +72,9 @@ class MergedExams:
         more = [shown for key, shown in theirs.items() if key not in known]
         where = f" of {same}" if same else ""
         if more:
-            said.append(f"{source.name}: the metrics {', '.join(more)}{where} are left out: the first job has not them.")
+            said.append(
+                f"{source.name}: the metrics {', '.join(more)}{where} are left out: the first job has not them."
+            )
         if source.results.budgets.get(name) != self.budgets.get(same):
             said.append(f"{source.name}: the budget{where} is another one; that of the first job holds for all rows.")
 

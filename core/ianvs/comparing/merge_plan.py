@@ -76,9 +76,7 @@ def _named(source: Source, names: Mapping[str, str]) -> Iterator[TestCase]:
             yield replace(case, testenv=names[case.testenv])
 
 
-def _other_row(
-    source: Source, case: TestCase, known: dict[str, tuple[str, Source, TestCase]]
-) -> str:
+def _other_row(source: Source, case: TestCase, known: dict[str, tuple[str, Source, TestCase]]) -> str:
     """Why a case belongs to no row of its name: what determines its result differs. "": it fits."""
     name = canonical([case.algorithm, case.testenv, dict(case.hyperparameters), case.modules])
     row, where, other = known.setdefault(name, (case.row, source, case))

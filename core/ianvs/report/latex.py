@@ -120,9 +120,9 @@ def _character(character: str) -> str:
 
 
 def _comments(command: str | None, lines: Iterable[str]) -> Iterator[str]:
-    r"""How it was made and what it needs. A line end within a command would end the comment."""
-    if command:
-        yield f"% Made by: {' '.join(command.split())}"
+    r"""How it was made and what it needs; a command may have several lines."""
+    for line in (command or "").splitlines():
+        yield f"% Made by: {line}"
     yield r"% Needs \usepackage{booktabs}"
     # Beyond the letters of Latin that pdfLaTeX knows.
     if any(ord(character) > 0x17F for line in lines for character in line):

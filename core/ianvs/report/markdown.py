@@ -138,12 +138,22 @@ def _seeds(leaderboard: Leaderboard) -> str:
 
 
 def _provenance(found: Mapping[str, Any]) -> list[str]:
+    """What each part of a merged leaderboard says, once."""
+    parts = [_facts(part) for part in found.get("parts", [found])]
+    lines = []
+    for name in parts[0]:
+        said = dict.fromkeys(str(part[name]) for part in parts if part[name])
+        lines.append(f"- {name}: {_escape('; '.join(said))}" if said else "")
+    return list(filter(None, lines))
+
+
+def _facts(found: Mapping[str, Any]) -> dict[str, object]:
     packages = found.get("packages") or {}
     git = found.get("git") or {}
     cpu = found.get("cpu") or {}
     memory = found.get("memory_bytes")
     commit = str(git.get("commit", ""))[:12]
-    facts = {
+    return {
         "Python": found.get("python"),
         "Packages": ", ".join(f"{name} {version}" for name, version in packages.items() if version),
         "Platform": found.get("platform"),
@@ -152,4 +162,3 @@ def _provenance(found: Mapping[str, Any]) -> list[str]:
         "GPU": ", ".join(found.get("gpus") or ()),
         "Commit": f"{commit} with local changes" if commit and git.get("dirty") else commit,
     }
-    return [f"- {name}: {_escape(str(fact))}" for name, fact in facts.items() if fact]

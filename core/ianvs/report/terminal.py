@@ -79,7 +79,7 @@ def render(leaderboard: Leaderboard, console: Console | None = None, explain: bo
     else:
         columns, told_once = without_constants(columns)
         say(plain_table(columns), "")
-        notes.append(constants_note(told_once))
+        notes.insert(0, constants_note(told_once))
     say("", "")
     for note in filter(None, notes):
         say(note, "dim")
