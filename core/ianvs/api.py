@@ -169,9 +169,9 @@ def merge(sources: Sequence[PathLike], out: PathLike) -> Merged:
 
 
 def history(workspaces: Sequence[PathLike], metric: str | None = None) -> History:
-    """How `metric`, by default what the first job is ranked by, went from one workspace to the next. Nothing is written.
+    """How `metric` went from one workspace to the next; by default what the first job is ranked by.
 
-    Raises IanvsError for fewer than two, and a metric that none of them has.
+    Nothing is written. Raises IanvsError for fewer than two, and a metric that none of them has.
     """
     return history_of([(str(one), stored_results(one)) for one in workspaces], metric)
 

@@ -43,7 +43,7 @@ Examines continual-learning algorithms and ranks them.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit status: 0 good, 1 some case failed or got worse, 2 a configuration error, 130 interrupted."""
+    """Run the command line; the exit status: 0 good, 1 a case failed or got worse, 2 wrong input, 130 interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     parser = _parser()
     if not given:

@@ -54,11 +54,9 @@ def history_figure(history: History) -> Figure:
 
 def _draw(axes: Axes, history: History, lines: Sequence[HistoryLine], exam: str) -> None:
     for number, line in enumerate(lines):
-        there = [(at, value) for at, value in enumerate(line.values) if value is not None and value.mean is not None]
+        there = [(at, v.mean, v.std or 0.0) for at, v in enumerate(line.values) if v is not None and v.mean is not None]
         axes.errorbar(
-            [at for at, _ in there],
-            [value.mean for _, value in there],
-            [value.std or 0.0 for _, value in there],
+            *([one[part] for one in there] for part in range(3)),
             color=_COLOURS[number % len(_COLOURS)],
             marker=_MARKERS[number // len(_COLOURS) % len(_MARKERS)],
             linestyle=_STYLES[number // (len(_COLOURS) * len(_MARKERS)) % len(_STYLES)],

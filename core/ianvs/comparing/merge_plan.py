@@ -9,7 +9,7 @@ from typing import Any
 
 from ianvs.comparing.merge_exams import MergedExams
 from ianvs.comparing.merge_sources import Source, StoredCase, shown_case
-from ianvs.errors import IanvsError
+from ianvs.errors import IanvsError, one_line
 from ianvs.planning.identity_differences import identity_differences
 from ianvs.results import Results
 from ianvs.store.keys import canonical
@@ -28,10 +28,16 @@ class MergePlan:
     results: Results
     chosen: dict[str, StoredCase] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
+    odd: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # by source and what is said: cases
+    helpful: set[str] = field(default_factory=set)  # sources that have a case which is finished and whole, or is kept
 
     def taken(self) -> dict[str, int]:
         """How many cases come from each source."""
         return dict(Counter(stored.source.name for stored in self.chosen.values()))
+
+    def tell(self, source: str, case: TestCase, what: str) -> None:
+        """Cases of which the same is to be said are told together."""
+        self.odd.setdefault((source, what), []).append(shown_case(case))
 
 
 def plan_merge(sources: Sequence[Source]) -> MergePlan:
@@ -41,32 +47,37 @@ def plan_merge(sources: Sequence[Source]) -> MergePlan:
     """
     if len(sources) < 2:
         raise IanvsError("a merge needs two workspaces, or more.")
-    first = sources[0].results
-    said: list[str] = []
-    exams = MergedExams(first)
+    plan, exams = MergePlan(sources[0].results), MergedExams(sources[0].results)
     fitting: dict[tuple[str, str], tuple[TestCase, list[Source]]] = {}  # by id and name of the algorithm
-    identities: dict[str, tuple[str, Source, TestCase]] = {}  # of the rows of a name: row, and where it is first
+    rows: dict[str, tuple[str, Source, TestCase]] = {}  # by all that names a row: its id, and where it is first
     for source in sources:
-        names = exams.add(source, said)
-        before = len(said)
-        fits = 0
+        names = exams.add(source, plan.said)
         for case in _named(source, names):
-            if not case.role and (why := _other_row(source, case, identities)):
-                said.append(f"{source.name}: {case.algorithm} is left out: {why}.")
-                continue
-            fits += 1
-            fitting.setdefault((case.id, case.algorithm), (case, []))[1].append(source)
-        said[before:] = dict.fromkeys(said[before:])
-        if not fits:
-            reasons = "\n  ".join(said) or "it has no cases"
-            raise IanvsError(f"nothing of {source.name} fits {sources[0].name}:\n  {reasons}\nNothing was written.")
-    plan = MergePlan(first, said=said)
+            if not case.role and (why := _other_row(source, case, rows)):
+                plan.tell(source.name, case, f"left out: {why}")
+            else:
+                fitting.setdefault((case.id, case.algorithm), (case, []))[1].append(source)
+    done: set[str] = set()
     for case, holders in fitting.values():
-        if case.id not in plan.chosen:
+        if case.id not in done:
+            done.add(case.id)
             _choose(plan, case, holders, exams.needed(case.testenv))
+    plan.said += [_told(source, what, cases) for (source, what), cases in plan.odd.items()]
+    for source in sources:
+        if source.name not in plan.helpful:
+            reasons = "".join(f"\n  {said}" for said in plan.said if said.startswith(source.name))
+            raise IanvsError(f"nothing of {source.name} can be merged; nothing was written.{reasons}")
     cases = [case for case, _ in fitting.values() if case.id in plan.chosen]
-    plan.results = _results(sources, exams, _ordered(cases), said)
+    plan.results = _results(sources, exams, _ordered(cases), plan.said)
     return plan
+
+
+def _told(source: str, what: str, cases: Sequence[str]) -> str:
+    return (
+        f"{source}: {cases[0]} {what}."
+        if len(cases) == 1
+        else f"{source}: {len(cases)} cases {what}: {one_line(cases, 4)}."
+    )
 
 
 def _named(source: Source, names: Mapping[str, str]) -> Iterator[TestCase]:
@@ -83,8 +94,8 @@ def _other_row(source: Source, case: TestCase, known: dict[str, tuple[str, Sourc
     if row == case.row:
         return ""
     identities = [source.identity(case), where.identity(other)]
-    told = identity_differences(*reversed(identities)) if None not in identities else ["identity"]  # type: ignore[arg-type]
-    return f"it differs from {where.name}'s in {', '.join(told)}. Under another name it would be a row of its own"
+    told = identity_differences(*reversed(identities)) if None not in identities else ["identity"]
+    return f"it differs from that of {where.name} in {', '.join(told)}, and could only be a row of another name"
 
 
 def _choose(plan: MergePlan, case: TestCase, holders: Sequence[Source], needed: Mapping[str, str]) -> None:
@@ -93,18 +104,15 @@ def _choose(plan: MergePlan, case: TestCase, holders: Sequence[Source], needed: 
     good = [copy for copy in copies if not copy.lacks]
     rest = sorted((copy for copy in copies if copy.lacks and copy.usable), key=lambda copy: copy.status != "failed")
     kept = next(iter([*good, *rest]), None)
+    plan.helpful |= {copy.source.name for copy in copies if copy is kept or not copy.lacks}
     if kept is not None:
         plan.chosen[case.id] = kept
     for copy in copies:
-        if copy is kept:
-            if copy.lacks:
-                plan.said.append(f"{copy.source.name}: {shown_case(case)} is {copy.lacks.removeprefix('is ')}.")
-        elif copy.lacks:
-            plan.said.append(f"{copy.source.name}: {shown_case(case)} is left out: {copy.lacks}.")
+        name = copy.source.name
+        if copy.lacks:
+            plan.tell(name, case, f"{'kept' if copy is kept else 'left out'}: {copy.lacks}")
         elif kept is not None and (other := _other_scores(kept, copy, needed)):
-            plan.said.append(
-                f"{copy.source.name}: {shown_case(case)} has another {other} than in {kept.source.name}, which is kept."
-            )
+            plan.tell(name, case, f"left out: another {other} than in {kept.source.name}")
 
 
 def _other_scores(kept: StoredCase, copy: StoredCase, needed: Mapping[str, str]) -> str:

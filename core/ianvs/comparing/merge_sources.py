@@ -73,14 +73,16 @@ class Source:
         if identity is None:
             return StoredCase(self, case, "unfinished", "its case.json is damaged", usable=False)
         if state.damaged:
-            return StoredCase(self, case, "unfinished", f"damaged: {one_line(state.damaged, 3)}", usable=False)
+            return StoredCase(self, case, "unfinished", f"damaged are {one_line(state.damaged, 3)}", usable=False)
         if status != "finished":
-            return StoredCase(self, case, status, "failed" if status == "failed" else "not finished", usable=True)
+            return StoredCase(
+                self, case, status, "it failed" if status == "failed" else "it has not finished", usable=True
+            )
         if damage := self._exam_damage(identity):
             return StoredCase(self, case, "unfinished", f"its exam is damaged: {damage}", usable=False)
         missing = [name for key, name in needed.items() if key not in state.scores]
         if missing:
-            return StoredCase(self, case, "unfinished", f"no score {one_line(missing)}", usable=False)
+            return StoredCase(self, case, "unfinished", f"it has no score {one_line(missing)}", usable=False)
         return StoredCase(self, case, "finished", "", usable=True)
 
     def values(self, case: TestCase, keys: Iterable[str]) -> dict[str, str]:

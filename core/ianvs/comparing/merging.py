@@ -44,8 +44,8 @@ def merge_workspaces(sources: Sequence[str | Path], out: str | Path) -> Merged:
             _copy(plan, read, new)
     except OSError as error:
         raise IanvsError(
-            f"{shown_path(folder)} can't be written: {error.strerror} ({error.filename}). Nothing was merged; make room, "
-            "or give --out another folder."
+            f"{shown_path(folder)} can't be written: {error.strerror} ({error.filename}). Nothing was merged. "
+            "Make room, or give --out another folder."
         ) from error
     results = replace(plan.results, workspace=folder.resolve())
     return Merged(results, plan.taken(), tuple(dict.fromkeys(plan.said)))

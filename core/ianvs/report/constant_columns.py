@@ -8,7 +8,7 @@ from ianvs.report.layout import TextColumn
 
 __all__ = ["constants_note", "without_constants"]
 
-# Who it is and how well it did stays, whatever the other rows say; and when it ended, where all the same is chance.
+# Who it is and how well it did stays, whatever the other rows say; and what a clock says, where all the same is chance.
 _TOLD_ONCE = (
     "paradigm",
     "round",
@@ -21,6 +21,7 @@ _TOLD_ONCE = (
     "status",
     "url",
 )
+_MEASURED = ("train_seconds", "eval_seconds", "train_cpu_seconds", "eval_cpu_seconds", "peak_memory_mb")
 
 
 def without_constants(columns: Sequence[TextColumn]) -> tuple[list[TextColumn], list[TextColumn]]:
@@ -41,6 +42,8 @@ def constants_note(told: Sequence[TextColumn]) -> str:
 
 
 def _is_told_once(column: TextColumn) -> bool:
+    if column.column.key in _MEASURED and any(column.cells):
+        return False
     if len(column.cells) < 2 or not column.constant or column.column.kind not in _TOLD_ONCE:
         return False
     return column.column.kind != "status" or column.cells[0] == "finished"

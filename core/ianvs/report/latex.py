@@ -52,7 +52,7 @@ _LOOK_ALIKE = dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΧο", "ABEZHIKMNOPTXo", strict=
 
 
 def latex(leaderboard: Leaderboard, title: str = "Leaderboard", command: str | None = None) -> str:
-    r"""A `table` with booktabs' rules: rank, tier, algorithm, what tells its rows apart, and the metrics as mean $\pm$ std.
+    r"""A `table` with booktabs' rules: rank, tier, algorithm, what tells its rows apart, metrics as mean $\pm$ std.
 
     The best mean of each metric in each exam, among those that play by the rules, is bold; so is one that reads the
     same. command: what made the leaderboard. A job with several exams has a part for each.

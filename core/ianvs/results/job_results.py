@@ -24,7 +24,7 @@ from ianvs.types import CaseResult, TestCase
 if TYPE_CHECKING:
     import pandas as pd
 
-_ELSEWHERE = "a file that is not known any more"
+_ELSEWHERE = Path("a-file-that-is-not-known-any-more.py")
 
 __all__ = ["Results", "load_results", "record_of"]
 
