@@ -32,7 +32,7 @@ def test_how_many_exams_the_tests_need() -> None:
 
 @pytest.mark.parametrize("exams", [6, 7, 12])
 def test_tests_are_scipys_and_silent_below_the_bound(exams: int) -> None:
-    scores = np.random.default_rng(exams).random((exams, 3)) + [0.0, 0.5, 0.1]
+    scores = np.random.default_rng(exams).random((exams, 3)) + np.array([0.0, 0.5, 0.1])
     found = over_exams(scores)
     if exams < exams_needed(3):
         assert found.friedman is None and found.pairs is None

@@ -41,7 +41,7 @@ def drawn(n: int, m: int, gap: float, random: np.random.Generator) -> np.ndarray
 
 def naive(scores: np.ndarray) -> list[tuple[int, int]]:
     """Rank intervals as the definition reads: t tests of all pairs, from the smallest p, until one fails."""
-    n, m = scores.shape
+    m = scores.shape[1]
     p = {(i, j): scipy.stats.ttest_rel(scores[:, i], scores[:, j]).pvalue for i, j in combinations(range(m), 2)}
     apart = set()
     for step, pair in enumerate(sorted(p, key=p.get)):
@@ -111,17 +111,43 @@ def test_differences_that_are_all_equal_tell_no_spread() -> None:
     assert not paired_difference([0.5], [0.1]).separated
 
 
-def test_variances_of_seeds_and_samples_add_up_with_satterthwaites_freedom() -> None:
+def test_margins_of_seeds_and_samples_add_up_in_squares() -> None:
     random = np.random.default_rng(2)
     scores, parts = random.normal(size=(5, 2)), random.normal(size=(20, 2))
     pairs = compare_all(np.array([1.0, 0.0]), [Source("seeds", scores), Source("samples", parts)])
-    one = np.var(scores[:, 0] - scores[:, 1], ddof=1) / 5
-    other = np.var(parts[:, 0] - parts[:, 1], ddof=1) / 20
-    freedom = (one + other) ** 2 / (one**2 / 4 + other**2 / 19)
-    assert pairs.variances["seeds"] == pytest.approx([one])
-    assert pairs.variances["samples"] == pytest.approx([other])
-    assert pairs.df == pytest.approx([freedom])
-    assert pairs.p == pytest.approx([2 * scipy.stats.t.sf(1 / np.sqrt(one + other), freedom)])
+    one = scipy.stats.sem(scores[:, 0] - scores[:, 1]) * scipy.stats.t.ppf(0.975, 4)
+    other = scipy.stats.sem(parts[:, 0] - parts[:, 1]) * scipy.stats.t.ppf(0.975, 19)
+    found = pairs.between(0, 1)
+    assert found.high - found.mean == pytest.approx(np.hypot(one, other))
+    errors = [scipy.stats.sem(draws[:, 0] - draws[:, 1]) for draws in (scores, parts)]
+    margin = np.hypot(*(e * scipy.stats.t.isf(found.p / 2, df) for e, df in zip(errors, (4, 19), strict=True)))
+    assert margin == pytest.approx(1.0, rel=1e-6), "p is the level at which the margin reaches the difference"
+
+
+def test_seeds_of_several_exams_add_up_with_satterthwaites_freedom() -> None:
+    random = np.random.default_rng(6)
+    first, second = random.normal(size=(5, 2)), random.normal(size=(4, 2))
+    found = compare_all(np.array([1.0, 0.0]), [Source("seeds", first), Source("seeds", second)])
+    one, other = np.var(first[:, 0] - first[:, 1], ddof=1) / 5, np.var(second[:, 0] - second[:, 1], ddof=1) / 4
+    freedom = (one + other) ** 2 / (one**2 / 4 + other**2 / 3)
+    assert found.p == pytest.approx([2 * scipy.stats.t.sf(1 / np.sqrt(one + other), freedom)])
+
+
+@pytest.mark.parametrize("seeds_n", [2, 3, 5])
+@pytest.mark.parametrize("ratio", [0.03, 0.3, 3.0])
+def test_two_sources_of_chance_call_equal_methods_apart_at_most_one_time_in_twenty(seeds_n: int, ratio: float) -> None:
+    """The sum of variances with one t would do so two times too often, and seven times in Holm's first steps."""
+    random, jobs = np.random.default_rng(7), 4000
+    errors = random.normal(size=jobs) + np.sqrt(ratio) * random.normal(size=jobs)
+    draws = random.normal(size=(seeds_n, jobs)) * np.sqrt(seeds_n), random.normal(size=(20, jobs)) * np.sqrt(20 * ratio)
+    sources = [np.stack([one, np.zeros_like(one)], axis=2) for one in draws]
+    apart = 0
+    for k in range(0, jobs, 8):
+        found = compare_all(
+            np.array([errors[k], 0.0]), [Source("seeds", sources[0][:, k]), Source("samples", sources[1][:, k])]
+        )
+        apart += bool(found.p[0] <= 0.05)
+    assert apart / (jobs / 8) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / (jobs / 8))
 
 
 # --- ranks and tiers -----------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ def exams_table(leaderboard: Leaderboard, escape: Callable[[str], str]) -> str:
     short = _short_names(found.names)
     order = sorted(
         range(len(found.names)),
-        key=lambda i: one.mean_rank if (one := found.together.rows[i]) is not None else float("inf"),
+        key=lambda i: -one.mean if (one := found.together.rows[i]) is not None else float("inf"),
     )
     headers = ["Method", "Mean rank", "Win rate", f"Mean {found.metric}", "Tier"]
     headers += ["Interquartile mean"] if found.together.exams >= ENOUGH_EXAMS else []

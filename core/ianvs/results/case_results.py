@@ -22,7 +22,7 @@ from ianvs.session.budget import over_budget, unmeasured
 from ianvs.store import CaseStore, ExamRecord, as_record
 from ianvs.types import CaseResult, Curve, Measure, RoundResult, ScoreMatrix, Sealing, TestCase
 
-__all__ = ["read_case"]
+__all__ = ["numbers_of", "read_case"]
 
 POOLED = "all test sets"
 
@@ -159,6 +159,22 @@ def _curve(
         np.array([point[2] for point in points], dtype=np.int64),
         np.array([point[3] for point in points]).reshape(len(points), values.shape[1]),
     )
+
+
+def numbers_of(
+    columns: Sequence[MetricColumn], matrices: Mapping[str, ScoreMatrix], known: Mapping[str, float | None]
+) -> dict[str, float | None]:
+    """`known`, the numbers of a finished case, with those that come from matrices computed from these instead."""
+    found = dict(known)
+    for column in columns:
+        name, metric = column.name, column.metric
+        if known.get(name) is None or metric.mapping:
+            continue
+        if metric.level == "score":
+            found[name] = _score(metric, matrices.get(name), some=True)  # what is nan here may be so: it had a number
+        elif metric.level != "system":
+            found[name] = _over_matrix(metric, matrices.get(column.of))
+    return found
 
 
 def _score(metric: Metric, matrix: ScoreMatrix | None, some: bool) -> float | None:
