@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ianvs.comparing.change import Change
 from ianvs.comparing.comparison import ComparedRow, Comparison, Contrast
@@ -32,12 +33,14 @@ def comparison_csv(comparison: Comparison) -> str:
 
 def _blocks(contrast: Contrast) -> Iterator[str]:
     yield f"{contrast.first.name} -> {contrast.other.name}"
-    common = _common(contrast.rows)
+    common, names = _common(contrast.rows), _names(contrast.rows)
     if contrast.rows:
-        yield _table(["Row", "Same cases", "Differs in"], [_case_line(row, common) for row in contrast.rows])
+        lines = [_case_line(name, row, common) for name, row in zip(names, contrast.rows, strict=True)]
+        yield _table(["Row", "Same cases", "Differs in"], lines)
     if common:
         yield f"In all rows that correspond: {'; '.join(common)}."
-    lines = [_change_line(row, c) for row in contrast.rows for c in row.changes if c.verdict != "equal"]
+    told = zip(names, contrast.rows, strict=True)
+    lines = [_change_line(name, change) for name, row in told for change in row.changes if change.verdict != "equal"]
     if lines:
         head = ["Row", "Metric", contrast.first.name, contrast.other.name, "Difference", "95 % interval", "Seeds", ""]
         yield _table(head, lines)
@@ -62,6 +65,18 @@ def _summary(contrast: Contrast) -> Iterator[str]:
             yield f"Only in {name}: {'; '.join(map(_alone, rows))}."
 
 
+def _names(rows: Sequence[ComparedRow]) -> list[str]:
+    """Of the hyperparameters those in which rows of one algorithm differ."""
+    every = [row.pair.before for row in rows]
+
+    def name(row: SideRow) -> str:
+        alike = [other.settings for other in every if (other.algorithm, other.testenv) == (row.algorithm, row.testenv)]
+        differing = {t: s for t, s in row.settings.items() if any(other.get(t) != s for other in alike)}
+        return _alone(replace(row, settings=differing))
+
+    return [name(row) for row in every]
+
+
 def _common(rows: Sequence[ComparedRow]) -> list[str]:
     """What all rows differ in, where there are several."""
     if len(rows) < 2:
@@ -69,17 +84,17 @@ def _common(rows: Sequence[ComparedRow]) -> list[str]:
     return [said for said in rows[0].pair.differs if all(said in row.pair.differs for row in rows)]
 
 
-def _case_line(row: ComparedRow, common: Sequence[str]) -> list[str]:
+def _case_line(name: str, row: ComparedRow, common: Sequence[str]) -> list[str]:
     pair = row.pair
     told = f"{len(pair.same)} of {len(pair.seeds)}" if pair.seeds else "-"
     own = [said for said in pair.differs if said not in common]
     more = f"; and {len(own) - _MOST} more" if len(own) > _MOST else ""
     if not pair.seeds and not own:
-        return [pair.name, told, "not known: of a report, or no seed in common"]
-    return [pair.name, told, "; ".join(own[:_MOST]) + more]
+        return [name, told, "not known: of a report, or no seed in common"]
+    return [name, told, "; ".join(own[:_MOST]) + more]
 
 
-def _change_line(row: ComparedRow, change: Change) -> list[str]:
+def _change_line(name: str, change: Change) -> list[str]:
     difference = change.difference
     where = (
         ""
@@ -87,7 +102,7 @@ def _change_line(row: ComparedRow, change: Change) -> list[str]:
         else f"{_signed(difference.low)} to {_signed(difference.high)}"
     )
     return [
-        row.pair.name,
+        name,
         change.metric,
         _shown(change.before),
         _shown(change.after),
