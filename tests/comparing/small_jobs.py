@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import ianvs
 
@@ -52,14 +54,18 @@ def write_job(
     plugin: str = PLUGIN,
     metrics: str = METRICS,
     scenario: str = SCENARIO,
-    name: str = "small",
+    exams: Mapping[str, str] = MappingProxyType({}),
 ) -> Path:
-    """algorithms: {name: noise, as yaml lists it}. The workspace is `folder`/ws."""
+    """algorithms: {name: noise, as yaml lists it}. exams: {name: scenario}, of a job with several.
+
+    The workspace is `folder`/ws.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "plugin.py").write_text(plugin)
-    (folder / "testenv.yaml").write_text(
-        f"testenv:\n  dataset: {{name: digits}}\n  scenario: {scenario}\n  metrics: {metrics}\n"
-    )
+    for exam, its in (exams or {"testenv": scenario}).items():
+        (folder / f"{exam}.yaml").write_text(
+            f"testenv:\n  dataset: {{name: digits}}\n  scenario: {its}\n  metrics: {metrics}\n"
+        )
     for algorithm, grid in algorithms.items():
         (folder / f"{algorithm}.yaml").write_text(
             "algorithm:\n  paradigm_type: incrementallearning\n  modules:\n"
@@ -69,14 +75,15 @@ def write_job(
     listed = "\n".join(f"      - {{name: {one}, url: ./{one}.yaml}}" for one in algorithms)
     job = folder / "benchmarkingjob.yaml"
     job.write_text(
-        f"benchmarkingjob:\n  name: {name}\n  workspace: {folder / 'ws'}\n  testenv: ./testenv.yaml\n"
+        f"benchmarkingjob:\n  name: small\n  workspace: {folder / 'ws'}\n"
+        f"  testenv: [{', '.join(f'./{exam}.yaml' for exam in exams or ('testenv',))}]\n"
         f"  seeds: {list(seeds)}\n  engine: inline\n  test_object:\n    type: algorithms\n    algorithms:\n{listed}\n"
         "  rank:\n    sort_by: [{accuracy: descend}]\n"
     )
     return job
 
 
-def run(folder: Path, algorithms: Mapping[str, str], seeds: Sequence[int], **more: str) -> Path:
+def run(folder: Path, algorithms: Mapping[str, str], seeds: Sequence[int], **more: Any) -> Path:
     """Write a job, run it, and return its folder."""
     ianvs.run(write_job(folder, algorithms, seeds, **more))
     return folder

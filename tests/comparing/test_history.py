@@ -114,9 +114,9 @@ def history(lines: int, exams: tuple[str, ...] = ("",)) -> History:
 
 
 def test_no_two_lines_of_a_picture_look_the_same() -> None:
-    [axes] = history_figure(history(25)).axes
+    [axes] = history_figure(history(75)).axes
     looks = [(bars[0].get_color(), bars[0].get_marker(), bars[0].get_linestyle()) for bars in axes.containers]
-    assert len(looks) == len(set(looks)) == 25
+    assert len(looks) == len(set(looks)) == 75
 
 
 def test_each_exam_has_axes_and_a_missing_mean_has_no_point(tmp_path: Path) -> None:

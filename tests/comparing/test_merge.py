@@ -15,7 +15,7 @@ import ianvs
 from ianvs.api import report
 from ianvs.cli import main
 from ianvs.errors import IanvsError
-from tests.comparing.small_jobs import PLUGIN, run
+from tests.comparing.small_jobs import PLUGIN, SCENARIO, run
 
 PLAIN, LOUD = "[0.0, 0.2]", "[0.4]"
 BOTH = {"plain": PLAIN, "loud": LOUD}
@@ -202,6 +202,25 @@ def test_a_metric_that_only_one_job_has_is_left_out_or_leaves_out(jobs: Path, tm
         IanvsError, match=r"(?s)nothing of .*early/ws can be merged.*12 cases left out: it has no score f1"
     ):
         ianvs.merge([more, jobs / "early" / "ws"], tmp_path / "two")
+
+
+def test_an_exam_without_a_name_finds_its_own_and_drawn_exams_fit_theirs(tmp_path: Path) -> None:
+    drawn = "{name: class-incremental, rounds: 2, order_seed: case}"
+    exams, plain = {"fixed": SCENARIO, "drawn": drawn}, {"plain": "[0.1]"}
+    whole = run(tmp_path / "whole", plain, [0, 1], exams=exams, metrics="[{name: accuracy}]") / "ws"
+    both = run(tmp_path / "both", plain, [0], exams=exams, metrics="[{name: accuracy}]") / "ws"
+    alone = run(tmp_path / "alone", plain, [1], metrics="[{name: accuracy}]") / "ws"
+    nameless = run(tmp_path / "nameless", plain, [1], scenario=drawn, metrics="[{name: accuracy}]") / "ws"
+    merged = ianvs.merge([both, alone, nameless], tmp_path / "out")
+    assert merged.said == ()
+    assert_same_reports(tmp_path / "out", whole)
+    with pytest.raises(IanvsError, match=r"(?s)another exam under the same name"):
+        ianvs.merge([alone, nameless], tmp_path / "odd")
+    said = ianvs.merge([alone, both], tmp_path / "other").said
+    assert said == (
+        f"{both}: the exam class-incremental (drawn) is left out: the exams of one of the jobs have no names. "
+        "Name the job with several exams first.",
+    )
 
 
 def test_what_can_not_be_merged_is_refused_before_anything_is_written(jobs: Path, tmp_path: Path) -> None:

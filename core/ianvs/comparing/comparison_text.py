@@ -56,8 +56,8 @@ def _summary(contrast: Contrast) -> Iterator[str]:
     elif changes:
         counts = {said: sum(_said(change) == said for change in changes) for said in map(_said, changes)}
         yield f"Of {len(changes)} numbers: {', '.join(f'{count} {said}' for said, count in counts.items())}."
-    if any(change.verdict in ("better", "worse") for change in changes):
-        yield "Not separated: the 95 % interval by Student's t holds 0, or there is none; seeds of both are pairs."
+    if any("not separated" in _said(change) for change in changes):
+        yield "Not separated: the 95 % interval by Student's t, seeds being pairs, holds 0, or there is none."
     if any(change.pairs == 0 and change.difference is not None for change in changes):
         yield "Seeds -: between two means, whose seeds are not known or are others (Welch's t)."
     for name, rows in ((contrast.first.name, contrast.only_first), (contrast.other.name, contrast.only_other)):

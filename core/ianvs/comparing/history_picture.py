@@ -56,9 +56,11 @@ def _draw(axes: Axes, history: History, lines: Sequence[HistoryLine], exam: str)
     for number, line in enumerate(lines):
         there = [(at, v.mean, v.std or 0.0) for at, v in enumerate(line.values) if v is not None and v.mean is not None]
         axes.errorbar(
-            *([one[part] for one in there] for part in range(3)),
+            [at for at, _, _ in there],
+            [mean for _, mean, _ in there],
+            [std for _, _, std in there],
             color=_COLOURS[number % len(_COLOURS)],
-            marker=_MARKERS[number // len(_COLOURS) % len(_MARKERS)],
+            marker=_MARKERS[number % len(_MARKERS)],  # another one beside each colour: some see few colours
             linestyle=_STYLES[number // (len(_COLOURS) * len(_MARKERS)) % len(_STYLES)],
             markersize=5,
             capsize=2,

@@ -22,6 +22,7 @@ class MergedExams:
         self._columns: dict[str, tuple[MetricColumn, ...]] = {}
         self._shown: dict[str, None] = dict.fromkeys(first.columns)
         self.budgets: dict[str, BudgetSpec] = {}
+        self.notes: dict[str, None] = {}  # of the jobs that brought an exam: what is said of exams names them
 
     def add(self, source: Source, said: list[str]) -> dict[str, str]:
         """{name of an exam in `source`: in the merged job} of those that fit; what does not fit is added to `said`."""
@@ -39,6 +40,7 @@ class MergedExams:
             else:
                 self._signatures[name] = signature
                 self._columns[name] = results.metrics[name]
+                self.notes |= dict.fromkeys(results.notes)
                 if name in results.budgets:
                     self.budgets[name] = results.budgets[name]
                 found[name] = name

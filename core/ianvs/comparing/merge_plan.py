@@ -159,7 +159,7 @@ def _results(sources: Sequence[Source], exams: MergedExams, cases: Sequence[Test
         references={case.id: references[case.id] for case in cases if case.id in references},
         budgets=exams.budgets,
         published=published,
-        notes=tuple(dict.fromkeys(note for source in sources for note in source.results.notes)),
+        notes=tuple(exams.notes),
         provenance=_provenance(sources),
     )
 

@@ -12,6 +12,7 @@ from typing import Any
 from ianvs.comparing.job_places import REMEDY, report_file, stored_results
 from ianvs.errors import DamagedError, IanvsError, one_line
 from ianvs.results import Results
+from ianvs.scenarios.drawn import CASE
 from ianvs.store import CaseStore, ExamStore
 from ianvs.store.keys import digest
 from ianvs.types import Status, TestCase
@@ -130,12 +131,12 @@ def shown_case(case: TestCase) -> str:
 
 
 def _signature(exam: Mapping[str, Any], seed: int | None) -> Any:
-    """Facts of an exam in the order of their names, without those of an algorithm, and those of the case's `seed`."""
+    """Facts of an exam in the order of their names, without those of an algorithm; "case" for the case's `seed`."""
     return _plain({name: value for name, value in exam.items() if name not in _OF_ALGORITHM}, seed)
 
 
 def _plain(value: Any, seed: int | None) -> Any:
     if isinstance(value, Mapping):
-        kept = {k: v for k, v in sorted(value.items()) if not (seed is not None and k in _SEEDS and v == seed)}
-        return {key: _plain(inner, seed) for key, inner in kept.items()}
+        drawn = {name for name in _SEEDS if seed is not None and value.get(name) == seed}
+        return {name: CASE if name in drawn else _plain(inner, seed) for name, inner in sorted(value.items())}
     return [_plain(inner, seed) for inner in value] if isinstance(value, list | tuple) else value
