@@ -116,7 +116,7 @@ def test_the_same_case_is_kept_once_and_other_scores_are_said(jobs: Path, tmp_pa
     copy = tmp_path / "copy" / "ws"
     merged = ianvs.merge([jobs / "whole" / "ws", copy], tmp_path / "one")
     assert merged.said == ()
-    assert set(merged.taken) == {str(jobs / "whole" / "ws")}
+    assert merged.taken == {str(jobs / "whole" / "ws"): 24, str(copy): 0}
     changed = ianvs.load_results(copy)
     case = changed.case_list[0]
     _rescore(copy, case.id)
@@ -221,6 +221,15 @@ def test_an_exam_without_a_name_finds_its_own_and_drawn_exams_fit_theirs(tmp_pat
         f"{both}: the exam class-incremental (drawn) is left out: the exams of one of the jobs have no names. "
         "Name the job with several exams first.",
     )
+
+
+def test_a_case_that_two_jobs_call_differently_is_two_rows_of_one_folder(jobs: Path, tmp_path: Path) -> None:
+    twin = run(tmp_path / "twin", {"twin": "[0.0]"}, [0, 1]) / "ws"
+    merged = ianvs.merge([jobs / "early" / "ws", twin], tmp_path / "out")
+    assert merged.said == ()
+    rows = {row.algorithm: row for row in merged.results.leaderboard.rows if row.hyperparameters["noise"] == 0.0}
+    assert rows["twin"].metrics == rows["plain"].metrics
+    assert rows["twin"].urls == rows["plain"].urls
 
 
 def test_what_can_not_be_merged_is_refused_before_anything_is_written(jobs: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from ianvs.comparing.merge_exams import MergedExams
 from ianvs.comparing.merge_sources import Source, StoredCase, shown_case
 from ianvs.errors import IanvsError, one_line
+from ianvs.planning import REPEAT
 from ianvs.planning.identity_differences import identity_differences
 from ianvs.results import Results
 from ianvs.store.keys import canonical
@@ -31,9 +32,10 @@ class MergePlan:
     odd: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # by source and what is said: cases
     helpful: set[str] = field(default_factory=set)  # sources that have a case which is finished and whole, or is kept
 
-    def taken(self) -> dict[str, int]:
+    def taken(self, sources: Sequence[Source]) -> dict[str, int]:
         """How many cases come from each source."""
-        return dict(Counter(stored.source.name for stored in self.chosen.values()))
+        found = Counter(stored.source.name for stored in self.chosen.values())
+        return {source.name: found[source.name] for source in sources}
 
     def tell(self, source: str, case: TestCase, what: str) -> None:
         """Cases of which the same is to be said are told together."""
@@ -48,7 +50,8 @@ def plan_merge(sources: Sequence[Source]) -> MergePlan:
     if len(sources) < 2:
         raise IanvsError("a merge needs two workspaces, or more.")
     plan, exams = MergePlan(sources[0].results), MergedExams(sources[0].results)
-    fitting: dict[tuple[str, str], tuple[TestCase, list[Source]]] = {}  # by id and name of the algorithm
+    fitting: dict[tuple[str, str], TestCase] = {}  # by id and name of the algorithm: a case may have two names
+    holders: dict[str, tuple[TestCase, list[Source]]] = {}  # by id
     rows: dict[str, tuple[str, Source, TestCase]] = {}  # by all that names a row: its id, and where it is first
     for source in sources:
         names = exams.add(source, plan.said)
@@ -56,18 +59,18 @@ def plan_merge(sources: Sequence[Source]) -> MergePlan:
             if not case.role and (why := _other_row(source, case, rows)):
                 plan.tell(source.name, case, f"left out: {why}")
             else:
-                fitting.setdefault((case.id, case.algorithm), (case, []))[1].append(source)
-    done: set[str] = set()
-    for case, holders in fitting.values():
-        if case.id not in done:
-            done.add(case.id)
-            _choose(plan, case, holders, exams.needed(case.testenv))
+                fitting.setdefault((case.id, case.algorithm), case)
+                held = holders.setdefault(case.id, (case, []))[1]
+                if not held or held[-1] is not source:
+                    held.append(source)
+    for case, held in holders.values():
+        _choose(plan, case, held, exams.needed(case.testenv))
     plan.said += [_told(source, what, cases) for (source, what), cases in plan.odd.items()]
     for source in sources:
         if source.name not in plan.helpful:
             reasons = "".join(f"\n  {said}" for said in plan.said if said.startswith(source.name))
             raise IanvsError(f"nothing of {source.name} can be merged; nothing was written.{reasons}")
-    cases = [case for case, _ in fitting.values() if case.id in plan.chosen]
+    cases = [case for case in fitting.values() if case.id in plan.chosen]
     plan.results = _results(sources, exams, _ordered(cases), plan.said)
     return plan
 
@@ -122,11 +125,12 @@ def _other_scores(kept: StoredCase, copy: StoredCase, needed: Mapping[str, str])
 
 
 def _ordered(cases: Sequence[TestCase]) -> list[TestCase]:
-    """Row by row in the order of the first case of each, seeds ascending, as a plan has them; references last."""
+    """Row by row in the order of the first case of each, as a plan has them: repetitions and references last."""
     position: dict[tuple[str, str, str], int] = {}
     for case in cases:
         position.setdefault((case.testenv, case.row, case.algorithm), len(position))
-    return sorted(cases, key=lambda c: (bool(c.role), position[c.testenv, c.row, c.algorithm]))
+    roles = {"": 0, REPEAT: 1}
+    return sorted(cases, key=lambda c: (roles.get(c.role, 2), position[c.testenv, c.row, c.algorithm]))
 
 
 def _results(sources: Sequence[Source], exams: MergedExams, cases: Sequence[TestCase], said: list[str]) -> Results:

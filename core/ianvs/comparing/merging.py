@@ -48,7 +48,7 @@ def merge_workspaces(sources: Sequence[str | Path], out: str | Path) -> Merged:
             "Make room, or give --out another folder."
         ) from error
     results = replace(plan.results, workspace=folder.resolve())
-    return Merged(results, plan.taken(), tuple(dict.fromkeys(plan.said)))
+    return Merged(results, plan.taken(read), tuple(dict.fromkeys(plan.said)))
 
 
 def _require_free(folder: Path, sources: Sequence[Source]) -> None:
