@@ -21,6 +21,7 @@ from ianvs.report.layout import (
     varied,
 )
 from ianvs.report.leaderboard import Leaderboard, LeaderboardRow
+from ianvs.report.provenance_facts import provenance_facts
 
 __all__ = ["markdown"]
 
@@ -131,18 +132,4 @@ def _seeds(leaderboard: Leaderboard) -> str:
 
 
 def _provenance(found: Mapping[str, Any]) -> list[str]:
-    packages = found.get("packages") or {}
-    git = found.get("git") or {}
-    cpu = found.get("cpu") or {}
-    memory = found.get("memory_bytes")
-    commit = str(git.get("commit", ""))[:12]
-    facts = {
-        "Python": found.get("python"),
-        "Packages": ", ".join(f"{name} {version}" for name, version in packages.items() if version),
-        "Platform": found.get("platform"),
-        "CPU": f"{cpu.get('model')}, {cpu.get('count')} cores" if cpu.get("model") else "",
-        "Memory": f"{memory / 1e9:.0f} GB" if memory else "",
-        "GPU": ", ".join(found.get("gpus") or ()),
-        "Commit": f"{commit} with local changes" if commit and git.get("dirty") else commit,
-    }
-    return [f"- {name}: {_escape(str(fact))}" for name, fact in facts.items() if fact]
+    return [f"- {name}: {_escape(fact)}" for name, fact in provenance_facts(found).items()]
