@@ -217,6 +217,8 @@ class CaseResult:
     metrics: Mapping[str, float | None] = field(default_factory=dict)  # by column name, one number each
     texts: Mapping[str, str] = field(default_factory=dict)  # by column name, what a metric said that is no number
     measures: Mapping[str, Measure] = field(default_factory=dict)  # what its paradigm measures, by name
+    # By score name, (G,): what each of G groups of the test samples says of the score after the last round.
+    samples: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     sealing: Sealing = Sealing()
     damaged: tuple[str, ...] = ()  # files below the workspace that are gone or were changed: they are not believed
     waiting: tuple[str, ...] = ()  # metrics whose reference run has still to come

@@ -31,7 +31,7 @@ def test_the_columns_come_in_the_order_of_the_first_benchmarks_report() -> None:
     table = board([result("a", hyperparameters={"learning_rate": 0.1}), result("b", modules=modules)])
     assert [column.title for column in table.columns] == [
         *("Rank", "Algorithm", "accuracy", "accuracy_std", "lost", "lost_std", "Paradigm", "Round", "Dataset"),
-        *("Basemodel", "Hard_example_mining", "Learning_rate", "Seeds"),
+        *("Basemodel", "Hard_example_mining", "Learning_rate", "Seeds", "Pareto"),
         *("Train_seconds", "Eval_seconds", "Peak_memory_mb", "Status", "Time"),
     ]
 

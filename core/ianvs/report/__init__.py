@@ -1,7 +1,8 @@
 """Results of cases -> a ranked leaderboard -> terminal, csv, markdown, pictures, frames."""
 
 from ianvs.report.columns import Column
-from ianvs.report.leaderboard import Leaderboard, LeaderboardRow, build_leaderboard
+from ianvs.report.leaderboard import Leaderboard, build_leaderboard
+from ianvs.report.leaderboard_row import LeaderboardRow
 from ianvs.report.row_tables import cases_frame, rounds_frame, to_frame
 from ianvs.report.terminal import render
 from ianvs.report.write import write_reports

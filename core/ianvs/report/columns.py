@@ -16,6 +16,10 @@ __all__ = ["COSTS", "Column", "Kind", "as_ianvs_has_them", "make_columns", "titl
 
 Kind = Literal[
     "rank",
+    "rank_low",
+    "rank_high",
+    "tier",
+    "p_best",
     "algorithm",
     "testenv",
     "metric",
@@ -30,6 +34,7 @@ Kind = Literal[
     "hyperparameter",
     "adopted",
     "seeds",
+    "pareto",
     "cost",
     "status",
     "time",
@@ -62,6 +67,15 @@ _MODULE = {"basemodel": "the network, where the plugin names it; else the name o
 _ADOPTED = "rounds whose new model passed model_eval and replaced the one before, of all rounds of all seeds"
 
 
+_STANDING = (
+    Column("Rank_low", "rank_low", meaning="1 + the number of methods that are surely better"),
+    Column("Rank_high", "rank_high", meaning="the number of methods less those that are surely worse"),
+    Column("Tier", "tier", meaning="A is the best; two methods of one tier are not separated (docs/statistics.md)"),
+    Column("P_best", "p_best", meaning="how probable it is that the method is the best", higher_is_better=True),
+)
+_PARETO = "no method that competes has a better score, less training time and less memory at once"
+
+
 def title_of(name: str) -> str:
     """`name` with its first letter in upper case: learning_rate -> Learning_rate; but epochs -> Epoch, as in Ianvs."""
     return "Epoch" if name == "epochs" else name[:1].upper() + name[1:]
@@ -76,6 +90,8 @@ def make_columns(
     several: bool,
     gated: bool,
     published: Collection[str] = (),
+    standing: bool = False,
+    pareto: bool = False,
 ) -> tuple[Column, ...]:
     """The columns of a leaderboard, in order, with titles that are all different, whatever the case of letters.
 
@@ -83,7 +99,8 @@ def make_columns(
     metrics: (column name, metric) in the testenv's order. modules: module types. measured: keys of COSTS with a value.
     measures: of paradigms, by name.
     several: whether the job has several exams. gated: whether an exam has `model_eval`.
-    published: metric columns of which some row has a published number.
+    published: metric columns of which some row has a published number. standing: whether rows have intervals of rank.
+    pareto: whether a row has the mark.
     """
     asked = {metric.name for _, metric in metrics if metric.level == "system"}
     shown = {*_ALWAYS_SHOWN, *measured} - asked
@@ -94,6 +111,7 @@ def make_columns(
             meaning='place among those that play by the rules; "bound" is a reference, "over" went over the budget of '
             'the exam, "-" no place',
         ),
+        *(_STANDING if standing else ()),
         Column("Algorithm", "algorithm", meaning="name in the algorithm's yaml"),
     ]
     if several:
@@ -125,6 +143,8 @@ def make_columns(
     if gated:
         columns.append(Column("Adopted", "adopted", meaning=_ADOPTED))
     columns.append(Column("Seeds", "seeds", meaning="n: number of finished seeds behind mean and std"))
+    if pareto:
+        columns.append(Column("Pareto", "pareto", meaning=_PARETO))
     costs: dict[str, Metric | Measure] = {key: metric for key, metric in COSTS.items() if key in shown}
     costs |= {key: measure for key, measure in measures.items() if key not in COSTS}
     columns += [

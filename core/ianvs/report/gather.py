@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ianvs.config.secrets import hide_secrets
 from ianvs.errors import shown_path
 from ianvs.metrics.system import measured, measured_by_paradigm
@@ -68,6 +71,7 @@ class RowCases:
     seen: set[str] = field(default_factory=set)  # ids
     seeds: list[int] = field(default_factory=list)  # of finished cases
     metrics: dict[str, list[float | None]] = field(default_factory=dict)
+    samples: dict[str, list[NDArray[np.float64] | None]] = field(default_factory=dict)  # CaseResult.samples
     texts: dict[str, dict[str, None]] = field(default_factory=dict)  # of metrics whose values are no numbers
     costs: dict[str, list[float | None]] = field(default_factory=dict)
     measures: dict[str, Measure] = field(default_factory=dict)  # of its paradigm
@@ -113,6 +117,7 @@ class RowCases:
                 self.remarks[result.case.seed] = hide_secrets(result.remark, result.case.hyperparameters)
             for name in metrics:
                 self.metrics.setdefault(name, []).append(result.metrics.get(name))
+                self.samples.setdefault(name, []).append(result.samples.get(name))
                 if name in result.texts:
                     self.texts.setdefault(name, {})[result.texts[name]] = None
             self.measures |= result.measures

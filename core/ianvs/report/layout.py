@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from ianvs.report.columns import Column
 from ianvs.report.gather import FailedCase
-from ianvs.report.leaderboard import Leaderboard, LeaderboardRow
+from ianvs.report.leaderboard import Leaderboard
+from ianvs.report.leaderboard_row import LeaderboardRow
 from ianvs.report.published import AGREES, published_summary
-from ianvs.report.values import cell_text, shown_number
+from ianvs.report.values import Cell, cell_text, shown_number
 from ianvs.stats.summary import Summary
 
 __all__ = [
@@ -24,13 +25,15 @@ __all__ = [
     "row_name",
     "settings_text",
     "short_status",
+    "shown_rank",
     "tabulated",
     "varied",
     "text_columns",
 ]
 
 _RIGHT = ("rank", "metric", "published", "round", "seeds", "cost")
-_SPREADS = ("metric_std", "published_std")  # stand beside their means
+_BESIDE = ("metric_std", "published_std", "rank_low", "rank_high")  # stand beside what they belong to
+_APART = ("p_best",)  # stands in a table of its own
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ def text_columns(leaderboard: Leaderboard) -> list[TextColumn]:
     """The columns in order; a metric's standard deviation stands beside its mean ("0.912 ± 0.004")."""
     columns = []
     for column in leaderboard.columns:
-        if column.kind in _SPREADS:
+        if column.kind in _BESIDE or column.kind in _APART:
             continue
         values = [leaderboard.cell(row, column) for row in leaderboard.rows]
         if column.kind in ("metric", "published", "cost"):
@@ -63,6 +66,8 @@ def text_columns(leaderboard: Leaderboard) -> list[TextColumn]:
             measure = column.kind != "cost"
             decimals = _decimals(summaries, precise=3 if measure else 2)
             cells = [_mean_and_spread(summary, decimals, spread=measure) for summary in summaries]
+        elif column.kind == "rank":
+            cells = [shown_rank(row, value) for row, value in zip(leaderboard.rows, values, strict=True)]
         elif column.kind == "status":
             cells = [short_status(row) for row in leaderboard.rows]  # why stands below, where there is room for it
         else:
@@ -70,6 +75,14 @@ def text_columns(leaderboard: Leaderboard) -> list[TextColumn]:
         numeric = all(isinstance(value, int | float | None) for value in values)
         columns.append(TextColumn(column, tuple(cells), column.kind in _RIGHT or numeric))
     return columns
+
+
+def shown_rank(row: LeaderboardRow, rank: Cell) -> str:
+    """ "2 (1-4)": the rank and its interval, where that is known and wider."""
+    where = row.standing
+    if where is None or where.low == where.high:
+        return cell_text(rank)
+    return f"{cell_text(rank)} ({where.low}-{where.high})"
 
 
 def plain_table(columns: Sequence[TextColumn], style: str = "simple") -> str:

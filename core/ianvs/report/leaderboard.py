@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ianvs.config.spec import PublishedSpec, RankSpec
 from ianvs.errors import closest, one_line
@@ -13,57 +16,17 @@ from ianvs.metrics.metric import Metric
 from ianvs.metrics.metric_columns import columns_named
 from ianvs.report.columns import COSTS, Column, make_columns
 from ianvs.report.gather import FailedCase, RowCases, common_name, gather
+from ianvs.report.leaderboard_row import LeaderboardRow
 from ianvs.report.published import agreement, by_column, published_summary
 from ianvs.report.sealing_note import sealing_note
+from ianvs.report.sureness import ExamSureness, with_sureness
 from ianvs.report.values import Cell, shown_hyperparameters
-from ianvs.stats.summary import Summary, rank, summarise
+from ianvs.stats import Summary, mean_interval, rank, summarise
 from ianvs.types import CaseResult
 
-__all__ = ["Leaderboard", "LeaderboardRow", "build_leaderboard"]
+__all__ = ["Leaderboard", "build_leaderboard"]
 
 _SHORT = 100  # characters of an error message in the Status column
-
-
-@dataclass(frozen=True)
-class LeaderboardRow:
-    """One algorithm with one choice of hyperparameters; its cases are repetitions with different seeds.
-
-    A row that lacks a case has neither a rank nor a mean: what happens to be finished is not comparable.
-    """
-
-    id: str
-    algorithm: str
-    paradigm: str
-    rounds: int
-    dataset: str
-    modules: Mapping[str, str]
-    hyperparameters: Mapping[str, Cell]  # secrets are hidden already
-    seeds: tuple[int, ...]  # of the cases that finished
-    expected: int  # how many cases belong to the row
-    metrics: Mapping[str, Summary]  # by column name; empty when a case is missing
-    costs: Mapping[str, Summary]  # by key of COSTS; empty when a case is missing
-    tests: Mapping[str, tuple[str, Summary, Summary]]  # by test set: (score, when just learned, at the end)
-    bound: bool  # a reference: it saw past rounds by declaration, or all of them at once
-    failures: tuple[FailedCase, ...]
-    status: str
-    time: str  # "YYYY-MM-DD HH:MM:SS" UTC, "" when no case has ended
-    testenv: str = ""  # which of the job's testenvs, where it has several
-    adopted: tuple[int, int] | None = None  # rounds whose new model passed the gate, and all; None: there is no gate
-    over_budget: tuple[str, ...] = ()  # what went over the exam's budget, in words
-    urls: tuple[str, ...] = ()  # folders of its cases, relative to the workspace
-    texts: Mapping[str, str] = field(default_factory=dict)  # by column name, values of metrics that are no numbers
-    remarks: Mapping[int, str] = field(default_factory=dict)  # what its plugin says of how it went, by seed
-    published: Mapping[str, PublishedSpec] = field(default_factory=dict)  # by column name
-    rank: int | None = None  # None: no competitor, a case is missing, or there is nothing to rank it by
-
-    @property
-    def complete(self) -> bool:
-        return len(self.seeds) == self.expected
-
-    @property
-    def competes(self) -> bool:
-        """Whether it played by the rules that the others kept."""
-        return not self.bound and not self.over_budget
 
 
 @dataclass(frozen=True)
@@ -82,6 +45,8 @@ class Leaderboard:
     references: tuple[LeaderboardRow, ...] = ()
     notes: tuple[str, ...] = ()  # what a reader must know of the data
     sealing: str = ""  # how the exam was kept from the learners, in a sentence
+    sureness: tuple[ExamSureness, ...] = ()  # of each exam whose rows have a standing
+    baseline: str | None = None  # the algorithm that `to_baseline` compares with
     contract: str = "native"  # "ianvs": of plugins that were called as KubeEdge Ianvs calls them
 
     @property
@@ -96,6 +61,10 @@ class Leaderboard:
                 if not row.complete:
                     return "-"
                 return "bound" if row.bound else "over" if row.over_budget else "-" if row.rank is None else row.rank
+            case "rank_low" | "rank_high" | "tier" | "p_best":
+                return None if row.standing is None else getattr(row.standing, column.kind.removeprefix("rank_"))
+            case "pareto":
+                return "yes" if row.pareto else None
             case "testenv":
                 return row.testenv
             case "algorithm":
@@ -191,7 +160,7 @@ def build_leaderboard(
     names = [name for name, _ in shown]
     theirs = {algorithm: by_column(specs, names) for algorithm, specs in published.items()}
     listed = [replace(_row(group, seeds), published=theirs.get(group.case.algorithm, {})) for group in groups]
-    rows = _by_testenv(listed, sort_by)
+    rows, sureness = _by_testenv(listed, sort_by, rank.baseline)
     columns = make_columns(
         shown,
         modules=(kind for group in groups for kind, _ in group.case.modules),
@@ -200,6 +169,8 @@ def build_leaderboard(
         gated=any(row.adopted is not None for row in rows),
         measured=(key for key in COSTS for row in rows if key in row.costs and row.costs[key].mean is not None),
         published={name for row in rows for name in row.published},
+        standing=bool(sureness),
+        pareto=any(row.pareto for row in rows),
         measures={name: measure for group in groups for name, measure in group.measures.items()},
     )
     notes = tuple(dict.fromkeys(note for group in groups for note in group.notes))
@@ -208,7 +179,18 @@ def build_leaderboard(
         notes += (f"{told}: {one_line(damaged)}. Run the job again to have them made anew.",)
     sealing = sealing_note({one for group in groups for one in group.sealings})
     shown_metrics = tuple(metric for _, metric in shown)
-    return Leaderboard(columns, rows, shown_metrics, sort_by, seeds, references, notes, sealing)
+    return Leaderboard(
+        columns,
+        rows,
+        shown_metrics,
+        sort_by,
+        seeds,
+        references,
+        notes,
+        sealing,
+        sureness=sureness,
+        baseline=rank.baseline,
+    )
 
 
 def _sort_keys(spec: RankSpec, metrics: Sequence[tuple[str, Metric]]) -> tuple[tuple[str, bool], ...]:
@@ -226,7 +208,10 @@ def _sort_keys(spec: RankSpec, metrics: Sequence[tuple[str, Metric]]) -> tuple[t
 def _row(group: RowCases, seeds: int) -> LeaderboardRow:
     expected = max(seeds, len(group.seen))
     complete = len(group.seeds) == expected
-    metrics = {name: summarise(values) for name, values in group.metrics.items()} if complete else {}
+    order = np.argsort(group.seeds).tolist()
+    by_seed = {name: tuple(values[i] for i in order) for name, values in group.metrics.items()} if complete else {}
+    metrics = {name: summarise(values) for name, values in by_seed.items()}
+    intervals = {name: mean_interval(values) for name, values in by_seed.items()}
     costs = {name: summarise(values) for name, values in group.costs.items()} if complete else {}
     modules: dict[str, str] = {}
     for kind, name in group.case.modules:
@@ -244,6 +229,9 @@ def _row(group: RowCases, seeds: int) -> LeaderboardRow:
         seeds=tuple(sorted(group.seeds)),
         expected=expected,
         metrics=metrics,
+        by_seed=by_seed,
+        intervals={name: interval for name, interval in intervals.items() if interval is not None},
+        samples=_mean_samples(group) if complete else {},
         costs=costs,
         tests={
             common_name(found.names, "test set", j): (found.score, summarise(found.learned), summarise(found.final))
@@ -260,6 +248,16 @@ def _row(group: RowCases, seeds: int) -> LeaderboardRow:
         remarks=dict(sorted(group.remarks.items())),
         time=group.latest.strftime("%Y-%m-%d %H:%M:%S") if group.latest else "",
     )
+
+
+def _mean_samples(group: RowCases) -> dict[str, NDArray[np.float64]]:
+    """Of scores of which all seeds have them, in as many groups."""
+    found = {}
+    for name, listed in group.samples.items():
+        known = [one for one in listed if one is not None]
+        if len(known) == len(listed) and len({len(one) for one in known}) == 1:
+            found[name] = np.mean(known, axis=0)
+    return found
 
 
 def _status(group: RowCases, expected: int, metrics: Mapping[str, Summary]) -> str:
@@ -281,10 +279,19 @@ def _status(group: RowCases, expected: int, metrics: Mapping[str, Summary]) -> s
     return "; ".join(["finished", *parts] if len(group.seeds) == expected else parts)
 
 
-def _by_testenv(rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]]) -> tuple[LeaderboardRow, ...]:
-    """The ranking of each exam, in the order of the exams."""
-    exams = dict.fromkeys(row.testenv for row in rows)
-    return tuple(row for exam in exams for row in _ranked(_bounded([r for r in rows if r.testenv == exam]), sort_by))
+def _by_testenv(
+    rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]], baseline: str | None
+) -> tuple[tuple[LeaderboardRow, ...], tuple[ExamSureness, ...]]:
+    """The ranking of each exam, in the order of the exams, and how sure it is."""
+    found: list[LeaderboardRow] = []
+    sureness = []
+    for exam in dict.fromkeys(row.testenv for row in rows):
+        ranked: Sequence[LeaderboardRow] = _ranked(_bounded([row for row in rows if row.testenv == exam]), sort_by)
+        if sort_by:
+            ranked, told = with_sureness(ranked, *sort_by[0], baseline)
+            sureness += [told] if told else []
+        found += ranked
+    return tuple(found), tuple(sureness)
 
 
 def _bounded(rows: list[LeaderboardRow]) -> list[LeaderboardRow]:

@@ -20,7 +20,8 @@ from ianvs.report.layout import (
     text_columns,
     varied,
 )
-from ianvs.report.leaderboard import Leaderboard, LeaderboardRow
+from ianvs.report.leaderboard import Leaderboard
+from ianvs.report.leaderboard_row import LeaderboardRow
 from ianvs.report.provenance_facts import provenance_facts
 
 __all__ = ["markdown"]

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from ianvs.report.gather import common_name
 from ianvs.report.layout import row_name, settings_text
-from ianvs.report.leaderboard import Leaderboard, LeaderboardRow
+from ianvs.report.leaderboard import Leaderboard
+from ianvs.report.leaderboard_row import LeaderboardRow
 from ianvs.store.files import write_atomic
 from ianvs.types import CaseResult, ScoreMatrix
 

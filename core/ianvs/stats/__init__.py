@@ -1,6 +1,40 @@
-"""Means, spreads, ranks, and agreement with what others found. Arrays in, dataclasses out."""
+"""Means, spreads, ranks and how sure they are; agreement with what others found. Arrays in, dataclasses out."""
 
 from ianvs.stats.agreement import SINGLE_RUN, Agreement, compare
+from ianvs.stats.interval import Interval, mean_interval
+from ianvs.stats.pairs import (
+    ENOUGH_FOR_BOOTSTRAP,
+    Difference,
+    Pairs,
+    Source,
+    compare_all,
+    holm,
+    paired_difference,
+)
+from ianvs.stats.pareto import pareto_front
+from ianvs.stats.standing import Standing, Standings, seeds_to_separate, standings
 from ianvs.stats.summary import Ranking, Summary, rank, summarise
 
-__all__ = ["SINGLE_RUN", "Agreement", "Ranking", "Summary", "compare", "rank", "summarise"]
+__all__ = [
+    "ENOUGH_FOR_BOOTSTRAP",
+    "SINGLE_RUN",
+    "Agreement",
+    "Difference",
+    "Interval",
+    "Pairs",
+    "Ranking",
+    "Source",
+    "Standing",
+    "Standings",
+    "Summary",
+    "compare",
+    "compare_all",
+    "holm",
+    "mean_interval",
+    "paired_difference",
+    "pareto_front",
+    "rank",
+    "seeds_to_separate",
+    "standings",
+    "summarise",
+]

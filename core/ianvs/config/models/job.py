@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 from ianvs.config.models.base import FilePath, Link, Name, Slip, at, entries, found_path, lookup_of, path_text, repeated
 from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, Spec
 from ianvs.config.strict_yaml import Document, Steps
-from ianvs.errors import Place
+from ianvs.errors import Place, closest, one_line
 
 __all__ = ["Device", "EngineSpec", "JobFile", "JobSettings", "LimitsSpec", "PublishedSpec", "RankSpec", "References"]
 
@@ -130,6 +130,8 @@ class RankSpec(Spec):
     modules: Annotated[tuple[str, ...], NoKey] = ("all",)
     hyperparameters: Annotated[tuple[str, ...], NoKey] = ("all",)
     metrics: Annotated[tuple[str, ...], NoKey] = ("all",)
+    # An algorithm of the job that all others are compared with, seed by seed.
+    baseline: Name | None = None
     save_mode: Literal["selected_only", "selected_and_all", "selected_and_all_and_picture"] = "selected_and_all"
     places: Annotated[Mapping[str, Place], NoKey] = field(default_factory=dict, compare=False, repr=False)  # by column
 
@@ -234,7 +236,7 @@ class JobFile(JobSettings, _Links):
     @staticmethod
     def conflicts(data: object) -> Iterator[Slip]:
         """Slips that concern several keys, in `data` of any shape."""
-        algorithms = entries(data, "test_object", "algorithms")
+        algorithms = list(entries(data, "test_object", "algorithms"))
         named = (((*path, "name"), at(link, "name")) for path, link in algorithms)
         yield from repeated("algorithm", named, "Give each its own name.")
         seen: set[int] = set()
@@ -243,5 +245,10 @@ class JobFile(JobSettings, _Links):
                 if seed in seen:
                     yield Slip(f"seed {seed} is given twice, and would repeat the same result. Keep one.", path)
                 seen.add(seed)
+        names = [name for _, link in algorithms if isinstance(name := at(link, "name"), str)]
+        baseline = at(data, "rank", "baseline")
+        if isinstance(baseline, str) and names and baseline not in names:
+            told = f"'{baseline}' is no algorithm of the job.{closest(baseline, names)} They are: {one_line(names)}."
+            yield Slip(told, ("rank", "baseline"))
         columns = (where for path, _ in entries(data, "rank", "sort_by") for where, _ in entries(data, *path))
         yield from repeated("metric", ((where, where[-1]) for where in columns), "Sort by it once.", key=True)
