@@ -50,7 +50,9 @@ def class_bars_svg(key: str, rows: Sequence[ShownRow], bars: Mapping[str, Mappin
     for place, name in enumerate(names):
         x = frame.left + (place + 0.5) * step
         if slanted:
-            parts.append(text(0, 0, fit(name, 16), "end", transform=f"translate({x + 4:.1f} {foot + 14:.1f}) rotate(-35)"))
+            parts.append(
+                text(0, 0, fit(name, 16), "end", transform=f"translate({x + 4:.1f} {foot + 14:.1f}) rotate(-35)")
+            )
         else:
             parts.append(text(x, foot + 16, name, "middle"))
     more = 20 + (4.2 * min(16, max(map(len, names))) if slanted else 6)

@@ -43,7 +43,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Heatmap:
-    """matrix: its id in the page's data, "" where there is no room for its numbers. difference: None of the baseline."""
+    """matrix: its id in the page's data, "" where there is no room for its numbers. difference: to the baseline."""
 
     label: str
     svg: Markup
@@ -81,21 +81,19 @@ def exam_pictures(
     means: MatrixMeans,
     parts: Mapping[tuple[str, str, str], Mapping[RowKey, Mapping[str, float]]],
     matrices: Matrices,
-    baseline: str | None = None,
 ) -> ExamPictures:
-    """number: of the exam, which makes ids unique. parts: ianvs.report.class_scores. baseline: name of an algorithm."""
+    """number: of the exam, which makes ids unique. parts: ianvs.report.class_scores."""
     rows = shown_rows(leaderboard, exam)
     scores = {score: found for score in means.of_scores if (found := means.in_order(score, exam))}
     first = next(iter(scores.values()), {})
+    base = leaderboard.baseline
     panels, panel_numbers, left_out = _panels(f"e{number}f", rows, first)
     return ExamPictures(
         exam,
         intervals=_intervals(f"e{number}i", leaderboard, rows),
         curves=[chart for n, found in enumerate(scores.values()) if (chart := _curves(f"e{number}l{n}", rows, found))],
         points=[*_stability(f"e{number}p", rows, first), *_costs(f"e{number}k", leaderboard, rows)],
-        heatmaps=[
-            _heatmaps(f"e{number}h{n}", rows, found, matrices, baseline) for n, found in enumerate(scores.values())
-        ],
+        heatmaps=[_heatmaps(f"e{number}h{n}", rows, found, matrices, base) for n, found in enumerate(scores.values())],
         panels=panels,
         panel_numbers=panel_numbers,
         panels_left_out=left_out,
@@ -139,9 +137,11 @@ def _stability(key: str, rows: Sequence[ShownRow], scores: Mapping[RowKey, RowSc
     score = known[0][1]
     x, y = f"mean {score.score} just learned", f"mean loss of {score.score} until the end"
     svg = point_chart(key, points, x, y, "Stability against plasticity", x_up=score.higher_is_better, y_up=False)
-    note = "Plasticity: the score on each test set just after its round. Stability: how little of it is lost until the end."
+    note = "Plasticity: the score on each test set just after its round. Stability: how little of that is lost."
     numbers = point_numbers((x, y), [(point.one.label, (point.x, point.y)) for point in points])
-    return [Chart("Stability against plasticity", svg, note, series([point.one for point in points], every=True), numbers)]
+    return [
+        Chart("Stability against plasticity", svg, note, series([point.one for point in points], every=True), numbers)
+    ]
 
 
 def _costs(key: str, leaderboard: Leaderboard, rows: Sequence[ShownRow]) -> list[Chart]:

@@ -24,9 +24,7 @@ SEQUENTIAL = ("ffffd9", "edf8b1", "c7e9b4", "7fcdbb", "41b6c4", "1d91c0", "225ea
 DIVERGING = ("b35806", "e08214", "fdb863", "fee0b6", "f7f7f7", "d8daeb", "b2abd2", "8073ac", "542788")
 
 
-def colours_of(
-    values: ArrayLike, low: float, high: float, stops: tuple[str, ...] = SEQUENTIAL
-) -> NDArray[np.uint8]:
+def colours_of(values: ArrayLike, low: float, high: float, stops: tuple[str, ...] = SEQUENTIAL) -> NDArray[np.uint8]:
     """(..., 3) red, green and blue of `values`: linear between `stops`, which are evenly spaced from `low` to `high`.
 
     What lies beyond has the colour of the end; nan is grey.

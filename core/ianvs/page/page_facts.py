@@ -77,7 +77,9 @@ def citation() -> Citation:
     told = yaml.safe_load(files("ianvs.page").joinpath("assets/CITATION.cff").read_text(encoding="utf-8"))
     authors = [_name(author) for author in told["authors"]]
     released = str(told["date-released"])
-    text = f"{', '.join(authors)} ({released[:4]}). {told['title']} (version {told['version']}) [software]. {told['url']}"
+    text = (
+        f"{', '.join(authors)} ({released[:4]}). {told['title']} (version {told['version']}) [software]. {told['url']}"
+    )
     fields = {
         "title": f"{{{told['title']}}}: {told['abstract'].rstrip('.')}",
         "author": " and ".join(f"{{{name}}}" for name in authors),

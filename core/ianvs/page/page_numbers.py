@@ -29,7 +29,8 @@ class NumberTable:
 
 
 class Matrices:
-    """Score matrices for the page's script, each once: {"names": [[rounds, tests], ...], "of": {id: [which names, numbers]}}.
+    """Score matrices for the page's script:
+    {"names": [[rounds, tests], ...], "of": {id: [which names, unit, numbers]}}.
 
     numbers: row by row in thousandths of `unit`, null where not evaluated.
     """
@@ -75,9 +76,7 @@ def kept_numbers(rows: Sequence[ShownRow], scores: Mapping[RowKey, RowScore]) ->
     lines = [
         (
             one.label,
-            tuple(
-                f"{_short(score.values[j + 1, j])} → {_short(score.values[-1, j])}" for j in range(len(score.tests))
-            ),
+            tuple(f"{_short(score.values[j + 1, j])} → {_short(score.values[-1, j])}" for j in range(len(score.tests))),
         )
         for one, score in known
     ]

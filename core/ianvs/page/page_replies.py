@@ -85,9 +85,7 @@ def _through_rounds(replies: Sequence[Reply], near: Mapping[tuple[str, str | Non
 
 
 def _cut_question(question: Question) -> Question:
-    return Question(
-        question.test, question.sample, question.turn, _cut(question.prompt), _cut(question.expected)
-    )
+    return Question(question.test, question.sample, question.turn, _cut(question.prompt), _cut(question.expected))
 
 
 def _cut(text: str) -> str:

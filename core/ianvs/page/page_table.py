@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from ianvs.page.point_charts import rank_bar
+from ianvs.report import Leaderboard, LeaderboardRow
 from ianvs.report.columns import Column
 from ianvs.report.layout import TextColumn, text_columns
-from ianvs.report import Leaderboard, LeaderboardRow
 
 __all__ = ["PageTable", "TableCell", "TableColumn", "page_table"]
 
@@ -38,6 +38,12 @@ class TableColumn:
     about: tuple[str, ...]
     right: bool
     hidden: bool
+    name: bool  # of the algorithm: it stays in sight
+
+    @property
+    def classes(self) -> str:
+        told = {"right": self.right, "constant": self.hidden, "row-name": self.name}
+        return " ".join(name for name, holds in told.items() if holds)
 
 
 @dataclass(frozen=True)
@@ -69,17 +75,24 @@ def page_table(leaderboard: Leaderboard, exam: str, number: int) -> PageTable:
     columns: list[TableColumn] = []
     cells: list[list[TableCell]] = []
     for place, column in enumerate(shown):
-        hidden = column.constant and len(rows) > 1 and column.column.kind in _HIDDEN_WHEN_CONSTANT
+        kind = column.column.kind
+        blank = not any(column.cells)
+        hidden = blank or (column.constant and len(rows) > 1 and kind in _HIDDEN_WHEN_CONSTANT)
         about = list(_about(column.column))
         if column.column.kind == "metric" and column.column.key in metrics:
             metric = metrics[column.column.key]
             source = metric.source if metric.source not in metric.summary else ""
-            about += [line for line in (metric.formula and f"Formula: {metric.formula}", source and f"Source: {source}") if line]
-        columns.append(TableColumn(column.title, f"t{number}c{place}", tuple(about), column.right, hidden))
+            about += [f"Formula: {metric.formula}"] if metric.formula else []
+            about += [f"Source: {source}"] if source else []
+        id_ = f"t{number}c{place}"
+        columns.append(
+            TableColumn(column.title, id_, tuple(about), column.right and kind != "rank", hidden, kind == "algorithm")
+        )
         cells.append(_cells(board, column))
     same = tuple((c.title, cells[n][0].text) for n, c in enumerate(columns) if c.hidden and cells[n][0].text)
     marked = tuple(
-        (f"r{n}", _mark(row), tuple(column[place] for column in cells)) for place, (n, row) in enumerate(zip(every, rows, strict=True))
+        (f"r{n}", _mark(row), tuple(column[place] for column in cells))
+        for place, (n, row) in enumerate(zip(every, rows, strict=True))
     )
     return PageTable(exam, tuple(columns), marked, same)
 

@@ -136,9 +136,7 @@ def similarities(pairs: Iterable[tuple[str, str | None]]) -> dict[tuple[str, str
     return found
 
 
-def write_replies(
-    rows: Mapping[RowKey, LeaderboardRow], results: Iterable[CaseResult], exams: Exams
-) -> Iterator[str]:
+def write_replies(rows: Mapping[RowKey, LeaderboardRow], results: Iterable[CaseResult], exams: Exams) -> Iterator[str]:
     """The lines of replies.csv, a piece at a time; nothing where no exam is one of conversations."""
     known: dict[tuple[str, str | None], float] = {}
     begun = False
@@ -159,7 +157,15 @@ def write_replies(
             asked = reply.question
             near = known.get((asked.expected, reply.said))
             texts = (asked.test, asked.sample, asked.turn, asked.prompt, asked.expected, reply.said or "")
-            line = (row.testenv, row.algorithm, settings, result.case.seed, reply.round, *texts, "" if near is None else f"{near:.4f}")
+            line = (
+                row.testenv,
+                row.algorithm,
+                settings,
+                result.case.seed,
+                reply.round,
+                *texts,
+                "" if near is None else f"{near:.4f}",
+            )
             writer.writerow([_plain(cell) for cell in line])
         yield stream.getvalue()
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.report.gather import common_name
 from ianvs.report import LeaderboardRow
+from ianvs.report.gather import common_name
 from ianvs.report.pictures import RowKey
 from ianvs.types import CaseResult, ScoreMatrix
 

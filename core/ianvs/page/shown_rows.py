@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from ianvs.page.svg import classes, dash, marker, tag
-from ianvs.report.layout import settings_text, varied
 from ianvs.report import Leaderboard, LeaderboardRow
+from ianvs.report.layout import settings_text, varied
 from ianvs.report.line_styles import LineStyle, line_styles
 from ianvs.report.pictures import RowKey
 

@@ -11,8 +11,11 @@ from ianvs.report.line_styles import LineStyle
 
 __all__ = ["classes", "dash", "dots", "figure", "fit", "marker", "num", "path", "tag", "text"]
 
-_STAR = tuple((math.sin(k * math.pi / 5) * (1.45, 0.6)[k % 2], -math.cos(k * math.pi / 5) * (1.45, 0.6)[k % 2]) for k in range(10))
-_PLUS = ((-0.4, -1.2), (0.4, -1.2), (0.4, -0.4), (1.2, -0.4), (1.2, 0.4), (0.4, 0.4), (0.4, 1.2), (-0.4, 1.2), (-0.4, 0.4), (-1.2, 0.4), (-1.2, -0.4), (-0.4, -0.4))  # fmt: skip
+_STAR = tuple(
+    (size * math.sin(k * math.pi / 5), -size * math.cos(k * math.pi / 5)) for k, size in enumerate((1.45, 0.6) * 5)
+)
+_ARM = ((-0.4, -0.4), (-0.4, -1.2), (0.4, -1.2))  # of a plus; three turns of it make the rest
+_PLUS = (*_ARM, *((-y, x) for x, y in _ARM), *((-x, -y) for x, y in _ARM), *((y, -x) for x, y in _ARM))
 _TURN = math.sqrt(0.5)
 _SHAPES: dict[str, tuple[tuple[float, float], ...]] = {
     "square": ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
@@ -47,7 +50,9 @@ def text(x: float, y: float, said: str, anchor: str | None = None, **attributes:
     return tag("text", said, x=x, y=y, text_anchor=anchor, **attributes)
 
 
-def figure(key: str, width: float, height: float, title: str, about: str, *children: Markup, class_: str = "") -> Markup:
+def figure(
+    key: str, width: float, height: float, title: str, about: str, *children: Markup, class_: str = ""
+) -> Markup:
     """A picture with a name and a description for those who don't see it. key: unique in the page."""
     return tag(
         "svg",

@@ -15,6 +15,7 @@ from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 from ianvs.page.exam_pictures import ExamPictures, exam_pictures
+from ianvs.page.page_differences import difference_table
 from ianvs.page.page_facts import citation, configuration_text, failed_groups, remarks
 from ianvs.page.page_numbers import Matrices
 from ianvs.page.page_replies import PageReplies
@@ -44,17 +45,14 @@ def write_page(
     title: str = "Leaderboard",
     command: str | None = None,
     provenance: Mapping[str, Any] | None = None,
-    baseline: str | None = None,
 ) -> tuple[Path, ...]:
     """Write `directory`/rank/report.html, and replies.csv beside it where the job has conversations.
 
     leaderboard: what `rank` selects of it. results: the cases behind it, read twice at most. workspace: where they are
-    stored. baseline: name of the algorithm that differences are to; None: what is ranked first.
+    stored.
     """
     exams = Exams(workspace)
-    text = page_text(
-        leaderboard, results, exams, title=title, command=command, provenance=provenance, baseline=baseline
-    )
+    text = page_text(leaderboard, results, exams, title=title, command=command, provenance=provenance)
     page = directory / "rank" / "report.html"
     write_atomic(page, text.encode())
     replies = "".join(write_replies(complete_rows(leaderboard), results, exams) if exams.any_questions else ())
@@ -72,7 +70,6 @@ def page_text(
     title: str = "Leaderboard",
     command: str | None = None,
     provenance: Mapping[str, Any] | None = None,
-    baseline: str | None = None,
 ) -> str:
     """The page. Whatever a name, a message or a reply says, it is shown as text."""
     names = list(dict.fromkeys(row.testenv for row in leaderboard.rows))
@@ -92,18 +89,18 @@ def page_text(
             replies[rows[key].testenv].add(key, found)
     matrices, by_part = Matrices(), parts.means()
     pictures: list[ExamPictures] = [
-        exam_pictures(leaderboard, name, number, means, by_part, matrices, baseline)
-        for number, name in enumerate(names)
+        exam_pictures(leaderboard, name, number, means, by_part, matrices) for number, name in enumerate(names)
     ]
     facts = provenance or {}
+    told = {leaderboard.sealing, *getattr(leaderboard, "statements", ())}  # above the table
     return _template().render(
         title=title,
         command=command,
         board=leaderboard,
         summary=_summary(leaderboard, names),
-        notes=[*ranking_notes(leaderboard), *leaderboard.notes],
+        notes=[note for note in (*ranking_notes(leaderboard), *leaderboard.notes) if note not in told],
         tables=[page_table(leaderboard, name, number) for number, name in enumerate(names)],
-        differences=[],
+        differences=[found for name in names if (found := difference_table(leaderboard, name))],
         pictures=pictures,
         scenes=[(name, list(scenes[name].sheets.values())) for name in names if scenes[name].sheets],
         replies=[(name, asked) for name in names if (asked := replies[name].questions())],
@@ -116,7 +113,7 @@ def page_text(
         style=Markup(_style()),
         script=Markup(_asset("page.js")),
         policy=_policy(),
-        statements=leaderboard.statements,
+        statements=getattr(leaderboard, "statements", ()),
     )
 
 

@@ -106,7 +106,7 @@ class ExamStore:
         return self._arrays(exam_id, "truth.npz")
 
     def pictures(self, exam_id: str) -> list[NDArray[Any]]:
-        """[j] (n, height, width, 3) uint8: the pictures that `truth` labels; of conversations the packed turns of the user.
+        """[j] (n, height, width, 3) uint8: the pictures that `truth` labels; of conversations what users said.
 
         [] where nothing was kept.
         """
