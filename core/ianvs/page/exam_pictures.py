@@ -23,7 +23,9 @@ from ianvs.report.pictures import RowKey
 
 __all__ = ["Chart", "ExamPictures", "Heatmap", "Heatmaps", "exam_pictures"]
 
-_MOST_HEATMAPS = 300  # drawn for one score; the rows that come first
+_MOST_CELLS = 400_000  # of all heatmaps of a page: what a browser opens in a second or two
+_MOST_NUMBERED = 12_000  # of them that are drawn with their numbers, each some 250 characters
+_MOST_INTERVALS = 40
 _MOST_PANELS = 24
 _MOST_BARS = 8  # rows beside each other in bars
 _MOST_BAR_CHARTS = 24
@@ -78,22 +80,25 @@ def exam_pictures(
     leaderboard: Leaderboard,
     exam: str,
     number: int,
+    exams: int,
     means: MatrixMeans,
     parts: Mapping[tuple[str, str, str], Mapping[RowKey, Mapping[str, float]]],
     matrices: Matrices,
 ) -> ExamPictures:
-    """number: of the exam, which makes ids unique. parts: ianvs.report.class_scores."""
+    """number: of the exam, which makes ids unique, of `exams`. parts: ianvs.report.class_scores."""
     rows = shown_rows(leaderboard, exam)
     scores = {score: found for score in means.of_scores if (found := means.in_order(score, exam))}
     first = next(iter(scores.values()), {})
-    base = leaderboard.baseline
+    base, groups = leaderboard.baseline, exams * max(1, len(means.of_scores))
     panels, panel_numbers, left_out = _panels(f"e{number}f", rows, first)
     return ExamPictures(
         exam,
         intervals=_intervals(f"e{number}i", leaderboard, rows),
         curves=[chart for n, found in enumerate(scores.values()) if (chart := _curves(f"e{number}l{n}", rows, found))],
         points=[*_stability(f"e{number}p", rows, first), *_costs(f"e{number}k", leaderboard, rows)],
-        heatmaps=[_heatmaps(f"e{number}h{n}", rows, found, matrices, base) for n, found in enumerate(scores.values())],
+        heatmaps=[
+            _heatmaps(f"e{number}h{n}", rows, found, matrices, base, groups) for n, found in enumerate(scores.values())
+        ],
         panels=panels,
         panel_numbers=panel_numbers,
         panels_left_out=left_out,
@@ -108,7 +113,7 @@ def _intervals(key: str, leaderboard: Leaderboard, rows: Sequence[ShownRow]) -> 
     found = {one.id: one.row.intervals[column] for one in rows if column in one.row.intervals}
     intervals = {id_: (interval.low, interval.high) for id_, interval in found.items()}
     seeds = {one.id: one.row.by_seed.get(column, ()) for one in rows} if leaderboard.seeds > 1 else {}
-    some = rows[:60]
+    some = rows[:_MOST_INTERVALS]
     svg = interval_chart(key, some, column, f"{column} of each row", intervals, seeds)
     note = f"{'Higher' if falls else 'Lower'} is better. "
     note += "The bar is the 95 % interval of the mean over seeds, small dots are seeds." if intervals else ""
@@ -169,10 +174,17 @@ def _costs(key: str, leaderboard: Leaderboard, rows: Sequence[ShownRow]) -> list
 
 
 def _heatmaps(
-    key: str, rows: Sequence[ShownRow], scores: Mapping[RowKey, RowScore], matrices: Matrices, baseline: str | None
+    key: str,
+    rows: Sequence[ShownRow],
+    scores: Mapping[RowKey, RowScore],
+    matrices: Matrices,
+    baseline: str | None,
+    groups: int,
 ) -> Heatmaps:
     shown = [one for one in rows if one.key in scores]
-    some = shown[:_MOST_HEATMAPS]
+    each = max(scores[one.key].values.size for one in shown)
+    some = shown[: max(1, _MOST_CELLS // groups // each)]  # those that are ranked first
+    numbered = len(some) * each <= _MOST_NUMBERED // groups
     base = next((one for one in shown if one.row.algorithm == baseline), None)
     base = base or next((one for one in shown if one.row.rank is not None), shown[0])
     first = scores[base.key]
@@ -190,11 +202,13 @@ def _heatmaps(
         found, title = scores[one.key], f"{first.score} of {one.label}"
         about = "Rows: after each round, the untrained model first. Columns: test sets."
         names = (found.rounds, found.tests)
-        svg = heatmap_svg(f"{key}{one.id}", found.values, *names, title, about, scale)
+        svg = heatmap_svg(f"{key}{one.id}", found.values, *names, title, about, scale, numbered=numbered)
         difference = None
         if one.id in differences:
             told = f"{title}, less that of {base.label}"
-            difference = heatmap_svg(f"{key}{one.id}d", differences[one.id], *names, told, about, around, DIVERGING)
+            difference = heatmap_svg(
+                f"{key}{one.id}d", differences[one.id], *names, told, about, around, DIVERGING, numbered
+            )
         id_ = f"{key}{one.id}"
         maps.append(Heatmap(one.label, svg, difference, id_ if matrices.add(id_, found) else ""))
     return Heatmaps(
@@ -227,7 +241,7 @@ def _bars(
     rows: Sequence[ShownRow],
     parts: Mapping[tuple[str, str, str], Mapping[RowKey, Mapping[str, float]]],
 ) -> list[Chart]:
-    charts = []
+    charts: list[Chart] = []
     for (of, score, test), by_row in parts.items():
         if of != exam or len(charts) == _MOST_BAR_CHARTS:
             continue

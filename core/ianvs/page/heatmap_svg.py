@@ -55,9 +55,13 @@ def heatmap_svg(
     about: str,
     scale: tuple[float, float],
     stops: tuple[str, ...] = SEQUENTIAL,
+    numbered: bool = True,
 ) -> Markup:
-    """values: (T + 1, J). Row 0, the untrained model, stands apart; what a round has just taught is framed."""
-    if max(values.shape[0] - 1, values.shape[1]) > MOST_NUMBERED:
+    """values: (T + 1, J). Row 0, the untrained model, stands apart; what a round has just taught is framed.
+
+    numbered: cells hold their numbers, where there are no more than 25 rounds and test sets.
+    """
+    if not numbered or max(values.shape[0] - 1, values.shape[1]) > MOST_NUMBERED:
         return _pixels(key, values, scale, stops, title, about)
     colours = colours_of(values, *scale, stops)
     return _cells(key, values, colours, rounds, tests, title, about, signed=stops is DIVERGING)

@@ -30,7 +30,17 @@ def difference_table(leaderboard: Leaderboard, exam: str) -> DifferenceTable | N
     if not any(row.standing for row in rows):
         return None
     baseline = leaderboard.baseline if any(row.to_baseline for row in rows) else None
-    heads = ("Row", metric, "95 % interval", "Ranks", "P(best)", "Less the best", "95 % interval", "p", "Separated")
+    heads: tuple[str, ...] = (
+        "Row",
+        metric,
+        "95 % interval",
+        "Ranks",
+        "P(best)",
+        "Less the best",
+        "95 % interval",
+        "p",
+        "Separated",
+    )
     heads += (f"Less {baseline}", "95 % interval", "p", "Separated") if baseline else ()
     names = varied(leaderboard)
     lines = []

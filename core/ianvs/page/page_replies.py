@@ -23,17 +23,22 @@ _LONGEST = 1200  # characters of a text in the page; replies.csv has all of it
 class Said:
     """What one row said after one round. pieces: (text, whether it is new since the round before); None: no reply."""
 
-    round: int
     pieces: Sequence[tuple[str, bool]] | None
     similarity: float | None
 
 
 @dataclass
 class Asked:
-    """One question. by_row: (label, replies in the order of the rounds)."""
+    """One question. by_row: (label, replies by round)."""
 
     question: Question
-    by_row: list[tuple[str, list[Said]]] = field(default_factory=list)
+    by_row: list[tuple[str, dict[int, Said]]] = field(default_factory=list)
+
+    @property
+    def rounds(self) -> list[int]:
+        """Those after which any row replied; the untrained model mostly doesn't."""
+        told = {n for _, said in self.by_row for n, one in said.items() if one.pieces is not None}
+        return sorted(told | {n for _, said in self.by_row for n in said if n})
 
 
 class PageReplies:
@@ -74,12 +79,12 @@ class PageReplies:
         return list(found.values())
 
 
-def _through_rounds(replies: Sequence[Reply], near: Mapping[tuple[str, str | None], float]) -> list[Said]:
-    said = []
+def _through_rounds(replies: Sequence[Reply], near: Mapping[tuple[str, str | None], float]) -> dict[int, Said]:
+    said = {}
     before: str | None = None
     for reply in replies:
         pieces = None if reply.said is None else changed_words(before, _cut(reply.said))
-        said.append(Said(reply.round, pieces, near.get((reply.question.expected, reply.said))))
+        said[reply.round] = Said(pieces, near.get((reply.question.expected, reply.said)))
         before = _cut(reply.said) if reply.said is not None else before
     return said
 

@@ -12,8 +12,9 @@ from markupsafe import Markup
 from ianvs.page.axes import Frame, Scale, log_scale, nice_scale
 from ianvs.page.shown_rows import ShownRow
 from ianvs.page.svg import dots, figure, fit, num, path, tag, text
+from ianvs.stats import pareto_front
 
-__all__ = ["Point", "front", "point_chart"]
+__all__ = ["Point", "point_chart", "rank_bar"]
 
 # Where a name may stand: its distance from the point, and which end of it is there.
 _BESIDE = ((9, 4, None), (-9, 4, "end"), (0, -10, "middle"), (0, 19, "middle"), (8, -8, None), (-8, 16, "end"))
@@ -25,16 +26,6 @@ class Point:
     one: ShownRow
     x: float
     y: float
-
-
-def front(points: Sequence[tuple[float, float]], x_up: bool, y_up: bool) -> list[int]:
-    """Positions of the points that no other is as good as in both and better than in one, by x from its best end.
-
-    x_up, y_up: whether more is better.
-    """
-    signed = [(x if x_up else -x, y if y_up else -y) for x, y in points]
-    kept = [n for n, (x, y) in enumerate(signed) if not any(a >= x and b >= y and (a, b) != (x, y) for a, b in signed)]
-    return sorted(kept, key=lambda n: (-signed[n][0], signed[n][1]))
 
 
 def point_chart(
@@ -81,7 +72,8 @@ def _roomy(values: Sequence[float]) -> Scale:
 
 def _front(frame: Frame, points: Sequence[Point], x_up: bool, y_up: bool) -> list[tuple[float, float]]:
     """Steps through the points of the front: what lies behind is beaten in both. [] where one beats all."""
-    best = [points[n] for n in front([(point.x, point.y) for point in points], x_up, y_up)]
+    costs = [(-point.x if x_up else point.x, -point.y if y_up else point.y) for point in points]
+    best = [points[n] for n in sorted(pareto_front(costs), key=costs.__getitem__)]
     corners: list[tuple[float, float]] = []
     # From the end that is best in x: along x at that y until the next one, which is better in y.
     for before, after in pairwise(best):
@@ -99,14 +91,7 @@ def _names(frame: Frame, points: Sequence[Point], corners: Sequence[tuple[float,
     for point, (x, y) in zip(points, dots_at, strict=True):
         label = fit(point.one.label, 26)
         width = 6.1 * len(label)
-        for dx, dy, anchor in (
-            (9, 4, None),
-            (-9, 4, "end"),
-            (0, -10, "middle"),
-            (0, 19, "middle"),
-            (8, -8, None),
-            (-8, 16, "end"),
-        ):
+        for dx, dy, anchor in _BESIDE:
             left = x + dx - (width if anchor == "end" else width / 2 if anchor else 0)
             box = (left, y + dy - 10, left + width, y + dy + 3)
             inside = box[0] > frame.left and box[2] < frame.left + frame.width + 14 and box[1] > 0

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -87,7 +86,7 @@ class Exams:
         found = []
         for j, truth in enumerate(self._store.truth(exam_id)):
             wanted = unpacked(truth)[0]
-            asked: Sequence[Any] = prompts[j] if prompts else [[""] * len(turns) for turns in wanted]
+            asked = prompts[j].tolist() if prompts else [[""] * len(turns) for turns in wanted]
             found.append(
                 [
                     [

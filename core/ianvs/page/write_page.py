@@ -82,14 +82,15 @@ def page_text(
     for result in results:
         if result.status == "failed":
             failed.append(result)
-        for key, found in finished(rows, [result]):
-            means.add(key, found)
-            parts.add(key, found)
-            scenes[rows[key].testenv].add(key, found)
-            replies[rows[key].testenv].add(key, found)
+        for key, _ in finished(rows, [result]):
+            means.add(key, result)
+            parts.add(key, result)
+            scenes[rows[key].testenv].add(key, result)
+            replies[rows[key].testenv].add(key, result)
     matrices, by_part = Matrices(), parts.means()
     pictures: list[ExamPictures] = [
-        exam_pictures(leaderboard, name, number, means, by_part, matrices) for number, name in enumerate(names)
+        exam_pictures(leaderboard, name, number, len(names), means, by_part, matrices)
+        for number, name in enumerate(names)
     ]
     facts = provenance or {}
     told = {leaderboard.sealing, *getattr(leaderboard, "statements", ())}  # above the table

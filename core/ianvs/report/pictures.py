@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RowKey", "complete_rows", "draw_heatmaps", "finished", "heatmap", "save_picture", "slug"]
 
-_LOOK = "2"  # counts up when the drawing changes, so that pictures of the old look are drawn anew
+_LOOK = "3"  # counts up when the drawing changes, so that pictures of the old look are drawn anew
 _CELL = (0.62, 0.42)  # inches
 _DPI = 120
 _LONGEST_LABEL = 22
