@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
+from ianvs.metrics.metric import Metric
 from ianvs.page.point_charts import rank_bar
 from ianvs.report import Leaderboard, LeaderboardRow
 from ianvs.report.columns import Column
-from ianvs.report.layout import TextColumn, text_columns
+from ianvs.report.layout import TextColumn, text_columns, varied
 
 __all__ = ["PageTable", "TableCell", "TableColumn", "page_table"]
 
@@ -29,21 +30,21 @@ _HIDDEN_WHEN_CONSTANT = (
 )
 
 
+_ON_PAPER = ("rank", "tier", "algorithm", "metric", "published", "agrees", "adopted")  # paper doesn't scroll
+
+
 @dataclass(frozen=True)
 class TableColumn:
-    """about: lines that say what it means. hidden: every row says the same, which stands above the table."""
+    """about: lines that say what it means. classes: by which the style sheet knows it.
+
+    hidden: every row says the same, which stands above the table.
+    """
 
     title: str
     id: str
     about: tuple[str, ...]
-    right: bool
+    classes: str
     hidden: bool
-    name: bool  # of the algorithm: it stays in sight
-
-    @property
-    def classes(self) -> str:
-        told = {"right": self.right, "constant": self.hidden, "row-name": self.name}
-        return " ".join(name for name, holds in told.items() if holds)
 
 
 @dataclass(frozen=True)
@@ -74,20 +75,20 @@ def page_table(leaderboard: Leaderboard, exam: str, number: int) -> PageTable:
     metrics = dict(zip([c.key for c in leaderboard.columns if c.kind == "metric"], leaderboard.metrics, strict=True))
     columns: list[TableColumn] = []
     cells: list[list[TableCell]] = []
+    telling = varied(leaderboard)
     for place, column in enumerate(shown):
         kind = column.column.kind
         blank = not any(column.cells)
         hidden = blank or (column.constant and len(rows) > 1 and kind in _HIDDEN_WHEN_CONSTANT)
-        about = list(_about(column.column))
-        if column.column.kind == "metric" and column.column.key in metrics:
-            metric = metrics[column.column.key]
-            source = metric.source if metric.source not in metric.summary else ""
-            about += [f"Formula: {metric.formula}"] if metric.formula else []
-            about += [f"Source: {source}"] if source else []
-        id_ = f"t{number}c{place}"
-        columns.append(
-            TableColumn(column.title, id_, tuple(about), column.right and kind != "rank", hidden, kind == "algorithm")
-        )
+        told = {
+            "right": column.right and kind != "rank",
+            "constant": hidden,
+            "row-name": kind == "algorithm",  # it stays in sight
+            "minor": kind not in _ON_PAPER and column.column.key not in telling,
+        }
+        classes = " ".join(name for name, holds in told.items() if holds)
+        about = (*_about(column.column), *_definition(metrics.get(column.column.key) if kind == "metric" else None))
+        columns.append(TableColumn(column.title, f"t{number}c{place}", about, classes, hidden))
         cells.append(_cells(board, column))
     same = tuple((c.title, cells[n][0].text) for n, c in enumerate(columns) if c.hidden and cells[n][0].text)
     marked = tuple(
@@ -102,6 +103,13 @@ def _about(column: Column) -> Iterable[str]:
         yield f"{column.meaning[:1].upper()}{column.meaning[1:].rstrip('.')}."
     if column.higher_is_better is not None:
         yield "Higher is better." if column.higher_is_better else "Lower is better."
+
+
+def _definition(metric: Metric | None) -> Iterable[str]:
+    if metric is not None and metric.formula:
+        yield f"Formula: {metric.formula}"
+    if metric is not None and metric.source and metric.source not in metric.summary:
+        yield f"Source: {metric.source}"
 
 
 def _cells(board: Leaderboard, column: TextColumn) -> list[TableCell]:
