@@ -112,6 +112,9 @@ def test_a_curve_is_the_mean_over_what_was_taught_so_far() -> None:
     assert taught_means(values[:, :2]) == pytest.approx([0.45, 0.6, 0.45])
     future = np.array([[np.nan, 0.2], [np.nan, 0.4], [np.nan, np.nan]])
     np.testing.assert_allclose(taught_means(future), [0.4, np.nan])
+    # A score that the first test set does not have: there is none after its round, not one of rounds to come.
+    partial = np.array([[np.nan, 0.1], [np.nan, 0.2], [np.nan, 0.8]])
+    np.testing.assert_allclose(taught_means(partial), [np.nan, 0.8])
 
 
 def test_means_and_spread_are_over_seeds() -> None:
@@ -175,11 +178,12 @@ def test_each_row_has_its_line_in_every_picture_and_a_box_to_switch_it() -> None
     on = {box.attributes["data-series"] for box in boxes if "checked" in box.attributes}
     assert on == {line.attributes["data-row"] for line in lines if "off" not in line.attributes["class"]}
     assert len(on) == 10
-    looks = {
-        (next(line.all("path", class_="line")).attributes.get("stroke-dasharray"), next(line.all("path", class_="dot")).attributes["class"],
-         next(boxes_.all("path", class_="dot")).attributes["d"])
-        for line, boxes_ in zip(lines, figure.all("label"), strict=True)
-    }  # fmt: skip
+    looks = set()
+    for line, label in zip(lines, figure.all("label"), strict=True):
+        (drawn,), (dot,), (sample,) = (
+            list(one.all("path", class_=kind)) for one, kind in ((line, "line"), (line, "dot"), (label, "dot"))
+        )
+        looks.add((drawn.attributes.get("stroke-dasharray"), dot.attributes["class"], sample.attributes["d"]))
     assert len(looks) == 14
 
 

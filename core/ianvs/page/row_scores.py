@@ -62,19 +62,20 @@ class RowScore:
 
 
 def taught_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(T,) after each round the mean score over the test sets of the rounds so far; over all asked ones where they
-    belong to no round, or where only those of rounds to come are asked. nan where nothing was asked.
+    """(T,) after each round the mean score over the test sets of the rounds so far; over all asked ones where test sets
+    belong to no round, or where none of the rounds so far is ever asked. nan where nothing was asked.
 
     values: (T + 1, J), row 0 is the untrained model.
     """
     rounds = len(values) - 1
+    asked = values[1:].copy()
+    if values.shape[1] == rounds and not np.isnan(asked[np.tril_indices(rounds)]).all():
+        asked[np.triu_indices(rounds, 1)] = np.nan
     means = np.full(rounds, np.nan)
-    for k in range(1, rounds + 1):
-        taught = values[k, :k] if values.shape[1] == rounds else values[k]
-        known = taught[~np.isnan(taught)]
-        known = known if known.size else values[k][~np.isnan(values[k])]
+    for k, row in enumerate(asked):
+        known = row[~np.isnan(row)]
         if known.size:
-            means[k - 1] = known.mean()
+            means[k] = known.mean()
     return means
 
 
