@@ -148,7 +148,7 @@
         tests.forEach((_, j) => { row.insertCell().textContent = shown(numbers[k * tests.length + j], unit); });
       });
       const label = `Numbers of ${details.parentNode.querySelector("figcaption").textContent}`;
-      const scroll = make("div", undefined, { class: "scroll", tabindex: "0", role: "region", "aria-label": label });
+      const scroll = make("div", undefined, { class: "scroll", tabindex: "0", role: "group", "aria-label": label });
       scroll.append(table);
       details.append(scroll);
     });
