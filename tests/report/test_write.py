@@ -100,15 +100,15 @@ def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
         )
     one = {p.relative_to(tmp_path / "one"): p.read_bytes() for p in (tmp_path / "one").rglob("*.*")}
     two = {p.relative_to(tmp_path / "two"): p.read_bytes() for p in (tmp_path / "two").rglob("*.*")}
-    assert len(one) == 4
+    assert len(one) == 5
     assert one == two
 
 
 @pytest.mark.parametrize(
     ("mode", "names"),
     [
-        ("selected_only", {"selected_rank.csv", "leaderboard.md"}),
-        ("selected_and_all", {"selected_rank.csv", "all_rank.csv", "leaderboard.md"}),
+        ("selected_only", {"selected_rank.csv", "statistics.csv", "leaderboard.md"}),
+        ("selected_and_all", {"selected_rank.csv", "all_rank.csv", "statistics.csv", "leaderboard.md"}),
     ],
 )
 def test_the_save_mode_decides_what_is_written(mode: str, names: set[str], tmp_path: Path) -> None:

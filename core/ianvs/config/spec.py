@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ianvs.config.models.algorithm import AlgorithmSpec, ModuleSpec, ParadigmSpec, SplitSpec
-from ianvs.config.models.job import EngineSpec, JobSettings, LimitsSpec, PublishedSpec, RankSpec
+from ianvs.config.models.job import EngineSpec, JobSettings, LimitsSpec, PublishedSpec, RankSpec, SelectSpec
 from ianvs.config.models.kubeedge_settings import (
     AlgorithmSettings,
     DataSetting,
@@ -47,6 +47,7 @@ __all__ = [
     "PublishedSpec",
     "RankSpec",
     "ScenarioSpec",
+    "SelectSpec",
     "SourceSpec",
     "SplitSpec",
     "TestEnvSpec",

@@ -1,5 +1,6 @@
 """Results of cases -> a ranked leaderboard -> terminal, csv, markdown, pictures, frames."""
 
+from ianvs.report.chosen import Chosen
 from ianvs.report.columns import Column
 from ianvs.report.leaderboard import Leaderboard, build_leaderboard
 from ianvs.report.leaderboard_row import LeaderboardRow
@@ -8,6 +9,7 @@ from ianvs.report.terminal import render
 from ianvs.report.write import write_reports
 
 __all__ = [
+    "Chosen",
     "Column",
     "Leaderboard",
     "LeaderboardRow",

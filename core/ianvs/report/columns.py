@@ -33,6 +33,7 @@ Kind = Literal[
     "module",
     "hyperparameter",
     "adopted",
+    "tried",
     "seeds",
     "pareto",
     "cost",
@@ -92,6 +93,7 @@ def make_columns(
     published: Collection[str] = (),
     standing: bool = False,
     pareto: bool = False,
+    chosen: bool = False,
 ) -> tuple[Column, ...]:
     """The columns of a leaderboard, in order, with titles that are all different, whatever the case of letters.
 
@@ -100,7 +102,7 @@ def make_columns(
     measures: of paradigms, by name.
     several: whether the job has several exams. gated: whether an exam has `model_eval`.
     published: metric columns of which some row has a published number. standing: whether rows have intervals of rank.
-    pareto: whether a row has the mark.
+    pareto: whether a row has the mark. chosen: whether rows were chosen from several configurations.
     """
     asked = {metric.name for _, metric in metrics if metric.level == "system"}
     shown = {*_ALWAYS_SHOWN, *measured} - asked
@@ -142,6 +144,8 @@ def make_columns(
     ]
     if gated:
         columns.append(Column("Adopted", "adopted", meaning=_ADOPTED))
+    if chosen:
+        columns.append(Column("Tried", "tried", meaning="how many configurations it was chosen from"))
     columns.append(Column("Seeds", "seeds", meaning="n: number of finished seeds behind mean and std"))
     if pareto:
         columns.append(Column("Pareto", "pareto", meaning=_PARETO))

@@ -110,7 +110,7 @@ def tabulated(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def ranking_notes(leaderboard: Leaderboard) -> list[str]:
     """What a reader must know of ranks and rows: by what they are ranked, bounds, and what is odd about a row."""
-    notes = [_sort_note(leaderboard), _bound_note(leaderboard), _gate_note(leaderboard)]
+    notes = [_sort_note(leaderboard), *leaderboard.statements, _bound_note(leaderboard), _gate_note(leaderboard)]
     # Complete, and yet there is more to say: a metric that some of its seeds do not have.
     odd = [row for row in leaderboard.rows if row.complete and row.status != "finished"]
     odd_rows = (f"{_full_name(row)}: {row.status}." for row in odd)

@@ -14,11 +14,14 @@ from ianvs.config.spec import PublishedSpec, RankSpec
 from ianvs.errors import closest, one_line
 from ianvs.metrics.metric import Metric
 from ianvs.metrics.metric_columns import columns_named
+from ianvs.report.chosen import Chosen
 from ianvs.report.columns import COSTS, Column, make_columns
 from ianvs.report.gather import FailedCase, RowCases, common_name, gather
 from ianvs.report.leaderboard_row import LeaderboardRow
+from ianvs.report.method_exams import MethodsOverExams, methods_over_exams
 from ianvs.report.published import agreement, by_column, published_summary
 from ianvs.report.sealing_note import sealing_note
+from ianvs.report.statements import statements
 from ianvs.report.sureness import ExamSureness, with_sureness
 from ianvs.report.values import Cell, shown_hyperparameters
 from ianvs.stats import Summary, mean_interval, rank, summarise
@@ -46,6 +49,8 @@ class Leaderboard:
     notes: tuple[str, ...] = ()  # what a reader must know of the data
     sealing: str = ""  # how the exam was kept from the learners, in a sentence
     sureness: tuple[ExamSureness, ...] = ()  # of each exam whose rows have a standing
+    over_exams: MethodsOverExams | None = None  # where the job has several
+    statements: tuple[str, ...] = ()  # how sure the ranking is, in sentences
     baseline: str | None = None  # the algorithm that `to_baseline` compares with
     contract: str = "native"  # "ianvs": of plugins that were called as KubeEdge Ianvs calls them
 
@@ -63,6 +68,8 @@ class Leaderboard:
                 return "bound" if row.bound else "over" if row.over_budget else "-" if row.rank is None else row.rank
             case "rank_low" | "rank_high" | "tier" | "p_best":
                 return None if row.standing is None else getattr(row.standing, column.kind.removeprefix("rank_"))
+            case "tried":
+                return row.tried
             case "pareto":
                 return "yes" if row.pareto else None
             case "testenv":
@@ -142,6 +149,7 @@ def build_leaderboard(
     seeds: int,
     root: Path | None = None,
     published: Mapping[str, Mapping[str, PublishedSpec]] = MappingProxyType({}),
+    chosen: Chosen | None = None,
 ) -> Leaderboard:
     """The leaderboard of `results`, which are read once and not kept: memory grows with rows, not with score matrices.
 
@@ -149,7 +157,7 @@ def build_leaderboard(
     metrics, metric_columns: the testenv's metrics in order, and the name of each one's column. A metric that yields
     several numbers (per class) has no column. seeds: how many cases belong to a row.
     root: paths of logs are shown relative to it, so that a report reads the same wherever it is written from.
-    published: what others published, by algorithm and metric.
+    published: what others published, by algorithm and metric. chosen: what `results` were chosen from.
     Raises ValueError when `rank.sort_by` names no metric column, or when a case comes twice.
     """
     shown = [(name, m) for name, m in zip(metric_columns, metrics, strict=True) if not m.mapping]
@@ -160,6 +168,8 @@ def build_leaderboard(
     names = [name for name, _ in shown]
     theirs = {algorithm: by_column(specs, names) for algorithm, specs in published.items()}
     listed = [replace(_row(group, seeds), published=theirs.get(group.case.algorithm, {})) for group in groups]
+    if chosen is not None:
+        listed = [replace(row, tried=chosen.tried.get((row.testenv, row.algorithm))) for row in listed]
     rows, sureness = _by_testenv(listed, sort_by, rank.baseline)
     columns = make_columns(
         shown,
@@ -171,6 +181,7 @@ def build_leaderboard(
         published={name for row in rows for name in row.published},
         standing=bool(sureness),
         pareto=any(row.pareto for row in rows),
+        chosen=chosen is not None,
         measures={name: measure for group in groups for name, measure in group.measures.items()},
     )
     notes = tuple(dict.fromkeys(note for group in groups for note in group.notes))
@@ -189,6 +200,8 @@ def build_leaderboard(
         notes,
         sealing,
         sureness=sureness,
+        over_exams=methods_over_exams(rows, *sort_by[0]) if sort_by else None,
+        statements=(*statements(rows, sureness), *(chosen.said if chosen else ())),
         baseline=rank.baseline,
     )
 

@@ -54,6 +54,7 @@ class LeaderboardRow:
     standing: Standing | None = None  # None: no competitor, or there is nothing to tell a spread from
     to_best: Difference | None = None  # its score minus that of the best; None for that one, and without a spread
     to_baseline: Difference | None = None  # the same for `rank.baseline`
+    tried: int | None = None  # configurations that it was chosen from; None: nothing was chosen
     pareto: bool = False  # no competitor has a better score, less time and less memory at once
 
     @property

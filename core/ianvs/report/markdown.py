@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
+from ianvs.report.exams_table import exams_table
 from ianvs.report.layout import (
     FailureGroup,
     failure_groups,
@@ -23,6 +24,7 @@ from ianvs.report.layout import (
 from ianvs.report.leaderboard import Leaderboard
 from ianvs.report.leaderboard_row import LeaderboardRow
 from ianvs.report.provenance_facts import provenance_facts
+from ianvs.report.sureness_table import sureness_table
 
 __all__ = ["markdown"]
 
@@ -55,6 +57,8 @@ def markdown(
         *map(_escape, filter(None, notes)),
         _section("Metrics", [f"- {_escape(line)}" for line in legend(leaderboard)]),
         _section("Published", [f"- {_escape(line)}" for line in published_notes(leaderboard)]),
+        _section("How sure", [sureness_table(leaderboard, _escape)]) if leaderboard.sureness else "",
+        _section("Over exams", [exams_table(leaderboard, _escape)]) if leaderboard.over_exams else "",
         *(by_test_set(leaderboard, testenv) for testenv in dict.fromkeys(row.testenv for row in leaderboard.rows)),
         _section("Remarks", _remarks(leaderboard)),
         _section("Failed cases", failures),

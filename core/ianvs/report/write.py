@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from ianvs.config.spec import RankSpec
 from ianvs.report.columns import as_ianvs_has_them
 from ianvs.report.leaderboard import Leaderboard
 from ianvs.report.markdown import markdown
+from ianvs.report.sureness_table import statistics_records
 from ianvs.report.values import Cell, cell_text
 from ianvs.store.files import write_atomic
 from ianvs.types import CaseResult
@@ -29,8 +30,9 @@ def write_reports(
     command: str | None = None,
     provenance: Mapping[str, Any] | None = None,
 ) -> tuple[Path, ...]:
-    """Write `directory`/rank/: all_rank.csv, selected_rank.csv, leaderboard.md, pictures/. Returns what now is there.
+    """Write `directory`/rank/: all_rank.csv, selected_rank.csv, statistics.csv, leaderboard.md, pictures/.
 
+    Returns what now is there.
     results: the cases behind the leaderboard; read, once for each kind of picture, only when pictures are asked for,
     by `save_mode` or by the visualization method. selected_rank.csv and leaderboard.md show what `rank` selects,
     all_rank.csv everything; `save_mode: selected_only` leaves all_rank.csv out.
@@ -41,6 +43,7 @@ def write_reports(
     if rank.save_mode != "selected_only":
         written.append(_put(folder / "all_rank.csv", csv_text(leaderboard)))
     written.append(_put(folder / "selected_rank.csv", csv_text(selected)))
+    written.append(_put(folder / "statistics.csv", _csv(statistics_records(leaderboard))))
     pictures: list[Path] = []
     if rank.save_mode == "selected_and_all_and_picture" or rank.visualization_method == "draw_heatmap_picture":
         from ianvs.report.curve_pictures import draw_curves
@@ -60,14 +63,18 @@ def csv_text(leaderboard: Leaderboard) -> str:
     Under `contract: ianvs` Ianvs's columns come first, under its names.
     A text that a spreadsheet would take for a formula has a ' before it.
     """
-    stream = io.StringIO(newline="")
-    writer = csv.writer(stream, lineterminator="\n")
     columns = leaderboard.columns
     if leaderboard.contract == "ianvs":
         columns = as_ianvs_has_them(columns, [column.key for column in columns if column.kind == "module"])
-    writer.writerow([_no_formula(column.title) for column in columns])
-    for row in leaderboard.rows:
-        writer.writerow([_no_formula(leaderboard.cell(row, column)) for column in columns])
+    cells = ([leaderboard.cell(row, column) for column in columns] for row in leaderboard.rows)
+    return _csv([[column.title for column in columns], *cells])
+
+
+def _csv(lines: Iterable[Sequence[Cell]]) -> str:
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\n")
+    for line in lines:
+        writer.writerow(map(_no_formula, line))
     return stream.getvalue()
 
 

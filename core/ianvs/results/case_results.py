@@ -22,7 +22,7 @@ from ianvs.session.budget import over_budget, unmeasured
 from ianvs.store import CaseStore, ExamRecord, as_record
 from ianvs.types import CaseResult, Curve, Measure, RoundResult, ScoreMatrix, Sealing, TestCase
 
-__all__ = ["read_case"]
+__all__ = ["numbers_of", "read_case"]
 
 POOLED = "all test sets"
 
@@ -60,6 +60,8 @@ def read_case(
     names = tuple(round_.name for round_ in rounds[1:])
     matrices: dict[str, ScoreMatrix] = {}
     details: dict[str, object] = {}
+    left_out: dict[str, NDArray[np.float64] | None] = {}  # by score
+    samples: dict[str, NDArray[np.float64]] = {}
     if exam is not None:
         for column in columns:
             score = column.name
@@ -80,6 +82,7 @@ def read_case(
                         single_task=references.vector(case.id, "single_task", score) if references else None,
                         higher_is_better=column.metric.higher_is_better,
                     )
+                    left_out[score] = store.left_out(case.id, column.key)
                 if any(part for row in parts for part in row):
                     details[score] = parts
     numbers: dict[str, float | None] = {}
@@ -93,6 +96,8 @@ def read_case(
             elif metric.level == "score":
                 some = metric.partial or (exam is not None and exam.rules.get("asked") == "future")
                 numbers[name] = _score(metric, matrices.get(name), some)
+                said = _by_group(matrices.get(name), left_out.get(name), some)
+                samples |= {} if said is None else {name: said}
             else:
                 numbers[name] = _over_matrix(metric, matrices.get(column.of))
     file = store.folder(case.id) / "result.json"
@@ -116,6 +121,7 @@ def read_case(
         details=details,
         metrics=numbers,
         measures={name: as_record(Measure, told, file) for name, told in stored.get("measures", {}).items()},
+        samples=samples,
         sealing=sealing,
         finished_at=stored.get("finished_at"),
         provenance=stored.get("provenance", {}),
@@ -155,6 +161,22 @@ def _curve(
     )
 
 
+def numbers_of(
+    columns: Sequence[MetricColumn], matrices: Mapping[str, ScoreMatrix], known: Mapping[str, float | None]
+) -> dict[str, float | None]:
+    """`known`, the numbers of a finished case, with those that come from matrices computed from these instead."""
+    found = dict(known)
+    for column in columns:
+        name, metric = column.name, column.metric
+        if known.get(name) is None or metric.mapping:
+            continue
+        if metric.level == "score":
+            found[name] = _score(metric, matrices.get(name), some=True)  # what is nan here may be so: it had a number
+        elif metric.level != "system":
+            found[name] = _over_matrix(metric, matrices.get(column.of))
+    return found
+
+
 def _score(metric: Metric, matrix: ScoreMatrix | None, some: bool) -> float | None:
     if matrix is None or metric.over_rounds == "last":
         return _final_score(matrix, some)
@@ -174,6 +196,19 @@ def _final_score(matrix: ScoreMatrix | None, some: bool) -> float | None:
     if some:
         last = last[~np.isnan(last)]
     return _finite(np.mean(last)) if last.size else None
+
+
+def _by_group(
+    matrix: ScoreMatrix | None, left_out: NDArray[np.float64] | None, some: bool
+) -> NDArray[np.float64] | None:
+    """(G,) pseudo-values of the jackknife: what each group of test samples says of the score after the last round."""
+    whole = _final_score(matrix, some)
+    if matrix is None or left_out is None or whole is None:
+        return None
+    without = [_final_score(replace(matrix, values=row[None]), some) for row in left_out]
+    groups = len(without)
+    found = np.array([np.nan if one is None else groups * whole - (groups - 1) * one for one in without])
+    return found if np.isfinite(found).all() else None
 
 
 def _over_matrix(metric: Metric, matrix: ScoreMatrix | None) -> float | None:

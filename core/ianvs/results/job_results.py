@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ianvs.config.secrets import without_secrets
-from ianvs.config.spec import BudgetSpec, MetricSpec, PublishedSpec, RankSpec
+from ianvs.config.spec import BudgetSpec, MetricSpec, PublishedSpec, RankSpec, SelectSpec
 from ianvs.errors import DamagedError, IanvsError, closest
 from ianvs.metrics.metric import Metric
 from ianvs.metrics.metric_columns import MetricColumn, metric_columns
@@ -18,6 +18,7 @@ from ianvs.metrics.registry import resolve
 from ianvs.report import Leaderboard, build_leaderboard, cases_frame, rounds_frame, to_frame
 from ianvs.results.case_results import read_case
 from ianvs.results.reference_scores import ReferenceScores
+from ianvs.results.selection import select
 from ianvs.store import CaseStore, ExamRecord, ExamStore, JobStore, as_record
 from ianvs.types import CaseResult, TestCase
 
@@ -82,8 +83,13 @@ class Results:
         """Ranked rows, one for each algorithm and choice of hyperparameters."""
         shown = {column.name: column.metric for columns in self.metrics.values() for column in columns}
         asked = [shown[name] for name in self.columns]
+        cases: Iterable[CaseResult] = self
+        seeds, chosen = self.seeds, None
+        if self.rank.select is not None:
+            chosen = select(self, self.rank.select, self.rank.sort_by, self.metrics, seeds)
+            cases, seeds = chosen.results, chosen.seeds
         board = build_leaderboard(
-            self, self.rank, asked, self.columns, self.seeds, self.workspace, published=self.published
+            cases, self.rank, asked, self.columns, seeds, self.workspace, published=self.published, chosen=chosen
         )
         return replace(board, contract=self.contract, notes=(*self.notes, *board.notes))
 
@@ -136,6 +142,8 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
         key: tuple(value) if isinstance(value, list) else value for key, value in record["rank"].items()
     }
     rank["sort_by"] = tuple((column, falls) for column, falls in rank["sort_by"])
+    if rank.get("select") is not None:
+        rank["select"] = as_record(SelectSpec, rank["select"], file)
     return Results(
         name=name,
         workspace=workspace,
@@ -163,7 +171,10 @@ def record_of(results: Results) -> dict[str, object]:
         "contract": results.contract,
         "notes": results.notes,
         "seeds": results.seeds,
-        "rank": {name: value for name, value in vars(results.rank).items() if name != "places"},
+        "rank": {
+            **{name: value for name, value in vars(results.rank).items() if name != "places"},
+            "select": None if results.rank.select is None else _without_places(results.rank.select),
+        },
         "columns": results.columns,
         "metrics": {exam: list(map(_metric_record, columns)) for exam, columns in results.metrics.items()},
         "cases": [
@@ -180,7 +191,7 @@ def record_of(results: Results) -> dict[str, object]:
     }
 
 
-def _without_places(spec: PublishedSpec) -> dict[str, object]:
+def _without_places(spec: PublishedSpec | SelectSpec) -> dict[str, object]:
     return {name: value for name, value in vars(spec).items() if name not in ("place", "places")}
 
 

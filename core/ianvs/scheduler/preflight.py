@@ -28,6 +28,7 @@ from ianvs.scheduler import checks
 from ianvs.scheduler.case_files import files_of_exam
 from ianvs.scheduler.kubeedge_checks import code_problems, import_problems, is_kubeedge, setting_problems
 from ianvs.scheduler.opening import engine_problems
+from ianvs.scheduler.selection_checks import round_problems, selection_problems
 from ianvs.scoring.misfits import misfits
 from ianvs.store import ExamRecord, ExamStore
 
@@ -292,6 +293,15 @@ def _exams(flight: Preflight) -> list[Problem]:
     return problems
 
 
+def _chosen_rounds(flight: Preflight) -> list[Problem]:
+    """Of exams that are prepared already: what is finished is ranked anew by every report."""
+    if is_kubeedge(flight.job) or flight.job.rank.select is None:
+        return []
+    exams = ExamStore(flight.job.workspace)
+    records = {of.exam_id: exams.record(of.exam_id) for of in flight.plan.algorithms}
+    return [one for record in records.values() if record for one in round_problems(record, flight.job.rank.select)]
+
+
 def _content(algorithm: PlannedAlgorithm) -> str:
     return str(algorithm.exam["dataset"])
 
@@ -329,6 +339,7 @@ FILES: tuple[Check, ...] = (
     Check("scenarios", lambda p: checks.scenario_problems(p.job)),
     Check("metrics", lambda p: p.metrics[0]),  # an author's file: a second in another process, once
     Check("columns", lambda p: checks.column_problems(p.job, p.levels), stands_on_others=True),
+    Check("selection", lambda p: list(selection_problems(p.job, p.levels)), stands_on_others=True),
     Check("published", lambda p: checks.published_problems(p.job, p.levels), stands_on_others=True),
     Check("quantities", lambda p: checks.quantity_problems(p.job), stands_on_others=True),
     Check("references", lambda p: checks.reference_problems(p.job), stands_on_others=True),
@@ -341,12 +352,14 @@ PLAN: tuple[Check, ...] = (
     Check("workspace", _workspace, stands_on_others=True),
     Check("plan", _plan, stands_on_others=True),  # reads all data once, ever, for their digests
     Check("pictures", _pictures, stands_on_others=True),
+    Check("chosen rounds", _chosen_rounds, stands_on_others=True),
 )
 """What has to be known to tell what is finished."""
 
 CODE: tuple[Check, ...] = (
     Check("plugins", _plugins),  # imports them, torch too: seconds
     Check("exams", _exams, stands_on_others=True),  # decodes the data, once
+    Check("chosen rounds", _chosen_rounds, stands_on_others=True),  # of those that are prepared now
     Check("fit", _fit, stands_on_others=True),  # imports again those plugins that ask for it
 )
 """What takes processes of an engine, or time."""

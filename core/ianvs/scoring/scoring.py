@@ -17,6 +17,7 @@ from ianvs.metrics.label_pictures import LabelPictures
 from ianvs.metrics.metric import EvaluationRecord, Metric
 from ianvs.metrics.registry import resolve
 from ianvs.planning.case_request import CaseRequest
+from ianvs.scoring.left_out import without_groups
 from ianvs.store import CaseStore, ExamRecord, ExamStore
 from ianvs.types import Asked, Predictions
 
@@ -42,16 +43,21 @@ def score_case(request: CaseRequest) -> None:
     about: dict[str, Mapping[str, str]] = {}
     when: list[int | None] = []
     kept: list[list[EvaluationRecord | None]] = []  # where a metric wants everything at once
+    last: list[EvaluationRecord | None] = []
     for arrived, row in _rows(cases, request.case.id, record, exams.truth(request.exam_id), every):
         when.append(arrived)
         kept += [row] if at_once else []
+        last = row if arrived is None else last
         for spec, key, metric in metrics:
             if metric.batch is None:
-                cells = [pooled(row)] if metric.pooled else row
-                scores[key].append([score_of(spec, metric, as_read(metric, cell)) for cell in cells])
+                scores[key].append(_row_scores(spec, metric, row))
+    parts = without_groups(last)
     for spec, key, metric in metrics:
         if metric.batch is not None:
-            scores[key], about[key] = _at_once(spec, metric, metric.batch, kept)
+            found, about[key] = _at_once(spec, metric, metric.batch, [*kept, *parts])
+            scores[key], without = found[: len(kept)], found[len(kept) :]
+        else:
+            without = _part_scores(spec, metric, parts) if metric.over_rounds == "last" else []
         numbers = [[number for number, _ in row] for row in scores[key]]
         cases.write_score(
             request.case.id,
@@ -60,7 +66,23 @@ def score_case(request: CaseRequest) -> None:
             [[part for _, part in row] for arrived, row in zip(when, scores[key], strict=True) if arrived is None],
             {arrived: row for arrived, row in zip(when, numbers, strict=True) if arrived is not None},
             about.get(key),
+            [[number for number, _ in row] for row in without],
         )
+
+
+def _row_scores(spec: MetricSpec, metric: Metric, row: Sequence[EvaluationRecord | None]) -> list[Score]:
+    cells = [pooled(row)] if metric.pooled else row
+    return [score_of(spec, metric, as_read(metric, cell)) for cell in cells]
+
+
+def _part_scores(
+    spec: MetricSpec, metric: Metric, parts: Sequence[Sequence[EvaluationRecord | None]]
+) -> list[list[Score]]:
+    """Empty for a metric that some of the parts are too small for: then nothing is known of their chance."""
+    try:
+        return [_row_scores(spec, metric, part) for part in parts]
+    except IanvsError:
+        return []
 
 
 def as_read(metric: Metric, cell: EvaluationRecord | None) -> EvaluationRecord | None:

@@ -2,6 +2,7 @@
 
 from ianvs.stats.agreement import SINGLE_RUN, Agreement, compare
 from ianvs.stats.interval import Interval, mean_interval
+from ianvs.stats.over_exams import ENOUGH_EXAMS, Aggregate, OverExams, exams_needed, over_exams
 from ianvs.stats.pairs import (
     ENOUGH_FOR_BOOTSTRAP,
     Difference,
@@ -16,11 +17,14 @@ from ianvs.stats.standing import Standing, Standings, seeds_to_separate, standin
 from ianvs.stats.summary import Ranking, Summary, rank, summarise
 
 __all__ = [
+    "ENOUGH_EXAMS",
     "ENOUGH_FOR_BOOTSTRAP",
     "SINGLE_RUN",
+    "Aggregate",
     "Agreement",
     "Difference",
     "Interval",
+    "OverExams",
     "Pairs",
     "Ranking",
     "Source",
@@ -29,8 +33,10 @@ __all__ = [
     "Summary",
     "compare",
     "compare_all",
+    "exams_needed",
     "holm",
     "mean_interval",
+    "over_exams",
     "paired_difference",
     "pareto_front",
     "rank",

@@ -54,15 +54,17 @@ def standings(estimates: NDArray[np.float64], sources: Sequence[Source], level: 
     return Standings(tuple(rows), pairs)
 
 
-def seeds_to_separate(difference: float, std: float, pairs: int, level: float = 0.95) -> int | None:
-    """How many seeds would separate two methods whose paired differences have this mean and std, in the hardest of
-    Holm's first steps over so many `pairs`; None: more than anybody would run."""
+def seeds_to_separate(difference: float, std: float, pairs: int, floor: float = 0.0, level: float = 0.95) -> int | None:
+    """About how many seeds would separate two methods in Holm's first step over so many `pairs`.
+
+    difference, std: of their paired differences. floor: variance that no seed takes away, that of the test samples.
+    None: more than anybody would run.
+    """
     from scipy.special import stdtrit
 
-    if difference == 0 or std == 0:
-        return None
     n = np.arange(2, _MOST + 1)
-    enough = stdtrit(n - 1.0, 1 - (1 - level) / (2 * pairs)) * std <= abs(difference) * np.sqrt(n)
+    error = np.sqrt(std**2 / n + floor)
+    enough = (error > 0) & (stdtrit(n - 1.0, 1 - (1 - level) / (2 * pairs)) * error <= abs(difference))
     return int(n[np.argmax(enough)]) if enough.any() else None
 
 

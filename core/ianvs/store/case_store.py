@@ -294,13 +294,16 @@ class CaseStore:
         details: object,
         between: Mapping[int, list[float | None]] | None = None,
         about: Mapping[str, str] | None = None,
+        left_out: list[list[float | None]] | None = None,
     ) -> None:
         """values[k][j]; details[k][j] a mapping of parts where the metric has them.
 
         between: [j] scores by the number of samples that had arrived, of examinations between the ends of rounds.
-        about: what the score was computed with, such as the revision of an encoder.
+        about: what the score was computed with, such as the revision of an encoder. left_out: [g][j] scores after the
+        last round without the g-th group of samples.
         """
         found = {"values": values, "details": details, "between": dict(between or {}), "about": dict(about or {})}
+        found |= {"left_out": left_out} if left_out else {}
         self._write(case_id, f"scores/{key}.json", found)
 
     def score(self, case_id: str, key: str) -> tuple[NDArray[np.float64], Any, dict[int, NDArray[np.float64]]] | None:
@@ -310,6 +313,11 @@ class CaseStore:
             return None
         between = {int(n): np.array(row, dtype=float) for n, row in found.get("between", {}).items()}
         return np.array(found["values"], dtype=float), found["details"], between
+
+    def left_out(self, case_id: str, key: str) -> NDArray[np.float64] | None:
+        """(G, J) as `write_score` had it; None where nothing was left out. Raises DamagedError."""
+        found = (self._read(case_id, f"scores/{key}.json") or {}).get("left_out")
+        return np.array(found, dtype=float) if found else None
 
     # --- while it runs ------------------------------------------------------------------------------------------
 

@@ -14,7 +14,17 @@ from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, Placed
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import Place, closest, one_line
 
-__all__ = ["Device", "EngineSpec", "JobFile", "JobSettings", "LimitsSpec", "PublishedSpec", "RankSpec", "References"]
+__all__ = [
+    "Device",
+    "EngineSpec",
+    "JobFile",
+    "JobSettings",
+    "LimitsSpec",
+    "PublishedSpec",
+    "RankSpec",
+    "References",
+    "SelectSpec",
+]
 
 RESERVED = ("cases", "exams", "cache")
 """Folders of a workspace that a job's own folder must not be mistaken for."""
@@ -112,6 +122,20 @@ class _SelectedDataItem(Spec):
 _OneColumn = Annotated[dict[str, Literal["ascend", "descend"]], AfterValidator(_one_column)]
 
 
+@dataclass(frozen=True, kw_only=True)
+class SelectSpec(PlacedSpec):
+    """How one configuration of each algorithm is chosen, on other results than those that are reported.
+
+    first_rounds: on the first `rounds` rounds. validation: on a `share` of the samples of every test set. seeds: on the
+    first half of the seeds. exam: on the testenv of the job that is called `exam`.
+    """
+
+    by: Literal["first_rounds", "validation", "seeds", "exam"]
+    rounds: Annotated[int, Field(ge=1)] | None = None
+    share: Annotated[float, Field(gt=0, lt=1)] | None = None  # None: a quarter
+    exam: Name | None = None
+
+
 @dataclass(frozen=True)
 class RankSpec(Spec):
     """How the leaderboard is sorted, cut and saved."""
@@ -132,6 +156,7 @@ class RankSpec(Spec):
     metrics: Annotated[tuple[str, ...], NoKey] = ("all",)
     # An algorithm of the job that all others are compared with, seed by seed.
     baseline: Name | None = None
+    select: SelectSpec | None = None  # None: every configuration is a row, ranked on all results
     save_mode: Literal["selected_only", "selected_and_all", "selected_and_all_and_picture"] = "selected_and_all"
     places: Annotated[Mapping[str, Place], NoKey] = field(default_factory=dict, compare=False, repr=False)  # by column
 
@@ -142,7 +167,8 @@ class RankSpec(Spec):
 
     def placed(self, document: Document, path: Steps) -> Self:
         columns = ((*where, name) for where, entry in entries(document.data, *path, "sort_by") for name in entry)
-        return replace(self, places={str(where[-1]): document.key_place(where) for where in columns})
+        select = None if self.select is None else self.select.placed(document, (*path, "select"))
+        return replace(self, select=select, places={str(where[-1]): document.key_place(where) for where in columns})
 
 
 @dataclass(frozen=True)
@@ -183,6 +209,16 @@ class _Simulation(Spec):
     cluster_name: str | None = None
     kubeedge_version: str | None = None
     sedna_version: str | None = None
+
+
+def _of_select(data: object) -> Iterator[Slip]:
+    """Keys of rank.select that its way to choose does not read, and those that it needs."""
+    by = at(data, "by")
+    for key, reader in (("rounds", "first_rounds"), ("share", "validation"), ("exam", "exam")):
+        if by == reader and at(data, key) is None and key != "share":
+            yield Slip(f"`by: {by}` needs the key '{key}'. Add it.", ("rank", "select", "by"))
+        elif isinstance(by, str) and by != reader and at(data, key) is not None:
+            yield Slip(f"'{key}' has no effect: it is of `by: {reader}`. Take it out.", ("rank", "select", key))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,5 +286,6 @@ class JobFile(JobSettings, _Links):
         if isinstance(baseline, str) and names and baseline not in names:
             told = f"'{baseline}' is no algorithm of the job.{closest(baseline, names)} They are: {one_line(names)}."
             yield Slip(told, ("rank", "baseline"))
+        yield from _of_select(at(data, "rank", "select"))
         columns = (where for path, _ in entries(data, "rank", "sort_by") for where, _ in entries(data, *path))
         yield from repeated("metric", ((where, where[-1]) for where in columns), "Sort by it once.", key=True)
