@@ -8,10 +8,8 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jinja2
-from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
 from ianvs.page.exam_pictures import ExamPictures, exam_pictures
@@ -26,12 +24,16 @@ from ianvs.page.row_scores import MatrixMeans
 from ianvs.page.shown_rows import shown_rows
 from ianvs.report import Leaderboard
 from ianvs.report.class_scores import ClassScores
+from ianvs.report.exams_table import over_exams_cells
 from ianvs.report.layout import ranking_notes
 from ianvs.report.line_styles import BOUND, DARK, LIGHT
 from ianvs.report.pictures import complete_rows, finished
 from ianvs.report.provenance_facts import provenance_facts
 from ianvs.store.files import write_atomic
 from ianvs.types import CaseResult
+
+if TYPE_CHECKING:
+    import jinja2
 
 __all__ = ["page_text", "write_page"]
 
@@ -92,8 +94,10 @@ def page_text(
         exam_pictures(leaderboard, name, number, len(names), means, by_part, matrices)
         for number, name in enumerate(names)
     ]
+    from jinja2.utils import htmlsafe_json_dumps
+
     facts = provenance or {}
-    told = {leaderboard.sealing, *getattr(leaderboard, "statements", ())}  # above the table
+    told = {leaderboard.sealing, *leaderboard.statements}  # above the table
     return _template().render(
         title=title,
         command=command,
@@ -102,6 +106,7 @@ def page_text(
         notes=[note for note in (*ranking_notes(leaderboard), *leaderboard.notes) if note not in told],
         tables=[page_table(leaderboard, name, number) for number, name in enumerate(names)],
         differences=[found for name in names if (found := difference_table(leaderboard, name))],
+        over_exams=over_exams_cells(leaderboard),
         pictures=pictures,
         scenes=[(name, list(scenes[name].sheets.values())) for name in names if scenes[name].sheets],
         replies=[(name, asked) for name in names if (asked := replies[name].questions())],
@@ -114,7 +119,7 @@ def page_text(
         style=Markup(_style()),
         script=Markup(_asset("page.js")),
         policy=_policy(),
-        statements=getattr(leaderboard, "statements", ()),
+        statements=leaderboard.statements,
     )
 
 
@@ -132,6 +137,8 @@ def _summary(leaderboard: Leaderboard, names: list[str]) -> str:
 
 @cache
 def _template() -> jinja2.Template:
+    import jinja2
+
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_asset), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
