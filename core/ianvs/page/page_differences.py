@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ianvs.report import LeaderboardRow
+from ianvs.report import Leaderboard, LeaderboardRow
 from ianvs.report.layout import settings_text, varied
 from ianvs.report.sureness_table import standard_errors
 from ianvs.stats import Difference
@@ -18,6 +18,19 @@ class DifferenceTable:
 
     exam: str
     note: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def difference_table(leaderboard: Leaderboard, exam: str) -> DifferenceTable | None:
+    """By the metric that rows are ranked by; None where no row of the exam has a standing."""
+    if not leaderboard.sort_by:
+        return None
+    metric, _ = leaderboard.sort_by[0]
+    rows = [row for row in leaderboard.rows if row.testenv == exam and metric in row.intervals]
+    if not any(row.standing for row in rows):
+        return None
+    baseline = leaderboard.baseline if any(row.to_baseline for row in rows) else None
     heads: tuple[str, ...] = ("Row", metric, "95 % interval", "Error of seeds", "Of samples", "Ranks", "P(best)")
     for other in ("the best", *([baseline] if baseline else [])):
         heads += (f"Less {other}", "95 % interval", "p", "Separated")
@@ -31,8 +44,8 @@ class DifferenceTable:
         cells += _difference(row.to_baseline) if baseline else []
         lines.append((", ".join(filter(None, (row.algorithm, settings_text(row, names)))), tuple(cells)))
     note = (
-        "Standard errors are of the mean, by seeds and by test samples. Differences are paired by seed. Intervals are of "
-        "one mean or one pair alone; p and the verdict hold for all pairs of the exam together (docs/statistics.md)."
+        "Standard errors are of the mean, by seeds and by test samples. Differences are paired by seed. Intervals are "
+        "of one mean or one pair alone; p and the verdict hold for all pairs of the exam together (docs/statistics.md)."
     )
     return DifferenceTable(exam, note, heads, tuple(lines))
 
