@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ianvs.page.point_charts import rank_bar
@@ -186,6 +187,24 @@ def test_a_board_without_rows_and_one_without_scores_are_pages_too() -> None:
     assert "0 rows" in read(page_of([], table=board([]))).text
     page = read(page_of([result("a", accuracy=None, lost=None)]))
     assert len(tables(page)[0]) == 2
+
+
+def test_scores_that_are_large_infinite_or_missing_are_drawn_as_far_as_they_go() -> None:
+    grown = replace(square(3, 1), values=square(3, 1).values * 1e6)
+    values = square(3, 2).values.copy()
+    values[2, 1], values[3, 0] = np.inf, np.nan
+    broken = replace(
+        learned("broken", matrix=replace(square(3), values=values)), metrics={"accuracy": np.inf, "lost": None}
+    )
+    text = page_of([learned("grown", matrix=grown), broken, learned("single", rounds=1), learned("usual", rounds=3)])
+    page = read(text)
+    assert len(tables(page)[0]) == 5
+    drawn = [value for _, key, value in attributes(page) if key in ("d", "x", "y", "width", "height", "points")]
+    assert not [value for value in drawn if "nan" in value.lower() or "inf" in value.lower()]
+    stored = json.loads(next(page.all("script", type="application/json")).text)["of"]
+    tenth = {which: (unit, numbers) for which, (_, unit, numbers) in stored.items()}
+    unit, numbers = next((unit, numbers) for unit, numbers in tenth.values() if unit > 1)
+    np.testing.assert_allclose(np.array(numbers) * unit / 1000, grown.values.ravel(), atol=unit / 2000)
 
 
 def test_a_rank_interval_is_as_long_as_it_says() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -37,6 +38,11 @@ def curve_chart(key: str, rows: Sequence[ShownRow], scores: Mapping[RowKey, RowS
     about = f"{len(lines)} lines over {count} rounds. The table below the picture holds their numbers."
     y_name = f"mean {lines[0][1].score} on what was taught so far"
     return figure(key, *frame.size, title, about, frame.drawn("after round", fit(y_name, 60)), *drawn, class_="chart")
+
+
+def _mean(one: ShownRow, column: str) -> float:
+    found = one.row.metrics.get(column)
+    return math.nan if found is None or found.mean is None else found.mean
 
 
 def _line(frame: Frame, one: ShownRow, score: RowScore, unit: bool) -> Markup:
@@ -79,10 +85,10 @@ def interval_chart(
 
     intervals, by_seed: by id of the shown row.
     """
-    shown = [one for one in rows if column in one.row.metrics and one.row.metrics[column].mean is not None]
+    shown = [one for one in rows if math.isfinite(_mean(one, column))]
     if not shown:
         return Markup("")
-    means = [float(one.row.metrics[column].mean or 0.0) for one in shown]
+    means = [_mean(one, column) for one in shown]
     singles = [value for one in shown for value in by_seed.get(one.id, ()) if value is not None]
     ends = [end for one in shown for end in intervals.get(one.id, ())]
     low, high = min([*means, *singles]), max([*means, *singles])

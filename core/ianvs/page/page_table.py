@@ -124,6 +124,8 @@ def _cells(board: Leaderboard, column: TextColumn) -> list[TableCell]:
             sort = float(place)
             if row.standing is not None and row.rank is not None:
                 picture = rank_bar(row.standing.low, row.standing.high, row.rank, ranked)
+        elif isinstance(value, float) and math.isinf(value):
+            sort = math.copysign(1e308, value)  # which html has a number for
         elif value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
             sort = None
         elif isinstance(value, bool):

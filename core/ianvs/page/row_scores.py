@@ -22,7 +22,7 @@ __all__ = ["MatrixMeans", "RowScore", "taught_means"]
 class RowScore:
     """One score of one row, over its seeds.
 
-    values: (T + 1, J) mean score matrix; row 0 is the untrained model. nan: not evaluated in some seed.
+    values: (T + 1, J) mean score matrix; row 0 is the untrained model. nan: not evaluated, or not finite, in some seed.
     learned, spread: (T,) mean and sample standard deviation over seeds of `taught_means`; spread is 0 for one seed.
     """
 
@@ -105,10 +105,12 @@ class MatrixMeans:
 
 
 def _mean(found: list[ScoreMatrix]) -> RowScore | None:
-    values = np.mean([one.values for one in found], axis=0)
+    # What grew without bounds can't be drawn: it is as unknown as what was not evaluated.
+    seeds = [np.where(np.isfinite(one.values), one.values, np.nan) for one in found]
+    values = np.mean(seeds, axis=0)
     if np.isnan(values).all():
         return None  # a score of several parts: its bars say more
-    curves = np.array([taught_means(one.values) for one in found])
+    curves = np.array([taught_means(one) for one in seeds])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # nan - nan
         spread = curves.std(axis=0, ddof=1) if len(curves) > 1 else np.zeros(curves.shape[1])
