@@ -6,12 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 from markupsafe import Markup
 
 from ianvs.page.axes import nice_scale
 from ianvs.page.bar_charts import class_bars_svg, forgetting_panel
-from ianvs.page.heatmap_svg import DIVERGING, SEQUENTIAL, colour_bar, heatmap_svg, limits
+from ianvs.page.heatmap_group import Heatmaps, heatmaps
 from ianvs.page.line_charts import curve_chart, interval_chart
 from ianvs.page.page_numbers import Matrices, NumberTable, curve_numbers, kept_numbers, part_numbers, point_numbers
 from ianvs.page.point_charts import Point, point_chart
@@ -21,10 +20,8 @@ from ianvs.report import Leaderboard
 from ianvs.report.columns import COSTS
 from ianvs.report.pictures import RowKey
 
-__all__ = ["Chart", "ExamPictures", "Heatmap", "Heatmaps", "exam_pictures"]
+__all__ = ["Chart", "ExamPictures", "exam_pictures"]
 
-_MOST_CELLS = 400_000  # of all heatmaps of a page: what a browser opens in a second or two
-_MOST_NUMBERED = 12_000  # of them that are drawn with their numbers, each some 250 characters
 _MOST_INTERVALS = 40
 _MOST_PANELS = 24
 _MOST_BARS = 8  # rows beside each other in bars
@@ -41,26 +38,6 @@ class Chart:
     note: str = ""
     legend: Sequence[Mapping[str, object]] = ()
     numbers: NumberTable | None = None
-
-
-@dataclass(frozen=True)
-class Heatmap:
-    """matrix: its id in the page's data, "" where there is no room for its numbers. difference: to the baseline."""
-
-    label: str
-    svg: Markup
-    difference: Markup | None
-    matrix: str
-
-
-@dataclass(frozen=True)
-class Heatmaps:
-    score: str
-    baseline: str
-    scale: Markup
-    difference_scale: Markup
-    maps: Sequence[Heatmap]
-    left_out: int
 
 
 @dataclass(frozen=True)
@@ -97,7 +74,7 @@ def exam_pictures(
         curves=[chart for n, found in enumerate(scores.values()) if (chart := _curves(f"e{number}l{n}", rows, found))],
         points=[*_stability(f"e{number}p", rows, first), *_costs(f"e{number}k", leaderboard, rows)],
         heatmaps=[
-            _heatmaps(f"e{number}h{n}", rows, found, matrices, base, groups) for n, found in enumerate(scores.values())
+            heatmaps(f"e{number}h{n}", rows, found, matrices, base, groups) for n, found in enumerate(scores.values())
         ],
         panels=panels,
         panel_numbers=panel_numbers,
@@ -171,54 +148,6 @@ def _costs(key: str, leaderboard: Leaderboard, rows: Sequence[ShownRow]) -> list
             numbers = point_numbers((name, column), [(point.one.label, (point.x, point.y)) for point in points])
             charts.append(Chart(title, svg, note, series([point.one for point in points], every=True), numbers))
     return charts
-
-
-def _heatmaps(
-    key: str,
-    rows: Sequence[ShownRow],
-    scores: Mapping[RowKey, RowScore],
-    matrices: Matrices,
-    baseline: str | None,
-    groups: int,
-) -> Heatmaps:
-    shown = [one for one in rows if one.key in scores]
-    each = max(scores[one.key].values.size for one in shown)
-    some = shown[: max(1, _MOST_CELLS // groups // each)]  # those that are ranked first
-    numbered = len(some) * each <= _MOST_NUMBERED // groups
-    base = next((one for one in shown if one.row.algorithm == baseline), None)
-    base = base or next((one for one in shown if one.row.rank is not None), shown[0])
-    first = scores[base.key]
-    every = np.concatenate([scores[one.key].values.ravel() for one in some])
-    scale = limits(every)
-    differences = {
-        one.id: (found.values - first.values) * (1 if found.higher_is_better else -1)
-        for one in some
-        if (found := scores[one.key]).values.shape == first.values.shape and one is not base
-    }
-    far = max((float(np.nanmax(np.abs(d))) for d in differences.values() if not np.isnan(d).all()), default=0.0) or 1.0
-    around = (-far, far)
-    maps = []
-    for one in some:
-        found, title = scores[one.key], f"{first.score} of {one.label}"
-        about = "Rows: after each round, the untrained model first. Columns: test sets."
-        names = (found.rounds, found.tests)
-        svg = heatmap_svg(f"{key}{one.id}", found.values, *names, title, about, scale, numbered=numbered)
-        difference = None
-        if one.id in differences:
-            told = f"{title}, less that of {base.label}"
-            difference = heatmap_svg(
-                f"{key}{one.id}d", differences[one.id], *names, told, about, around, DIVERGING, numbered
-            )
-        id_ = f"{key}{one.id}"
-        maps.append(Heatmap(one.label, svg, difference, id_ if matrices.add(id_, found) else ""))
-    return Heatmaps(
-        first.score,
-        base.label,
-        colour_bar(f"{key}s", scale, SEQUENTIAL, first.score),
-        colour_bar(f"{key}t", around, DIVERGING, f"Difference of {first.score}"),
-        maps,
-        len(shown) - len(some),
-    )
 
 
 def _panels(
