@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 from ianvs.config.secrets import without_secrets
 from ianvs.digests import CHANGED
 from ianvs.errors import one_line
-from ianvs.planning import Plan, PlannedAlgorithm, PlannedCase, axes
+from ianvs.planning import REPEAT, Plan, PlannedAlgorithm, PlannedCase, axes
 from ianvs.scheduler.case_loop import Listener
 from ianvs.types import Failure, Status
 
@@ -31,7 +31,8 @@ def describe(planned: PlannedCase) -> str:
     shown = without_secrets(planned.case.hyperparameters)
     choice = ", ".join(f"{name}={value}" for name, value in shown.items() if name in varied)
     exam = f" in {planned.case.testenv}" if planned.case.testenv else ""
-    return f"{planned.case.algorithm}{f' ({choice})' if choice else ''}{exam}, seed {planned.case.seed}"
+    again = " again" if planned.case.role == REPEAT else ""
+    return f"{planned.case.algorithm}{f' ({choice})' if choice else ''}{exam}, seed {planned.case.seed}{again}"
 
 
 def _varied(algorithm: PlannedAlgorithm) -> set[str]:

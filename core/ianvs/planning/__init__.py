@@ -1,10 +1,11 @@
 """Grid -> test cases, their identities, and what is new, finished or failed, with the reason."""
 
-from ianvs.planning.cases import PlannedAlgorithm, axes, cells, grid, own_hyperparameters
+from ianvs.planning.cases import REPEAT, PlannedAlgorithm, axes, cells, grid, own_hyperparameters
 from ianvs.planning.plan import Plan, PlannedCase, make_plan, scored_metrics
 from ianvs.planning.rerun import matches, start_over
 
 __all__ = [
+    "REPEAT",
     "Plan",
     "PlannedAlgorithm",
     "PlannedCase",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ianvs.config.secrets import without_secrets
@@ -14,16 +14,20 @@ from ianvs.scenarios.drawn import drawn_for
 from ianvs.store.keys import digest
 from ianvs.types import TestCase
 
-__all__ = ["PlannedAlgorithm", "axes", "cells", "grid", "own_hyperparameters"]
+__all__ = ["REPEAT", "PlannedAlgorithm", "again", "axes", "cells", "grid", "own_hyperparameters"]
+
+REPEAT = "repeat"
+"""The role of a case that repeats another one with the same seed."""
 
 
 @dataclass(frozen=True)
 class PlannedAlgorithm:
     """An algorithm in one exam, with what its cases share.
 
-    testenv_name: "" where the job has one exam only. role: of reference runs; choices: their hyperparameters, None: the
-    grid of `spec`. seed: of its cases, where each seed has an exam of its own; row_exam then stands for the exams of
-    all seeds, so that their cases are one row.
+    testenv_name: "" where the job has one exam only. role: of reference runs, and of repetitions (REPEAT).
+    choices: hyperparameters of reference runs; None: the grid of `spec`. seed: of its cases, where each seed has an
+    exam of its own, or only one is repeated; row_exam stands for the exams of all seeds, so that their cases are one
+    row.
     """
 
     spec: AlgorithmSpec
@@ -80,6 +84,14 @@ class PlannedAlgorithm:
 
     def __len__(self) -> int:
         return cells(self.spec.modules) if self.choices is None else len(self.choices)
+
+
+def again(planned: PlannedAlgorithm, repetition: int, seeds: Sequence[int]) -> PlannedAlgorithm | None:
+    """The same algorithm once more with the first of the seeds, from nothing: what changes is noise, not chance."""
+    if planned.seed not in (None, seeds[0]):
+        return None
+    identity = {**planned.identity, "repetition": repetition}
+    return replace(planned, identity=identity, identity_digest=digest(identity), role=REPEAT, seed=seeds[0])
 
 
 def _options_shown(facts: Mapping[str, Any], name: str) -> dict[str, object]:

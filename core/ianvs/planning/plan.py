@@ -12,7 +12,7 @@ from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec
 from ianvs.digests import CHANGED
 from ianvs.errors import ConfigError, DamagedError, Problem, one_line, shown_path
 from ianvs.metrics.registry import outline
-from ianvs.planning.cases import PlannedAlgorithm
+from ianvs.planning.cases import REPEAT, PlannedAlgorithm, again
 from ianvs.planning.identity import algorithm_identity, exam_identity, metric_key
 from ianvs.planning.paradigm_info import paradigm_info
 from ianvs.planning.references import PlannedReferences, plan_references
@@ -112,6 +112,8 @@ class Plan:
         return PlannedCase(case, algorithm, "new", "run", self._why_new(case, algorithm))
 
     def _why_new(self, case: TestCase, algorithm: PlannedAlgorithm) -> str:
+        if case.role == REPEAT:
+            return "a repetition, never run"
         predecessor = self.store.predecessor(case)
         before = None
         with suppress(DamagedError):
@@ -145,8 +147,15 @@ def make_plan(job: JobSpec) -> Plan:
         stored = named if exam.settings is not None else [m for m in named if outline(m).level == "score"]
         scores.append(tuple((metric, metric_key(metric)) for metric in stored))
     _refuse_repeated(algorithms)
+    repetitions = [again(planned, k, job.seeds) for k in range(1, job.repeat) for planned in algorithms]
     references = plan_references(job, algorithms)
-    return Plan(job, (*algorithms, *references.algorithms), CaseStore(job.workspace), tuple(scores), references)
+    return Plan(
+        job,
+        (*algorithms, *filter(None, repetitions), *references.algorithms),
+        CaseStore(job.workspace),
+        tuple(scores),
+        references,
+    )
 
 
 def _refuse_repeated(algorithms: Sequence[PlannedAlgorithm]) -> None:

@@ -19,6 +19,7 @@ from ianvs.report.columns import COSTS, Column, make_columns
 from ianvs.report.gather import FailedCase, RowCases, common_name, gather
 from ianvs.report.leaderboard_row import LeaderboardRow
 from ianvs.report.method_exams import MethodsOverExams, methods_over_exams
+from ianvs.report.noise import noise_statement
 from ianvs.report.published import agreement, by_column, published_summary
 from ianvs.report.sealing_note import sealing_note
 from ianvs.report.statements import statements
@@ -184,6 +185,8 @@ def build_leaderboard(
         chosen=chosen is not None,
         measures={name: measure for group in groups for name, measure in group.measures.items()},
     )
+    repeated = [group for group in everything if group.case.role == "repeat"]
+    noise = noise_statement(rows, repeated, sort_by[0][0]) if sort_by else ""
     notes = tuple(dict.fromkeys(note for group in groups for note in group.notes))
     if damaged := tuple(dict.fromkeys(path for group in everything for path in group.damaged)):
         told = "Gone, or changed after they were stored, and therefore not believed"
@@ -201,7 +204,7 @@ def build_leaderboard(
         sealing,
         sureness=sureness,
         over_exams=methods_over_exams(rows, *sort_by[0]) if sort_by else None,
-        statements=(*statements(rows, sureness), *(chosen.said if chosen else ())),
+        statements=tuple(filter(None, (*statements(rows, sureness), *(chosen.said if chosen else ()), noise))),
         baseline=rank.baseline,
     )
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.report.leaderboard_row import LeaderboardRow
+from ianvs.report.values import cell_text
 from ianvs.stats import Difference, Pairs, Source, compare_all, holm, pareto_front, standings
 
 __all__ = ["ExamSureness", "with_sureness"]
@@ -59,7 +60,7 @@ def with_sureness(
             found[i] = replace(found[i], to_best=_pair(rows[i], rows[best], metric))
     found = _to_baseline(found, able, metric, baseline)
     groups = next((len(source.draws) for source in sources if source.name == "samples"), 0)
-    names = tuple(rows[i].algorithm for i in compared)
+    names = _names([rows[i] for i in compared])
     return found, ExamSureness(rows[best].testenv, metric, names, len(values), groups, standing.pairs)
 
 
@@ -70,6 +71,17 @@ def _with_pareto(rows: Sequence[LeaderboardRow], metric: str, higher: bool) -> l
         for at in pareto_front([_point(rows[i], metric, higher) for i in ranked]):
             found[ranked[at]] = replace(found[ranked[at]], pareto=True)
     return found
+
+
+def _names(rows: Sequence[LeaderboardRow]) -> tuple[str, ...]:
+    """Of an algorithm with several rows, with those of its hyperparameters in which these differ."""
+    found = []
+    for row in rows:
+        alike = [other.hyperparameters for other in rows if other.algorithm == row.algorithm]
+        names = [name for name in row.hyperparameters if len({str(one.get(name)) for one in alike}) > 1]
+        settings = ", ".join(f"{name}={cell_text(row.hyperparameters[name])}" for name in names)
+        found.append(f"{row.algorithm} ({settings})" if settings else row.algorithm)
+    return tuple(found)
 
 
 def _to_baseline(

@@ -484,7 +484,7 @@ def _asked_of(name: str) -> tuple[Asked, str]:
 
 def name_key(case: TestCase) -> str:
     """File name under which a case is remembered whatever its plugin's source and its exam say."""
-    return digest([case.algorithm, case.modules, dict(case.hyperparameters), case.seed])
+    return digest([case.algorithm, case.modules, dict(case.hyperparameters), case.seed, *filter(None, [case.role])])
 
 
 def _as_json(case: TestCase) -> dict[str, object]:

@@ -241,6 +241,8 @@ class JobSettings(PlacedSpec):
     rank: Annotated[RankSpec, Field(description="how the leaderboard is sorted")]
     workspace: Annotated[Path, BeforeValidator(_workspace)] = Path("./workspace")
     seeds: Several[Annotated[int, Field(ge=0, lt=2**32)]] = (0,)
+    # How often the first seed of each row is run; what differs between its runs is noise of the machine.
+    repeat: Annotated[int, Field(ge=1)] = 1
     jobs: Annotated[int, Field(ge=1)] | None = None  # cases at a time; None: as many as the machine's cores carry
     # CPU threads of one case: part of a case's identity, since it changes the last bits.
     threads: Annotated[int, Field(ge=1)] = 1

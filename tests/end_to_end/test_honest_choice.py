@@ -1,0 +1,226 @@
+"""Choosing configurations apart from what is reported, repetitions, and scores without a part of the samples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ianvs
+from ianvs.errors import ConfigError
+from ianvs.scoring.left_out import GROUPS
+from ianvs.store import CaseStore, ExamStore
+from tests.jobs import write_job
+
+NEAREST = '''
+import json
+import numpy as np
+
+class Nearest:
+    """The class whose mean is nearest; some answers, drawn by the seed, are wrong on purpose."""
+
+    memory = ()
+
+    def __init__(self, noise=0.1):
+        self.noise, self.sums, self.drawn = noise, {}, [0, 0]
+
+    def train(self, train_data, valid_data=None, *, round, seed):
+        self.drawn = [seed, round]
+        for label in np.unique(train_data.y).tolist():
+            x = train_data.x[train_data.y == label].reshape(-1, 64).astype(float)
+            self.sums[label] = x.mean(axis=0).tolist()
+
+    def predict(self, data):
+        x = data.x.reshape(len(data), 64).astype(float)
+        labels = np.array(sorted(self.sums))
+        means = np.array([self.sums[label] for label in labels.tolist()])
+        found = labels[((x[:, None] - means) ** 2).sum(axis=2).argmin(axis=1)]
+        draw = np.random.default_rng(self.drawn)
+        wrong = draw.random(len(x)) < self.noise
+        return np.where(wrong, draw.integers(0, 10, len(x)), found)
+
+    def save(self, path):
+        path.with_suffix(".json").write_text(json.dumps([list(self.sums.items()), self.drawn]))
+        return path.with_suffix(".json")
+
+    def load(self, path):
+        sums, self.drawn = json.loads(path.read_text())
+        self.sums = dict(sums)
+'''
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace in which three configurations have run with four seeds; a choice runs nothing anew."""
+    folder = tmp_path_factory.mktemp("choice")
+    ianvs.run(job(folder))
+    return folder
+
+
+def job(folder: Path, rank: str = "", more: str = "") -> Path:
+    return write_job(
+        folder,
+        plugin=NEAREST,
+        name="Nearest",
+        hyperparameters="- noise: {values: [0.3, 0.1, 0.2]}",
+        job=f"seeds: [0, 1, 2, 3]\nengine: inline\n{more}",
+        sort_by=f"[{{accuracy: descend}}]{rank}",
+        algorithms=("nearest",),
+    )
+
+
+def chosen(folder: Path, select: str) -> tuple[float, float, ianvs.Results]:
+    """(noise of the configuration that was chosen, its score as reported)."""
+    results = ianvs.run(job(folder, f"\n    select: {select}"))
+    assert results.ran == 0
+    frame = results.leaderboard_frame
+    assert len(frame) == 1
+    assert frame["Tried"].tolist() == [3]
+    return frame["Noise"].item(), frame["accuracy"].item(), results
+
+
+def scores(folder: Path) -> pd.DataFrame:
+    """One line for each case, round and test set, with the noise of the case."""
+    results = ianvs.run(job(folder))
+    noise = results.cases.set_index("case")["hp.noise"]
+    frame = results.rounds
+    frame["noise"] = frame["case"].map(noise)
+    frame["test_index"] = frame.groupby(["case", "round"]).cumcount()
+    return frame
+
+
+def test_first_rounds_choose_and_later_test_sets_are_reported(folder: Path) -> None:
+    noise, score, results = chosen(folder, "{by: first_rounds, rounds: 2}")
+    frame = scores(folder)
+    first = frame[(frame["round"] == 2) & (frame["test_index"] < 2)].groupby("noise")["value"].mean()
+    assert noise == first.idxmax()
+    rest = frame[(frame["round"] == 5) & (frame["test_index"] >= 2) & (frame["noise"] == noise)]
+    assert score == pytest.approx(rest["value"].mean())
+    assert results.leaderboard_frame["Round"].item() == 3
+    (said,) = (one for one in results.leaderboard.statements if "chosen" in one)
+    assert "on the first 2 rounds" in said
+    assert "future" not in said
+
+
+def test_metrics_over_the_matrix_are_those_of_the_later_rounds(folder: Path) -> None:
+    noise, _, results = chosen(folder, "{by: first_rounds, rounds: 2}")
+    values = []
+    for result in ianvs.run(job(folder)):
+        if result.case.hyperparameters["noise"] == noise:
+            R = result.matrices["accuracy"].R[2:, 2:]
+            values.append(np.mean([R[-1, j] - R[j, j] for j in range(2)]))
+    assert results.leaderboard_frame["BWT"].item() == pytest.approx(np.mean(values))
+
+
+def test_half_of_the_seeds_choose_and_the_others_are_reported(folder: Path) -> None:
+    noise, score, results = chosen(folder, "{by: seeds}")
+    frame = scores(folder)
+    last = frame[frame["round"] == 5]
+    assert noise == last[last["seed"] < 2].groupby("noise")["value"].mean().idxmax()
+    assert score == pytest.approx(last[(last["seed"] >= 2) & (last["noise"] == noise)]["value"].mean())
+    assert results.leaderboard_frame["Seeds"].item() == 2
+    assert any("seen all rounds" in one for one in results.leaderboard.statements)
+
+
+def test_a_share_of_the_samples_chooses_and_the_others_are_reported(folder: Path) -> None:
+    noise, score, results = chosen(folder, "{by: validation, share: 0.4}")
+    by_hand = {}
+    for result in ianvs.run(job(folder)):
+        right = answers(folder, result.case.id)
+        part = [np.random.default_rng(20_240_903).permutation(len(one)) % GROUPS < 8 for one in right]
+        both = [np.mean([r[p == wanted].mean() for r, p in zip(right, part, strict=True)]) for wanted in (True, False)]
+        by_hand.setdefault(result.case.hyperparameters["noise"], []).append(both)
+    means = {name: np.mean(values, axis=0) for name, values in by_hand.items()}
+    assert noise == max(means, key=lambda name: means[name][0])
+    assert score == pytest.approx(means[noise][1], abs=0.005), "groups differ by a sample in size"
+    assert results.leaderboard_frame["Seeds"].item() == 4
+
+
+def test_another_exam_chooses(tmp_path: Path) -> None:
+    path = job(tmp_path, "\n    select: {by: exam, exam: class-incremental (other)}")
+    testenv = (tmp_path / "testenv.yaml").read_text()
+    (tmp_path / "other.yaml").write_text(testenv.replace("rounds: 5", "rounds: 2"))
+    text = path.read_text()
+    assert "testenv: ./testenv.yaml" in text
+    path.write_text(text.replace("testenv: ./testenv.yaml", "testenv: [./testenv.yaml, ./other.yaml]"))
+    frame = ianvs.run(path).leaderboard_frame
+    assert len(frame) == 1
+    assert frame["Noise"].tolist() == [0.1]
+    assert frame["Tried"].tolist() == [3]
+
+
+@pytest.mark.parametrize(
+    ("select", "said"),
+    [
+        ("{by: first_rounds, rounds: 5}", "5 rounds to choose on leave none to report"),
+        ("{by: first_rounds}", "needs the key 'rounds'"),
+        ("{by: exam, exam: x}", "it has one"),
+        ("{by: seeds, share: 0.2}", "'share' has no effect"),
+        ("{by: luck}", "first_rounds, validation, seeds, exam"),
+    ],
+)
+def test_a_choice_that_can_not_be_made_is_refused_with_its_line(folder: Path, select: str, said: str) -> None:
+    path = job(folder, f"\n    select: {select}")
+    for refused in (ianvs.validate, ianvs.run):
+        with pytest.raises(ConfigError) as error:
+            refused(path)
+        (problem,) = error.value.problems
+        assert said in problem.message
+        assert problem.place.line == path.read_text().splitlines().index(f"    select: {select}") + 1
+
+
+def test_a_choice_by_seeds_needs_two(tmp_path: Path) -> None:
+    path = write_job(tmp_path, job="seeds: [3]", sort_by="[{accuracy: descend}]\n    select: {by: seeds}")
+    with pytest.raises(ConfigError, match="the job has one"):
+        ianvs.validate(path)
+
+
+def test_validation_needs_a_score_of_samples(folder: Path) -> None:
+    path = job(folder, "\n    select: {by: validation}")
+    path.write_text(path.read_text().replace("{accuracy: descend}", "{BWT: descend}"))
+    with pytest.raises(ConfigError, match="'BWT' is no score of samples"):
+        ianvs.validate(path)
+
+
+def test_an_unknown_baseline_is_refused(folder: Path) -> None:
+    with pytest.raises(ConfigError, match="Did you mean 'nearest'"):
+        ianvs.validate(job(folder, "\n    baseline: neares"))
+
+
+def test_repetitions_of_a_seed_differ_by_nothing_on_the_cpu(folder: Path) -> None:
+    results = ianvs.run(job(folder, more="repeat: 2"))
+    assert results.ran == 3, "the first seed of each row, once more"
+    assert any("every case gave the same accuracy (3 repetitions)" in one for one in results.leaderboard.statements)
+    assert results.leaderboard_frame["Seeds"].tolist() == [4, 4, 4], "a repetition is no seed"
+
+
+def test_noise_of_a_learner_that_draws_on_its_own_is_told(tmp_path: Path) -> None:
+    path = job(tmp_path, more="repeat: 3")
+    (tmp_path / "plugin.py").write_text(NEAREST.replace("default_rng(self.drawn)", "default_rng()"))
+    results = ianvs.run(path)
+    assert any("accuracy differs by up to 0." in one for one in results.leaderboard.statements)
+
+
+def answers(folder: Path, case_id: str) -> list[np.ndarray]:
+    """[j] whether each sample of test set j was answered right after the last round."""
+    cases, exams = CaseStore(folder / "ws"), ExamStore(folder / "ws")
+    truth = exams.truth(cases.identity(case_id)["exam_id"])
+    said = cases.predictions(case_id, 5)
+    return [labels == said[asked].labels for labels, asked in zip(truth, sorted(said), strict=True)]
+
+
+def test_scores_without_a_group_of_samples_are_those_of_the_others(folder: Path) -> None:
+    results = ianvs.run(job(folder))
+    store = CaseStore(folder / "ws")
+    for result in list(results)[:2]:
+        right = answers(folder, result.case.id)
+        (key,) = (path.stem for path in (store.folder(result.case.id) / "scores").iterdir() if "acc" in path.stem)
+        found = store.left_out(result.case.id, key)
+        groups = [np.random.default_rng(20_240_903).permutation(len(one)) % GROUPS for one in right]
+        by_hand = [[r[of != g].mean() for r, of in zip(right, groups, strict=True)] for g in range(GROUPS)]
+        assert found == pytest.approx(np.array(by_hand))
+        error = result.samples["accuracy"].std(ddof=1) / np.sqrt(GROUPS)
+        binomial = np.sqrt(sum(r.mean() * (1 - r.mean()) / len(r) for r in right)) / len(right)
+        assert error == pytest.approx(binomial, rel=0.6), "the standard error of twenty groups, itself uncertain"
