@@ -125,6 +125,15 @@ def test_means_and_spread_are_over_seeds() -> None:
     np.testing.assert_allclose(found.spread, [np.std([0.6, 0.8], ddof=1), 0])
 
 
+def test_seeds_that_only_chose_a_configuration_are_in_no_picture() -> None:
+    every = [learned("a", seed, matrix=matrix([[0, 0], [seed / 10, 0], [0.5, 1]])) for seed in range(4)]
+    rows = complete_rows(board(every[2:], seeds=2))
+    found = MatrixMeans(rows)
+    for key, result in finished(rows, every):
+        found.add(key, result)
+    assert next(iter(found.in_order("accuracy", "").values())).values[1, 0] == pytest.approx((0.2 + 0.3) / 2)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_what_is_lost_is_backward_transfer_with_its_sign_turned(seed: int) -> None:
     values = np.random.default_rng(seed).random((6, 5))

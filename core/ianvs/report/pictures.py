@@ -48,10 +48,10 @@ def complete_rows(leaderboard: Leaderboard) -> dict[RowKey, LeaderboardRow]:
 def finished(
     rows: Mapping[RowKey, LeaderboardRow], results: Iterable[CaseResult]
 ) -> Iterator[tuple[RowKey, CaseResult]]:
-    """The results of `rows`, each with the key of its row."""
+    """The results that `rows` report, each with the key of its row: not of seeds that only chose a configuration."""
     for result in results:
         key = (result.case.row, result.case.algorithm)
-        if key in rows and result.status == "finished":
+        if key in rows and result.status == "finished" and result.case.seed in rows[key].seeds:
             yield key, result
 
 
