@@ -234,7 +234,7 @@ def _write(results: Results, job: JobSpec, page_only: bool = False) -> None:
         if not page_only:
             write_reports(
                 leaderboard,
-                results,
+                results.reported,
                 results.rank,
                 store.folder,
                 title=results.name,
@@ -243,7 +243,7 @@ def _write(results: Results, job: JobSpec, page_only: bool = False) -> None:
             )
         write_page(
             leaderboard.select(results.rank),
-            results,
+            results.reported,
             store.folder,
             workspace=results.workspace,
             title=results.name,
