@@ -26,6 +26,7 @@ from ianvs.digests import doubt
 from ianvs.errors import ConfigError, DamagedError, IanvsError, shown_path
 from ianvs.metrics.metric import Metric
 from ianvs.metrics.metric_columns import metric_columns
+from ianvs.page import write_page
 from ianvs.planning import Plan, make_plan, scored_metrics, start_over
 from ianvs.planning.identity import metric_key
 from ianvs.planning.info import metric_info
@@ -133,8 +134,10 @@ def validate(
     return check_job(_load(path, workspace, None, root, engine, device), watcher or Listener())
 
 
-def report(path: PathLike, *, workspace: PathLike | None = None, root: PathLike | None = None) -> Results:
-    """Write the reports of the job at `path` from what is stored; nothing runs."""
+def report(
+    path: PathLike, *, workspace: PathLike | None = None, root: PathLike | None = None, page_only: bool = False
+) -> Results:
+    """Write the reports of the job at `path` from what is stored; nothing runs. page_only: report.html alone."""
     job = _load(path, workspace, None, root)
     require_files(job)
     plan_ = make_plan(job)
@@ -142,7 +145,7 @@ def report(path: PathLike, *, workspace: PathLike | None = None, root: PathLike 
         raise ConfigError(problems)
     results = _results(plan_, collect(job_file=job.file, imported=imports_of(job)))
     try:
-        _write(results, f"ianvs report -f {shown_path(job.file)}")
+        _write(results, f"ianvs report -f {shown_path(job.file)}", page_only)
     except DamagedError as error:
         doubt(error.path)  # so that the next run finds it, too
         raise
@@ -274,20 +277,31 @@ def _metrics_of(specs: Sequence[MetricSpec], cache: Path) -> tuple[tuple[MetricS
     return tuple((spec, metric, metric_key(spec)) for spec, metric in found if isinstance(metric, Metric))
 
 
-def _write(results: Results, again: str) -> None:
+def _write(results: Results, again: str, page_only: bool = False) -> None:
     """again: the command that does it once there is room."""
     store = JobStore(results.workspace, results.name)
     leaderboard = results.leaderboard  # first: what can't be read stops it before anything is written
     try:
         store.write(record_of(results))
         provenance = (store.read() or {}).get("provenance") or results.provenance
-        write_reports(
-            leaderboard,
-            results,
-            results.rank,
+        command = str(provenance["command"])
+        if not page_only:
+            write_reports(
+                leaderboard,
+                results.reported,
+                results.rank,
+                store.folder,
+                title=results.name,
+                command=command,
+                provenance=provenance,
+            )
+        write_page(
+            leaderboard.select(results.rank),
+            results.reported,
             store.folder,
+            workspace=results.workspace,
             title=results.name,
-            command=str(provenance["command"]),
+            command=command,
             provenance=provenance,
         )
     except OSError as error:

@@ -106,6 +106,9 @@ def _parser() -> argparse.ArgumentParser:
     report = _job_command(commands, "report", "write and show the leaderboard from what is stored", _report)
     report.add_argument("--jobs", "-j", type=_positive, metavar="N", help=argparse.SUPPRESS)
 
+    report.add_argument("--html", action="store_true", help="write report.html alone")
+    report.add_argument("--open", action="store_true", help="open report.html in the browser")
+
     cli_compare.add_commands(commands)
     cli_jobs.add_commands(commands)
     cli_metrics.add_commands(commands)
@@ -278,8 +281,22 @@ def _logs(options: argparse.Namespace) -> int:
 def _report(options: argparse.Namespace) -> int:
     from ianvs import api
 
-    _show(api.report(options.file, workspace=options.workspace, root=options.root))
+    results = api.report(options.file, workspace=options.workspace, root=options.root, page_only=options.html)
+    page = results.workspace / results.name / "rank" / "report.html"
+    if options.html:
+        print(f"page: {os.path.relpath(page)}")
+    else:
+        _show(results)
+    if options.open:
+        _open(page)
     return 0
+
+
+def _open(page: Path) -> None:
+    import webbrowser
+
+    if not webbrowser.open(page.absolute().as_uri()):
+        print(f"warning: there is no browser here to open {os.path.relpath(page)} with", file=sys.stderr)
 
 
 def _show(results: Results) -> None:

@@ -134,7 +134,7 @@ def test_a_run_shows_a_leaderboard_and_where_it_is(tmp_path: Path, capsys: pytes
     assert main(["-f", "benchmarkingjob.yaml"]) == 0
     shown = capsys.readouterr()
     assert "[4/4]" in shown.err
-    assert shown.out.count("Majority") == 2
+    assert shown.out.count("majority  ") == 2
     assert "files: ws/test/rank" in shown.out
     assert "Lopez-Paz & Ranzato 2017" in shown.out
 

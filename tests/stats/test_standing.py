@@ -19,6 +19,7 @@ from ianvs.stats import (
     seeds_to_separate,
     standings,
 )
+from tests.documents import DOCUMENTS, python_of
 
 
 def seeds(*columns: list[float]) -> list[Source]:
@@ -286,3 +287,18 @@ def test_intervals_of_means_cover_19_of_20_times(n: int) -> None:
     random = np.random.default_rng(n)
     found = [mean_interval(random.normal(size=n).tolist()) for _ in range(2000 if n < ENOUGH_FOR_BOOTSTRAP else 1000)]
     assert np.mean([one.low <= 0 <= one.high for one in found]) == pytest.approx(0.95, abs=0.02)
+
+
+def test_the_page_on_statistics_shows_what_its_code_gives() -> None:
+    page = (DOCUMENTS / "statistics.md").read_text(encoding="utf-8")
+    code = python_of("statistics.md")
+    names: dict[str, object] = {}
+    exec(code, names)
+    value, said = code.strip().splitlines()[-1].split("  # ")
+    assert str(eval(value, names)) == said
+    pairs = names["found"].pairs
+    for i, j, told in ((0, 1, "p = .53"), (0, 2, "p = .00005"), (1, 2, "p = .00002")):
+        single = scipy.stats.ttest_rel(names["scores"][:, i], names["scores"][:, j]).pvalue
+        assert float(told.removeprefix("p = ")) == pytest.approx(single, rel=0.15)
+        assert told in page
+        assert bool(pairs.separated[i, j]) is bool(single < 0.01)

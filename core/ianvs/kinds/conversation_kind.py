@@ -37,6 +37,12 @@ class ConversationKind(Kind):
         topics = None if samples.topics is None else samples.topics[positions].tolist()
         return packed(samples.y[positions].tolist(), topics)
 
+    def shown(self, part: Part) -> NDArray[Any]:
+        """What the user said, turn after turn, for the reports."""
+        asked = part.samples.x[part.positions]
+        heard = asked if part.transform is None else part.transform(asked)
+        return packed([one["user"] for one in heard])
+
     def record(
         self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: LabelPictures | None = None
     ) -> EvaluationRecord:

@@ -51,7 +51,7 @@ class Kind(Protocol):
         return samples.y[positions]
 
     def shown(self, part: Part) -> NDArray[Any] | None:
-        """Pictures to keep for reports; None where there is nothing to show."""
+        """What to keep of the inputs for reports, such as a few pictures; None where there is nothing to show."""
         return None
 
     def every_truth(self, samples: Samples, positions: NDArray[np.int64]) -> LabelPictures | None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ianvs.report.layout import settings_text, varied
 from ianvs.report.leaderboard import Leaderboard
+from ianvs.report.line_styles import BOUND, LIGHT, line_styles
 from ianvs.report.pictures import RowKey, complete_rows, finished, save_picture, slug
 from ianvs.types import CaseResult, Curve
 
@@ -20,8 +21,17 @@ if TYPE_CHECKING:
 __all__ = ["curve_means", "draw_curves", "learning_curves"]
 
 _WIDTH = 7.2  # inches
-_COLOURS = tuple(f"C{n}" for n in range(10) if n != 7)  # C7 is the grey of bounds
-_MARKED = 40  # examinations up to which each is marked by a dot
+_SHAPES = {  # names of markers, as matplotlib calls them
+    "circle": "o",
+    "square": "s",
+    "diamond": "D",
+    "up": "^",
+    "down": "v",
+    "plus": "P",
+    "cross": "X",
+    "star": "*",
+}
+_MARKED = 15  # examinations up to which each is marked; of more, about as many
 
 Line = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]  # samples, mean, standard deviation
 
@@ -79,12 +89,20 @@ def learning_curves(lines: Mapping[str, Line], ends: NDArray[np.int64], score: s
     axes = figure.subplots()
     for end in ends:
         axes.axvline(end, color="#cccccc", linewidth=1, zorder=0)
-    for number, (name, (samples, mean, spread)) in enumerate(lines.items()):
-        bound = name.endswith("(bound)")
-        colour = "#888888" if bound else _COLOURS[number % len(_COLOURS)]
-        marker = "o" if len(samples) <= _MARKED else None
-        style = "--" if bound else "-"
-        axes.plot(samples, mean, color=colour, linestyle=style, marker=marker, markersize=3, label=name)
+    styles = line_styles(name.endswith("(bound)") for name in lines)
+    for (name, (samples, mean, spread)), style in zip(lines.items(), styles, strict=True):
+        colour = BOUND[0] if style.colour is None else LIGHT[style.colour]
+        axes.plot(
+            samples,
+            mean,
+            color=colour,
+            linestyle=(0, style.dash) if style.dash else "-",
+            marker=_SHAPES[style.marker],
+            markersize=4,
+            markevery=-(-len(samples) // _MARKED),
+            linewidth=1.4,
+            label=name,
+        )
         axes.fill_between(samples, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
     axes.set_xlabel("training samples so far (upright lines: ends of rounds)")
     axes.set_ylabel(f"mean {score} on what has begun")
@@ -93,7 +111,7 @@ def learning_curves(lines: Mapping[str, Line], ends: NDArray[np.int64], score: s
         axes.set_ylim(0, 1.02)
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_title(title, fontsize=11, fontweight="bold")
-    figure.legend(loc="outside lower center", ncols=columns, fontsize=8, frameon=False)
+    figure.legend(loc="outside lower center", ncols=columns, fontsize=8, frameon=False, handlelength=3.5)
     return figure
 
 

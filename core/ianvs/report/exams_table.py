@@ -10,14 +10,24 @@ from ianvs.report.leaderboard import Leaderboard
 from ianvs.report.method_exams import MethodsOverExams
 from ianvs.stats import ENOUGH_EXAMS, exams_needed
 
-__all__ = ["exams_table"]
+__all__ = ["exams_table", "over_exams_cells"]
 
 
 def exams_table(leaderboard: Leaderboard, escape: Callable[[str], str]) -> str:
     """escape: of what names may hold. "" for a job with one exam."""
+    told = over_exams_cells(leaderboard)
+    if told is None:
+        return ""
+    said, headers, lines, tests = told
+    table = tabulated(list(map(escape, headers)), [list(map(escape, line)) for line in lines])
+    return f"{escape(said)}\n\n{table}\n\n{escape(tests)}"
+
+
+def over_exams_cells(leaderboard: Leaderboard) -> tuple[str, list[str], list[list[str]], str] | None:
+    """(what it is, headers, a line of cells for each method, what the tests say); None for a job with one exam."""
     found = leaderboard.over_exams
     if found is None:
-        return ""
+        return None
     short = _short_names(found.names)
     order = sorted(
         range(len(found.names)),
@@ -38,8 +48,7 @@ def exams_table(leaderboard: Leaderboard, escape: Callable[[str], str]) -> str:
         cells += [f"{standing.tier} ({standing.low}-{standing.high})" if standing else ""]
         cells += [_with_interval(one.iqm, one.iqm_interval, 3)] if one.iqm is not None else []
         lines.append(cells)
-    table = tabulated(list(map(escape, headers)), [list(map(escape, line)) for line in lines])
-    return f"{escape(_said(found))}\n\n{table}\n\n{escape(_tests(found, short))}"
+    return _said(found), headers, lines, _tests(found, short)
 
 
 def _said(found: MethodsOverExams) -> str:

@@ -24,6 +24,7 @@ from ianvs.report.layout import (
 )
 from ianvs.report.leaderboard import Leaderboard
 from ianvs.report.leaderboard_row import LeaderboardRow
+from ianvs.report.provenance_facts import provenance_facts
 from ianvs.report.sureness_table import sureness_table
 
 __all__ = ["markdown"]
@@ -138,27 +139,4 @@ def _seeds(leaderboard: Leaderboard) -> str:
 
 
 def _provenance(found: Mapping[str, Any]) -> list[str]:
-    """What each part of a merged leaderboard says, once."""
-    parts = [_facts(part) for part in found.get("parts", [found])]
-    lines = []
-    for name in parts[0]:
-        said = dict.fromkeys(str(part[name]) for part in parts if part[name])
-        lines.append(f"- {name}: {_escape('; '.join(said))}" if said else "")
-    return list(filter(None, lines))
-
-
-def _facts(found: Mapping[str, Any]) -> dict[str, object]:
-    packages = found.get("packages") or {}
-    git = found.get("git") or {}
-    cpu = found.get("cpu") or {}
-    memory = found.get("memory_bytes")
-    commit = str(git.get("commit", ""))[:12]
-    return {
-        "Python": found.get("python"),
-        "Packages": ", ".join(f"{name} {version}" for name, version in packages.items() if version),
-        "Platform": found.get("platform"),
-        "CPU": f"{cpu.get('model')}, {cpu.get('count')} cores" if cpu.get("model") else "",
-        "Memory": f"{memory / 1e9:.0f} GB" if memory else "",
-        "GPU": ", ".join(found.get("gpus") or ()),
-        "Commit": f"{commit} with local changes" if commit and git.get("dirty") else commit,
-    }
+    return [f"- {name}: {_escape(fact)}" for name, fact in provenance_facts(found).items()]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RowKey", "complete_rows", "draw_heatmaps", "finished", "heatmap", "save_picture", "slug"]
 
-_LOOK = "2"  # counts up when the drawing changes, so that pictures of the old look are drawn anew
+_LOOK = "3"  # counts up when the drawing changes, so that pictures of the old look are drawn anew
 _CELL = (0.62, 0.42)  # inches
 _DPI = 120
 _LONGEST_LABEL = 22
@@ -48,10 +48,10 @@ def complete_rows(leaderboard: Leaderboard) -> dict[RowKey, LeaderboardRow]:
 def finished(
     rows: Mapping[RowKey, LeaderboardRow], results: Iterable[CaseResult]
 ) -> Iterator[tuple[RowKey, CaseResult]]:
-    """The results of `rows`, each with the key of its row."""
+    """The results that `rows` report, each with the key of its row: not of seeds that only chose a configuration."""
     for result in results:
         key = (result.case.row, result.case.algorithm)
-        if key in rows and result.status == "finished":
+        if key in rows and result.status == "finished" and result.case.seed in rows[key].seeds:
             yield key, result
 
 

@@ -9,22 +9,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.kinds.picture_kind import FIRST
-from ianvs.report.gather import common_name
+from ianvs.kinds.picture_kind import FIRST, PictureKind
+from ianvs.report.class_scores import ClassScores
 from ianvs.report.layout import settings_text, varied
 from ianvs.report.leaderboard import Leaderboard
-from ianvs.report.pictures import RowKey, complete_rows, finished, save_picture, slug
+from ianvs.report.pictures import complete_rows, finished, save_picture, slug
 from ianvs.store import CaseStore, ExamStore
 from ianvs.types import Asked, CaseResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["colours", "draw_class_bars", "draw_scenes", "scene_sheet"]
+__all__ = ["Scene", "colours", "draw_class_bars", "draw_scenes", "scene_sheet", "scenes_of"]
 
 # Name, picture (H, W, 3), truth (H, W), prediction (H, W) by round.
 Scene = tuple[str, NDArray[np.integer], NDArray[np.integer], Mapping[str, NDArray[np.integer]]]
-_BROKEN_DOWN = ("topic ", "turn_")  # how names of parts begin that scores of texts break a score down to
 
 
 def draw_scenes(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> list[Path]:
@@ -33,7 +32,7 @@ def draw_scenes(leaderboard: Leaderboard, results: Iterable[CaseResult], folder:
     drawn = []
     for key, result in finished(rows, results):
         row = rows[key]
-        if result.case.seed != row.seeds[0] or (scenes := _scenes(result)) is None:
+        if result.case.seed != row.seeds[0] or (scenes := scenes_of(result)) is None:
             continue
         classes, lines = scenes
         title = f"{row.algorithm}: predictions after each round"
@@ -85,23 +84,11 @@ def scene_sheet(
 def draw_class_bars(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> list[Path]:
     """One PNG per score of several parts (per class) and test set: a bar for each row, the mean over its seeds."""
     rows = complete_rows(leaderboard)
-    of_rows: dict[tuple[RowKey, str, int], list[Mapping[str, float | None]]] = {}
-    names: dict[tuple[RowKey, str, int], dict[str, None]] = {}
+    found = ClassScores(rows)
     for key, result in finished(rows, results):
-        for score, details in result.details.items():
-            tests = next(iter(result.matrices.values())).tests if result.matrices else ()
-            for j, (test, found) in enumerate(zip(tests, details[-1], strict=False)):
-                found = _of_one_scale(score, found or {})
-                if len(found) > 1:
-                    of_rows.setdefault((key, score, j), []).append(found)
-                    names.setdefault((key, score, j), {})[test] = None
-    parts: dict[tuple[str, str, str], dict[RowKey, dict[str, float]]] = {}
-    for (key, score, j), found_parts in of_rows.items():
-        test = common_name(names[key, score, j], "test set", j)
-        if means := _means(found_parts):
-            parts.setdefault((rows[key].testenv, score, test), {})[key] = means
+        found.add(key, result)
     drawn = []
-    for (exam, score, test), by_row in parts.items():
+    for (exam, score, test), by_row in found.means().items():
         bars = {
             f"{rows[key].algorithm} {settings_text(rows[key], varied(leaderboard))}".strip(): by_row[key]
             for key in rows
@@ -145,30 +132,13 @@ def colours(classes: int) -> NDArray[np.uint8]:
     return palette
 
 
-def _of_one_scale(score: str, parts: Mapping[str, float | None]) -> Mapping[str, float | None]:
-    """The parts that are the score itself on a part of the samples, such as a topic; without counts beside them."""
-    told = {name: value for name, value in parts.items() if name == score or name.startswith(_BROKEN_DOWN)}
-    return told if score in parts else parts
-
-
-def _means(found: Sequence[Mapping[str, float | None]]) -> dict[str, float]:
-    """Mean over seeds of each part that all of them have."""
-    means = {}
-    for part in found[0]:
-        values = [parts.get(part) for parts in found]
-        known = [value for value in values if value is not None]
-        if len(known) == len(values):
-            means[part] = float(np.mean(known))
-    return means
-
-
-def _scenes(result: CaseResult) -> tuple[Sequence[str], list[Scene]] | None:
+def scenes_of(result: CaseResult) -> tuple[Sequence[str], list[Scene]] | None:
     """(class names, lines of `scene_sheet`) of a case; None where its exam kept no pictures."""
     workspace = result.directory.parents[1]
     cases, exams = CaseStore(workspace), ExamStore(workspace)
     exam_id = (cases.identity(result.case.id) or {}).get("exam_id", "")
-    record, pictures = exams.record(exam_id), exams.pictures(exam_id)
-    if record is None or not pictures:
+    record = exams.record(exam_id)
+    if record is None or record.kind != PictureKind.name or not (pictures := exams.pictures(exam_id)):
         return None
     truth = exams.truth(exam_id)
     stored = {index: cases.predictions(result.case.id, index) for index in range(1, len(result.rounds))}

@@ -38,6 +38,8 @@ _IMPORTANCE = (
     "metric",
     "agrees",
     "published",
+    "tried",
+    "pareto",
     "cost",
     "module",
     "dataset",
@@ -143,7 +145,7 @@ def _fit(
     sorting = {name for name, _ in leaderboard.sort_by}
     telling = varied(leaderboard)  # the others say nothing that the algorithm's name does not
     settings = [c for c in columns if c.column.kind == "hyperparameter" and c.column.key in telling]
-    must = [c for c in columns if c.column.kind in ("rank", "algorithm", "testenv", "adopted", "status")]
+    must = [c for c in columns if c.column.kind in ("rank", "tier", "algorithm", "testenv", "adopted", "status")]
     must += [c for c in columns if c.column.kind == "metric" and c.column.key in sorting]
     optional = [c for c in columns if c not in must and c not in settings and c.column.kind in _IMPORTANCE]
     optional.sort(key=lambda c: _IMPORTANCE.index(c.column.kind))  # stable: the table's order within a kind

@@ -15,7 +15,7 @@ from ianvs.errors import DamagedError, IanvsError, closest
 from ianvs.metrics.metric import Metric
 from ianvs.metrics.metric_columns import MetricColumn, metric_columns
 from ianvs.metrics.registry import resolve
-from ianvs.report import Leaderboard, build_leaderboard, cases_frame, rounds_frame, to_frame
+from ianvs.report import Chosen, Leaderboard, build_leaderboard, cases_frame, rounds_frame, to_frame
 from ianvs.results.case_results import read_case
 from ianvs.results.reference_scores import ReferenceScores
 from ianvs.results.selection import select
@@ -85,15 +85,27 @@ class Results:
         """Ranked rows, one for each algorithm and choice of hyperparameters."""
         shown = {column.name: column.metric for columns in self.metrics.values() for column in columns}
         asked = [shown[name] for name in self.columns]
-        cases: Iterable[CaseResult] = self
-        seeds, chosen = self.seeds, None
-        if self.rank.select is not None:
-            chosen = select(self, self.rank.select, self.rank.sort_by, self.metrics, seeds)
-            cases, seeds = chosen.results, chosen.seeds
         board = build_leaderboard(
-            cases, self.rank, asked, self.columns, seeds, self.workspace, published=self.published, chosen=chosen
+            self.reported,
+            self.rank,
+            asked,
+            self.columns,
+            self.seeds if self._chosen is None else self._chosen.seeds,
+            self.workspace,
+            published=self.published,
+            chosen=self._chosen,
         )
         return replace(board, contract=self.contract, notes=(*self.notes, *board.notes))
+
+    @property
+    def reported(self) -> Iterable[CaseResult]:
+        """What the leaderboard stands on: all results, or, where `rank` selects, what is left of them."""
+        return self if self._chosen is None else self._chosen.results
+
+    @cached_property
+    def _chosen(self) -> Chosen | None:
+        rank = self.rank
+        return None if rank.select is None else select(self, rank.select, rank.sort_by, self.metrics, self.seeds)
 
     @property
     def leaderboard_frame(self) -> pd.DataFrame:

@@ -150,6 +150,7 @@ def _of_rounds(cut: Callable[[ScoreMatrix], ScoreMatrix], columns: Columns) -> P
             round_names=result.round_names if kept is None else kept.rounds,
             metrics=numbers_of(columns.get(result.case.testenv, ()), matrices, result.metrics),
             samples={},
+            details={},
         )
 
     return part

@@ -1,10 +1,12 @@
 """What is kept of an exam, once for all cases that take it: names, rules, true labels, and the manifest of samples.
 
-Of label pictures, which are large, the first few of each test set are kept, with their pictures, for reports.
+Of label pictures, which are large, the first few of each test set are kept, with their pictures, for reports; of
+conversations what the user said.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +76,10 @@ class ExamStore:
         manifest: Mapping[str, object],
         pictures: Sequence[NDArray[Any]] = (),
     ) -> None:
-        """truth[j]: labels of test set j; of label pictures those of pictures[j], the first few of test set j."""
+        """truth[j]: labels of test set j; of label pictures those of pictures[j], the first few of test set j.
+
+        pictures[j]: what its kind of data shows of test set j in reports (ianvs.kinds.kind.Kind.shown).
+        """
         with replace_folder(self.folder(exam_id)) as folder:
             np.savez(folder / "truth.npz", **_numbered(truth))  # type: ignore[arg-type]
             if pictures:
@@ -101,9 +106,19 @@ class ExamStore:
         return self._arrays(exam_id, "truth.npz")
 
     def pictures(self, exam_id: str) -> list[NDArray[Any]]:
-        """[j] (n, height, width, 3) uint8: the pictures that `truth` labels; [] for an exam without label pictures."""
+        """[j] (n, height, width, 3) uint8: the pictures that `truth` labels; of conversations what users said.
+
+        [] where nothing was kept.
+        """
         stored = self._read(exam_id)
         return self._arrays(exam_id, "pictures.npz") if stored and "pictures.npz" in stored["files"] else []
+
+    def samples(self, exam_id: str) -> list[list[str]]:
+        """[j] the names of the samples of test set j. Raises DamagedError where they are not those that were stored."""
+        stored, path = self._read(exam_id), self.folder(exam_id) / "manifest.json"
+        if stored is None or differs(path, stored["files"][path.name], thoroughly=True):
+            raise DamagedError(path, CHANGED)
+        return [test["samples"] for test in json.loads(path.read_bytes())["tests"]]
 
     def _read(self, exam_id: str) -> dict[str, Any] | None:
         return read_sealed(self.folder(exam_id) / "exam.json", exam_id)
