@@ -130,7 +130,11 @@ def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
         ("import ctypes; ctypes.string_at(0)", "SIGSEGV", "crashed; the stack is at the end of the log"),
         ("import os; os.abort()", "SIGABRT", "crashed; the stack is at the end of the log"),
         ("import os; os.kill(os.getpid(), 9)", "SIGKILL", "the machine had memory left"),
-        ("import os; os.kill(os.getpid(), 1)", "SIGHUP", "killed, by itself or by another"),
+        (
+            "import os, signal as s; s.signal(1, s.SIG_DFL); os.kill(os.getpid(), 1)",
+            "SIGHUP",
+            "killed, by itself or by another",
+        ),
     ],
 )
 def test_what_is_said_of_a_killed_case_fits_the_signal(tmp_path: Path, dying: str, error: str, words: str) -> None:
