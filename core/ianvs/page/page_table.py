@@ -12,24 +12,12 @@ from ianvs.metrics.metric import Metric
 from ianvs.page.point_charts import rank_bar
 from ianvs.report import Leaderboard, LeaderboardRow
 from ianvs.report.columns import Column
+from ianvs.report.constant_columns import TOLD_ONCE
 from ianvs.report.layout import TextColumn, text_columns, varied
 
 __all__ = ["PageTable", "TableCell", "TableColumn", "page_table"]
 
-_HIDDEN_WHEN_CONSTANT = (
-    "paradigm",
-    "round",
-    "dataset",
-    "module",
-    "hyperparameter",
-    "adopted",
-    "seeds",
-    "status",
-    "testenv",
-    "cost",
-)
-
-
+_HIDDEN_WHEN_CONSTANT = (*TOLD_ONCE, "testenv")
 _ON_PAPER = ("rank", "tier", "algorithm", "metric", "published", "agrees", "adopted")  # paper doesn't scroll
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from ianvs.report.layout import TextColumn
 
-__all__ = ["constants_note", "without_constants"]
+__all__ = ["TOLD_ONCE", "constants_note", "without_constants"]
 
 # Who it is and how well it did stays, whatever the other rows say; and what a clock says, where all the same is chance.
-_TOLD_ONCE = (
+TOLD_ONCE = (
     "paradigm",
     "round",
     "dataset",
@@ -44,6 +44,6 @@ def constants_note(told: Sequence[TextColumn]) -> str:
 def _is_told_once(column: TextColumn) -> bool:
     if column.column.key in _MEASURED and any(column.cells):
         return False
-    if len(column.cells) < 2 or not column.constant or column.column.kind not in _TOLD_ONCE:
+    if len(column.cells) < 2 or not column.constant or column.column.kind not in TOLD_ONCE:
         return False
     return column.column.kind != "status" or column.cells[0] == "finished"
