@@ -21,11 +21,12 @@ from ianvs.report.leaderboard_row import LeaderboardRow
 from ianvs.report.method_exams import MethodsOverExams, methods_over_exams
 from ianvs.report.noise import noise_statement
 from ianvs.report.published import agreement, by_column, published_summary
+from ianvs.report.ranking import ranked_by_testenv
 from ianvs.report.sealing_note import sealing_note
 from ianvs.report.statements import statements
-from ianvs.report.sureness import ExamSureness, with_sureness
+from ianvs.report.sureness import ExamSureness
 from ianvs.report.values import Cell, shown_hyperparameters
-from ianvs.stats import Summary, mean_interval, rank, summarise
+from ianvs.stats import Summary, mean_interval, summarise
 from ianvs.types import CaseResult
 
 __all__ = ["Leaderboard", "build_leaderboard"]
@@ -171,7 +172,7 @@ def build_leaderboard(
     listed = [replace(_row(group, seeds), published=theirs.get(group.case.algorithm, {})) for group in groups]
     if chosen is not None:
         listed = [replace(row, tried=chosen.tried.get((row.testenv, row.algorithm))) for row in listed]
-    rows, sureness = _by_testenv(listed, sort_by, rank.baseline)
+    rows, sureness = ranked_by_testenv(listed, sort_by, rank.baseline)
     columns = make_columns(
         shown,
         modules=(kind for group in groups for kind, _ in group.case.modules),
@@ -293,43 +294,3 @@ def _status(group: RowCases, expected: int, metrics: Mapping[str, Summary]) -> s
     parts += [f"{name} is missing in {expected - metrics[name].n} of {expected}" for name in gaps]
     parts += [f"{name} waits for its reference run" for name in group.waiting if name in metrics and name not in gaps]
     return "; ".join(["finished", *parts] if len(group.seeds) == expected else parts)
-
-
-def _by_testenv(
-    rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]], baseline: str | None
-) -> tuple[tuple[LeaderboardRow, ...], tuple[ExamSureness, ...]]:
-    """The ranking of each exam, in the order of the exams, and how sure it is."""
-    found: list[LeaderboardRow] = []
-    sureness = []
-    for exam in dict.fromkeys(row.testenv for row in rows):
-        ranked: Sequence[LeaderboardRow] = _ranked(_bounded([row for row in rows if row.testenv == exam]), sort_by)
-        if sort_by:
-            ranked, told = with_sureness(ranked, *sort_by[0], baseline)
-            sureness += [told] if told else []
-        found += ranked
-    return tuple(found), tuple(sureness)
-
-
-def _bounded(rows: list[LeaderboardRow]) -> list[LeaderboardRow]:
-    """A row that learned in one round what others of its exam learn in several is a bound; among its like it is not."""
-    several = any(row.rounds > 1 for row in rows)
-    return [replace(row, bound=row.bound or (several and row.rounds == 1)) for row in rows]
-
-
-def _ranked(rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]]) -> tuple[LeaderboardRow, ...]:
-    """Complete rows by `sort_by`, then those with nothing to rank them by, then those that lack a case."""
-    descending = [falls for _, falls in sort_by]
-
-    def keys(row: LeaderboardRow) -> list[float | None]:
-        return [row.metrics[name].mean if name in row.metrics else None for name, _ in sort_by]
-
-    def ranked(row: LeaderboardRow) -> bool:
-        return row.complete and any(value is not None for value in keys(row))
-
-    placed = [row for row in rows if ranked(row)]
-    placed = [placed[i] for i in rank([keys(row) for row in placed], descending).order]
-    competing = [row for row in placed if row.competes]
-    ranks = iter(rank([keys(row) for row in competing], descending).ranks)
-    placed = [replace(row, rank=next(ranks)) if row.competes else row for row in placed]
-    unranked = [row for row in rows if row.complete and not ranked(row)]
-    return (*placed, *unranked, *(row for row in rows if not row.complete))
