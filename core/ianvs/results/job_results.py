@@ -105,7 +105,9 @@ class Results:
     @cached_property
     def _chosen(self) -> Chosen | None:
         rank = self.rank
-        return None if rank.select is None else select(self, rank.select, rank.sort_by, self.metrics, self.seeds)
+        if rank.select is None:
+            return None
+        return select(self, self.case_list, rank.select, rank.sort_by, self.metrics, self.seeds)
 
     @property
     def leaderboard_frame(self) -> pd.DataFrame:

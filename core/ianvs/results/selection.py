@@ -16,7 +16,7 @@ from ianvs.metrics.metric_columns import MetricColumn, columns_named
 from ianvs.report import Chosen
 from ianvs.results.case_results import numbers_of
 from ianvs.stats import summarise
-from ianvs.types import CaseResult, ScoreMatrix
+from ianvs.types import CaseResult, ScoreMatrix, TestCase
 
 __all__ = ["SHARE", "select"]
 
@@ -38,15 +38,22 @@ class _Halves:
 
 
 def select(
-    results: Iterable[CaseResult], spec: SelectSpec, sort_by: Sequence[tuple[str, bool]], columns: Columns, seeds: int
+    results: Iterable[CaseResult],
+    cases: Sequence[TestCase],
+    spec: SelectSpec,
+    sort_by: Sequence[tuple[str, bool]],
+    columns: Columns,
+    seeds: int,
 ) -> Chosen:
     """The results of the best configuration of each algorithm in each exam, by the first metric of `sort_by`.
 
-    results: read twice. A configuration that lacks a case can't be chosen; where all do, all stay, and say so.
+    results: of `cases`; read once here, and again each time that what is chosen is read. A configuration that lacks a
+    case can't be chosen; where all do, all stay, and say so.
     """
     name, falls = sort_by[0]
     metric = columns_named(name, [column.name for of_exam in columns.values() for column in of_exam])[0]
-    halves = _halves(spec, metric, columns, sorted({one.case.seed for one in results}))
+    known = sorted({case.seed for case in cases})
+    halves = _halves(spec, metric, columns, known)
     scores: dict[tuple[str, str], dict[str, list[float | None]]] = {}
     for result in results:
         if result.case.role or (part := halves.choosing(result)) is None:
@@ -65,13 +72,13 @@ def select(
             if stays(result) and (part := halves.reporting(result)) is not None:
                 yield part
 
-    exams = {result.case.testenv for result in results}
+    exams = {case.testenv for case in cases}
     tried = {
         (exam, algorithm): len(found)
         for (of, algorithm), found in scores.items()
         for exam in (exams if halves.another_exam else {of})
     }
-    left = seeds - (len(_first_half(sorted({one.case.seed for one in results}))) if spec.by == "seeds" else 0)
+    left = seeds - (len(_first_half(known)) if spec.by == "seeds" else 0)
     future = " The choice has seen all rounds, the future of the first included." if halves.saw_the_future else ""
     said = f"Each algorithm's configuration is chosen by {metric} {halves.said}.{future}"
     return Chosen(_Again(reported), left, tried, (said,))
