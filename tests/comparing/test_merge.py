@@ -133,7 +133,7 @@ def _rescore(workspace: Path, case_id: str) -> None:
 
     store = CaseStore(workspace)
     column = next(c for c in ianvs.load_results(workspace).metrics[""] if c.name == "accuracy")
-    values, details, _ = store.score(case_id, column.key)  # type: ignore[misc]
+    values, details, *_ = store.score(case_id, column.key)  # type: ignore[misc]
     store.write_score(
         case_id, column.key, [[None if v != v else v / 2 for v in row] for row in values.tolist()], details
     )

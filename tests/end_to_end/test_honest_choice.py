@@ -217,7 +217,7 @@ def test_scores_without_a_group_of_samples_are_those_of_the_others(folder: Path)
     for result in list(results)[:2]:
         right = answers(folder, result.case.id)
         (key,) = (path.stem for path in (store.folder(result.case.id) / "scores").iterdir() if "acc" in path.stem)
-        found = store.left_out(result.case.id, key)
+        found = store.score(result.case.id, key).left_out
         groups = [np.random.default_rng(20_240_903).permutation(len(one)) % GROUPS for one in right]
         by_hand = [[r[of != g].mean() for r, of in zip(right, groups, strict=True)] for g in range(GROUPS)]
         assert found == pytest.approx(np.array(by_hand))

@@ -70,7 +70,7 @@ def read_case(
                 and not damaged
                 and (found := store.score(case.id, column.key)) is not None
             ):
-                values, parts, between = found
+                values, parts, between, without = found
                 if values.size:
                     matrices[score] = ScoreMatrix(
                         values,
@@ -82,7 +82,7 @@ def read_case(
                         single_task=references.vector(case.id, "single_task", score) if references else None,
                         higher_is_better=column.metric.higher_is_better,
                     )
-                    left_out[score] = store.left_out(case.id, column.key)
+                    left_out[score] = without
                 if any(part for row in parts for part in row):
                     details[score] = parts
     numbers: dict[str, float | None] = {}

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -32,7 +32,7 @@ from ianvs.store.keys import digest
 from ianvs.store.sealed import as_record, read_sealed, remove, write_sealed
 from ianvs.types import Asked, Failure, Predictions, RoundResult, Status, TestCase
 
-__all__ = ["CaseState", "CaseStore", "RoundFolder", "StoredModule"]
+__all__ = ["CaseState", "CaseStore", "RoundFolder", "StoredModule", "StoredScore"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,17 @@ class CaseState:
     def is_whole(self) -> bool:
         """Whether all that was answered can be believed: what is lacking can be computed from it."""
         return not any(name == "result.json" or name.startswith("rounds/") for name in self.damaged)
+
+
+class StoredScore(NamedTuple):
+    """values: (T + 1, J). details[k][j]: parts, where the metric has them. between: (J,) by the number of samples that
+    had arrived. left_out: (G, J) after the last round without each group of samples; None where nothing was left out.
+    """
+
+    values: NDArray[np.float64]
+    details: Any
+    between: Mapping[int, NDArray[np.float64]]
+    left_out: NDArray[np.float64] | None
 
 
 @dataclass(frozen=True)
@@ -306,18 +317,15 @@ class CaseStore:
         found |= {"left_out": left_out} if left_out else {}
         self._write(case_id, f"scores/{key}.json", found)
 
-    def score(self, case_id: str, key: str) -> tuple[NDArray[np.float64], Any, dict[int, NDArray[np.float64]]] | None:
-        """(values, details, between), as they were written. Raises DamagedError."""
+    def score(self, case_id: str, key: str) -> StoredScore | None:
+        """As it was written. Raises DamagedError."""
         found = self._read(case_id, f"scores/{key}.json")
         if found is None:
             return None
         between = {int(n): np.array(row, dtype=float) for n, row in found.get("between", {}).items()}
-        return np.array(found["values"], dtype=float), found["details"], between
-
-    def left_out(self, case_id: str, key: str) -> NDArray[np.float64] | None:
-        """(G, J) as `write_score` had it; None where nothing was left out. Raises DamagedError."""
-        found = (self._read(case_id, f"scores/{key}.json") or {}).get("left_out")
-        return np.array(found, dtype=float) if found else None
+        without = found.get("left_out")
+        left_out = np.array(without, dtype=float) if without else None
+        return StoredScore(np.array(found["values"], dtype=float), found["details"], between, left_out)
 
     # --- while it runs ------------------------------------------------------------------------------------------
 
