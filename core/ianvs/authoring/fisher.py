@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,6 +11,7 @@ from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
 
 from ianvs.authoring.networks import flat_parameters
+from ianvs.authoring.sample_gradients import LayerSquares
 from ianvs.errors import require_known
 
 __all__ = ["FISHERS", "Anchor", "fisher_diagonal", "with_anchor"]
@@ -36,8 +37,8 @@ def fisher_diagonal(
     `generator` (on the CPU), an estimate of the exact one. "batch": the sample's own, but the mean gradient of a batch
     is squared, which is another quantity, smaller by up to the batch size and quicker.
 
-    Elsewhere each sample's gradient is squared by itself. The network is in evaluation mode, so that batch
-    normalisation does not mix samples.
+    Elsewhere each sample's gradient is squared by itself: layer by layer (`LayerSquares`) where that gives the same as
+    sample by sample. The network is in evaluation mode, so that batch normalisation does not mix samples.
 
     batches: (x (B, ...), y (B,)), ready for the network. mask: (C,) added to logits, None for nothing.
     """
@@ -66,11 +67,14 @@ def fisher_diagonal(
 
 
 class _Squares:
-    """Sums over samples of squared gradients, a chunk of samples at a time."""
+    """Sums over samples of squared gradients, a chunk of samples at a time: by layers, where all of them are known."""
 
     def __init__(self, network: nn.Module, parameters: dict[str, Tensor], mask: Tensor | None) -> None:
         self.network, self.parameters, self.mask = network, parameters, mask
         self.chunk = max(1, min(CHUNK, GRADIENTS // max(sum(p.numel() for p in parameters.values()), 1)))
+        layers = LayerSquares(network)
+        self.layers = layers if layers.known else None
+        self.tried = False
 
     def logits(self, parameters: dict[str, Tensor], x: Tensor) -> Tensor:
         outputs: Tensor = functional_call(self.network, parameters, (x,))
@@ -79,22 +83,50 @@ class _Squares:
     def loss(self, parameters: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
         return cross_entropy(self.logits(parameters, x.unsqueeze(0)), y.unsqueeze(0))
 
-    def each(self, x: Tensor, y: Tensor, total: Tensor, weights: Tensor | None = None) -> None:
-        """Adds to total (P,) the squared gradient of each sample for labels y (B,), times weights (B,)."""
-        gradients = vmap(grad(self.loss), in_dims=(None, 0, 0))
-        starts = range(0, len(y), self.chunk)
-        for part in (slice(start, start + self.chunk) for start in starts):
-            squares = [g.square() for g in gradients(self.parameters, x[part], y[part]).values()]
-            if weights is not None:
-                squares = [torch.einsum("n...,n->n...", s, weights[part].to(s.dtype)) for s in squares]
-            total += torch.cat([s.sum(0).reshape(-1) for s in squares])
+    def each(self, x: Tensor, y: Tensor, total: Tensor) -> None:
+        """Adds to total (P,) the squared gradient of each sample for labels y (B,)."""
+        self.add(x, y[:, None], x.new_ones(len(y), 1), total)
 
     def expected(self, x: Tensor, total: Tensor) -> None:
         """Adds to total (P,), for each sample and class, p(c | x) times the squared gradient for class c."""
         shares = self.logits(self.parameters, x).softmax(1).detach()
-        for c in range(shares.shape[1]):
-            if bool((shares[:, c] > 0).any()):  # else it is masked
-                self.each(x, torch.full((len(x),), c, device=x.device), total, shares[:, c])
+        classes = (shares > 0).any(0).nonzero()[:, 0]  # the others are masked
+        self.add(x, classes.expand(len(x), -1), shares[:, classes], total)
+
+    def add(self, x: Tensor, labels: Tensor, weights: Tensor, total: Tensor) -> None:
+        """Adds to total (P,) the squared gradients of samples x for labels (B, L), times their weights (B, L)."""
+        if self.layers is not None and not self.tried:
+            self.tried = True
+            if not self.layers_do(x[:2], labels[:2], weights[:2], torch.zeros_like(total)):
+                self.layers = None
+        for part in (slice(begin, begin + CHUNK) for begin in range(0, len(x), CHUNK)):
+            if self.layers is None or not self.by_layer(x[part], labels[part], weights[part], total):
+                self.by_sample(x[part], labels[part], weights[part], total)
+
+    def layers_do(self, x: Tensor, labels: Tensor, weights: Tensor, zero: Tensor) -> bool:
+        """Whether both ways give the same: a layer's weight may be used elsewhere, too."""
+        found, expected = zero.clone(), zero
+        self.by_sample(x, labels, weights, expected)
+        done = self.by_layer(x, labels, weights, found)
+        return done and torch.allclose(found, expected, rtol=1e-3, atol=1e-4 * float(expected.max()))
+
+    def by_layer(self, x: Tensor, labels: Tensor, weights: Tensor, total: Tensor) -> bool:
+        """`add` with one backward pass for each label; False: it can't be had so."""
+
+        def losses(outputs: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+            logits = outputs if self.mask is None else outputs + self.mask
+            for y, share in zip(labels.T, weights.T, strict=True):
+                yield cross_entropy(logits, y, reduction="sum"), share
+
+        return self.layers is not None and self.layers.add(x, losses, total)
+
+    def by_sample(self, x: Tensor, labels: Tensor, weights: Tensor, total: Tensor) -> None:
+        """`add` for any network: the gradients of some samples are there at once."""
+        gradients = vmap(grad(self.loss), in_dims=(None, 0, 0))
+        for part in (slice(begin, begin + self.chunk) for begin in range(0, len(x), self.chunk)):
+            for y, share in zip(labels[part].T, weights[part].T, strict=True):
+                squares = [g.square() for g in gradients(self.parameters, x[part], y).values()]
+                total += torch.cat([torch.einsum("n...,n->...", s, share.to(s.dtype)).reshape(-1) for s in squares])
 
     def of_the_mean(self, x: Tensor, y: Tensor) -> Tensor:
         """(P,) the squared gradient of the mean over the batch."""

@@ -1,0 +1,162 @@
+"""Squared gradients of single samples, layer by layer, from one backward pass for a whole batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge, get_gradient_edge
+from torch.nn.functional import layer_norm, unfold
+
+__all__ = ["LayerSquares"]
+
+NUMBERS = 2**22  # held at once for a convolution, 16 MiB: more is slower
+
+Squares = Callable[[nn.Module, Tensor, Tensor, Tensor], Mapping[str, Tensor]]
+"""(layer, its input (B, ...), gradient of its output (B, ...), weights (B,)) -> of each of its parameters, the weighted
+sum over samples of the squared gradient."""
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One pass of a batch through a layer: what came in, and where the gradient of what went out can be had."""
+
+    given: Tensor
+    edge: GradientEdge
+
+
+class LayerSquares:
+    """sum_n w_n (d loss_n / d theta)^2 for networks whose parameters all lie in layers that are known here.
+
+    The gradient of a linear layer's weight for one sample is the outer product of what goes in and of the gradient of
+    what comes out (Goodfellow 2015, arXiv 1510.01799), so that the sum of its squares is one product of matrices: no
+    sample's gradient is ever formed. A convolution is a linear layer over patches.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        self._network = network
+        self._places: dict[nn.Module, dict[str, slice]] = {}
+        self.known = True
+        begin = 0
+        for name, parameter in network.named_parameters():
+            if not parameter.requires_grad:
+                continue
+            owner, _, leaf = name.rpartition(".")
+            layer = network.get_submodule(owner)
+            self.known &= _known(layer)
+            self._places.setdefault(layer, {})[leaf] = slice(begin, begin + parameter.numel())
+            begin += parameter.numel()
+        self.size = begin
+
+    def add(
+        self,
+        x: Tensor,
+        losses: Callable[[Tensor], Iterator[tuple[Tensor, Tensor]]],
+        total: Tensor,
+    ) -> bool:
+        """Adds to total (P,), in the order of `named_parameters`, for a batch x (B, ...) in evaluation mode.
+
+        losses: from the network's outputs (B, C), pairs of a scalar, the sum of the samples' losses, and of their
+        weights (B,). Whether it could be done: not where a layer is used twice or not at all, or sees its samples
+        elsewhere than in the first dimension; then total is as it was.
+        """
+        with torch.enable_grad():
+            with self._watched() as calls:
+                outputs = self._network(x)
+            if any(len(seen) != 1 or len(seen[0].given) != len(x) for seen in calls.values()):
+                return False
+            layers = list(calls)
+            edges = [calls[layer][0].edge for layer in layers]
+            for loss, weights in losses(outputs):
+                gradients = torch.autograd.grad(loss, edges, retain_graph=True)
+                for layer, gradient in zip(layers, gradients, strict=True):
+                    found = _LAYERS[type(layer)](layer, calls[layer][0].given, gradient, weights)
+                    for leaf, place in self._places[layer].items():
+                        total[place] += found[leaf].reshape(-1)
+        return True
+
+    @contextmanager
+    def _watched(self) -> Iterator[dict[nn.Module, list[_Call]]]:
+        calls: dict[nn.Module, list[_Call]] = {layer: [] for layer in self._places}
+
+        def note(layer: nn.Module, given: Sequence[Tensor], answer: Tensor) -> None:
+            # The edge, not the tensor: an activation that works in place changes what the tensor stands for.
+            calls[layer].append(_Call(given[0].detach(), get_gradient_edge(answer)))
+
+        with ExitStack() as stack:
+            for layer in self._places:
+                handle = layer.register_forward_hook(note)
+                stack.callback(handle.remove)
+            yield calls
+
+
+def _known(layer: nn.Module) -> bool:
+    # The very type: a subclass may do something else.
+    if type(layer) is nn.Conv2d:
+        return layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
+    if type(layer) in (nn.BatchNorm1d, nn.BatchNorm2d):
+        return bool(layer.track_running_stats)
+    return type(layer) in _LAYERS
+
+
+def _linear(layer: nn.Module, given: Tensor, gradient: Tensor, weights: Tensor) -> Mapping[str, Tensor]:
+    if given.dim() == 2:
+        squares = gradient.square() * weights[:, None]
+        return {"weight": squares.T @ given.square(), "bias": squares.sum(0)}
+    given, gradient = given.flatten(1, -2), gradient.flatten(1, -2)  # (B, T, inputs), (B, T, outputs)
+    return _of_products(gradient.transpose(1, 2)[:, None], given.transpose(1, 2)[:, None], weights)
+
+
+def _convolution(layer: nn.Module, given: Tensor, gradient: Tensor, weights: Tensor) -> Mapping[str, Tensor]:
+    assert isinstance(layer, nn.Conv2d)
+    size, groups = len(given), layer.groups
+    each = given[0].numel() * layer.weight[0, 0].numel() + layer.weight.numel()
+    step = max(1, NUMBERS // each)
+    found: dict[str, Tensor] = {}
+    for part in (slice(begin, begin + step) for begin in range(0, size, step)):
+        patches = unfold(given[part], layer.kernel_size, layer.dilation, layer.padding, layer.stride)  # type: ignore[arg-type]
+        patches = patches.reshape(len(patches), groups, -1, patches.shape[2])  # (B, groups, inputs, places)
+        outward = gradient[part].reshape(len(patches), groups, -1, patches.shape[3])  # (B, groups, outputs, places)
+        for leaf, squares in _of_products(outward, patches, weights[part]).items():
+            found[leaf] = found[leaf] + squares if leaf in found else squares
+    return found
+
+
+def _of_products(outward: Tensor, inward: Tensor, weights: Tensor) -> dict[str, Tensor]:
+    """Of (B, G, O, T) and (B, G, I, T), whose products summed over T are the gradient of a weight (G O, I)."""
+    products = torch.matmul(outward, inward.transpose(2, 3)).flatten(1)
+    return {"weight": weights @ products.square_(), "bias": weights @ outward.sum(3).square_().flatten(1)}
+
+
+def _batch_norm(layer: nn.Module, given: Tensor, gradient: Tensor, weights: Tensor) -> Mapping[str, Tensor]:
+    assert isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d)
+    assert layer.running_mean is not None and layer.running_var is not None
+    shape = [1, -1] + [1] * (given.dim() - 2)
+    spread = (layer.running_var + layer.eps).sqrt()
+    normal = (given - layer.running_mean.view(shape)) / spread.view(shape)
+    return _of_scales(normal, gradient, weights, tuple(range(2, given.dim())))
+
+
+def _layer_norm(layer: nn.Module, given: Tensor, gradient: Tensor, weights: Tensor) -> Mapping[str, Tensor]:
+    assert isinstance(layer, nn.LayerNorm)
+    normal = layer_norm(given, layer.normalized_shape, eps=layer.eps)
+    return _of_scales(normal, gradient, weights, tuple(range(1, given.dim() - len(layer.normalized_shape))))
+
+
+def _of_scales(normal: Tensor, gradient: Tensor, weights: Tensor, over: tuple[int, ...]) -> dict[str, Tensor]:
+    weight, bias = normal * gradient, gradient
+    if over:
+        weight, bias = weight.sum(over), bias.sum(over)
+    return {"weight": torch.tensordot(weights, weight.square(), 1), "bias": torch.tensordot(weights, bias.square(), 1)}
+
+
+_LAYERS: dict[type[nn.Module], Squares] = {
+    nn.Linear: _linear,
+    nn.Conv2d: _convolution,
+    nn.BatchNorm1d: _batch_norm,
+    nn.BatchNorm2d: _batch_norm,
+    nn.LayerNorm: _layer_norm,
+}
