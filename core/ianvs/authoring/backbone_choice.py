@@ -60,10 +60,6 @@ class BackboneChoice:
             return x
         return interpolate(x, self._size, mode="bilinear", antialias=True)
 
-    def at_once(self, most: int) -> int:
-        """How many samples are prepared together, so that enlarged pictures take no more than about 50 MB."""
-        return most if self._size is None else max(8, min(most, 2**22 // (self._size[0] * self._size[1])))
-
     # Checks before anything is trained.
 
     def check(self, name: str) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ianvs.authoring import networks
+from ianvs.authoring.activations import samples_at_once, widest_activation
 from ianvs.authoring.backbone_choice import BackboneChoice
 from ianvs.authoring.backbones import is_library
 from ianvs.authoring.initialization import initialize
@@ -63,6 +64,7 @@ class NetworkHolder:
         self.backbone_choice = backbone or BackboneChoice()
         self.remark = ""  # what the leaderboard says beside a case: of given weights, what did not fit
         self._shape: tuple[tuple[int, ...], int] | None = None  # (sample, classes) that the network is built for
+        self._widest: int | None = None  # numbers in its largest activation of a sample, once it was asked
         self._layout = torch.contiguous_format
         self._decoder: nn.Linear | None = None  # of pre-training
         self._tasks = TaskMasks()
@@ -207,12 +209,15 @@ class NetworkHolder:
         """`function` of prepared samples, 1024 at a time or fewer, by the network as it is in testing."""
         place = next(self.network.parameters()).device
         self.network.eval()
-        with torch.inference_mode():
-            return torch.cat([function(self.prepare(part.to(place))) for part in torch.split(x, self._at_once)])
 
-    @property
-    def _at_once(self) -> int:
-        return self.backbone_choice.at_once(1024)
+        def ask(part: Tensor) -> Tensor:
+            return function(self.prepare(part.to(place)))
+
+        with torch.inference_mode():
+            if self._widest is None and len(x):
+                self._widest = widest_activation(self.network, lambda: ask(x[:1]))
+            at_once = samples_at_once(self._widest or 1, place)
+            return torch.cat([ask(part) for part in torch.split(x, at_once)])
 
     def reset(self) -> None:
         """Forget the network: the next call that needs one starts from the first weights again."""
@@ -249,6 +254,7 @@ class NetworkHolder:
         self._layout = torch.channels_last if convolutional and self.channels_last else torch.contiguous_format
         self.network = network.to(memory_format=self._layout) if convolutional else network
         self._shape = (tuple(input_shape), num_classes)
+        self._widest = None
         if self._given is not None:
             given, self._given = self._given, None
             self.set_weights(given)
