@@ -35,7 +35,7 @@ class Permutation:
 class Rotation:
     """Rotation about the centre, anticlockwise, in degrees; bilinear, corners filled with 0, size kept.
 
-    It gives what `scipy.ndimage.rotate` (order 1) gives, whole numbers rounded, from one sparse matrix for all pictures:
+    It gives what `scipy.ndimage.rotate` (order 1) gives, whole numbers rounded, from a sparse matrix for all pictures:
     several times faster, and a rotated test set is asked for again and again.
     """
 
