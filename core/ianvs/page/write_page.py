@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from ianvs.page.critical_difference import critical_difference
 from ianvs.page.exam_pictures import ExamPictures, exam_pictures
 from ianvs.page.page_differences import difference_table
 from ianvs.page.page_facts import citation, configuration_text, failed_groups, remarks
@@ -107,6 +108,7 @@ def page_text(
         tables=[page_table(leaderboard, name, number) for number, name in enumerate(names)],
         differences=[found for name in names if (found := difference_table(leaderboard, name))],
         over_exams=over_exams_cells(leaderboard),
+        mean_ranks=critical_difference("mean-ranks", leaderboard.over_exams),
         pictures=pictures,
         scenes=[(name, list(scenes[name].sheets.values())) for name in names if scenes[name].sheets],
         replies=[(name, asked) for name in names if (asked := replies[name].questions())],

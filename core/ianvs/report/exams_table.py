@@ -10,7 +10,7 @@ from ianvs.report.leaderboard import Leaderboard
 from ianvs.report.method_exams import MethodsOverExams
 from ianvs.stats import ENOUGH_EXAMS, exams_needed
 
-__all__ = ["exams_table", "over_exams_cells"]
+__all__ = ["exams_table", "over_exams_cells", "short_names"]
 
 
 def exams_table(leaderboard: Leaderboard, escape: Callable[[str], str]) -> str:
@@ -28,7 +28,7 @@ def over_exams_cells(leaderboard: Leaderboard) -> tuple[str, list[str], list[lis
     found = leaderboard.over_exams
     if found is None:
         return None
-    short = _short_names(found.names)
+    short = short_names(found.names)
     order = sorted(
         range(len(found.names)),
         key=lambda i: -one.mean if (one := found.together.rows[i]) is not None else float("inf"),
@@ -74,7 +74,7 @@ def _tests(found: MethodsOverExams, names: tuple[str, ...]) -> str:
     return f"{friedman}Apart over exams (Wilcoxon's signed-rank test, Holm's steps): {apart}."
 
 
-def _short_names(names: tuple[str, ...]) -> tuple[str, ...]:
+def short_names(names: tuple[str, ...]) -> tuple[str, ...]:
     """Without hyperparameters where an algorithm comes once."""
     plain = [name.partition(" (")[0] for name in names]
     return tuple(name if plain.count(short) > 1 else short for name, short in zip(names, plain, strict=True))
