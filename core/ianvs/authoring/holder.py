@@ -120,7 +120,7 @@ class NetworkHolder:
         with torch.device("meta"):
             seen = (shape[-1], *shape[:-1]) if len(shape) == 3 else shape
             network = self.build_network(seen, num_classes)
-            if is_library(self.architecture):
+            if self.architecture not in networks.OWN and is_library(self.architecture):  # it loads torchvision
                 self.backbone_choice.check_size(network.eval(), self.architecture, seen)
             self.backbone_choice.applied(network)
 

@@ -12,8 +12,9 @@ from ianvs.authoring.backbones import from_library, is_library, library_model, t
 from ianvs.authoring.small_vit import small_vit
 from ianvs.errors import PluginError, closest
 
-__all__ = ["TORCHVISION", "Fill", "body_and_head", "build_network", "flat_parameters", "linear", "mlp", "resnet"]
+__all__ = ["OWN", "TORCHVISION", "Fill", "body_and_head", "build_network", "flat_parameters", "linear", "mlp", "resnet"]
 
+OWN = ("mlp", "linear", "resnet", "vit")
 TORCHVISION = ("resnet18", "resnet34", "resnet50", "resnet101")
 
 Fill = Callable[[nn.Module, str, nn.Linear], None]
@@ -154,7 +155,7 @@ def build_network(
         case _ if is_library(name):
             return library_network(name, input_shape, num_classes, fill, trained=trained, download=download)
         case _:
-            known = ["mlp", "linear", "resnet", "vit", *TORCHVISION]
+            known = [*OWN, *TORCHVISION]
             hint = closest(name, [*known, *torchvision_names()])
             raise PluginError(
                 f"network '{name}' is not known.{hint} There are: {', '.join(known)}, torchvision's others "

@@ -126,17 +126,38 @@ def _local_files(module: str, plugin_folder: Path, homes: Collection[Path] | Non
     if folder:
         search = [folder]
     elif top == PACKAGE.name:
-        search = [str(PACKAGE.parent)]
+        path = _find_own(dotted)
+        if path is not None:
+            yield path
+        return
     elif top in sys.stdlib_module_names:
         return
     else:
         search = [str(plugin_folder), *sys.path]
+        if _is_installed(top, plugin_folder, plugin_folder.stat().st_mtime_ns, tuple(sys.path)):
+            return
     path = _find(dotted, search)
     if path is None:
         return
     near = bool(folder) or homes is None or any(path.is_relative_to(home) for home in homes)
     if own_name(path) is not None or (near and not _installed(path)):
         yield path
+
+
+@lru_cache(maxsize=4096)
+def _find_own(dotted: str) -> Path | None:
+    """File of a module of ours, which no one adds while we run."""
+    path = _find(dotted, [str(PACKAGE.parent)])
+    return None if path is None or own_name(path) is None else path
+
+
+@lru_cache(maxsize=4096)
+def _is_installed(top: str, plugin_folder: Path, mtime_ns: int, places: tuple[str, ...]) -> bool:
+    """Whether `top` is an installed package, none of whose modules is local. mtime_ns: of the folder, that a module
+    which is put there later is seen."""
+    spec = PathFinder.find_spec(top, [str(plugin_folder), *places])
+    found = [] if spec is None else [*(spec.submodule_search_locations or []), *([spec.origin] if spec.origin else [])]
+    return bool(found) and all(_installed(Path(place).resolve()) and own_name(Path(place)) is None for place in found)
 
 
 def _find(dotted: str, search: list[str]) -> Path | None:
