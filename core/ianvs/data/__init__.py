@@ -13,6 +13,7 @@ from ianvs.data.doubts import doubts_of, find_doubts
 from ianvs.data.encoding import check_backbone, encoded, encoded_fingerprint
 from ianvs.data.fingerprint import files_fingerprint
 from ianvs.data.handed_files import check_handed, handed_fingerprint
+from ianvs.data.large_tables import keep_dataset, kept_dataset, table_key
 from ianvs.data.listed import check_listed, load_listed, warnings_of
 from ianvs.data.listing import SourceError
 from ianvs.data.named import check_named, named_source
@@ -66,12 +67,19 @@ def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float) ->
         return check_named(spec)
     if spec.url is not None and cache_dir is None:
         return []
+    key = table_key(spec, cache_dir)
+    if cache_dir is not None and kept_dataset(key, cache_dir) is not None:
+        return []  # what is kept had nothing wrong with it
     try:
         parts = read_parts(spec) if cache_dir is None or spec.url is None else authored(spec, cache_dir, seconds).parts
         check_listed(parts, spec)
+        warnings = warnings_of(parts, spec)
+        if cache_dir is not None and key is not None and not warnings:
+            made = load_listed(parts, spec, files_fingerprint(spec, cache_dir, parts), cache_dir)
+            keep_dataset(made, key, cache_dir)
     except SourceError as broken:
         return list(broken.problems)
-    return warnings_of(parts, spec)
+    return warnings
 
 
 def _fingerprint_of_samples(spec: DatasetSpec, cache_dir: Path) -> str:
@@ -81,7 +89,8 @@ def _fingerprint_of_samples(spec: DatasetSpec, cache_dir: Path) -> str:
         return authored(spec, cache_dir, CHECK_SECONDS).fingerprint(spec, cache_dir)
     if spec.name is not None:
         return named_source(spec).fingerprint(spec, cache_dir)
-    return files_fingerprint(spec, cache_dir)
+    kept = kept_dataset(table_key(spec, cache_dir), cache_dir)
+    return files_fingerprint(spec, cache_dir) if kept is None else kept.fingerprint
 
 
 def _load_samples(spec: DatasetSpec, cache_dir: Path, progress: Progress | None) -> Dataset:
@@ -92,5 +101,9 @@ def _load_samples(spec: DatasetSpec, cache_dir: Path, progress: Progress | None)
         return load_listed(returned.parts, spec, returned.fingerprint(spec, cache_dir), cache_dir, progress)
     if spec.name is not None:
         return named_source(spec).load(spec, cache_dir, progress)
+    if (kept := kept_dataset(table_key(spec, cache_dir), cache_dir)) is not None:
+        if progress is not None:
+            progress(1.0)
+        return kept
     parts = read_parts(spec)
     return load_listed(parts, spec, files_fingerprint(spec, cache_dir, parts), cache_dir, progress)

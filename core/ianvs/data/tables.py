@@ -14,6 +14,7 @@ import numpy as np
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.data.index import files_listing, read_text
 from ianvs.data.listing import Listing, SourceError, column, summary
+from ianvs.data.number_tables import read_numbers
 from ianvs.data.records import Records
 from ianvs.errors import Place, Problem, closest, one_line
 
@@ -53,6 +54,8 @@ def read_table(source: SourceSpec, spec: DatasetSpec, records: Records | None = 
 
     records: of a json file; without them it is a csv.
     """
+    if records is None and (quickly := _numbers_of_csv(source.path, spec)) is not None:
+        return quickly
     table = _read_csv(source.path) if records is None else _of_records(records)
     label = _label_column(table, spec)
     labels = [_token(value) for value in table.values(label)]
@@ -75,19 +78,34 @@ def read_table(source: SourceSpec, spec: DatasetSpec, records: Records | None = 
     return files_listing(table.path, spec, paths, labels, table.lines, domains)
 
 
+def _numbers_of_csv(path: Path, spec: DatasetSpec) -> Listing | None:
+    """What `read_table` lists of a large csv of numbers; None for any other."""
+    with path.open("rb") as file:
+        header = file.readline().decode("utf-8-sig", "replace")
+    bare = _Table(path, tuple(name.strip() for name in header.split(",")), (), (1,))
+    try:
+        label, domain = _label_column(bare, spec), _domain_column(bare, spec)
+    except SourceError:
+        return None
+    if bare.named([name for name in (*SAMPLE_COLUMNS, TEXT_COLUMN) if name != label.casefold()]) is not None:
+        return None
+    found = read_numbers(path, [label, *([domain] if domain else [])])
+    if found is None:
+        return None
+    count = len(found.numbers)
+    domains = found.texts[domain] if domain else column([""] * count)
+    lines = np.arange(2, count + 2, dtype=np.int64)
+    return _listed(path, "arrays", found.numbers, "class", found.texts[label], domains, lines)
+
+
 def _listing(table: _Table, form: str, x: Any, label_form: str, labels: Any, domains: list[str]) -> Listing:
-    count = len(table.rows)
-    return Listing(
-        form,
-        x,
-        label_form,
-        labels,
-        np.array([f"{table.path.stem}/{row:06d}" for row in range(count)], dtype=str),
-        column(domains),
-        (table.path,),
-        np.zeros(count, dtype=np.int64),
-        np.array(table.lines, dtype=np.int64),
-    )
+    return _listed(table.path, form, x, label_form, labels, column(domains), np.array(table.lines, dtype=np.int64))
+
+
+def _listed(path: Path, form: str, x: Any, label_form: str, labels: Any, domains: Any, lines: Any) -> Listing:
+    ids = np.array([f"{path.stem}/{row:06d}" for row in range(len(lines))], dtype=str)
+    origins = np.zeros(len(lines), dtype=np.int64)
+    return Listing(form, x, label_form, labels, ids, domains, (path,), origins, lines)
 
 
 def _label_column(table: _Table, spec: DatasetSpec) -> str:

@@ -1,0 +1,70 @@
+"""Large tables of numbers are parsed once, ever, while their files and what the testenv says of them stay the same."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from ianvs.config.spec import DatasetSpec
+from ianvs.data.cache import entry, is_whole
+from ianvs.data.dataset import Dataset, Samples
+from ianvs.data.fingerprint import digest_of, file_digests
+
+__all__ = ["keep_dataset", "kept_dataset", "table_key"]
+
+LARGE = 2**20  # bytes of all files together, below which parsing costs less than keeping
+_FORMAT = 1  # part of every key: raise it when the same files give other samples
+_TABLES = (".csv", ".json", ".jsonl")
+
+
+def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
+    """What the samples of large tables are kept under; None for other data, and where something can't be read."""
+    paths = [source.path for source in (*spec.train, *spec.test)]
+    if cache_dir is None or spec.url is not None or not paths:
+        return None
+    try:
+        if any(path.suffix.lower() not in _TABLES for path in paths) or sum(p.stat().st_size for p in paths) < LARGE:
+            return None
+        digests = file_digests([str(path) for path in paths], cache_dir)
+    except OSError:
+        return None
+    return f"table-{digest_of([_FORMAT, repr(spec), digests])[:32]}"
+
+
+def kept_dataset(key: str | None, cache_dir: Path) -> Dataset | None:
+    """The dataset, its columns memory-mapped; None where none is kept."""
+    if key is None or not is_whole(cache_dir / key):
+        return None
+    folder = cache_dir / key
+    facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
+    train, test = (_part(folder, part) for part in ("train", "test"))
+    return Dataset(facts["name"], "classification", train, test, tuple(facts["classes"]), facts["fingerprint"])
+
+
+def _part(folder: Path, part: str) -> Samples:
+    x, y, ids = (np.load(folder / f"{part}_{name}.npy", mmap_mode="r") for name in ("x", "y", "ids"))
+    domains = folder / f"{part}_domains.npy"
+    return Samples(x, y, ids, np.load(domains, mmap_mode="r") if domains.is_file() else None)
+
+
+def keep_dataset(dataset: Dataset, key: str, cache_dir: Path) -> None:
+    """Keep a dataset of numbers with class labels. Others name files or hold texts, and are not kept; nor is anything
+    where the cache can't be written: it only saves time."""
+    plain = not (dataset.notes or dataset.domain_classes or dataset.layout or dataset.folders)
+    if dataset.kind != "classification" or dataset.train.x.dtype == object or not plain:
+        return
+
+    def fill(folder: Path) -> None:
+        for part, samples in (("train", dataset.train), ("test", dataset.test)):
+            for name in ("x", "y", "ids", "domains"):
+                values = getattr(samples, name)
+                if values is not None:
+                    np.save(folder / f"{part}_{name}.npy", values, allow_pickle=False)
+        facts = {"name": dataset.name, "classes": dataset.classes, "fingerprint": dataset.fingerprint}
+        (folder / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
+
+    with suppress(OSError):
+        entry(cache_dir, key, fill)

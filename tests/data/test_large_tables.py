@@ -1,0 +1,148 @@
+"""Large tables: read quickly, and once. Everything must be as if they were small."""
+
+import numpy as np
+import pytest
+
+from ianvs import data
+from ianvs.config.spec import DatasetSpec, SourceSpec
+from ianvs.data import large_tables, number_tables, tables
+from ianvs.data.listing import SourceError
+
+
+@pytest.fixture
+def any_size(monkeypatch):
+    """Small files count as large ones."""
+    monkeypatch.setattr(number_tables, "LARGE", 0)
+    monkeypatch.setattr(large_tables, "LARGE", 0)
+
+
+def spec_of(path, test=None, **more):
+    return DatasetSpec(train=(SourceSpec(path, "index"),), test=(SourceSpec(test or path, "index"),), **more)
+
+
+def outcome(path, **more):
+    try:
+        found = tables.read_table(SourceSpec(path, "index"), spec_of(path, **more))
+    except SourceError as broken:
+        return [(problem.message, str(problem.place)) for problem in broken.problems]
+    return [
+        found.form, found.label_form, np.asarray(found.x).tolist(), list(found.labels), found.ids.tolist(),
+        list(found.domains), found.origins.tolist(), found.lines.tolist(), found.sources,
+    ]  # fmt: skip
+
+
+PLAIN = "a,b,label\n1,2.5,cat\n-3e-7,0.1,dog\n"
+TABLES = {
+    "plain": PLAIN,
+    "no newline at the end": PLAIN.rstrip("\n"),
+    "with domains": "a,label,domain\n1,0,x\n2,1,y\n",
+    "label first, blanks in cells": "label, a ,b\n cat , 1, 2\ndog,3 ,4\n",
+    "numbers that round twice": "a,label\n16777217,0\n9007199254740993,1\n0.1000000014901161193847656251,1\n",
+    "nan and inf": "a,label\nnan,0\ninf,1\n-Infinity,0\n",
+    "labels as numbers": "a,label\n1,2.0\n2,02\n3,2\n",
+    "python's own numbers": "a,label\n1_000,0\n2,1\n",
+    "line ends of Windows": PLAIN.replace("\n", "\r\n"),
+    "a byte order mark": "\ufeff" + PLAIN,
+    "a quote": 'a,label\n1,"cat, black"\n2,dog\n',
+    "a comment that is none": "a,label\n1,#cat\n2,dog\n",
+    "blank lines": "a,label\n\n1,cat\n\n2,dog\n",
+    "an empty number": "a,b,label\n1,,cat\n2,3,dog\n",
+    "an empty label": "a,label\n1,\n2,dog\n",
+    "an empty domain": "a,label,domain\n1,0,\n2,1,y\n",
+    "a word among numbers": "a,label\n1,cat\nx,dog\n",
+    "NA": "a,label\n1,NA\n2,null\n",
+    "a short line": "a,b,label\n1,2,cat\n3,dog\n",
+    "a long line": "a,label\n1,cat,5\n2,dog\n",
+    "a long and a short line": "a,b,label\n1,2,cat,9\n3,dog\n4,5,6\n",
+    "a column twice": "a,a,label\n1,2,cat\n",
+    "no label": "a,b\n1,2\n",
+    "pictures": "image,label\none.png,cat\n",
+    "only a header": "a,label\n",
+    "texts": "question,answer\nwho?,me\n",
+    "a number that is also x": "x,label\n1,cat\n",
+    "other alphabets": "größe,label\n1,Katze\n2,猫\n",
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_is_read_the_same_quickly_and_with_care(name, tmp_path, monkeypatch):
+    path = tmp_path / "table.csv"
+    path.write_bytes(TABLES[name].encode())
+    with_care = outcome(path)
+    monkeypatch.setattr(number_tables, "LARGE", 0)
+    np.testing.assert_equal(outcome(path), with_care)
+
+
+@pytest.mark.parametrize("name", ["plain", "with domains", "label first, blanks in cells", "numbers that round twice"])
+def test_plain_numbers_are_read_quickly(name, tmp_path, any_size):
+    path = tmp_path / "table.csv"
+    path.write_text(TABLES[name])
+    texts = ["label", "domain"] if "domain" in TABLES[name] else ["label"]
+    assert number_tables.read_numbers(path, texts) is not None
+
+
+@pytest.fixture
+def parts(tmp_path):
+    draw = np.random.default_rng(0)
+    for name, count in (("train", 40), ("test", 15)):
+        rows = [f"{a:.4f},{b:.4f},{y},d{y % 2}" for (a, b), y in zip(draw.normal(size=(count, 2)), range(count))]  # noqa: B905
+        labelled = [row.replace(f",{n},", f",{n % 3},") for n, row in enumerate(rows)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["a,b,label,domain", *labelled]) + "\n")
+    return tmp_path / "train.csv", tmp_path / "test.csv"
+
+
+def same(one, other):
+    assert (one.name, one.kind, one.classes, one.fingerprint) == (
+        other.name,
+        other.kind,
+        other.classes,
+        other.fingerprint,
+    )
+    for part in ("train", "test"):
+        for column in ("x", "y", "ids", "domains"):
+            np.testing.assert_array_equal(getattr(getattr(one, part), column), getattr(getattr(other, part), column))
+
+
+def test_what_is_kept_is_what_is_read(parts, tmp_path, monkeypatch):
+    spec = spec_of(*parts)
+    fresh, fingerprint = data.load(spec, tmp_path / "one"), data.fingerprint(spec, tmp_path / "one")
+    monkeypatch.setattr(large_tables, "LARGE", 0)
+    cache = tmp_path / "two"
+    assert data.check(spec, cache) == []
+    monkeypatch.setattr("ianvs.data.sources.read_table", lambda *given: pytest.fail("it was parsed again"))
+    assert data.check(spec, cache) == []
+    assert data.fingerprint(spec, cache) == fingerprint
+    same(data.load(spec, cache), fresh)
+
+
+def test_a_changed_file_or_setting_is_read_anew(parts, tmp_path, any_size):
+    spec, cache = spec_of(*parts), tmp_path / "cache"
+    assert data.check(spec, cache) == []
+    before = data.fingerprint(spec, cache)
+    parts[0].write_text(parts[0].read_text() + "9,9,0,d0\n")
+    assert data.check(spec, cache) == []
+    assert data.fingerprint(spec, cache) != before
+    assert len(data.load(spec, cache).train) == 41
+    assert data.load(spec_of(*parts, using=("d1",)), cache).train.domains.tolist() == ["d1"] * 20
+    parts[0].write_text("a,b,label,domain\n1,2,0\n")
+    assert "3 cells, but the header names 4" in data.check(spec, cache)[0].message
+
+
+def test_a_damaged_entry_is_made_again(parts, tmp_path, any_size):
+    spec, cache = spec_of(*parts), tmp_path / "cache"
+    data.check(spec, cache)
+    fresh = data.load(spec, cache)
+    whole = fresh.train.x.tolist()
+    [kept] = cache.glob("table-*/train_x.npy")
+    kept.write_bytes(kept.read_bytes()[:-4] + b"\0\0\0\0")
+    assert data.check(spec, cache) == []
+    assert data.load(spec, cache).train.x.tolist() == whole
+
+
+def test_what_has_warnings_is_looked_at_each_time(tmp_path, any_size):
+    path = tmp_path / "table.csv"
+    path.write_text("image,label\none.png,cat\none.png,cat\n")
+    (tmp_path / "one.png").write_bytes(b"")
+    for _ in range(2):
+        found = data.check(spec_of(path), tmp_path / "cache")
+        assert ["stands there for the second time" in warning.message for warning in found] == [True, True]
