@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite, sqrt
+from math import isfinite
 from typing import Literal
 
 from ianvs.comparing.pairing import RowPair
-from ianvs.stats import Difference, Summary, paired_difference
+from ianvs.stats import Difference, Summary, paired_difference, unpaired_difference
 
 __all__ = ["Change", "change_of"]
 
@@ -63,27 +63,8 @@ def change_of(pair: RowPair, metric: str, higher_is_better: bool | None) -> Chan
     means = [row.means.get(metric, Summary(None, None, 0)) for row in (before, after)]
     if means[0].mean is None and means[1].mean is None:
         return None
-    return Change(metric, means[0].mean, means[1].mean, 0, _unpaired(means[1], means[0]), higher_is_better)
+    return Change(metric, means[0].mean, means[1].mean, 0, unpaired_difference(means[1], means[0]), higher_is_better)
 
 
 def _known(value: float | None) -> bool:
     return value is not None and isfinite(value)
-
-
-def _unpaired(after: Summary, before: Summary) -> Difference | None:
-    """Of two means, by Welch's t, as scipy.stats.ttest_ind(equal_var=False) has it; without spread no interval."""
-    if after.mean is None or before.mean is None:
-        return None
-    mean = after.mean - before.mean
-    if after.std is None or before.std is None or after.n < 2 or before.n < 2:
-        return Difference(mean, None, None, 1.0, separated=False)
-    parts = [one.std**2 / one.n for one in (after, before) if one.std is not None]
-    variance = sum(parts)
-    if not variance > 0:
-        return Difference(mean, None, None, 1.0, separated=False)
-    from scipy.special import stdtr, stdtrit
-
-    df = variance**2 / sum(part**2 / (one.n - 1) for part, one in zip(parts, (after, before), strict=True))
-    half = float(stdtrit(df, 0.5 + LEVEL / 2)) * sqrt(variance)
-    p = float(2 * stdtr(df, -abs(mean) / sqrt(variance)))
-    return Difference(mean, mean - half, mean + half, p, separated=p <= 1 - LEVEL)

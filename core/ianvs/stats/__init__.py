@@ -15,6 +15,7 @@ from ianvs.stats.pairs import (
 from ianvs.stats.pareto import pareto_front
 from ianvs.stats.standing import Standing, Standings, seeds_to_separate, standings
 from ianvs.stats.summary import Ranking, Summary, rank, summarise
+from ianvs.stats.welch import unpaired_difference
 
 __all__ = [
     "ENOUGH_EXAMS",
@@ -43,4 +44,5 @@ __all__ = [
     "seeds_to_separate",
     "standings",
     "summarise",
+    "unpaired_difference",
 ]
