@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 SPLITTING_METHODS = ("default", "shuffled")
-FUTURE_SPLITTING_METHODS = ("fwt_splitting", "hard-example_splitting", "city_splitting")
+IANVS_SPLITTING_METHODS = ("fwt_splitting", "hard-example_splitting", "city_splitting")
 OTHER_HYPERPARAMETERS = "other_hyperparameters"
 """The name in a list of hyperparameters whose values are files of constants."""
 
@@ -40,9 +40,9 @@ def _splitting_method(name: str) -> str:
     if name in SPLITTING_METHODS:
         return name
     there_are = f" There are: {', '.join(SPLITTING_METHODS)}."
-    if name in FUTURE_SPLITTING_METHODS:
-        raise ValueError(f"splitting method '{name}' of Ianvs is not supported yet.{there_are}")
-    known = SPLITTING_METHODS + FUTURE_SPLITTING_METHODS
+    if name in IANVS_SPLITTING_METHODS:
+        raise ValueError(f"splitting method '{name}' is for plugins under `contract: ianvs` alone.{there_are}")
+    known = SPLITTING_METHODS + IANVS_SPLITTING_METHODS
     raise ValueError(f"splitting method '{name}' is not known.{closest(name, known) or there_are}")
 
 
