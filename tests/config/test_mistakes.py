@@ -419,7 +419,8 @@ ALGORITHM_SLIPS = [
     (
         "  modules",
         "  incremental_learning_data_setting: {splitting_method: city_splitting}\n  modules",
-        "3:57: splitting method 'city_splitting' is for plugins under `contract: ianvs` alone. There are: default, shuffled.",
+        "3:57: splitting method 'city_splitting' is for plugins under `contract: ianvs` alone. "
+        "There are: default, shuffled.",
     ),
     (
         "  modules",
