@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from ianvs.errors import ConfigError, PluginError
 from ianvs.session.forced_scores import checked_forced
 from tests.jobs import MAJORITY, write_job
 
+ROOT = Path(__file__).parents[2]
 PARROT = '''
 import math
 
@@ -150,6 +152,27 @@ def test_only_conversations_have_replies(tmp_path: Path) -> None:
     plugin = MAJORITY + "\n    def teacher_forced(self, data):\n        return []\n"
     with pytest.raises(ConfigError, match="teacher_forced asks about replies to conversations, and these are class"):
         ianvs.validate(write_job(tmp_path, testenv=testenv, plugin=plugin))
+
+
+def test_a_paradigm_that_answers_by_more_than_its_base_model_is_refused(tmp_path: Path) -> None:
+    folder = shutil.copytree(ROOT / "examples" / "edge_and_cloud", tmp_path / "job")
+    with (folder / "testenv.yaml").open("a") as file:
+        file.write("  teacher_forced: true\n")
+    with pytest.raises(ConfigError, match="jointinference does not answer by its base model alone"):
+        ianvs.validate(folder / "benchmarkingjob.yaml")
+
+
+def test_the_other_score_of_the_same_answers_asks_nothing_anew(tmp_path: Path) -> None:
+    path = written(tmp_path, TESTENV.replace(" perplexity,", "").replace("of: perplexity", "of: EM"))
+    first = case_of(path)
+    stored = {file: file.stat().st_mtime_ns for file in first.directory.rglob("predictions.npz")}
+    listed = (
+        (tmp_path / "testenv.yaml").read_text().replace("reply_token_accuracy,", "reply_token_accuracy, perplexity,")
+    )
+    (tmp_path / "testenv.yaml").write_text(listed)
+    second = case_of(path)
+    assert stored and stored == {file: file.stat().st_mtime_ns for file in second.directory.rglob("predictions.npz")}
+    assert second.matrices["perplexity"].values[1, 0] == 1
 
 
 @pytest.mark.parametrize(
