@@ -470,7 +470,7 @@ def test_the_share_that_is_left_is_what_the_start_weighs_in_the_average(init):
     """Moved by one, an average moves by the share that is left of its start: measured so, by a second average."""
     draw = torch.Generator().manual_seed(0)
     start = {"big": torch.rand(9, generator=draw), "small": torch.rand(3, generator=draw)}
-    steps = [({n: torch.rand(len(w), generator=draw) for n, w in start.items()},) * 2 for _ in range(4)]
+    steps = [({n: 10 * torch.rand(len(w), generator=draw) for n, w in start.items()},) * 2 for _ in range(4)]
     average = DynamicAverage("new", 2.0, 0.01, average=dict(start) if init == "before_first_step" else None)
     betas = [average.step(*step) for step in steps]
     moved = {n: torch.ones(len(w)) for n, w in start.items()}  # of the start, while all else stays where it is
@@ -492,7 +492,7 @@ def test_the_remark_says_what_is_left_of_the_weights_of_before():
 def test_the_remark_warns_where_every_round_has_a_group_of_its_own():
     apart = taught(CIA(**SIZE, grouping="tfidf", threshold=1.0))
     assert "every round founded a group of its own" in apart.remark and "gives the task away" in apart.remark
-    again = taught(apart, (FIRST,), first=3)
+    again = taught(apart, (SECOND,), first=3)
     assert "every round" not in again.remark, "a group was met again"
 
 
