@@ -58,11 +58,13 @@ class DynamicAverage:
     scale: float = 1.0
     fallback: float = 0.99
     per_tensor: bool = True
+    constant: float | None = None
     average: dict[str, Tensor] | None = None
     previous: dict[str, Tensor] | None = field(default=None, repr=False)
     betas: float = 0.0
     count: int = 0
     fallbacks: int = 0
+    left: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.formula_side not in ("old", "new"):
@@ -74,26 +76,40 @@ class DynamicAverage:
         """Take in the weights after a step of the optimiser and the gradient of that step; beta of each tensor."""
         theta = {name: tensor.detach() for name, tensor in theta.items()}
         gradient = {name: tensor.detach().clone() for name, tensor in gradient.items()}
+        begun = self.average is not None
         if self.average is None:
             self.average = {name: tensor.clone() for name, tensor in theta.items()}
-        used = dict.fromkeys(theta, self.fallback)
-        missed = len(theta)
-        if self.previous is not None:
-            ratios = dynamic_ratios(theta, self.average, gradient, self.previous, together=not self.per_tensor)
-            good = {name: self.scale * ratio for name, ratio in ratios.items() if 0 < self.scale * ratio < 1}
-            used |= good
-            missed -= len(good)
-        betas = {name: weight if self.formula_side == "old" else 1.0 - weight for name, weight in used.items()}
+        betas = self._betas(theta, self.average, gradient)
         for name, tensor in self.average.items():
             tensor.lerp_(theta[name], 1.0 - betas[name])
+            self.left[name] = self.left.get(name, 1.0) * (betas[name] if begun else 1.0)
         self.previous = gradient
         self.betas += sum(betas.values())
         self.count += len(betas)
-        self.fallbacks += missed
         return betas
 
+    def _betas(
+        self, theta: Mapping[str, Tensor], average: Mapping[str, Tensor], gradient: Mapping[str, Tensor]
+    ) -> dict[str, float]:
+        if self.constant is not None:
+            return dict.fromkeys(theta, self.constant)
+        used = dict.fromkeys(theta, self.fallback)
+        missed = len(theta)
+        if self.previous is not None:
+            ratios = dynamic_ratios(theta, average, gradient, self.previous, together=not self.per_tensor)
+            good = {name: self.scale * ratio for name, ratio in ratios.items() if 0 < self.scale * ratio < 1}
+            used |= good
+            missed -= len(good)
+        self.fallbacks += missed
+        return {name: weight if self.formula_side == "old" else 1.0 - weight for name, weight in used.items()}
+
     def record(self) -> dict[str, float | None]:
-        """Mean beta (weight of the old) over tensors and steps, and the share of them that used the fallback."""
-        if not self.count:
-            return {"mean_beta": None, "fallback_share": None}
-        return {"mean_beta": self.betas / self.count, "fallback_share": self.fallbacks / self.count}
+        """Mean beta (weight of the old) over tensors and steps, the share of them that used the fallback, and `left`.
+
+        The latter is the share of all numbers in the tensors, each as `left` of its tensor says.
+        """
+        if not self.count or self.average is None:
+            return {"mean_beta": None, "fallback_share": None, "left": None}
+        sizes = {name: tensor.numel() for name, tensor in self.average.items()}
+        left = sum(self.left[name] * size for name, size in sizes.items()) / sum(sizes.values())
+        return {"mean_beta": self.betas / self.count, "fallback_share": self.fallbacks / self.count, "left": left}

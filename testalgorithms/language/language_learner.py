@@ -26,6 +26,7 @@ from ianvs.testalgorithms.language.models import (
     save_model,
 )
 from ianvs.testalgorithms.language.numbers import at_least
+from ianvs.testalgorithms.language.teacher_forced import teacher_forced
 from ianvs.testalgorithms.language.tuning_loop import Descent
 
 __all__ = ["LanguageLearner"]
@@ -182,6 +183,24 @@ class LanguageLearner:
                 batch_size=self.generation_batch,
                 window=getattr(self.network.config, "max_position_embeddings", None),
             )
+
+    def teacher_forced(self, data: Any, *, device: str = "cpu", seed: int = 0, **context: Any) -> list[list[float]]:
+        """[right tokens, learnt tokens, sum of their log-likelihoods] of the true replies of each conversation.
+
+        A tiny model that was not trained yet has no tokens: those are zeros.
+        """
+        asked = conversations_of(data.x, data.y)
+        if not self._built and self.options.tiny:
+            return [[0.0, 0.0, 0.0] for _ in asked]
+        self._ready(asked, device, seed)
+        return self.judge(asked)
+
+    def judge(self, asked: Sequence[Conversation]) -> list[list[float]]:
+        """What the present weights make of the replies of these conversations."""
+        self.network.eval()
+        encoded = [self.template.encode(conversation) for conversation in asked]
+        with torch.inference_mode(), self._precision():
+            return teacher_forced(self.network, encoded, getattr(self.network.config, "max_position_embeddings", None))
 
     def save(self, path: Path) -> Path:
         """Write everything that a continuation needs to the folder `path`."""

@@ -11,9 +11,13 @@ from ianvs.testenv.metrics.routing import ROUTING
 from ianvs.testenv.metrics.suites import SUITES
 from ianvs.testenv.metrics.survey import SURVEY
 from ianvs.testenv.metrics.text_meaning import TEXT
+from ianvs.testenv.metrics.token_scores import TOKEN_SCORES
 from ianvs.testenv.metrics.unseen_detection import OPEN_WORLD
 
 __all__ = ["METRICS"]
 
-METRICS = (*SCORES, *TASK_SCORES, *OVERLAPS, *OPEN_WORLD, *ROUTING, *TEXT, *SURVEY, *ONLINE, *SUITES, *BENCHMARKS)
+METRICS = (
+    *SCORES, *TASK_SCORES, *OVERLAPS, *OPEN_WORLD, *ROUTING, *TEXT, *TOKEN_SCORES,
+    *SURVEY, *ONLINE, *SUITES, *BENCHMARKS,
+)  # fmt: skip
 """In the order in which they are listed."""

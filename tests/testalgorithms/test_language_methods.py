@@ -371,7 +371,7 @@ def test_the_first_step_and_a_ratio_beyond_1_use_the_fallback():
     ones = {"w": torch.ones(2)}
     assert average.step(ones, ones) == {"w": 0.99}
     assert average.step(ones, ones) == {"w": 0.99}  # the gradient stayed the same: the ratio is infinite
-    assert average.record() == {"mean_beta": pytest.approx(0.99), "fallback_share": 1.0}
+    assert average.record() == {"mean_beta": pytest.approx(0.99), "fallback_share": 1.0, "left": pytest.approx(0.99**2)}
     torch.testing.assert_close(average.average["w"], torch.full((2,), 1 - 0.99**2))
 
 
@@ -400,7 +400,7 @@ def recorded(learner, data, k):
 
 @pytest.mark.parametrize("init", ["before_first_step", "after_first_step"])
 def test_after_a_round_the_weights_and_the_checkpoint_are_the_average(init, tmp_path):
-    learner = taught(CIA(**{**SIZE, "epochs": 4}, init=init), (FIRST,))
+    learner = taught(CIA(**{**SIZE, "epochs": 4}, preset="paper", init=init), (FIRST,))
     start = {name: weight.detach().clone() for name, weight in learner.weights.items()}
     steps = recorded(learner, SECOND, 2)
     star = dict(start) if init == "before_first_step" else dict(steps[0][0])
@@ -438,9 +438,62 @@ def test_slips_in_the_options_of_cia_are_explained():
         ({"formula_side": "left"}, "'old' or 'new'"),
         ({"fallback": 1.5}, "between 0 and 1"),
         ({"init": "first"}, "before_first_step"),
+        ({"beta": 1.5}, "beta is 1.5; it is a number from 0 to 1"),
+        ({"beta": True}, "beta is True"),
+        ({"beta": 0.9, "scale": 2.0, "fallback": 0.01}, "beta is 0.9, and scale and fallback"),
     ):
         with pytest.raises(PluginError, match=message):
             CIA(**options)
+
+
+@pytest.mark.parametrize("beta", [0, 0.9, 1])
+def test_a_constant_beta_is_a_plain_moving_average(beta):
+    learner = taught(CIA(**{**SIZE, "epochs": 4}, beta=beta), (FIRST,))
+    star = {name: weight.detach().clone() for name, weight in learner.weights.items()}
+    steps = recorded(learner, SECOND, 2)
+    for theta, _ in steps:
+        star = {name: beta * star[name] + (1 - beta) * theta[name] for name in star}
+    for name, weight in learner.weights.items():
+        torch.testing.assert_close(weight.detach(), star[name], atol=1e-6, rtol=1e-5)
+    assert learner.betas[1]["left"] == pytest.approx(beta ** len(steps))
+    assert learner.betas[1]["fallback_share"] == 0
+
+
+def test_the_default_of_cia_is_the_released_code_from_before_the_first_step():
+    plain = CIA()
+    assert plain.rule == CIA(preset="coin").rule != CIA(preset="paper").rule
+    assert plain.start == "before_first_step"
+
+
+@pytest.mark.parametrize("init", ["before_first_step", "after_first_step"])
+def test_the_share_that_is_left_is_what_the_start_weighs_in_the_average(init):
+    """Moved by one, an average moves by the share that is left of its start: measured so, by a second average."""
+    draw = torch.Generator().manual_seed(0)
+    start = {"big": torch.rand(9, generator=draw), "small": torch.rand(3, generator=draw)}
+    steps = [({n: 10 * torch.rand(len(w), generator=draw) for n, w in start.items()},) * 2 for _ in range(4)]
+    average = DynamicAverage("new", 2.0, 0.01, average=dict(start) if init == "before_first_step" else None)
+    betas = [average.step(*step) for step in steps]
+    moved = {n: torch.ones(len(w)) for n, w in start.items()}  # of the start, while all else stays where it is
+    for used in betas if init == "before_first_step" else betas[1:]:
+        moved = {n: used[n] * w for n, w in moved.items()}
+    expected = torch.cat(list(moved.values())).mean()  # over all numbers: a large tensor counts more
+    assert average.record()["left"] == pytest.approx(float(expected))
+    assert len({tuple(used.values()) for used in betas}) > 1 and betas[-1]["big"] != betas[-1]["small"]
+
+
+def test_the_remark_says_what_is_left_of_the_weights_of_before():
+    learner = taught(CIA(**SIZE, beta=0.5))
+    steps = SIZE["epochs"]  # of one batch each
+    assert f"{0.5**steps:.2g} of round 2" in learner.remark and "round 1" not in learner.remark
+    assert "group" not in learner.remark
+    assert CIA().remark == ""
+
+
+def test_the_remark_warns_where_every_round_has_a_group_of_its_own():
+    apart = taught(CIA(**SIZE, grouping="tfidf", threshold=1.0))
+    assert "every round founded a group of its own" in apart.remark and "gives the task away" in apart.remark
+    again = taught(apart, (SECOND,), first=3)
+    assert "every round" not in again.remark, "a group was met again"
 
 
 # Instructions that are alike.

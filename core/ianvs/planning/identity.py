@@ -60,6 +60,8 @@ def exam_identity(
         facts["linear_probe"] = True
     if exam.task_scores:
         facts["task_scores"] = True
+    if exam.teacher_forced:
+        facts["teacher_forced"] = True
     if exam.settings is not None:
         facts["settings"] = _settings(exam.settings)
     return facts

@@ -12,7 +12,7 @@ from ianvs.config.models.kubeedge import MODULE_TYPES, PARADIGM_MODULES, PRIVATE
 from ianvs.config.spec import JobSpec, ParadigmSpec
 from ianvs.data.options import check_options
 from ianvs.errors import Place, PluginError, Problem, closest, one_line
-from ianvs.paradigms import GROUP, find_paradigm
+from ianvs.paradigms import GROUP, Paradigm, find_paradigm
 from ianvs.planning.closed import closed_paths
 from ianvs.planning.memo import Answer, answers
 from ianvs.plugins.source import source_of
@@ -25,7 +25,8 @@ __all__ = ["ParadigmInfo", "paradigm_info", "paradigm_problems", "without_unused
 class ParadigmInfo:
     """methods: by type of module those that a class of it has to have. needed: types that an algorithm has to list.
 
-    as_one, reference: see ianvs.paradigms.Paradigm. problems: (option, what is wrong with it); "" is the paradigm.
+    as_one, reference: see ianvs.paradigms.Paradigm. by_itself: its answers are not simply those of its base model.
+    problems: (option, what is wrong with it); "" is the paradigm.
     """
 
     methods: Mapping[str, tuple[str, ...]]
@@ -33,6 +34,7 @@ class ParadigmInfo:
     as_one: bool
     reference: bool
     problems: tuple[tuple[str, str], ...] = ()
+    by_itself: bool = False
 
 
 def paradigm_info(job: JobSpec) -> list[ParadigmInfo]:
@@ -103,6 +105,7 @@ def _info(spec: ParadigmSpec, job: JobSpec) -> ParadigmInfo:
         answer["as_one"],
         answer["reference"],
         tuple((option, message) for option, message in answer["problems"]),
+        answer.get("by_itself", False),
     )
 
 
@@ -139,6 +142,7 @@ def _look_at(spec: ParadigmSpec) -> Answer:
         "needed": [kind for kind, protocol in paradigm.modules.items() if type(None) not in get_args(protocol)],
         "as_one": paradigm.as_one,
         "reference": paradigm.reference,
+        "by_itself": paradigm.predict is not Paradigm.predict,
         "problems": [[option, f"unknown key '{option}' in algorithm.{hint}"] for option, hint in hints.items()]
         + [[str(problem.place.file) if problem.place else "", problem.message] for problem in wrong],
     }

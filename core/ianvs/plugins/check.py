@@ -19,10 +19,11 @@ from ianvs.plugins.signature import constructor_parameters, misnamed, named_argu
 from ianvs.plugins.value_types import type_problems, value_place
 from ianvs.sealing.landlock import confine
 
-__all__ = ["NO_CUDA", "Checked", "Closed", "Subject", "check_algorithm", "check_task"]
+__all__ = ["FORCED", "NO_CUDA", "Checked", "Closed", "Subject", "check_algorithm", "check_task"]
 
 NO_CUDA = "device: cuda is asked for, but torch finds no CUDA device here. Use `device: auto` or `cpu`."
 METHODS = ("train", "predict", "save", "load")  # of a base model
+FORCED = "teacher_forced"  # of a base model, where the testenv asks for it
 
 _Say = Callable[[str], None]
 
@@ -152,8 +153,11 @@ def _check_module(
         return [Problem(str(error), place)]
     if not callable(target):
         return [Problem(f"'{module.name}' is not a class.", place)]
-    problems = []
+    problems: list[Problem] = []
     missing = [method for method in methods if not callable(getattr(target, method, None))]
+    if FORCED in methods and isinstance(target, type):
+        problems += _check_forced(target, module, place)
+        missing = [method for method in missing if method != FORCED]
     if isinstance(target, type) and missing:
         plural = "s" if len(missing) > 1 else ""
         problems.append(Problem(f"{module.name} lacks the method{plural} {', '.join(missing)}.", place))
@@ -166,6 +170,21 @@ def _check_module(
         for name, message in misnamed(module.name, "hyperparameter", takes, given)
     ]
     return [*problems, *type_problems(module, takes, place)]
+
+
+def _check_forced(target: type, module: ModuleSpec, place: Place) -> Iterator[Problem]:
+    """Who can't be asked what it makes of the true replies."""
+    out = "or take `teacher_forced: true` and the metrics that read it out of the testenv."
+    if not callable(getattr(target, FORCED, None)):
+        yield Problem(
+            f"{module.name} lacks the method {FORCED}(data, **context), by which the testenv asks what it makes of the "
+            f"true replies: (N, 3), for each conversation right tokens, tokens, log-likelihood. Add it, {out}",
+            place,
+        )
+    if getattr(target, "adapts_in_testing", False):
+        yield Problem(
+            f"{module.name} learns while it is tested, so replies can't be shown to it. Drop it, {out}", place
+        )
 
 
 def _check_hidden(target: object, module: ModuleSpec, place: Place) -> list[Problem]:

@@ -20,6 +20,7 @@ from ianvs.store import ExamRecord
 __all__ = [
     "column_problems",
     "data_problems",
+    "forced_problems",
     "link_problems",
     "metric_levels",
     "paradigm_problems",
@@ -33,6 +34,7 @@ __all__ = [
 
 PROBED = "linear_probe_accuracy"
 TASK_SCORED = "task_incremental_accuracy"
+FORCED = ("reply_token_accuracy", "perplexity")
 
 
 def data_problems(job: JobSpec) -> list[Problem]:
@@ -180,6 +182,13 @@ def _problems_between(exam: TestEnvSpec, levels: dict[str, str]) -> list[Problem
         if TASK_SCORED in (spec.name, spec.of) and not exam.task_scores:
             message = f"{TASK_SCORED} needs `task_scores: true` in the testenv: scores are asked for while a case runs."
             problems.append(Problem(message, spec.place))
+        if (name := next((n for n in (spec.name, spec.of) if n in FORCED), None)) and not exam.teacher_forced:
+            message = f"{name} needs `teacher_forced: true` in the testenv: it is asked for while a case runs."
+            problems.append(Problem(message, spec.place))
+    if exam.gate is not None and exam.gate.metric.name in FORCED:
+        gate = exam.gate.metric
+        message = f"model_eval scores replies to a part of the round, and {gate.name} is none of replies."
+        problems.append(Problem(f"{message} lexical_similarity is one.", gate.place))
     if exam.gate is not None and levels[exam.gate.metric.name] != "score":
         gate = exam.gate.metric
         problems.append(Problem(f"model_eval needs a score of predictions; '{gate.name}' is none.", gate.place))
@@ -195,6 +204,22 @@ def _level(name: str, levels: dict[str, str]) -> str:
     except IanvsError:
         return "score"  # an unknown name is told of where it is resolved
     return "mapping" if metric.mapping else metric.level
+
+
+def forced_problems(job: JobSpec) -> list[Problem]:
+    """Paradigms whose answers are not those of their base model, where a testenv asks this for more than answers."""
+    if not any(exam.teacher_forced for exam in job.testenvs):
+        return []
+    return [
+        Problem(
+            f"{algorithm.paradigm.name} does not answer by its base model alone, so there is none that "
+            "`teacher_forced: true` in the testenv could ask. Take the algorithm out of the job, or that line out of "
+            "the testenv.",
+            algorithm.paradigm.place,
+        )
+        for algorithm, info in zip(job.algorithms, paradigm_info(job), strict=True)
+        if info.by_itself
+    ]
 
 
 def protocol_problems(job: JobSpec) -> list[Problem]:

@@ -23,7 +23,7 @@ from ianvs.planning.case_request import PREPARE_EXAM, case_request
 from ianvs.planning.closed import closed_paths, opened_paths
 from ianvs.planning.missing_pictures import missing_pictures
 from ianvs.planning.paradigm_info import ParadigmInfo, paradigm_info
-from ianvs.plugins.check import Checked, Closed, Subject
+from ianvs.plugins.check import FORCED, Checked, Closed, Subject
 from ianvs.scheduler import checks
 from ianvs.scheduler.case_files import files_of_exam
 from ianvs.scheduler.kubeedge_checks import code_problems, import_problems, is_kubeedge, setting_problems
@@ -239,9 +239,11 @@ def _subjects(
     exam: Mapping[str, object] | None = None,
 ) -> Iterator[Subject]:
     """A subject for each module. choices: of the hyperparameters of an algorithm that has one module and no grid."""
+    forced = any(testenv.teacher_forced for testenv in job.testenvs)
     for module in algorithm.modules:
         built = tuple(_some(module)) if choices is None else choices[:MOST_BUILT]
         methods = paradigm.methods.get(module.type, ())
+        methods += (FORCED,) if forced and module.type == "basemodel" else ()
         yield Subject(algorithm, module, methods, built, job.device, job.places.get("device"), exam)
 
 
@@ -344,6 +346,7 @@ FILES: tuple[Check, ...] = (
     Check("quantities", lambda p: checks.quantity_problems(p.job), stands_on_others=True),
     Check("references", lambda p: checks.reference_problems(p.job), stands_on_others=True),
     Check("links", lambda p: checks.link_problems(p.job, p.levels), stands_on_others=True),
+    Check("replies shown", lambda p: checks.forced_problems(p.job), stands_on_others=True),
     Check("protocols", lambda p: checks.protocol_problems(p.job), stands_on_others=True),
 )
 """What costs no more than reading the files."""

@@ -47,6 +47,9 @@ def misfits(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[Problem]:
     if spec.task_scores and not KINDS[exam.kind].probes:
         message = f"task_scores are scores of classes, and these are {exam.kind} data. Take it out."
         yield Problem(message, spec.places.get("task_scores", spec.place))
+    if spec.teacher_forced and exam.kind != "conversation":
+        message = f"teacher_forced asks about replies to conversations, and these are {exam.kind} data. Take it out."
+        yield Problem(message, spec.places.get("teacher_forced", spec.place))
     if spec.linear_probe and not KINDS[exam.kind].probes:
         message = f"linear_probe fits a classifier to classes, and these are {exam.kind} data. Take it out."
         yield Problem(message, spec.places.get("linear_probe", spec.place))

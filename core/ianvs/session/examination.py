@@ -25,6 +25,7 @@ from ianvs.scenarios.exam import Exam, TestSet
 from ianvs.scenarios.parts import Part, columns_of
 from ianvs.sealing.shared_arrays import ArrayWriter, mapped, unpacked
 from ianvs.session.feed import DataFeed
+from ianvs.session.forced_scores import FORCED, METHOD, checked_forced, forced_extras
 from ianvs.session.handing import described
 from ianvs.session.learner_messages import Answer, read
 from ianvs.session.measure import NOTHING_SPENT, Spent, cpu_seconds
@@ -61,8 +62,9 @@ class _Question:
 class Examination:
     """Of one learner, before the test sets of an exam. spent: on answers, since it was last set.
 
-    probe: whether features are examined too. task_scores: whether scores of all classes are asked for too. every:
-    whether all answers are kept, also where the kind of data would keep less. folder: for what is too large for memory.
+    probe: whether features are examined too. task_scores: whether scores of all classes are asked for too. forced:
+    whether it is asked what it makes of the true replies. every: whether all answers are kept, also where the kind of
+    data would keep less. folder: for what is too large for memory.
     """
 
     def __init__(
@@ -75,11 +77,12 @@ class Examination:
         *,
         probe: bool,
         task_scores: bool,
+        forced: bool,
         every: bool,
     ) -> None:
         self._exam, self._feed, self._learner = exam, feed, learner
         self._seed, self._folder, self._probe, self._every = seed, folder, probe, every
-        self._task_scores = task_scores
+        self._task_scores, self._forced = task_scores, forced
         self._kind = KINDS[exam.dataset.kind]
         self._secret = _secret(exam)
         self.spent: Spent = NOTHING_SPENT
@@ -98,7 +101,8 @@ class Examination:
         both = {j: (part, parts[j]) for j, part in fitted.items()}
         probes = self._probes(tests, both, f"{taught} probe") if both else []
         scored = self._scored(questions) if samples is None else []
-        asked_for = [question for _, question in (*questions, *scored, *probes)]
+        forced = self._forcing(questions) if samples is None else []
+        asked_for = [question for _, question in (*questions, *scored, *probes, *forced)]  # `forced` shows the replies
         said = list(self._asked(asked_for, model, taught))
         found = {
             Asked(j, samples): answers
@@ -109,12 +113,16 @@ class Examination:
             for j, scores in zip(which, _split(question, answer.labels), strict=True):
                 extras = {**found[Asked(j)].extras, TASK_LABELS: labels_within(scores, tests[j].classes)}
                 found[Asked(j)] = replace(found[Asked(j)], extras=extras)
-        for (which, question), answer in zip(probes, said[len(questions) + len(scored) :], strict=True):
+        for (which, question), answer in zip(probes, said[len(questions) + len(scored) :], strict=False):
             rows = iter(_split(question, answer.labels))
             for j in which:
                 train, test = next(rows), next(rows)
                 labels = probed_labels(train, fitted[j].samples.y[fitted[j].positions], test, self._classes)
                 extras = {**found[Asked(j)].extras, "probe": labels}
+                found[Asked(j)] = replace(found[Asked(j)], extras=extras)
+        for (which, question), answer in zip(forced, said[len(said) - len(forced) :], strict=True):
+            for j, told in zip(which, _split(question, answer.labels), strict=True):
+                extras = {**found[Asked(j)].extras, **forced_extras(told)}
                 found[Asked(j)] = replace(found[Asked(j)], extras=extras)
         return found
 
@@ -171,6 +179,19 @@ class Examination:
             return []
         return [(which, replace(q, method="scores")) for which, q in questions if q.adapted is None]
 
+    def _forcing(
+        self, questions: Sequence[tuple[tuple[int, ...], _Question]]
+    ) -> list[tuple[tuple[int, ...], _Question]]:
+        """The same samples with their replies, in the same order. Raises PluginError for who would learn them."""
+        if not self._forced:
+            return []
+        if self._learner.state.adapts:
+            raise PluginError(
+                f"{self._learner.state.who.partition('.')[0]} learns while it is tested, so the replies can't be "
+                "shown to it. Take `teacher_forced: true` out of the testenv, or the algorithm out of the job."
+            )
+        return [(which, replace(q, method=METHOD)) for which, q in questions if q.adapted is None]
+
     @property
     def unscored(self) -> str:
         """Why the learner gives no scores, where the exam asks for some."""
@@ -216,9 +237,12 @@ class Examination:
         with self._learner.answering(model.modules, model.folder) as (copy, pid):
             for number, question in enumerate(questions):
                 samples = columns_of(question.parts, ("x",), question.order)["x"]
+                shows = question.method == METHOD
+                replies = columns_of(question.parts, ("y",), question.order)["y"] if shows else None
                 writer = ArrayWriter(samples.nbytes, self._folder)
                 body: dict[str, object] = {
                     "x": writer.column(samples),
+                    "y": None if replies is None else writer.column(replies),
                     "name": question.name,
                     "context": question.context,
                     "round": question.round,
@@ -260,6 +284,8 @@ class Examination:
             labels = self._kind.checker(_asked_for(question, count), self._classes, unseen=unseen)(labels, answer.who)
         if question.method == "scores":
             labels = checked_scores(labels, count, self._classes, answer.who)
+        if question.method == METHOD:
+            labels = checked_forced(labels, count, answer.who)
         return Predictions(labels, {name: np.asarray(values) for name, values in arrays.items()})
 
     def _put_back(
@@ -278,7 +304,7 @@ class Examination:
                 yield replace(part, positions=part.positions[start : start + size]), _taken(answer.labels, here)
 
         kept = self._kind.kept(pieces(), self._classes, every)
-        if taken := answer.extras.keys() & {*kept.extras, "probe", TASK_LABELS}:
+        if taken := answer.extras.keys() & {*kept.extras, "probe", TASK_LABELS, *FORCED}:
             raise PluginError(f"predict() returned an extra '{min(taken)}', a name of ours.")
         return replace(kept, extras={**kept.extras, **{name: v[rows] for name, v in answer.extras.items()}})
 

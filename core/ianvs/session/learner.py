@@ -25,10 +25,11 @@ from ianvs.paradigms import Paradigm, Predictions, find_paradigm
 from ianvs.planning.case_request import CaseRequest
 from ianvs.plugins.check import NO_CUDA
 from ianvs.scenarios.parts import Held, Part
-from ianvs.scenarios.views import TestView
+from ianvs.scenarios.views import TestView, TrainView
 from ianvs.sealing.peer import Gone, Message, RemoteError
 from ianvs.sealing.shared_arrays import ArrayWriter, mapped, unpacked
 from ianvs.session import measure
+from ianvs.session.forced_scores import METHOD, checked_forced
 from ianvs.session.learner_messages import Answer, MeasureForm, Ready, Saved, SavedModule, State
 from ianvs.session.modules import Modules
 from ianvs.session.session import Brief, CaseSession, Keeper
@@ -172,11 +173,14 @@ class LearnerHost:
 
     def _ask(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
         """A question of the keeper: its samples lie in files[0], where there are labels to adapt to in files[1]."""
-        x = unpacked(mapped(files[0]), body["x"])
+        memory = mapped(files[0])
+        x = unpacked(memory, body["x"])
         context = self._context(body)
         if body["first"]:
             self._saved = None
-        if body["adapt"] is None:
+        if body["method"] == METHOD:
+            said = Predictions(self._forced(x, unpacked(memory, body["y"]), body["name"], context))
+        elif body["adapt"] is None:
             said = self._said(body, x, context)
         else:
             view = self._session.view(body["adapt"], mapped(files[1]))
@@ -263,6 +267,16 @@ class LearnerHost:
         finally:
             data.close()
         return checked_scores(found, len(x), len(self._brief.classes), f"{learner.name}.scores()")
+
+    def _forced(self, x: Any, y: Any, name: str, context: Mapping[str, Any]) -> NDArray[np.float64]:
+        """(N, 3) what the base model's teacher_forced() says of all samples and their replies, checked."""
+        learner = self._session.module("basemodel")
+        data = TrainView({"x": Held(x), "y": Held(y)}, name=name)
+        try:
+            found = self._session.call(learner, METHOD, data, **context)
+        finally:
+            data.close()
+        return checked_forced(found, len(x), f"{learner.name}.{METHOD}()")
 
     def _unscored(self) -> str:
         paradigm = type(self._session.paradigm)

@@ -55,6 +55,8 @@ def lineage_of(request: CaseRequest, exam: ExamRecord) -> tuple[str, ...]:
         first.append("linear_probe")  # its answers can't be had of models that are gone
     if request.testenv.task_scores:
         first.append("task_scores")
+    if request.testenv.teacher_forced:
+        first.append("teacher_forced")
     links = [digest([*first, exam.classes, dict(exam.rules), exam.kind])]
     for round_digest in exam.round_digests:
         links.append(digest([links[-1], round_digest]))

@@ -220,6 +220,7 @@ class CaseRounds:
             self._store.folder(self._id),
             probe=self._request.testenv.linear_probe,
             task_scores=self._request.testenv.task_scores,
+            forced=self._request.testenv.teacher_forced,
             every=self._keeps_every,
         )
 

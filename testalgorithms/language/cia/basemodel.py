@@ -12,7 +12,7 @@ from ianvs.testalgorithms.language.numbers import within
 
 PRESETS = {
     "paper": {"formula_side": "old", "scale": 1.0, "fallback": 0.99, "init": "before_first_step"},
-    "coin": {"formula_side": "new", "scale": 2.0, "fallback": 0.01, "init": "after_first_step"},
+    "coin": {"formula_side": "new", "scale": 2.0, "fallback": 0.01, "init": "before_first_step"},
     "continual_next": {"formula_side": "new", "scale": 0.01, "fallback": 0.001, "init": "after_first_step"},
 }
 
@@ -25,8 +25,10 @@ class CIA(LanguageLearner):
     Within a round theta trains on; at its end theta <- theta*, which is what is tested, saved, and trained on next.
     The first round of a set of weights is trained without an average, as by the authors.
 
-    preset: "paper", or the released code of "coin" or "continual_next", which put the formula on the new weights; any
-    of formula_side ("old", "new"), scale, fallback, init ("before_first_step", "after_first_step") replaces its part.
+    preset: "coin", the released code behind the published numbers, or that of "continual_next", which put the formula
+    on the new weights; or "paper", the formula as printed. Any of formula_side ("old", "new"), scale, fallback, init
+    ("before_first_step", "after_first_step") replaces its part.
+    beta: from 0 to 1, the weight of the old in every step, instead of the formula (the ablation of the paper).
     grouping: "tfidf" gives each group of rounds whose instructions are alike (mean cosine >= `threshold`) weights of
     its own, and routes each test conversation to the nearest; a new group starts from the first weights (`new_group:
     continue`, from the present ones). "none": one set for all.
@@ -35,11 +37,12 @@ class CIA(LanguageLearner):
     def __init__(
         self,
         *,
-        preset="paper",
+        preset="coin",
         formula_side=None,
         scale=None,
         fallback=None,
         init=None,
+        beta=None,
         per="tensor",
         grouping="none",
         threshold=0.9,
@@ -59,13 +62,19 @@ class CIA(LanguageLearner):
                 raise PluginError(f"{name} is '{value}'.{closest(str(value), known)} It is one of: {', '.join(known)}.")
         rule = PRESETS[preset] | {name: value for name, value in given.items() if value is not None}
         self.start = rule.pop("init")
-        self.rule = {**rule, "per_tensor": per == "tensor"}
+        self.rule = {**rule, "per_tensor": per == "tensor", "constant": beta}
+        if beta is not None:
+            within(0, 1, beta=beta)
+            if parts := [name for name in ("formula_side", "scale", "fallback") if given[name] is not None]:
+                raise PluginError(
+                    f"beta is {beta}, and {' and '.join(parts)} of the formula it stands for. Drop either."
+                )
         DynamicAverage(**self.rule)  # says now what is wrong with them
         within(0, 1, threshold=threshold)
         self.codebook = Codebook(threshold) if grouping == "tfidf" else None
         self.new_group = new_group
         self.average, self.learnt, self.group, self.shelf, self.first = None, set(), 0, {}, None
-        self.betas = []  # of each round: mean beta, and the share of tensors and steps that used the fallback
+        self.betas = []  # of each round what DynamicAverage.record() says
 
     def before_round(self, data):
         if self.codebook is not None:
@@ -82,7 +91,7 @@ class CIA(LanguageLearner):
             self.average.step(weights, moved_by)
 
     def after_round(self, data):
-        record = {"round": data.round, "group": self.group, "mean_beta": None, "fallback_share": None}
+        record = {"round": data.round, "group": self.group, "mean_beta": None, "fallback_share": None, "left": None}
         if self.average is not None:
             record |= self.average.record()
             self.set_weights(self.average.average)
@@ -96,11 +105,17 @@ class CIA(LanguageLearner):
 
     @property
     def remark(self):
-        rounds = [record for record in self.betas if record["mean_beta"] is not None]
-        if not rounds:
-            return ""
-        said = (f"round {r['round']}: {r['mean_beta']:.3f} ({r['fallback_share']:.0%} fallback)" for r in rounds)
-        return f"mean beta in {', '.join(said)}"
+        rounds = [record for record in self.betas if record["left"] is not None]
+        said = []
+        if rounds:
+            left = ", ".join(f"{r['left']:.2g} of round {r['round']}" for r in rounds)
+            said.append(f"share of a round's starting weights that is left at its end (product of the betas): {left}")
+            said.append(f"mean beta {sum(r['mean_beta'] for r in rounds) / len(rounds):.3f}")
+        if self.codebook is not None and len(self.betas) > 1 and len(self.codebook.groups) == len(self.betas):
+            said.append(
+                "every round founded a group of its own, so nothing was averaged, and the routing gives the task away"
+            )
+        return "; ".join(said)
 
     # Groups of instructions, each with weights of its own.
 
@@ -117,17 +132,24 @@ class CIA(LanguageLearner):
         return {name: weight.detach().cpu().clone() for name, weight in self.weights.items()}
 
     def answer(self, asked):
+        return self.routed(asked, super().answer)
+
+    def judge(self, asked):
+        return self.routed(asked, super().judge)
+
+    def routed(self, asked, answers):
+        """What `answers` gives of each conversation, with the weights of its group."""
         if not self.shelf:
-            return super().answer(asked)
+            return answers(asked)
         groups = [self.codebook.route(instruction_of(conversation)) for conversation in asked]
-        here, replies = self.copy_of_weights(), [None] * len(asked)
+        here, said = self.copy_of_weights(), [None] * len(asked)
         for group in sorted(set(groups)):
             self.set_weights(self.shelf[group])
             chosen = [i for i, of in enumerate(groups) if of == group]
-            for i, said in zip(chosen, super().answer([asked[i] for i in chosen]), strict=True):
-                replies[i] = said
+            for i, one in zip(chosen, answers([asked[i] for i in chosen]), strict=True):
+                said[i] = one
         self.set_weights(here)
-        return replies
+        return said
 
     def state(self):
         groups = self.codebook.groups if self.codebook is not None else []

@@ -122,6 +122,7 @@ class TestEnvSpec(PlacedSpec):
     budget: BudgetSpec | None = None
     linear_probe: bool = False  # whether features are examined after every round
     task_scores: bool = False  # whether scores of all classes are asked for, to be looked at under the mask of a task
+    teacher_forced: bool = False  # whether a language model is asked what it makes of the true replies
     settings: Annotated[ExamSettings | None, NoKey] = None  # under `contract: ianvs`, else None
     file: Annotated[Path, NoKey] = Path()
 

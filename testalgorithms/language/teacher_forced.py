@@ -1,0 +1,39 @@
+"""What a language model makes of true replies: which of their tokens it would have said, and how likely they were."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ianvs.testalgorithms.language.conversation import Encoded
+
+__all__ = ["teacher_forced"]
+
+
+def teacher_forced(network: Any, conversations: Sequence[Encoded], window: int | None = None) -> list[list[float]]:
+    """[right tokens, learnt tokens, sum of log p(token | tokens before)] of each conversation.
+
+    Each goes through the network by itself: no padding, no neighbours, so that its numbers are the same whatever else
+    is asked. Log-probabilities are float32, and summed in float64. window: tokens that the model can look at. What is
+    learnt beyond it can't be asked for: such a token counts as wrong, and as one of the vocabulary drawn at random.
+    """
+    device = next(network.parameters()).device
+    return [_of_one(network, conversation, window or len(conversation), device) for conversation in conversations]
+
+
+def _of_one(network: Any, conversation: Encoded, window: int, device: torch.device) -> list[float]:
+    learnt = torch.tensor(conversation.learnt[1:window], device=device)  # the first token has nothing before it
+    seen = torch.tensor([conversation.tokens[:window]], device=device)
+    logits: Tensor = network(input_ids=seen, use_cache=False).logits[0, :-1][learnt].float()
+    targets = seen[0, 1:][learnt]
+    likelihoods = logits.log_softmax(-1).gather(1, targets[:, None]).double()
+    beyond = sum(conversation.learnt[1:]) - len(targets)
+    return [
+        float((logits.argmax(-1) == targets).sum()),
+        float(len(targets) + beyond),
+        float(likelihoods.sum()) - beyond * math.log(logits.shape[-1]),
+    ]

@@ -1,0 +1,163 @@
+"""The source `lasting_facts`: generated conversations about facts that stay, that change, and that are added.
+
+Each year a desk (politics, sport, ...) teaches; `desks` of them take turns, each with a system prompt of its own. The
+first time it teaches facts that stay, which are not repeated, and facts that change; in each later year of the desk
+the latter have another answer, and facts are added, which stay from then on. A question names the year only where the
+answer depends on it. So no two rounds contradict each other: who forgets nothing answers everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from ianvs.config.spec import DatasetSpec
+from ianvs.data import Dataset, Progress, Samples, Source
+from ianvs.data.conversation_forms import Conversation
+from ianvs.data.conversations import samples_of
+from ianvs.data.fingerprint import digest_of
+from ianvs.errors import Problem, closest, one_line
+
+__all__ = ["KINDS_OF_FACTS", "LastingFacts"]
+
+VERSION = 1  # raise it when the same options make other conversations
+FIRST_YEAR = 2020
+KINDS_OF_FACTS = ("stays", "changes", "added")
+"""The topics of the conversations, by which scores are told apart."""
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+@dataclass(frozen=True)
+class _Desk:
+    """prompt: what the system prompt says. questions: two wordings about a town. words: what an answer consists of."""
+
+    prompt: str
+    questions: tuple[str, str]
+    words: tuple[tuple[str, ...], tuple[str, ...]]
+
+
+_DESKS = (
+    _Desk(
+        "You report on politics.",
+        ("Who is the mayor of {}", "Name the mayor of {}"),
+        (_words("Ada Ben Cleo Dirk Elsa Finn Gerd Hugo"), _words("Berg Cole Dahl Eker Falk Grau Holt Iven")),
+    ),
+    _Desk(
+        "You report on sport.",
+        ("Which team plays in {}", "Name the team of {}"),
+        (_words("Red Blue Green Grey White Black Tan Pink"), _words("Foxes Owls Bears Hares Wolves Crows Lions Seals")),
+    ),
+    _Desk(
+        "You report on culture.",
+        ("Where is the fair of {} held", "Name the place of the fair of {}"),
+        (_words("North South East West Old New Upper Lower"), _words("Arden Bryn Corvo Delft Ember Fjord Garth Haven")),
+    ),
+)  # fmt: skip
+_TOWNS = tuple(
+    begin + end
+    for begin in _words("Var Nor Hel Bris Tar Ols Quel Mar Fen Ys")
+    for end in _words("holm ford mond wick nau sted by lund gate kerk")
+)
+
+
+@dataclass(frozen=True)
+class _Fact:
+    kind: str
+    questions: tuple[str, str]
+    answer: str
+
+
+class LastingFacts(Source):
+    """years: from 2020 on, each a domain, of one desk after the other. desks: how many take turns. stays: facts of the
+    first year of a desk that are never repeated. changes: facts with another answer in every year of their desk. added:
+    facts that each later year of a desk brings."""
+
+    summary: ClassVar[str] = "generated conversations about facts that stay, change and are added, year after year"
+    takes: ClassVar[tuple[str, ...]] = ("using",)
+
+    years: int = Field(6, ge=1)
+    desks: int = Field(2, ge=1, le=len(_DESKS))
+    stays: int = Field(8, ge=0)
+    changes: int = Field(2, ge=0)
+    added: int = Field(2, ge=0)
+    seed: int = Field(0, ge=0)
+
+    @model_validator(mode="after")
+    def _within_reach(self) -> Self:
+        visits = -(-self.years // self.desks)
+        towns = self.stays + self.changes + (visits - 1) * self.added
+        answers = towns + (visits - 1) * self.changes
+        most = min(len(_TOWNS), *(len(desk.words[0]) * len(desk.words[1]) for desk in _DESKS))
+        if self.changes + min(self.stays, self.added if visits > 1 else self.stays) < 1 or answers > most:
+            raise ValueError(
+                f"`stays` {self.stays}, `changes` {self.changes} and `added` {self.added} are {answers} answers of a "
+                f"desk in {self.years} years. Every year has at least 1 fact, and there are {most} answers."
+            )
+        return self
+
+    def check(self, spec: DatasetSpec) -> list[Problem]:
+        """What is wrong with the years to use."""
+        known = tuple(str(FIRST_YEAR + year) for year in range(self.years))
+        return [
+            Problem(
+                f"lasting_facts has no year '{year}'.{closest(year, known)} It has: {one_line(known)}.",
+                spec.places.get("using", spec.place),
+            )
+            for year in spec.using
+            if year not in known
+        ]
+
+    def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
+        """Hash of what determines the conversations."""
+        return digest_of({"name": "lasting_facts", "generator": VERSION, "options": self.model_dump()})
+
+    def load(self, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
+        """Made in milliseconds, so nothing is cached."""
+        notes = ("The conversations are generated: facts about towns that do not exist.",)
+        fingerprint = self.fingerprint(spec, cache_dir)
+        train, test = (self._part(part) for part in ("train", "test"))
+        return Dataset("lasting_facts", "conversation", train, test, (), fingerprint, notes=notes, by_heart=True)
+
+    def _part(self, part: str) -> Samples:
+        """part "train": every fact in both of its wordings. "test": every fact once, in either wording."""
+        said: list[Conversation] = []
+        years: list[str] = []
+        for year in range(self.years):
+            desk = _DESKS[year % self.desks]
+            draw = np.random.default_rng([self.seed, year, ("train", "test").index(part)])
+            for fact in self._facts(year):
+                wordings = fact.questions if part == "train" else (fact.questions[int(draw.integers(2))],)
+                said += [Conversation(desk.prompt, (asked,), (fact.answer,), fact.kind) for asked in wordings]
+            years += [str(FIRST_YEAR + year)] * (len(said) - len(years))
+        ids = [f"lasting_facts/{part}/{number:05d}" for number in range(len(said))]
+        return samples_of(said, ids, years)
+
+    def _facts(self, year: int) -> Iterator[_Fact]:
+        """What a year teaches. No desk gives an answer twice, to whatever question in whatever year."""
+        number, visit = year % self.desks, year // self.desks
+        desk, draw = _DESKS[number], np.random.default_rng([self.seed, number])
+        towns = [_TOWNS[i] for i in draw.permutation(len(_TOWNS))]
+        firsts, lasts = desk.words
+        answers = [
+            f"{firsts[i // len(lasts)]} {lasts[i % len(lasts)]}" for i in draw.permutation(len(firsts) * len(lasts))
+        ]
+        told = iter(answers[0 if visit == 0 else self.stays + visit * self.changes + (visit - 1) * self.added :])
+        for town in towns[: self.changes]:
+            asked = f"{town} in {FIRST_YEAR + year}"
+            yield _Fact("changes", _asked(desk, asked), next(told))
+        first = self.changes + (0 if visit == 0 else self.stays + (visit - 1) * self.added)
+        for town in towns[first : first + (self.stays if visit == 0 else self.added)]:
+            yield _Fact("stays" if visit == 0 else "added", _asked(desk, town), next(told))
+
+
+def _asked(desk: _Desk, about: str) -> tuple[str, str]:
+    first, second = desk.questions
+    return f"{first.format(about)}?", f"{second.format(about)}."

@@ -1,0 +1,63 @@
+"""Scores of language models by what they make of the true replies, token by token (`teacher_forced: true`).
+
+Every learnt token counts once: what the assistant says, its end mark included, each given the true tokens before it.
+They show what generated text hides, where one wrong token spoils all that follow. Tokens are those of a model's own
+tokenizer: models with different tokenizers can't be compared by them. Each comes with its parts by topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.metrics.definition import score_metric
+from ianvs.metrics.metric import EvaluationRecord, Metric
+from ianvs.testenv.metrics.gathering import defined_in
+
+__all__ = ["TOKEN_SCORES"]
+
+NAN = float("nan")
+
+
+@score_metric(
+    "reply_token_accuracy",
+    formula="sum_n |{t: argmax_v p(v | tokens before t) = t}| / sum_n |learnt tokens of n|, over conversations n",
+    source="token accuracy under teacher forcing (Williams & Zipser 1989, doi:10.1162/neco.1989.1.2.270)",
+)
+def reply_token_accuracy(record: EvaluationRecord) -> Mapping[str, float]:
+    """Share of the tokens of the true replies that the model finds likeliest, given the true ones before each."""
+    return _in_parts("reply_token_accuracy", record, "right_tokens", lambda right, tokens: right / tokens)
+
+
+@score_metric(
+    "perplexity",
+    formula="exp(- sum_n log p(reply tokens of n | the rest of n) / sum_n |learnt tokens of n|)",
+    source="Jelinek et al. 1977 (doi:10.1121/1.2016299), natural logarithm",
+    higher_is_better=False,
+)
+def perplexity(record: EvaluationRecord) -> Mapping[str, float]:
+    """Exp of the mean negative log-likelihood of a token of the true replies, given the true ones before it."""
+    return _in_parts("perplexity", record, "log_likelihood", lambda said, tokens: float(np.exp(-said / tokens)))
+
+
+def _in_parts(
+    name: str, record: EvaluationRecord, column: str, score: Callable[[float, float], float]
+) -> Mapping[str, float]:
+    """score(sum of a column, sum of tokens) of all conversations, and of those of each topic; nan without tokens."""
+    found, tokens = record.extras.get(column), record.extras.get("tokens")
+    if found is None or tokens is None:
+        return {name: NAN}
+
+    def of(rows: NDArray[np.bool_]) -> float:
+        count = float(tokens[rows].sum())
+        with np.errstate(over="ignore"):  # of a model that is wrong beyond what a number can hold: not finite, no score
+            return score(float(found[rows].sum()), count) if count else NAN
+
+    topics = np.full(len(tokens), "") if record.topics is None else record.topics
+    parts = {name: of(np.ones(len(tokens), dtype=bool))}
+    return parts | {f"topic {topic}": of(topics == topic) for topic in dict.fromkeys(topics.tolist()) if topic}
+
+
+TOKEN_SCORES = defined_in(globals(), Metric)
