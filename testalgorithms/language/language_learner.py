@@ -17,6 +17,7 @@ from ianvs.seeding import stream_seed
 from ianvs.testalgorithms.language.batches import Batch, RoundOfTalk, collate
 from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded, conversations_of
 from ianvs.testalgorithms.language.generation import reply
+from ianvs.testalgorithms.language.lengths import Lengths
 from ianvs.testalgorithms.language.models import (
     ModelOptions,
     build_model,
@@ -46,7 +47,7 @@ class LanguageLearner:
     the model author's code).
     tuning: "full", "lora" or "moelora" (with `experts`); `lora_r`, `lora_alpha`, `lora_dropout`, `target_modules`.
     batch_size: conversations; `accumulation` of such batches make a step. max_length: tokens of a conversation, the
-    rest is cut off. bf16: bfloat16 autocast, and a frozen base in bfloat16. checkpointing: recompute activations.
+    rest is cut off, and one is skipped whose prompt alone is as long. bf16: bfloat16 autocast, and a frozen base in bfloat16. checkpointing: recompute activations.
     max_new_tokens: longest reply. generation_batch: conversations that are replied to at once.
     """
 
@@ -94,6 +95,7 @@ class LanguageLearner:
         at_least(1, max_new_tokens=max_new_tokens, generation_batch=generation_batch)
         at_least(2, max_length=max_length)  # one token to learn and one before it
         self.max_length = max_length
+        self.lengths = Lengths(max_length)
         self.checkpointing = checkpointing
         self.max_new_tokens = max_new_tokens
         self.generation_batch = generation_batch
@@ -151,7 +153,8 @@ class LanguageLearner:
         """Learn from one round. `valid_data` is not used; `progress` is told the share of epochs done."""
         conversations = conversations_of(train_data.x, train_data.y)
         self._ready(conversations, device, seed)
-        data = RoundOfTalk(conversations, self.encode(conversations), round, seed, folder)
+        kept, encoded = self.lengths.fitting(conversations, self.template, round)
+        data = RoundOfTalk(kept, encoded, round, seed, folder)
         with seeded(stream_seed(seed, round, "noise"), device):  # dropout, and whatever else a network draws
             self.before_round(data)
             self.network.train()
@@ -189,7 +192,8 @@ class LanguageLearner:
         path.mkdir(parents=True, exist_ok=True)
         if self._built:
             save_model(self.network, self._tokenizer, self.options, path)
-        torch.save({"built": self._built, "method": self.state()}, path / "method.pt")
+        kept = {"built": self._built, "method": self.state(), "lengths": self.lengths.state()}
+        torch.save(kept, path / "method.pt")
         return path
 
     def load(self, path: Path) -> None:
@@ -199,7 +203,13 @@ class LanguageLearner:
         if saved["built"]:
             with seeded(0):  # weights that are drawn are overwritten; the draws shall not show
                 self._adopt(*load_model(self.options, Path(path)))
+        self.lengths = Lengths(self.max_length, saved["lengths"])
         self.restore(saved["method"])
+
+    @property
+    def remark(self) -> str:
+        """What the report says of how it went; a method that has something to say joins it to this."""
+        return self.lengths.remark
 
     # For methods to use.
 
@@ -208,15 +218,8 @@ class LanguageLearner:
         self._built = False
 
     def encode(self, conversations: Sequence[Conversation]) -> list[Encoded]:
-        """Tokens of conversations, cut to `max_length`."""
-        encoded = [self.template.encode(conversation).cut(self.max_length) for conversation in conversations]
-        for i, found in enumerate(encoded):
-            if not any(found.learnt[1:]):
-                raise PluginError(
-                    f"conversation {i} has nothing to learn in its first {self.max_length} tokens. "
-                    "A larger max_length keeps the reply."
-                )
-        return encoded
+        """Tokens of conversations that a round brought, cut to `max_length`."""
+        return [self.template.encode(conversation).cut(self.max_length) for conversation in conversations]
 
     def batch(self, conversations: Sequence[Encoded]) -> Batch:
         """These conversations as one batch on the device of the model."""

@@ -57,15 +57,16 @@ def find_encoder(name: str, revision: str | None, beside: Path | None) -> Encode
 class Encoder:
     """A loaded sentence encoder."""
 
-    def __init__(self, name: str, place: EncoderPlace | None, revision: str | None) -> None:
-        """place: None lets the library fetch `name` from the Hugging Face hub."""
+    def __init__(self, name: str, place: EncoderPlace | None, revision: str | None, device: str = "auto") -> None:
+        """place: None lets the library fetch `name` from the Hugging Face hub. auto: a card, if there is one."""
         from sentence_transformers import SentenceTransformer
 
+        on = None if device == "auto" else device
         try:
             if place is not None:
-                self._model: Any = SentenceTransformer(str(place.folder), local_files_only=True)
+                self._model: Any = SentenceTransformer(str(place.folder), local_files_only=True, device=on)
             else:
-                self._model = SentenceTransformer(_repository(name), revision=revision)
+                self._model = SentenceTransformer(_repository(name), revision=revision, device=on)
         except Exception as error:  # a dozen kinds, from a broken file to no network
             where = f" from {place.folder}" if place is not None else ""
             raise IanvsError(f"the encoder '{name}' can't be loaded{where}: {error}") from error

@@ -29,7 +29,8 @@ from ianvs.testalgorithms.language.moelora.basemodel import MoELoRA
 from ianvs.testalgorithms.language.multi_task.basemodel import MultiTask
 from ianvs.testalgorithms.language.replay.basemodel import Replay
 from ianvs.testalgorithms.language.sequential.basemodel import Sequential
-from tests.testalgorithms.talks import FIRST, SECOND, SIZE, asked, talks, taught, weights_of
+from ianvs.testalgorithms.language.tiny import tiny_tokenizer
+from tests.testalgorithms.talks import FIRST, SECOND, SIZE, Talks, asked, talks, taught, weights_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # within peft
 
@@ -111,9 +112,37 @@ def test_every_method_learns_and_goes_on_from_its_files_on_a_gpu(method, tmp_pat
         learner = resumed
 
 
-def test_a_conversation_whose_reply_is_cut_off_is_refused():
-    with pytest.raises(PluginError, match="larger max_length"):
+def test_a_round_of_which_no_reply_fits_is_refused():
+    with pytest.raises(PluginError, match=r"none of the 4 conversations of round 1 .* larger max_length"):
         taught(LanguageLearner(**SIZE, max_length=5), (FIRST,))
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
+def test_a_prompt_that_is_too_long_is_skipped_and_a_reply_cut_which_is_remarked(method, tmp_path):
+    long = talks((None, [("Who is mayor? " * 40, "Ada")]), (None, [("Who is mayor?", "Ada Berg " * 40)]))
+    both = Talks(np.concatenate([FIRST.x, long.x]), np.concatenate([FIRST.y, long.y]))
+    fits, cut = Talks(both.x[[0, 1, 2, 3, 5]], both.y[[0, 1, 2, 3, 5]]), learner_of(method, max_length=64)
+    cut._tokenizer = tiny_tokenizer(["Who is mayor? It is Ada Berg."], 300)
+    alone = learner_of(method, max_length=64)
+    alone._tokenizer = cut._tokenizer
+    for learner, data in ((cut, both), (alone, fits)):
+        taught(learner, (data, SECOND))
+    seen = [both, SECOND]
+    if getattr(cut, "sees_past_rounds", False):
+        seen[1] = Talks(np.concatenate([both.x, SECOND.x]), np.concatenate([both.y, SECOND.y]))
+    counts = []
+    for data in seen:
+        whole = [cut.template.encode(one) for one in conversations_of(data.x, data.y)]
+        skipped = sum(not any(one.learnt[1:64]) for one in whole)
+        counts.append((len(whole), skipped, sum(len(one) > 64 for one in whole) - skipped))
+    assert list(cut.lengths.counts.values()) == counts and counts[0][1] == 1 and counts[0][2] >= 1
+    assert "whose prompts alone are as long: 1 of 6 in round 1" in cut.remark
+    assert f"; cut: {counts[0][2]} of 6 in round 1" in cut.remark
+    theirs = weights_of(alone)
+    assert all(torch.equal(theirs[name], weight) for name, weight in weights_of(cut).items())
+    resumed = learner_of(method, max_length=64)
+    resumed.load(cut.save(tmp_path / "model"))
+    assert resumed.remark == cut.remark
 
 
 # Elastic weight consolidation.

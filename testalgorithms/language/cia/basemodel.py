@@ -98,9 +98,9 @@ class CIA(LanguageLearner):
     def remark(self):
         rounds = [record for record in self.betas if record["mean_beta"] is not None]
         if not rounds:
-            return ""
+            return super().remark
         said = (f"round {r['round']}: {r['mean_beta']:.3f} ({r['fallback_share']:.0%} fallback)" for r in rounds)
-        return f"mean beta in {', '.join(said)}"
+        return "; ".join(filter(None, (f"mean beta in {', '.join(said)}", super().remark)))
 
     # Groups of instructions, each with weights of its own.
 
