@@ -12,7 +12,6 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from ianvs.authoring.randomness import seeded
-from ianvs.errors import PluginError
 from ianvs.seeding import stream_seed
 from ianvs.testalgorithms.language.batches import Batch, RoundOfTalk, collate
 from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded, conversations_of
@@ -42,12 +41,13 @@ class LanguageLearner:
     and `restore` if it keeps something between rounds.
 
     base_model: "tiny", or "tiny-stand-in" to have it said in reports (a stand-in of `layers` blocks of `width` with
-    `heads`, and a tokenizer of `vocabulary` tokens merged from the text of the first round); else a name on Hugging
-    Face, or a folder, with `revision`, `download` (else only what is on this machine), and `trust_remote_code` (runs
-    the model author's code).
+    `heads`, and a tokenizer of `vocabulary` tokens merged from the text of the first round); a folder, a GGUF file, or
+    an installed package that carries one; else a name on Hugging Face, with `revision`, `download` (else only what is
+    on this machine), and `trust_remote_code` (runs the model author's code).
     tuning: "full", "lora" or "moelora" (with `experts`); `lora_r`, `lora_alpha`, `lora_dropout`, `target_modules`.
     batch_size: conversations; `accumulation` of such batches make a step. max_length: tokens of a conversation, the
-    rest is cut off, and one is skipped whose prompt alone is as long. bf16: bfloat16 autocast, and a frozen base in bfloat16. checkpointing: recompute activations.
+    rest is cut off, and one is skipped whose prompt alone is as long. bf16: bfloat16 autocast, and a frozen base in
+    bfloat16. checkpointing: recompute activations.
     max_new_tokens: longest reply. generation_batch: conversations that are replied to at once.
     """
 

@@ -13,7 +13,7 @@ __all__ = ["Lengths"]
 class Lengths:
     """Counts, by round: conversations, those that are skipped, and those that are cut.
 
-    One is skipped whose prompt leaves no token of a reply to learn, and cut if it is longer but some of a reply is left.
+    One is skipped whose prompt leaves no token of a reply to learn; a longer one of which something is left is cut.
     """
 
     def __init__(self, max_length: int, counts: Sequence[Sequence[int]] = ()) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import torch
 
 from ianvs.errors import PluginError, closest, require_known
+from ianvs.testalgorithms.language.model_places import not_here, place_of
 from ianvs.testalgorithms.language.numbers import above, at_least, within
 from ianvs.testalgorithms.language.tiny import tiny_model, tiny_tokenizer
 
@@ -57,7 +59,7 @@ class ModelOptions:
             are = "are" if len(absent) > 1 else "is"
             raise PluginError(f"{' and '.join(absent)} {are} not installed. Get it by: pip install 'ianvs[llm]'")
         if not self.tiny:
-            _place_of(self.base_model)
+            place_of(self.base_model)
 
     @property
     def tiny(self) -> bool:
@@ -89,33 +91,24 @@ def build_model(options: ModelOptions, texts: Iterable[str], tokenizer: Any = No
 
 def check_model(options: ModelOptions) -> None:
     """Raise PluginError where `build_model` would, as far as it shows without weights; nothing is fetched for it."""
-    if not options.tiny and not _is_here(options):
+    place = None if options.tiny else place_of(options.base_model)
+    if place is not None and not place.is_here(options.revision):
         if not options.download:
-            raise PluginError(f"base_model '{options.base_model}' can't be loaded. {_not_here(options.base_model)}")
+            raise PluginError(f"base_model '{options.base_model}' can't be loaded. {not_here(options.base_model)}")
         return
     if options.tuning == "full" or options.target_modules == "all-linear":
         return
     with torch.device("meta"):
-        if options.tiny:
+        if place is None:
             network = tiny_model(tiny_tokenizer([], options.vocabulary), options.width, options.layers, options.heads)
         else:
             from transformers import AutoConfig, AutoModelForCausalLM
 
-            name, _ = _place_of(options.base_model)
             given = {"revision": options.revision or "main", "trust_remote_code": options.trust_remote_code}
-            config = AutoConfig.from_pretrained(name, local_files_only=True, **given)
+            with _told(options):
+                config = AutoConfig.from_pretrained(place.name, local_files_only=True, **given, **place.given)
             network = AutoModelForCausalLM.from_config(config, trust_remote_code=options.trust_remote_code)
     _require_modules(network, options)
-
-
-def _is_here(options: ModelOptions) -> bool:
-    """Whether the model's description is in its folder, or in the Hugging Face cache."""
-    name, is_folder = _place_of(options.base_model)
-    if is_folder:
-        return True
-    from huggingface_hub import try_to_load_from_cache
-
-    return isinstance(try_to_load_from_cache(name, "config.json", revision=options.revision or "main"), str)
 
 
 def _require_modules(network: Any, options: ModelOptions) -> None:
@@ -195,42 +188,31 @@ def _adapter(options: ModelOptions) -> Any:
 
 
 def _pretrained(options: ModelOptions) -> tuple[Any, Any]:
-    """(network, tokenizer) from a folder or from the Hugging Face cache; from the hub only if `download` allows it."""
+    """(network, tokenizer) from a folder, a GGUF file or the Hugging Face cache; from the hub by `download`."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    name, is_folder = _place_of(options.base_model)
-    offline = not options.download
-    given = {"revision": options.revision or "main", "trust_remote_code": options.trust_remote_code}
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=offline, **given)
-        network = AutoModelForCausalLM.from_pretrained(name, local_files_only=offline, dtype=options.dtype, **given)
-    except (OSError, ValueError) as error:
-        why = " ".join(str(error).split())
-        if offline and not is_folder and isinstance(error, OSError):
-            why = _not_here(name)
-        raise PluginError(f"base_model '{options.base_model}' can't be loaded. {why}") from error
+    place = place_of(options.base_model)
+    given: dict[str, Any] = {"revision": options.revision or "main", "trust_remote_code": options.trust_remote_code}
+    given |= {"local_files_only": not options.download, **place.given}
+    with _told(options):
+        tokenizer = AutoTokenizer.from_pretrained(place.name, **given)
+        network = AutoModelForCausalLM.from_pretrained(place.name, dtype=options.dtype, **given)
+    if place.gguf is not None:  # its numbers are plain ones by now, and shall be saved and loaded as such
+        del network.config.quantization_config
+        network.is_quantized = False
     return network, tokenizer
 
 
-def _not_here(name: str) -> str:
-    return (
-        f"It is neither a folder (looked for {Path(name).absolute()}) nor in the Hugging Face cache. Give the "
-        f"folder, fetch it with `hf download {name}`, or set `download: true`."
-    )
-
-
-def _place_of(base_model: str) -> tuple[str, bool]:
-    """(what to load, whether it is a folder on this machine). Raises PluginError for a path that leads nowhere."""
-    path = Path(base_model).expanduser()
-    if path.is_dir():
-        if not any((path / name).is_file() for name in ("config.json", "adapter_config.json")):
-            wanted = "expected what save_pretrained() of a model and of its tokenizer write"
-            raise PluginError(f"base_model '{base_model}': {path.absolute()} holds no config.json; {wanted}.")
-        return str(path), True
-    if path.is_absolute() or base_model.startswith((".", "~")):
-        relative = "" if path.is_absolute() else " A relative path counts from where ianvs was started."
-        raise PluginError(f"base_model '{base_model}': there is no folder {path.absolute()}.{relative}")
-    return base_model, False
+@contextmanager
+def _told(options: ModelOptions) -> Iterator[None]:
+    """What transformers raises of a model that can't be read, as a PluginError that names it."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        why = " ".join(str(error).split())
+        if not options.download and not place_of(options.base_model).local and isinstance(error, OSError):
+            why = not_here(options.base_model)
+        raise PluginError(f"base_model '{options.base_model}' can't be loaded. {why}") from error
 
 
 def _plain(network: Any, base: Any) -> Any:

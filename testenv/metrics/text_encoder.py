@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.errors import IanvsError
+from ianvs.package import files_of
 
 __all__ = ["Encoder", "EncoderPlace", "find_encoder"]
 
@@ -96,14 +96,9 @@ class Encoder:
 
 
 def _of_package(name: str) -> EncoderPlace | None:
-    try:
-        package = importlib.metadata.distribution(name)
-    except (importlib.metadata.PackageNotFoundError, ValueError):
-        return None
-    for file in package.files or ():
-        if file.name == _MARK:
-            return EncoderPlace(Path(str(file.locate())).parent, "package", f"{package.name} {package.version}")
-    return None
+    package = files_of(name)
+    marks = [] if package is None else [file for file in package[1] if file.name == _MARK]
+    return EncoderPlace(marks[0].parent, "package", package[0]) if package and marks else None
 
 
 def _of_hub(name: str, revision: str | None) -> EncoderPlace | None:
