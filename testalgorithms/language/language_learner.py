@@ -47,7 +47,8 @@ class LanguageLearner:
     tuning: "full", "lora" or "moelora" (with `experts`); `lora_r`, `lora_alpha`, `lora_dropout`, `target_modules`.
     batch_size: conversations; `accumulation` of such batches make a step. max_length: tokens of a conversation, the
     rest is cut off, and one is skipped whose prompt alone is as long. bf16: bfloat16 autocast, and a frozen base in
-    bfloat16. checkpointing: recompute activations.
+    bfloat16. checkpointing: recompute activations. quantize: "none", or "4bit" for the frozen base under an adapter
+    (QLoRA). device_map: "auto" shares a model out to all cards, with accelerate.
     max_new_tokens: longest reply. generation_batch: conversations that are replied to at once.
     """
 
@@ -72,6 +73,8 @@ class LanguageLearner:
         width: int = 128,
         layers: int = 2,
         heads: int = 4,
+        quantize: str = "none",
+        device_map: str | None = None,
         learning_rate: float = 1e-3,
         epochs: int = 20,
         batch_size: int = 16,
@@ -87,7 +90,7 @@ class LanguageLearner:
     ) -> None:
         self.options = ModelOptions(
             base_model, tuning, revision, download, trust_remote_code, lora_r, lora_alpha, lora_dropout, target_modules,
-            experts, vocabulary, width, layers, heads, bf16,
+            experts, vocabulary, width, layers, heads, bf16, quantize, device_map,
         )  # fmt: skip
         self.descent = Descent(
             learning_rate, epochs, batch_size, accumulation, warmup, weight_decay, max_grad_norm
@@ -267,7 +270,8 @@ class LanguageLearner:
             texts = [text for c in conversations for text in (c.system or "", *c.user, *c.replies)]
             with seeded(stream_seed(seed, 0, "init")):
                 self._adopt(*build_model(self.options, texts, self._tokenizer))
-        self.network.to(device)
+        if not self.options.placed:
+            self.network.to(device)
 
     def _adopt(self, network: Any, tokenizer: Any) -> None:
         from transformers import GenerationConfig

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from ianvs.errors import PluginError, closest, require_known
+from ianvs.testalgorithms.language.loading import loading, made_ready, require_card, require_loadable
 from ianvs.testalgorithms.language.model_places import not_here, place_of
 from ianvs.testalgorithms.language.numbers import above, at_least, within
 from ianvs.testalgorithms.language.tiny import tiny_model, tiny_tokenizer
@@ -42,6 +43,8 @@ class ModelOptions:
     layers: int
     heads: int
     bf16: bool
+    quantize: str = "none"
+    device_map: str | None = None
 
     def __post_init__(self) -> None:
         require_known("tuning", self.tuning, TUNINGS)
@@ -58,12 +61,18 @@ class ModelOptions:
         if absent:
             are = "are" if len(absent) > 1 else "is"
             raise PluginError(f"{' and '.join(absent)} {are} not installed. Get it by: pip install 'ianvs[llm]'")
+        require_loadable(self)
         if not self.tiny:
             place_of(self.base_model)
 
     @property
     def tiny(self) -> bool:
         return self.base_model in TINY
+
+    @property
+    def placed(self) -> bool:
+        """Whether loading puts the network where it stays, on one card or several, so that it is not moved any more."""
+        return self.quantize != "none" or self.device_map is not None
 
     @property
     def dtype(self) -> torch.dtype:
@@ -85,12 +94,13 @@ def build_model(options: ModelOptions, texts: Iterable[str], tokenizer: Any = No
         from peft import get_peft_model
 
         _require_modules(network, options)
-        network = get_peft_model(network, _adapter(options))
+        network = get_peft_model(made_ready(network, options), _adapter(options))
     return network, tokenizer
 
 
 def check_model(options: ModelOptions) -> None:
     """Raise PluginError where `build_model` would, as far as it shows without weights; nothing is fetched for it."""
+    require_card(options)
     place = None if options.tiny else place_of(options.base_model)
     if place is not None and not place.is_here(options.revision):
         if not options.download:
@@ -150,14 +160,16 @@ def load_model(options: ModelOptions, folder: Path) -> tuple[Any, Any]:
     tokenizer = kind.from_pretrained(folder / "tokenizer", trust_remote_code=options.trust_remote_code)
     if (folder / "model").is_dir():
         network = AutoModelForCausalLM.from_pretrained(
-            folder / "model", dtype=options.dtype, trust_remote_code=options.trust_remote_code
+            folder / "model", dtype=options.dtype, trust_remote_code=options.trust_remote_code, **loading(options)
         )
     else:
         network, _ = _pretrained(options)
     if options.tuning != "full":
         from peft import PeftModel
 
-        network = PeftModel.from_pretrained(network, folder / "adapter", is_trainable=True, config=_adapter(options))
+        network = PeftModel.from_pretrained(
+            made_ready(network, options), folder / "adapter", is_trainable=True, config=_adapter(options)
+        )
     return network, tokenizer
 
 
@@ -196,10 +208,11 @@ def _pretrained(options: ModelOptions) -> tuple[Any, Any]:
     given |= {"local_files_only": not options.download, **place.given}
     with _told(options):
         tokenizer = AutoTokenizer.from_pretrained(place.name, **given)
-        network = AutoModelForCausalLM.from_pretrained(place.name, dtype=options.dtype, **given)
+        network = AutoModelForCausalLM.from_pretrained(place.name, dtype=options.dtype, **given, **loading(options))
     if place.gguf is not None:  # its numbers are plain ones by now, and shall be saved and loaded as such
-        del network.config.quantization_config
-        network.is_quantized = False
+        for of, names in ((network.config, ("quantization_config",)), (network, ("hf_quantizer", "is_quantized"))):
+            for name in names:
+                vars(of).pop(name, None)
     return network, tokenizer
 
 
