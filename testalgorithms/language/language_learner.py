@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from ianvs.authoring.randomness import seeded
 from ianvs.seeding import stream_seed
 from ianvs.testalgorithms.language.batches import Batch, RoundOfTalk, collate
-from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded, conversations_of
+from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded, conversations_of, texts_of
 from ianvs.testalgorithms.language.generation import reply
 from ianvs.testalgorithms.language.lengths import Lengths
 from ianvs.testalgorithms.language.models import (
@@ -22,6 +22,7 @@ from ianvs.testalgorithms.language.models import (
     build_model,
     check_model,
     load_model,
+    load_tokenizer,
     recompute_activations,
     save_model,
 )
@@ -136,9 +137,20 @@ class LanguageLearner:
 
     # What the benchmark calls.
 
-    def check_exam(self) -> None:
-        """Refuse a base model that is not here, or lacks what is to be tuned, before anything is trained."""
+    def check_exam(self, *, conversations: Sequence[tuple[Sequence[Any], Sequence[Any]]] | None = None) -> str:
+        """Refuse a base model that is not here, or lacks what is to be tuned, before anything is trained.
+
+        And a round of which nothing fits into max_length; what is skipped and cut of any round is told.
+        """
         check_model(self.options)
+        rounds = [conversations_of(*one) for one in conversations or ()]
+        tokenizer = load_tokenizer(self.options, texts_of(rounds[0])) if rounds else None
+        if tokenizer is None:
+            return ""
+        lengths, template = Lengths(self.max_length), ChatTemplate(tokenizer)
+        for number, said in enumerate(rounds, start=1):
+            lengths.fitting(said, template, number)
+        return lengths.remark
 
     def train(
         self,
@@ -267,9 +279,8 @@ class LanguageLearner:
 
     def _ready(self, conversations: Sequence[Conversation], device: str, seed: int) -> None:
         if not self._built:
-            texts = [text for c in conversations for text in (c.system or "", *c.user, *c.replies)]
             with seeded(stream_seed(seed, 0, "init")):
-                self._adopt(*build_model(self.options, texts, self._tokenizer))
+                self._adopt(*build_model(self.options, texts_of(conversations), self._tokenizer))
         if not self.options.placed:
             self.network.to(device)
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,15 @@ from ianvs.testalgorithms.language.model_places import not_here, place_of
 from ianvs.testalgorithms.language.numbers import above, at_least, within
 from ianvs.testalgorithms.language.tiny import tiny_model, tiny_tokenizer
 
-__all__ = ["ModelOptions", "build_model", "check_model", "load_model", "recompute_activations", "save_model"]
+__all__ = [
+    "ModelOptions",
+    "build_model",
+    "check_model",
+    "load_model",
+    "load_tokenizer",
+    "recompute_activations",
+    "save_model",
+]
 
 TUNINGS = ("full", "lora", "moelora")
 TINY = ("tiny", "tiny-stand-in")  # the longer name says in every report what it is
@@ -204,8 +213,7 @@ def _pretrained(options: ModelOptions) -> tuple[Any, Any]:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     place = place_of(options.base_model)
-    given: dict[str, Any] = {"revision": options.revision or "main", "trust_remote_code": options.trust_remote_code}
-    given |= {"local_files_only": not options.download, **place.given}
+    given = _given(options)
     with _told(options):
         tokenizer = AutoTokenizer.from_pretrained(place.name, **given)
         network = AutoModelForCausalLM.from_pretrained(place.name, dtype=options.dtype, **given, **loading(options))
@@ -214,6 +222,30 @@ def _pretrained(options: ModelOptions) -> tuple[Any, Any]:
             for name in names:
                 vars(of).pop(name, None)
     return network, tokenizer
+
+
+def load_tokenizer(options: ModelOptions, texts: Iterable[str]) -> Any:
+    """That of the base model alone, as `build_model` has it; None for one that is not on this machine yet."""
+    if options.tiny:
+        return tiny_tokenizer(texts, options.vocabulary)
+    if not place_of(options.base_model).is_here(options.revision):
+        return None
+    with _told(options):
+        return _tokenizer(place_of(options.base_model).name, **_given(options))
+
+
+@lru_cache(maxsize=4)
+def _tokenizer(name: str, **given: Any) -> Any:
+    """Read once for all methods that are checked, which takes a while from a GGUF file."""
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(name, **given)
+
+
+def _given(options: ModelOptions) -> dict[str, Any]:
+    """What `from_pretrained` of a model and of its tokenizer are told."""
+    given: dict[str, Any] = {"revision": options.revision or "main", "trust_remote_code": options.trust_remote_code}
+    return given | {"local_files_only": not options.download, **place_of(options.base_model).given}
 
 
 @contextmanager
