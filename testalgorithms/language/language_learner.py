@@ -17,8 +17,8 @@ from ianvs.testalgorithms.language.batches import Batch, RoundOfTalk, collate
 from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded, conversations_of, texts_of
 from ianvs.testalgorithms.language.generation import reply
 from ianvs.testalgorithms.language.lengths import Lengths
+from ianvs.testalgorithms.language.model_options import ModelOptions
 from ianvs.testalgorithms.language.models import (
-    ModelOptions,
     build_model,
     check_model,
     load_model,

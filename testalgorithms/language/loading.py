@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 
 from ianvs.errors import PluginError, require_known
 from ianvs.testalgorithms.language.model_places import place_of
-
-if TYPE_CHECKING:
-    from ianvs.testalgorithms.language.models import ModelOptions
 
 __all__ = ["loading", "made_ready", "require_card", "require_loadable"]
 
@@ -19,7 +16,24 @@ QUANTIZED = ("none", "4bit")
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")  # of accelerate
 
 
-def require_loadable(options: ModelOptions) -> None:
+class Options(Protocol):
+    """What is read here of ModelOptions."""
+
+    @property
+    def base_model(self) -> str: ...
+    @property
+    def tuning(self) -> str: ...
+    @property
+    def bf16(self) -> bool: ...
+    @property
+    def quantize(self) -> str: ...
+    @property
+    def device_map(self) -> str | None: ...
+    @property
+    def tiny(self) -> bool: ...
+
+
+def require_loadable(options: Options) -> None:
     """Raise PluginError for what does not go together, or lacks a package."""
     require_known("quantize", options.quantize, QUANTIZED)
     if options.device_map is not None:
@@ -41,7 +55,7 @@ def require_loadable(options: ModelOptions) -> None:
     _require("quantize", "bitsandbytes", "quantized")
 
 
-def require_card(options: ModelOptions) -> None:
+def require_card(options: Options) -> None:
     """Raise PluginError where 4 bits are asked for and there is no card to compute with them."""
     if options.quantize != "none" and not torch.cuda.is_available():
         raise PluginError(
@@ -50,7 +64,7 @@ def require_card(options: ModelOptions) -> None:
         )
 
 
-def loading(options: ModelOptions) -> dict[str, Any]:
+def loading(options: Options) -> dict[str, Any]:
     """What `from_pretrained` is told besides. 4 bits: normal floats, constants quantized too (Dettmers et al. 2023)."""
     given: dict[str, Any] = {} if options.device_map is None else {"device_map": options.device_map}
     if options.quantize == "none":
@@ -67,7 +81,7 @@ def loading(options: ModelOptions) -> dict[str, Any]:
     return given
 
 
-def made_ready(network: Any, options: ModelOptions) -> Any:
+def made_ready(network: Any, options: Options) -> Any:
     """A network in 4 bits that adapters can be put into, with norms in 32 bits; another one as it is."""
     if options.quantize == "none":
         return network

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from ianvs.errors import PluginError, closest, require_known
-from ianvs.testalgorithms.language.loading import loading, made_ready, require_card, require_loadable
+from ianvs.errors import PluginError, closest
+from ianvs.testalgorithms.language.loading import loading, made_ready, require_card
+from ianvs.testalgorithms.language.model_options import ModelOptions
 from ianvs.testalgorithms.language.model_places import not_here, place_of
-from ianvs.testalgorithms.language.numbers import above, at_least, within
 from ianvs.testalgorithms.language.tiny import tiny_model, tiny_tokenizer
 
 __all__ = [
@@ -28,65 +26,6 @@ __all__ = [
     "recompute_activations",
     "save_model",
 ]
-
-TUNINGS = ("full", "lora", "moelora")
-TINY = ("tiny", "tiny-stand-in")  # the longer name says in every report what it is
-
-
-@dataclass(frozen=True)
-class ModelOptions:
-    """What LanguageLearner says of them."""
-
-    base_model: str
-    tuning: str
-    revision: str | None
-    download: bool
-    trust_remote_code: bool
-    lora_r: int
-    lora_alpha: float
-    lora_dropout: float
-    target_modules: str | Sequence[str]
-    experts: int
-    vocabulary: int
-    width: int
-    layers: int
-    heads: int
-    bf16: bool
-    quantize: str = "none"
-    device_map: str | None = None
-
-    def __post_init__(self) -> None:
-        require_known("tuning", self.tuning, TUNINGS)
-        at_least(1, lora_r=self.lora_r, experts=self.experts, width=self.width, layers=self.layers, heads=self.heads)
-        at_least(1, vocabulary=self.vocabulary)
-        above(0, lora_alpha=self.lora_alpha)
-        within(0, 1, lora_dropout=self.lora_dropout)
-        if self.tuning == "moelora" and self.lora_r % self.experts:
-            raise PluginError(f"lora_r is {self.lora_r}; it must be a multiple of the {self.experts} experts.")
-        if self.tiny and self.width % (2 * self.heads):  # positions turn pairs of each head's numbers
-            raise PluginError(f"width is {self.width}; it must be a multiple of twice the {self.heads} heads.")
-        needed = [name for name in ("transformers", "peft") if name != "peft" or self.tuning != "full"]
-        absent = [name for name in needed if find_spec(name) is None]
-        if absent:
-            are = "are" if len(absent) > 1 else "is"
-            raise PluginError(f"{' and '.join(absent)} {are} not installed. Get it by: pip install 'ianvs[llm]'")
-        require_loadable(self)
-        if not self.tiny:
-            place_of(self.base_model)
-
-    @property
-    def tiny(self) -> bool:
-        return self.base_model in TINY
-
-    @property
-    def placed(self) -> bool:
-        """Whether loading puts the network where it stays, on one card or several, so that it is not moved any more."""
-        return self.quantize != "none" or self.device_map is not None
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Of the frozen base under an adapter; what is tuned itself keeps its 32 bits."""
-        return torch.bfloat16 if self.bf16 and self.tuning != "full" else torch.float32
 
 
 def build_model(options: ModelOptions, texts: Iterable[str], tokenizer: Any = None) -> tuple[Any, Any]:

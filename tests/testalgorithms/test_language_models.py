@@ -175,7 +175,8 @@ def test_a_path_that_leads_nowhere_is_told_with_where_it_was_looked_for(tmp_path
 
 
 def test_without_peft_the_remedy_is_told_before_anything_is_loaded(monkeypatch):
-    monkeypatch.setattr("ianvs.testalgorithms.language.models.find_spec", lambda name: None if name == "peft" else name)
+    where = "ianvs.testalgorithms.language.model_options.find_spec"
+    monkeypatch.setattr(where, lambda name: None if name == "peft" else name)
     LanguageLearner(tuning="full")
     with pytest.raises(PluginError, match=r"peft is not installed.*ianvs\[llm\]"):
         LanguageLearner(tuning="lora")

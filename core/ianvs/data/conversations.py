@@ -149,8 +149,8 @@ def conversation_of(record: object) -> Conversation:
         raise Slip(f"has {names}, which are two forms of a conversation. Keep one of them.", forms[1].fields[-1])
     if not forms:
         known = known_forms()
-        names = {field for form in known for field in form.fields}
-        hint = next(filter(None, (closest(name, names) for name in record if name not in names)), "")
+        fields = {field for form in known for field in form.fields}
+        hint = next(filter(None, (closest(name, fields) for name in record if name not in fields)), "")
         has = one_line(list(record)) or "nothing"
         which = one_line([" with ".join(form.fields) for form in known])
         raise Slip(f"is no conversation.{hint} It has: {has}. A conversation has one of: {which}.")
