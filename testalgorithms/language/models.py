@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ianvs.errors import PluginError, closest
-from ianvs.testalgorithms.language.loading import loading, made_ready, require_card
+from ianvs.testalgorithms.language.model_loading import loading, made_ready, require_card
 from ianvs.testalgorithms.language.model_options import ModelOptions
 from ianvs.testalgorithms.language.model_places import not_here, place_of
 from ianvs.testalgorithms.language.tiny import tiny_model, tiny_tokenizer

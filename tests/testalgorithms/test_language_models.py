@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, 
 from ianvs.errors import PluginError
 from ianvs.testalgorithms.language import LanguageLearner
 from ianvs.testalgorithms.language.experts import MoELoraLinear, with_experts
-from ianvs.testalgorithms.language.loading import loading
+from ianvs.testalgorithms.language.model_loading import loading
 from ianvs.testalgorithms.language.moelora.basemodel import MoELoRA
 from ianvs.testalgorithms.language.tiny import tiny_tokenizer
 from ianvs.testalgorithms.language.tuning_loop import warm_cosine
@@ -261,7 +261,7 @@ def test_loading_that_is_asked_for_wrongly_is_told(folder, options, why):
 
 
 def test_four_bits_without_the_package_or_without_a_card_are_told(folder, monkeypatch):
-    from ianvs.testalgorithms.language import loading as module
+    from ianvs.testalgorithms.language import model_loading as module
 
     options = {"base_model": str(folder), "tuning": "lora", "quantize": "4bit"}
     monkeypatch.setattr(module, "find_spec", lambda name: None)
