@@ -1,4 +1,7 @@
-"""Where ianvs's own files lie: the package, and the folders that it carries, which are links in a checkout."""
+"""Where ianvs's own files lie: the package, and the folders that it carries, which are links in a checkout.
+
+And what other installed packages carry, such as the weights of a model.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,11 @@ from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-__all__ = ["CONFIGS", "PACKAGE", "own_files", "own_name"]
+__all__ = ["CONFIGS", "GGUF", "PACKAGE", "files_of", "find_gguf", "own_files", "own_name"]
 
 PACKAGE = Path(__file__).resolve().parent
 CONFIGS = (PACKAGE / "configs").resolve()
+GGUF = ".gguf"  # what files end in that hold a language model with its tokenizer, its chat template and its settings
 _CARRIED = ("testalgorithms", "testenv", "configs")
 
 
@@ -46,3 +50,23 @@ def own_files() -> Iterator[tuple[Path, Path]]:
             if not name.startswith("."):
                 path = Path(folder, name)
                 yield path, Path(PACKAGE.name) / path.relative_to(PACKAGE)
+
+
+def files_of(name: str) -> tuple[str, list[Path]] | None:
+    """("name version", its files) of the installed package that `name` means; None: there is none."""
+    try:
+        found = distribution(name)
+    except (PackageNotFoundError, ValueError):
+        return None
+    return f"{found.name} {found.version}", [Path(str(file.locate())) for file in found.files or ()]
+
+
+def find_gguf(said: str) -> list[Path]:
+    """The GGUF files that `said` means: a file, those in a folder without a config.json, or those in a package."""
+    path = Path(said).expanduser()
+    if path.is_file():
+        return [path] if path.suffix.lower() == GGUF else []
+    if path.is_dir():
+        return [] if (path / "config.json").is_file() else sorted(f for f in path.iterdir() if f.suffix.lower() == GGUF)
+    carried = files_of(said) if "/" not in said else None
+    return [] if carried is None else [file for file in carried[1] if file.suffix.lower() == GGUF]

@@ -8,7 +8,7 @@ from typing import Any
 
 from ianvs.errors import PluginError
 
-__all__ = ["ChatTemplate", "Conversation", "Encoded", "conversations_of"]
+__all__ = ["ChatTemplate", "Conversation", "Encoded", "conversations_of", "texts_of"]
 
 PLAIN_TEMPLATE = (
     "{% for m in messages %}"
@@ -53,6 +53,11 @@ def conversations_of(x: Sequence[Any], y: Sequence[Any] | None = None) -> list[C
         Conversation(tuple(map(str, asked["user"])), said, asked.get("system"))
         for asked, said in zip(x, replies, strict=True)
     ]
+
+
+def texts_of(conversations: Sequence[Conversation]) -> list[str]:
+    """All that is said in them."""
+    return [text for c in conversations for text in (c.system or "", *c.user, *c.replies)]
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,17 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from ianvs.authoring.randomness import seeded
-from ianvs.errors import PluginError
 from ianvs.seeding import stream_seed
 from ianvs.testalgorithms.language.batches import Batch, RoundOfTalk, collate
-from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded, conversations_of
+from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded, conversations_of, texts_of
 from ianvs.testalgorithms.language.generation import reply
+from ianvs.testalgorithms.language.lengths import Lengths
+from ianvs.testalgorithms.language.model_options import ModelOptions
 from ianvs.testalgorithms.language.models import (
-    ModelOptions,
     build_model,
     check_model,
     load_model,
+    load_tokenizer,
     recompute_activations,
     save_model,
 )
@@ -42,12 +43,14 @@ class LanguageLearner:
     and `restore` if it keeps something between rounds.
 
     base_model: "tiny", or "tiny-stand-in" to have it said in reports (a stand-in of `layers` blocks of `width` with
-    `heads`, and a tokenizer of `vocabulary` tokens merged from the text of the first round); else a name on Hugging
-    Face, or a folder, with `revision`, `download` (else only what is on this machine), and `trust_remote_code` (runs
-    the model author's code).
+    `heads`, and a tokenizer of `vocabulary` tokens merged from the text of the first round); a folder, a GGUF file, or
+    an installed package that carries one; else a name on Hugging Face, with `revision`, `download` (else only what is
+    on this machine), and `trust_remote_code` (runs the model author's code).
     tuning: "full", "lora" or "moelora" (with `experts`); `lora_r`, `lora_alpha`, `lora_dropout`, `target_modules`.
     batch_size: conversations; `accumulation` of such batches make a step. max_length: tokens of a conversation, the
-    rest is cut off. bf16: bfloat16 autocast, and a frozen base in bfloat16. checkpointing: recompute activations.
+    rest is cut off, and one is skipped whose prompt alone is as long. bf16: bfloat16 autocast, and a frozen base in
+    bfloat16. checkpointing: recompute activations. quantize: "none", or "4bit" for the frozen base under an adapter
+    (QLoRA). device_map: "auto" shares a model out to all cards, with accelerate.
     max_new_tokens: longest reply. generation_batch: conversations that are replied to at once.
     """
 
@@ -72,6 +75,8 @@ class LanguageLearner:
         width: int = 128,
         layers: int = 2,
         heads: int = 4,
+        quantize: str = "none",
+        device_map: str | None = None,
         learning_rate: float = 1e-3,
         epochs: int = 20,
         batch_size: int = 16,
@@ -87,7 +92,7 @@ class LanguageLearner:
     ) -> None:
         self.options = ModelOptions(
             base_model, tuning, revision, download, trust_remote_code, lora_r, lora_alpha, lora_dropout, target_modules,
-            experts, vocabulary, width, layers, heads, bf16,
+            experts, vocabulary, width, layers, heads, bf16, quantize, device_map,
         )  # fmt: skip
         self.descent = Descent(
             learning_rate, epochs, batch_size, accumulation, warmup, weight_decay, max_grad_norm
@@ -95,6 +100,7 @@ class LanguageLearner:
         at_least(1, max_new_tokens=max_new_tokens, generation_batch=generation_batch)
         at_least(2, max_length=max_length)  # one token to learn and one before it
         self.max_length = max_length
+        self.lengths = Lengths(max_length)
         self.checkpointing = checkpointing
         self.max_new_tokens = max_new_tokens
         self.generation_batch = generation_batch
@@ -132,9 +138,20 @@ class LanguageLearner:
 
     # What the benchmark calls.
 
-    def check_exam(self) -> None:
-        """Refuse a base model that is not here, or lacks what is to be tuned, before anything is trained."""
+    def check_exam(self, *, conversations: Sequence[tuple[Sequence[Any], Sequence[Any]]] | None = None) -> str:
+        """Refuse a base model that is not here, or lacks what is to be tuned, before anything is trained.
+
+        And a round of which nothing fits into max_length; what is skipped and cut of any round is told.
+        """
         check_model(self.options)
+        rounds = [conversations_of(*one) for one in conversations or ()]
+        tokenizer = load_tokenizer(self.options, texts_of(rounds[0])) if rounds else None
+        if tokenizer is None:
+            return ""
+        lengths, template = Lengths(self.max_length), ChatTemplate(tokenizer)
+        for number, said in enumerate(rounds, start=1):
+            lengths.fitting(said, template, number)
+        return lengths.remark
 
     def train(
         self,
@@ -152,7 +169,8 @@ class LanguageLearner:
         """Learn from one round. `valid_data` is not used; `progress` is told the share of epochs done."""
         conversations = conversations_of(train_data.x, train_data.y)
         self._ready(conversations, device, seed)
-        data = RoundOfTalk(conversations, self.encode(conversations), round, seed, folder)
+        kept, encoded = self.lengths.fitting(conversations, self.template, round)
+        data = RoundOfTalk(kept, encoded, round, seed, folder)
         with seeded(stream_seed(seed, round, "noise"), device):  # dropout, and whatever else a network draws
             self.before_round(data)
             self.network.train()
@@ -208,7 +226,8 @@ class LanguageLearner:
         path.mkdir(parents=True, exist_ok=True)
         if self._built:
             save_model(self.network, self._tokenizer, self.options, path)
-        torch.save({"built": self._built, "method": self.state()}, path / "method.pt")
+        kept = {"built": self._built, "method": self.state(), "lengths": self.lengths.state()}
+        torch.save(kept, path / "method.pt")
         return path
 
     def load(self, path: Path) -> None:
@@ -218,7 +237,13 @@ class LanguageLearner:
         if saved["built"]:
             with seeded(0):  # weights that are drawn are overwritten; the draws shall not show
                 self._adopt(*load_model(self.options, Path(path)))
+        self.lengths = Lengths(self.max_length, saved["lengths"])
         self.restore(saved["method"])
+
+    @property
+    def remark(self) -> str:
+        """What the report says of how it went; a method that has something to say joins it to this."""
+        return self.lengths.remark
 
     # For methods to use.
 
@@ -227,15 +252,8 @@ class LanguageLearner:
         self._built = False
 
     def encode(self, conversations: Sequence[Conversation]) -> list[Encoded]:
-        """Tokens of conversations, cut to `max_length`."""
-        encoded = [self.template.encode(conversation).cut(self.max_length) for conversation in conversations]
-        for i, found in enumerate(encoded):
-            if not any(found.learnt[1:]):
-                raise PluginError(
-                    f"conversation {i} has nothing to learn in its first {self.max_length} tokens. "
-                    "A larger max_length keeps the reply."
-                )
-        return encoded
+        """Tokens of conversations that a round brought, cut to `max_length`."""
+        return [self.template.encode(conversation).cut(self.max_length) for conversation in conversations]
 
     def batch(self, conversations: Sequence[Encoded]) -> Batch:
         """These conversations as one batch on the device of the model."""
@@ -280,10 +298,10 @@ class LanguageLearner:
 
     def _ready(self, conversations: Sequence[Conversation], device: str, seed: int) -> None:
         if not self._built:
-            texts = [text for c in conversations for text in (c.system or "", *c.user, *c.replies)]
             with seeded(stream_seed(seed, 0, "init")):
-                self._adopt(*build_model(self.options, texts, self._tokenizer))
-        self.network.to(device)
+                self._adopt(*build_model(self.options, texts_of(conversations), self._tokenizer))
+        if not self.options.placed:
+            self.network.to(device)
 
     def _adopt(self, network: Any, tokenizer: Any) -> None:
         from transformers import GenerationConfig

@@ -3,70 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from importlib.util import find_spec
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from ianvs.errors import PluginError, closest, require_known
-from ianvs.testalgorithms.language.numbers import above, at_least, within
+from ianvs.errors import PluginError, closest
+from ianvs.testalgorithms.language.model_loading import loading, made_ready, require_card
+from ianvs.testalgorithms.language.model_options import ModelOptions
+from ianvs.testalgorithms.language.model_places import not_here, place_of
 from ianvs.testalgorithms.language.tiny import tiny_model, tiny_tokenizer
 
-__all__ = ["ModelOptions", "build_model", "check_model", "load_model", "recompute_activations", "save_model"]
-
-TUNINGS = ("full", "lora", "moelora")
-TINY = ("tiny", "tiny-stand-in")  # the longer name says in every report what it is
-
-
-@dataclass(frozen=True)
-class ModelOptions:
-    """What LanguageLearner says of them."""
-
-    base_model: str
-    tuning: str
-    revision: str | None
-    download: bool
-    trust_remote_code: bool
-    lora_r: int
-    lora_alpha: float
-    lora_dropout: float
-    target_modules: str | Sequence[str]
-    experts: int
-    vocabulary: int
-    width: int
-    layers: int
-    heads: int
-    bf16: bool
-
-    def __post_init__(self) -> None:
-        require_known("tuning", self.tuning, TUNINGS)
-        at_least(1, lora_r=self.lora_r, experts=self.experts, width=self.width, layers=self.layers, heads=self.heads)
-        at_least(1, vocabulary=self.vocabulary)
-        above(0, lora_alpha=self.lora_alpha)
-        within(0, 1, lora_dropout=self.lora_dropout)
-        if self.tuning == "moelora" and self.lora_r % self.experts:
-            raise PluginError(f"lora_r is {self.lora_r}; it must be a multiple of the {self.experts} experts.")
-        if self.tiny and self.width % (2 * self.heads):  # positions turn pairs of each head's numbers
-            raise PluginError(f"width is {self.width}; it must be a multiple of twice the {self.heads} heads.")
-        needed = [name for name in ("transformers", "peft") if name != "peft" or self.tuning != "full"]
-        absent = [name for name in needed if find_spec(name) is None]
-        if absent:
-            are = "are" if len(absent) > 1 else "is"
-            raise PluginError(f"{' and '.join(absent)} {are} not installed. Get it by: pip install 'ianvs[llm]'")
-        if not self.tiny:
-            _place_of(self.base_model)
-
-    @property
-    def tiny(self) -> bool:
-        return self.base_model in TINY
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """Of the frozen base under an adapter; what is tuned itself keeps its 32 bits."""
-        return torch.bfloat16 if self.bf16 and self.tuning != "full" else torch.float32
+__all__ = [
+    "ModelOptions",
+    "build_model",
+    "check_model",
+    "load_model",
+    "load_tokenizer",
+    "recompute_activations",
+    "save_model",
+]
 
 
 def build_model(options: ModelOptions, texts: Iterable[str], tokenizer: Any = None) -> tuple[Any, Any]:
@@ -83,39 +42,31 @@ def build_model(options: ModelOptions, texts: Iterable[str], tokenizer: Any = No
         from peft import get_peft_model
 
         _require_modules(network, options)
-        network = get_peft_model(network, _adapter(options))
+        network = get_peft_model(made_ready(network, options), _adapter(options))
     return network, tokenizer
 
 
 def check_model(options: ModelOptions) -> None:
     """Raise PluginError where `build_model` would, as far as it shows without weights; nothing is fetched for it."""
-    if not options.tiny and not _is_here(options):
+    require_card(options)
+    place = None if options.tiny else place_of(options.base_model)
+    if place is not None and not place.is_here(options.revision):
         if not options.download:
-            raise PluginError(f"base_model '{options.base_model}' can't be loaded. {_not_here(options.base_model)}")
+            raise PluginError(f"base_model '{options.base_model}' can't be loaded. {not_here(options.base_model)}")
         return
     if options.tuning == "full" or options.target_modules == "all-linear":
         return
     with torch.device("meta"):
-        if options.tiny:
+        if place is None:
             network = tiny_model(tiny_tokenizer([], options.vocabulary), options.width, options.layers, options.heads)
         else:
             from transformers import AutoConfig, AutoModelForCausalLM
 
-            name, _ = _place_of(options.base_model)
             given = {"revision": options.revision or "main", "trust_remote_code": options.trust_remote_code}
-            config = AutoConfig.from_pretrained(name, local_files_only=True, **given)
+            with _told(options):
+                config = AutoConfig.from_pretrained(place.name, local_files_only=True, **given, **place.given)
             network = AutoModelForCausalLM.from_config(config, trust_remote_code=options.trust_remote_code)
     _require_modules(network, options)
-
-
-def _is_here(options: ModelOptions) -> bool:
-    """Whether the model's description is in its folder, or in the Hugging Face cache."""
-    name, is_folder = _place_of(options.base_model)
-    if is_folder:
-        return True
-    from huggingface_hub import try_to_load_from_cache
-
-    return isinstance(try_to_load_from_cache(name, "config.json", revision=options.revision or "main"), str)
 
 
 def _require_modules(network: Any, options: ModelOptions) -> None:
@@ -157,14 +108,16 @@ def load_model(options: ModelOptions, folder: Path) -> tuple[Any, Any]:
     tokenizer = kind.from_pretrained(folder / "tokenizer", trust_remote_code=options.trust_remote_code)
     if (folder / "model").is_dir():
         network = AutoModelForCausalLM.from_pretrained(
-            folder / "model", dtype=options.dtype, trust_remote_code=options.trust_remote_code
+            folder / "model", dtype=options.dtype, trust_remote_code=options.trust_remote_code, **loading(options)
         )
     else:
         network, _ = _pretrained(options)
     if options.tuning != "full":
         from peft import PeftModel
 
-        network = PeftModel.from_pretrained(network, folder / "adapter", is_trainable=True, config=_adapter(options))
+        network = PeftModel.from_pretrained(
+            made_ready(network, options), folder / "adapter", is_trainable=True, config=_adapter(options)
+        )
     return network, tokenizer
 
 
@@ -195,42 +148,55 @@ def _adapter(options: ModelOptions) -> Any:
 
 
 def _pretrained(options: ModelOptions) -> tuple[Any, Any]:
-    """(network, tokenizer) from a folder or from the Hugging Face cache; from the hub only if `download` allows it."""
+    """(network, tokenizer) from a folder, a GGUF file or the Hugging Face cache; from the hub by `download`."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    name, is_folder = _place_of(options.base_model)
-    offline = not options.download
-    given = {"revision": options.revision or "main", "trust_remote_code": options.trust_remote_code}
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=offline, **given)
-        network = AutoModelForCausalLM.from_pretrained(name, local_files_only=offline, dtype=options.dtype, **given)
-    except (OSError, ValueError) as error:
-        why = " ".join(str(error).split())
-        if offline and not is_folder and isinstance(error, OSError):
-            why = _not_here(name)
-        raise PluginError(f"base_model '{options.base_model}' can't be loaded. {why}") from error
+    place = place_of(options.base_model)
+    given = _given(options)
+    with _told(options):
+        tokenizer = AutoTokenizer.from_pretrained(place.name, **given)
+        network = AutoModelForCausalLM.from_pretrained(place.name, dtype=options.dtype, **given, **loading(options))
+    if place.gguf is not None:  # its numbers are plain ones by now, and shall be saved and loaded as such
+        for of, names in ((network.config, ("quantization_config",)), (network, ("hf_quantizer", "is_quantized"))):
+            for name in names:
+                vars(of).pop(name, None)
     return network, tokenizer
 
 
-def _not_here(name: str) -> str:
-    return (
-        f"It is neither a folder (looked for {Path(name).absolute()}) nor in the Hugging Face cache. Give the "
-        f"folder, fetch it with `hf download {name}`, or set `download: true`."
-    )
+def load_tokenizer(options: ModelOptions, texts: Iterable[str]) -> Any:
+    """That of the base model alone, as `build_model` has it; None for one that is not on this machine yet."""
+    if options.tiny:
+        return tiny_tokenizer(texts, options.vocabulary)
+    if not place_of(options.base_model).is_here(options.revision):
+        return None
+    with _told(options):
+        return _tokenizer(place_of(options.base_model).name, **_given(options))
 
 
-def _place_of(base_model: str) -> tuple[str, bool]:
-    """(what to load, whether it is a folder on this machine). Raises PluginError for a path that leads nowhere."""
-    path = Path(base_model).expanduser()
-    if path.is_dir():
-        if not any((path / name).is_file() for name in ("config.json", "adapter_config.json")):
-            wanted = "expected what save_pretrained() of a model and of its tokenizer write"
-            raise PluginError(f"base_model '{base_model}': {path.absolute()} holds no config.json; {wanted}.")
-        return str(path), True
-    if path.is_absolute() or base_model.startswith((".", "~")):
-        relative = "" if path.is_absolute() else " A relative path counts from where ianvs was started."
-        raise PluginError(f"base_model '{base_model}': there is no folder {path.absolute()}.{relative}")
-    return base_model, False
+@lru_cache(maxsize=4)
+def _tokenizer(name: str, **given: Any) -> Any:
+    """Read once for all methods that are checked, which takes a while from a GGUF file."""
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(name, **given)
+
+
+def _given(options: ModelOptions) -> dict[str, Any]:
+    """What `from_pretrained` of a model and of its tokenizer are told."""
+    given: dict[str, Any] = {"revision": options.revision or "main", "trust_remote_code": options.trust_remote_code}
+    return given | {"local_files_only": not options.download, **place_of(options.base_model).given}
+
+
+@contextmanager
+def _told(options: ModelOptions) -> Iterator[None]:
+    """What transformers raises of a model that can't be read, as a PluginError that names it."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        why = " ".join(str(error).split())
+        if not options.download and not place_of(options.base_model).local and isinstance(error, OSError):
+            why = not_here(options.base_model)
+        raise PluginError(f"base_model '{options.base_model}' can't be loaded. {why}") from error
 
 
 def _plain(network: Any, base: Any) -> Any:

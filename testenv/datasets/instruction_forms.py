@@ -5,19 +5,25 @@ ShareGPT        {"system": "...", "conversation": [{"human": "...", "assistant":
 LLaVA, CoIN     {"conversations": [{"from": "human", "value": "..."}, {"from": "gpt", "value": "..."}, ...]}
 CoIN, test      {"question_id": 1, "text": "...", "answer": "..."}
 Alpaca          {"system": "...", "instruction": "...", "input": "...", "output": "..."}
+Dolly           {"instruction": "...", "context": "...", "response": "...", "category": "..."}
 query-response  {"system": "...", "query": "...", "response": "...", "history": [["...", "..."], ...]}
+prompt-completion  {"prompt": "...", "completion": "..."}, or both of them lists of messages (TRL)
+TRACE           {"prompt": "...", "answer": "..."}
+Super-NI        {"Definition": "...", "input": "...", "output": ["...", ...]}, an instance of a task; or flat,
+                {"definition": "...", "inputs": "...", "targets": "..."}
 
+What a message says may be a list of parts, [{"type": "text", "text": "..."}, ...].
 ianvs finds them by the entry points `ianvs.conversation_forms` in pyproject.toml.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ianvs.data.conversation_forms import Form, Slip, text_at
-from ianvs.data.records import json_kind
+from ianvs.data.conversation_forms import Form, Slip, content_at, text_at
+from ianvs.data.records import Step, json_kind
 from ianvs.errors import closest, one_line
 
 __all__ = ["FORMS"]
@@ -48,24 +54,26 @@ def _object(items: list[Any], position: int, field: str, keys: str) -> Mapping[s
 
 
 def _dialogue(
-    record: Mapping[str, Any], field: str, role_key: str, text_key: str, roles: Mapping[str, str]
+    record: Mapping[str, Any], fields: Sequence[str], role_key: str, text_key: str, roles: Mapping[str, str]
 ) -> tuple[str | None, list[str], list[str]]:
-    """A list of messages, each with a role."""
-    items = _items(record, field)
+    """Lists of messages, each with a role, that go on from one field to the next."""
+    messages: list[tuple[Mapping[str, Any], tuple[Step, ...]]] = []
+    for field in fields:
+        items = _items(record, field)
+        keys = f"'{role_key}' and '{text_key}'"
+        messages += [(_object(items, position, field, keys), (field, position)) for position in range(len(items))]
     system = _system(record)
     user: list[str] = []
     assistant: list[str] = []
-    for position in range(len(items)):
-        where = (field, position)
-        message = _object(items, position, field, f"'{role_key}' and '{text_key}'")
+    for number, (message, where) in enumerate(messages):
         written = text_at(message, role_key, where)
         role = roles.get(written)
         if role is None:
             told = f"{role_key} '{written}' is not known.{closest(written, roles)} There are: {one_line(list(roles))}."
             raise Slip(told, *where, role_key)
-        text = text_at(message, text_key, where)
+        text = content_at(message, text_key, where)
         if role == "system":
-            if position:
+            if number:
                 raise Slip("a system message stands first; this one comes later.", *where)
             system = text or None
         elif role == "user":
@@ -77,19 +85,20 @@ def _dialogue(
                 raise Slip("this reply of the assistant has no message of the user before it.", *where)
             assistant.append(text)
     if not assistant:
-        raise Slip("is a conversation without an assistant turn: there is nothing to learn or to examine.", field)
+        none = "is a conversation without an assistant turn: there is nothing to learn or to examine."
+        raise Slip(none, fields[-1])
     if len(user) > len(assistant):
         message_ = "ends with a message of the user; every turn needs a reply. Add it, or take the message out."
-        raise Slip(message_, field, len(items) - 1)
+        raise Slip(message_, *messages[-1][1])
     return system, user, assistant
 
 
 def _messages(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
-    return _dialogue(record, "messages", "role", "content", _ROLES)
+    return _dialogue(record, ("messages",), "role", "content", _ROLES)
 
 
 def _from_and_value(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
-    return _dialogue(record, "conversations", "from", "value", _SPEAKERS)
+    return _dialogue(record, ("conversations",), "from", "value", _SPEAKERS)
 
 
 def _sharegpt(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
@@ -103,10 +112,53 @@ def _sharegpt(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[st
 
 
 def _alpaca(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
-    more = text_at(record, "input", ()) if record.get("input") is not None else ""
-    asked = "\n".join(filter(None, (text_at(record, "instruction", ()), more)))
     user, assistant = _history(record)
+    asked = _below(text_at(record, "instruction", ()), record, "input")
     return _system(record), [*user, asked], [*assistant, text_at(record, "output", ())]
+
+
+def _dolly(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
+    if "output" in record:
+        raise Slip("has 'response' and 'output', which both are a reply. Keep one of them.", "output")
+    asked = _below(text_at(record, "instruction", ()), record, "context")
+    return _system(record), [asked], [text_at(record, "response", ())]
+
+
+def _below(instruction: str, record: Mapping[str, Any], field: str) -> str:
+    """An instruction with what it is about below it, if there is something."""
+    more = text_at(record, field, ()) if record.get(field) is not None else ""
+    return "\n".join(filter(None, (instruction, more)))
+
+
+def _completion(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
+    prompt, completion = record["prompt"], record["completion"]
+    if isinstance(prompt, list) and isinstance(completion, list):
+        return _dialogue(record, ("prompt", "completion"), "role", "content", _ROLES)
+    if isinstance(prompt, list) != isinstance(completion, list):
+        one, other = json_kind(prompt), json_kind(completion)
+        raise Slip(f"'prompt' is {one}, 'completion' {other}; both are texts, or both lists of messages.", "completion")
+    return _system(record), [text_at(record, "prompt", ())], [text_at(record, "completion", ())]
+
+
+def _trace(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
+    return _system(record), [text_at(record, "prompt", ())], [text_at(record, "answer", ())]
+
+
+def _instance(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
+    definition, right = record["Definition"], record["output"]
+    if isinstance(definition, list):
+        definition = "\n".join(text_at({"Definition": part}, "Definition", ()) for part in definition)
+    if isinstance(right, list):
+        if not right:
+            raise Slip("'output' is empty; expected the right replies, of which the first is taken.", "output")
+        reply = text_at({"output": right[0]}, "output", ())
+    else:
+        reply = text_at(record, "output", ())
+    return None, [_below(text_at({"Definition": definition}, "Definition", ()), record, "input")], [reply]
+
+
+def _flat_instance(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
+    return None, [_below(text_at(record, "definition", ()), record, "inputs")], [text_at(record, "targets", ())]
 
 
 def _query_response(record: Mapping[str, Any]) -> tuple[str | None, list[str], list[str]]:
@@ -136,6 +188,11 @@ FORMS = (
     Form("ShareGPT", ("conversation",), _sharegpt),
     Form("LLaVA", ("conversations",), _from_and_value),
     Form("Alpaca", ("instruction",), _alpaca),
+    Form("Dolly", ("instruction", "response"), _dolly, topic="category"),
     Form("query-response", ("query", "response"), _query_response),
     Form("CoIN test", ("question_id", "text"), _question_and_answer),
+    Form("prompt-completion", ("prompt", "completion"), _completion),
+    Form("TRACE", ("prompt", "answer"), _trace),
+    Form("Super-NI", ("Definition", "input", "output"), _instance, replies="output"),
+    Form("Super-NI, flat", ("definition", "inputs", "targets"), _flat_instance),
 )

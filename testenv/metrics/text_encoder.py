@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.errors import IanvsError
+from ianvs.package import files_of
 
 __all__ = ["Encoder", "EncoderPlace", "find_encoder"]
 
@@ -57,15 +57,16 @@ def find_encoder(name: str, revision: str | None, beside: Path | None) -> Encode
 class Encoder:
     """A loaded sentence encoder."""
 
-    def __init__(self, name: str, place: EncoderPlace | None, revision: str | None) -> None:
-        """place: None lets the library fetch `name` from the Hugging Face hub."""
+    def __init__(self, name: str, place: EncoderPlace | None, revision: str | None, device: str = "auto") -> None:
+        """place: None lets the library fetch `name` from the Hugging Face hub. auto: a card, if there is one."""
         from sentence_transformers import SentenceTransformer
 
+        on = None if device == "auto" else device
         try:
             if place is not None:
-                self._model: Any = SentenceTransformer(str(place.folder), local_files_only=True)
+                self._model: Any = SentenceTransformer(str(place.folder), local_files_only=True, device=on)
             else:
-                self._model = SentenceTransformer(_repository(name), revision=revision)
+                self._model = SentenceTransformer(_repository(name), revision=revision, device=on)
         except Exception as error:  # a dozen kinds, from a broken file to no network
             where = f" from {place.folder}" if place is not None else ""
             raise IanvsError(f"the encoder '{name}' can't be loaded{where}: {error}") from error
@@ -95,14 +96,9 @@ class Encoder:
 
 
 def _of_package(name: str) -> EncoderPlace | None:
-    try:
-        package = importlib.metadata.distribution(name)
-    except (importlib.metadata.PackageNotFoundError, ValueError):
-        return None
-    for file in package.files or ():
-        if file.name == _MARK:
-            return EncoderPlace(Path(str(file.locate())).parent, "package", f"{package.name} {package.version}")
-    return None
+    package = files_of(name)
+    marks = [] if package is None else [file for file in package[1] if file.name == _MARK]
+    return EncoderPlace(marks[0].parent, "package", package[0]) if package and marks else None
 
 
 def _of_hub(name: str, revision: str | None) -> EncoderPlace | None:

@@ -40,8 +40,8 @@ class SemanticOptions(Options):
 class _Similarity:
     """The metric with its options."""
 
-    def __init__(self, options: SemanticOptions, beside: Path | None) -> None:
-        self.options, self._beside = options, beside
+    def __init__(self, options: SemanticOptions, beside: Path | None, device: str) -> None:
+        self.options, self._beside, self._device = options, beside, device
 
     def missing(self) -> str | None:
         """What to do where the encoder is not on this machine; None where it is, or may be fetched."""
@@ -70,7 +70,7 @@ class _Similarity:
         wanted = (text for pairs in compared for p in np.flatnonzero(pairs.answered) for text in _texts(pairs, int(p)))
         position = {text: index for index, text in enumerate(dict.fromkeys(wanted))}
         place = find_encoder(self.options.encoder, self.options.revision, self._beside)
-        encoder = Encoder(self.options.encoder, place, self.options.revision)
+        encoder = Encoder(self.options.encoder, place, self.options.revision, self._device)
         place = place or find_encoder(self.options.encoder, self.options.revision, self._beside)  # fetched by now
         vectors, cut = np.empty((0, 1), dtype=np.float32), np.empty(0, dtype=bool)
         if position:
@@ -124,8 +124,8 @@ def _configured(spec: MetricSpec) -> Metric:
     return _with(options, spec.place.file.parent if spec.place else None)
 
 
-def _with(options: SemanticOptions, beside: Path | None = None) -> Metric:
-    similarity = _Similarity(options, beside)
+def _with(options: SemanticOptions, beside: Path | None = None, device: str = "auto") -> Metric:
+    similarity = _Similarity(options, beside, device)
     which = options.encoder if options.revision is None else f"{options.encoder} at revision {options.revision}"
     return replace(
         _PLAIN,
@@ -133,6 +133,7 @@ def _with(options: SemanticOptions, beside: Path | None = None) -> Metric:
         function=similarity.of_one,
         batch=similarity.of_all,
         missing=similarity.missing,
+        on_device=lambda device: _with(options, beside, device),
     )
 
 

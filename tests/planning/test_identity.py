@@ -92,11 +92,16 @@ def test_a_helper_module_of_the_plugin_is_part_of_the_identity(tmp_path: Path) -
     assert not set(with_helper("X = 1\n")) & set(with_helper("X = 2\n"))
 
 
-def test_a_file_of_weights_counts_by_its_content(tmp_path: Path) -> None:
-    weights = tmp_path / "weights.pt"
+@pytest.mark.parametrize(
+    ("option", "file", "said"),
+    [("weights", "weights.pt", "weights.pt"), ("base_model", "m.gguf", "m.gguf"), ("base_model", "in/m.gguf", "in")],
+)
+def test_a_file_of_weights_counts_by_its_content(tmp_path: Path, option: str, file: str, said: str) -> None:
+    weights = tmp_path / file
+    weights.parent.mkdir(exist_ok=True)
     weights.write_bytes(b"one")
-    given = {"plugin": MAJORITY.replace("bias=0", "bias=0, weights=None"),
-             "hyperparameters": f"- weights: {{values: ['{weights}']}}"}  # fmt: skip
+    given = {"plugin": MAJORITY.replace("bias=0", f"bias=0, {option}=None"),
+             "hyperparameters": f"- {option}: {{values: ['{tmp_path / said}']}}"}  # fmt: skip
     first = ids(tmp_path / "job", **given)
     weights.write_bytes(b"two")
     second = ids(tmp_path / "job", **given)

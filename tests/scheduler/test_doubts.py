@@ -104,17 +104,21 @@ def test_ids_of_arrays_that_come_twice(tmp_path):
     assert "'a' stands there for the second time: 1 of 4 samples of the train part" in message
 
 
-def test_ids_of_conversations_that_come_twice(tmp_path):
+def test_ids_of_conversations_that_come_twice_in_two_files(tmp_path):
+    from ianvs.config.spec import SourceSpec
+
     def talk(name: str, word: str) -> str:
         turns = [{"from": "human", "value": f"Say {word}."}, {"from": "gpt", "value": word}]
         return json.dumps({"id": name, "conversations": turns})
 
-    (tmp_path / "train.jsonl").write_text("\n".join([talk("a", "one"), talk("b", "two"), talk("b", "three")]))
+    (tmp_path / "train.jsonl").write_text("\n".join([talk("a", "one"), talk("b", "two")]))
+    (tmp_path / "more.jsonl").write_text(talk("b", "three"))
     (tmp_path / "test.jsonl").write_text("\n".join([talk("a", "four"), talk("b", "five")]))
-    given = DatasetSpec(**of_conversations(tmp_path))
-    [warning] = data.check(given)
+    given = of_conversations(tmp_path)
+    more = SourceSpec(tmp_path / "more.jsonl", "data")
+    [warning] = data.check(DatasetSpec(train=(*given["train"], more), test=given["test"]))
     assert warning.warning
-    assert str(warning).startswith(f"{tmp_path / 'train.jsonl'}:3:1: 'b' stands there for the second time")
+    assert str(warning).startswith(f"{tmp_path / 'more.jsonl'}:1:1: 'b' stands there for the second time")
 
 
 def of_conversations(tmp_path: Path) -> dict[str, object]:

@@ -27,19 +27,22 @@ from ianvs.testalgorithms.language.grouping import Codebook, instruction_of, tfi
 from ianvs.testalgorithms.language.lwf.basemodel import LwF
 from ianvs.testalgorithms.language.moelora.basemodel import MoELoRA
 from ianvs.testalgorithms.language.multi_task.basemodel import MultiTask
+from ianvs.testalgorithms.language.olora.basemodel import NEW, OLD, OLoRA
 from ianvs.testalgorithms.language.replay.basemodel import Replay
 from ianvs.testalgorithms.language.sequential.basemodel import Sequential
-from tests.testalgorithms.talks import FIRST, SECOND, SIZE, asked, talks, taught, weights_of
+from ianvs.testalgorithms.language.tiny import tiny_tokenizer
+from tests.testalgorithms.talks import FIRST, SECOND, SIZE, Talks, asked, talks, taught, weights_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # within peft
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "methods.json").read_text())
-METHODS = [Sequential, Replay, EWC, LwF, GEM, AGEM, MoELoRA, CIA, MultiTask]
+METHODS = [Sequential, Replay, EWC, LwF, GEM, AGEM, MoELoRA, CIA, OLoRA, MultiTask]
 LORA = {"lora_r": 4, "experts": 2}
+ADAPTERS = (MoELoRA, OLoRA)  # whose tuning is one
 
 
 def learner_of(method, **options):
-    return method(**SIZE, **(LORA if method is MoELoRA else {}), **options)
+    return method(**SIZE, **(LORA if method in ADAPTERS else {}), **options)
 
 
 def same(left, right):
@@ -111,9 +114,110 @@ def test_every_method_learns_and_goes_on_from_its_files_on_a_gpu(method, tmp_pat
         learner = resumed
 
 
-def test_a_conversation_whose_reply_is_cut_off_is_refused():
-    with pytest.raises(PluginError, match="larger max_length"):
+def test_a_round_of_which_no_reply_fits_is_refused():
+    with pytest.raises(PluginError, match=r"none of the 4 conversations of round 1 .* larger max_length"):
         taught(LanguageLearner(**SIZE, max_length=5), (FIRST,))
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
+def test_a_prompt_that_is_too_long_is_skipped_and_a_reply_cut_which_is_remarked(method, tmp_path):
+    long = talks((None, [("Who is mayor? " * 40, "Ada")]), (None, [("Who is mayor?", "Ada Berg " * 40)]))
+    both = Talks(np.concatenate([FIRST.x, long.x]), np.concatenate([FIRST.y, long.y]))
+    fits, cut = Talks(both.x[[0, 1, 2, 3, 5]], both.y[[0, 1, 2, 3, 5]]), learner_of(method, max_length=64)
+    cut._tokenizer = tiny_tokenizer(["Who is mayor? It is Ada Berg."], 300)
+    alone = learner_of(method, max_length=64)
+    alone._tokenizer = cut._tokenizer
+    for learner, data in ((cut, both), (alone, fits)):
+        taught(learner, (data, SECOND))
+    seen = [both, SECOND]
+    if getattr(cut, "sees_past_rounds", False):
+        seen[1] = Talks(np.concatenate([both.x, SECOND.x]), np.concatenate([both.y, SECOND.y]))
+    counts = []
+    for data in seen:
+        whole = [cut.template.encode(one) for one in conversations_of(data.x, data.y)]
+        skipped = sum(not any(one.learnt[1:64]) for one in whole)
+        counts.append((len(whole), skipped, sum(len(one) > 64 for one in whole) - skipped))
+    assert list(cut.lengths.counts.values()) == counts and counts[0][1] == 1 and counts[0][2] >= 1
+    assert "whose prompts alone are as long: 1 of 6 in round 1" in cut.remark
+    assert f"; cut: {counts[0][2]} of 6 in round 1" in cut.remark
+    theirs = weights_of(alone)
+    assert all(torch.equal(theirs[name], weight) for name, weight in weights_of(cut).items())
+    resumed = learner_of(method, max_length=64)
+    resumed.load(cut.save(tmp_path / "model"))
+    assert resumed.remark == cut.remark
+
+
+# Orthogonal low-rank adaptation.
+
+
+def subspaces(learner, name):
+    """[(A, B)] of an adapter in every layer that has one."""
+    return [(layer.lora_A[name].weight.detach().clone(), layer.lora_B[name].weight.detach().clone())
+            for layer in learner.layers()]  # fmt: skip
+
+
+@pytest.mark.parametrize("orthogonality", ["absolute", "squared"])
+def test_olora_has_the_penalty_that_is_written_over_all_rounds_before(orthogonality):
+    learner = taught(learner_of(OLoRA, orthogonality=orthogonality, lambda_1=0.3, lambda_2=0.1))
+    assert learner.rounds == 2
+    (one, *_), (new, *_) = subspaces(learner, OLD), subspaces(learner, NEW)
+    assert one[0].shape == (8, 32) and new[0].shape == (4, 32)  # two rounds of rank 4
+    total = 0.0
+    for (old_A, _), (new_A, _) in zip(subspaces(learner, OLD), subspaces(learner, NEW), strict=True):
+        for i in range(2):
+            for j in range(4):
+                for k in range(4):
+                    product = float(old_A[4 * i + j].double() @ new_A[k].double())
+                    total += abs(product) if orthogonality == "absolute" else product**2
+    assert learner.overlap().item() == pytest.approx(total, rel=1e-5)
+    norms = sum(float(part.norm()) for pair in subspaces(learner, NEW) for part in pair)
+    batch = learner.batch(learner.encode(conversations_of(FIRST.x, FIRST.y)))
+    learner.network.eval()
+    plain = LanguageLearner.loss(learner, batch).item()
+    assert learner.loss(batch).item() == pytest.approx(plain + 0.3 * total + 0.1 * norms, rel=1e-5)
+
+
+def test_olora_leaves_the_old_adapters_and_the_base_as_they_are():
+    learner = taught(learner_of(OLoRA), (FIRST,))
+    old = subspaces(learner, OLD)
+    base = {name: w.clone() for name, w in learner.network.state_dict().items() if "lora_" not in name}
+    taught(learner, (SECOND,), first=2)
+    for (A, B), (A2, B2) in zip(old, subspaces(learner, OLD), strict=True):
+        assert torch.equal(A2[:4], A) and torch.equal(B2[:, :4], B)
+        assert bool(B2[:, 4:].any()), "the second round has learnt"
+    assert all(torch.equal(learner.network.state_dict()[name], w) for name, w in base.items())
+
+
+def test_olora_says_the_same_before_and_after_a_round_joins_the_old_ones():
+    class Watched(OLoRA):
+        def after_round(self, data):
+            batch = self.batch(data.encoded)
+            self.network.eval()
+            before = self.logits(batch).detach()
+            super().after_round(data)
+            torch.testing.assert_close(self.logits(batch), before, rtol=1e-4, atol=1e-5)
+
+    taught(learner_of(Watched, lora_alpha=24))
+
+
+def test_olora_pushes_the_subspaces_apart():
+    def overlap(weight):
+        found = []
+
+        class Watched(OLoRA):
+            def after_round(self, data):
+                found.append(float(self.overlap()) if self.rounds else None)
+                super().after_round(data)
+
+        taught(Watched(**{**SIZE, "epochs": 60}, lora_r=4, lambda_1=weight))
+        return found[1]
+
+    assert overlap(0.5) < 0.7 * overlap(0.0)
+
+
+def test_olora_tunes_adapters_only():
+    with pytest.raises(PluginError, match="tuning is 'full'; O-LoRA tunes adapters: lora"):
+        OLoRA(tuning="full")
 
 
 # Elastic weight consolidation.

@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, 
 from ianvs.errors import PluginError
 from ianvs.testalgorithms.language import LanguageLearner
 from ianvs.testalgorithms.language.experts import MoELoraLinear, with_experts
+from ianvs.testalgorithms.language.model_loading import loading
 from ianvs.testalgorithms.language.moelora.basemodel import MoELoRA
 from ianvs.testalgorithms.language.tiny import tiny_tokenizer
 from ianvs.testalgorithms.language.tuning_loop import warm_cosine
@@ -174,7 +175,8 @@ def test_a_path_that_leads_nowhere_is_told_with_where_it_was_looked_for(tmp_path
 
 
 def test_without_peft_the_remedy_is_told_before_anything_is_loaded(monkeypatch):
-    monkeypatch.setattr("ianvs.testalgorithms.language.models.find_spec", lambda name: None if name == "peft" else name)
+    where = "ianvs.testalgorithms.language.model_options.find_spec"
+    monkeypatch.setattr(where, lambda name: None if name == "peft" else name)
     LanguageLearner(tuning="full")
     with pytest.raises(PluginError, match=r"peft is not installed.*ianvs\[llm\]"):
         LanguageLearner(tuning="lora")
@@ -220,3 +222,64 @@ def test_the_learning_rate_rises_in_a_line_and_falls_in_half_a_cosine():
     assert shares[:3] == [pytest.approx(1 / 3), pytest.approx(2 / 3), 1.0]
     assert shares[6] == pytest.approx(0.5)
     assert min(shares) > 0
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_model_that_accelerate_shares_out_learns_and_goes_on_with_the_same_bits(folder, tmp_path):
+    pytest.importorskip("accelerate")
+    learners = [
+        LanguageLearner(base_model=str(folder), tuning="lora", device_map=where, **LORA) for where in (None, "auto")
+    ]
+    for learner in learners:
+        taught(learner, (FIRST,))
+    assert loading(learners[1].options) == {"device_map": "auto"} and loading(learners[0].options) == {}
+    resumed = LanguageLearner(base_model=str(folder), tuning="lora", device_map="auto", **LORA)
+    resumed.load(learners[1].save(tmp_path / "model"))
+    for learner in (*learners, resumed):
+        taught(learner, (SECOND,), first=2)
+    plain, placed, again = (learner.network.state_dict() for learner in (*learners, resumed))
+    if not torch.cuda.is_available():
+        assert all(torch.equal(plain[name], weight) for name, weight in placed.items())
+    assert all(torch.equal(placed[name], weight) for name, weight in again.items())
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"quantize": "8bit"}, "quantize"),
+        ({"quantize": "4bit", "tuning": "full"}, "quantize is 4bit, which freezes the model; tuning is 'full'"),
+        ({"quantize": "4bit", "base_model": "tiny"}, "base_model 'tiny' is a tiny model. Take one of them out"),
+        ({"device_map": "automatic"}, "device_map 'automatic'.*Did you mean 'auto'"),
+        ({"device_map": "auto", "base_model": "tiny"}, "a tiny model has nothing to share out"),
+    ],
+)
+def test_loading_that_is_asked_for_wrongly_is_told(folder, options, why):
+    with pytest.raises(PluginError, match=why):
+        LanguageLearner(**{"base_model": str(folder), "tuning": "lora", **options})
+
+
+def test_four_bits_without_the_package_or_without_a_card_are_told(folder, monkeypatch):
+    from ianvs.testalgorithms.language import model_loading as module
+
+    options = {"base_model": str(folder), "tuning": "lora", "quantize": "4bit"}
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    with pytest.raises(PluginError, match=r"needs bitsandbytes, .* pip install 'ianvs\[quantized\]'"):
+        LanguageLearner(**options)
+    monkeypatch.setattr(module, "find_spec", lambda name: object())
+    learner = LanguageLearner(**options)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(PluginError, match="quantize is 4bit, which needs an NVIDIA card"):
+        learner.check_exam()
+
+
+@pytest.mark.gpu
+def test_four_bits_learn_and_go_on_from_their_files(folder, tmp_path):
+    pytest.importorskip("bitsandbytes")
+    options = {"base_model": str(folder), "tuning": "lora", "quantize": "4bit", **LORA}
+    learner = LanguageLearner(**options)
+    learner.train(FIRST, None, round=1, seed=0, device="cuda")
+    resumed = LanguageLearner(**options)
+    resumed.load(learner.save(tmp_path / "model"))
+    assert resumed.predict(asked(SECOND), device="cuda") == learner.predict(asked(SECOND), device="cuda")

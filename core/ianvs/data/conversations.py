@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.config.spec import DatasetSpec
-from ianvs.data.conversation_forms import Conversation, Slip, forms_of, known_forms, text_at
+from ianvs.data.conversation_forms import Conversation, Form, Slip, forms_of, known_forms, text_at
 from ianvs.data.dataset import Samples
 from ianvs.data.listing import Listing, SourceError, column, summary
 from ianvs.data.records import Records
+from ianvs.data.tables import SAMPLE_COLUMNS, TEXT_COLUMN
 from ianvs.errors import Place, Problem, closest, one_line
 
 __all__ = [
@@ -38,7 +39,7 @@ DOMAIN_FIELD = "domain"
 
 def holds_conversations(records: Records) -> bool:
     """Whether any record has the form of a conversation, or seems to be meant as one: objects in a list are turns."""
-    return any(isinstance(record, dict) and (forms_of(record) or _has_turns(record)) for record in records.values)
+    return any(isinstance(record, dict) and (forms_of(record) or _is_meant(record)) for record in records.values)
 
 
 def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
@@ -70,10 +71,15 @@ def conversations_listing(
     said: list[Conversation] = []
     domains: list[str] = []
     problems: list[Problem] = []
+    first: dict[str, int] = {}  # the position of each id
     for index, record in enumerate(records):
         try:
             said.append(conversation_of(record))
             domains.append(_domain(record, domain))
+            if (before := first.setdefault(_given(record), index)) != index and _given(record):
+                where = f" on line {lines[before]}" if lines[before] else ""
+                told_twice = f"the id {_given(record)!r} stands there for the second time; it was given{where} before."
+                raise Slip(f"{told_twice} Take one of the two out, or give each an id of its own.", "id")
         except Slip as slip:
             problems.append(told(index, slip))
     if problems:
@@ -88,7 +94,7 @@ def conversations_listing(
         sources=(path,),
         origins=np.zeros(len(said), dtype=np.int64),
         lines=np.array(lines, dtype=np.int64),
-        given=column([str(record.get("id", "")) for record in records]),
+        given=column([_given(record) for record in records]),
     )
 
 
@@ -125,10 +131,12 @@ def topics_of(said: Iterable[Conversation]) -> NDArray[np.str_] | None:
 
 def notes_of(said: Sequence[Conversation], part: str) -> tuple[str, ...]:
     """What was left out of the samples, in full sentences."""
-    count = sum(1 for one in said if one.pictures)
-    if not count:
-        return ()
-    return (f"{count} of the {len(said)} conversations of the {part} part come with pictures, which are left out.",)
+    counts = {
+        "come with pictures, which are left out": sum(1 for one in said if one.pictures),
+        "have several right replies, of which the first is taken": sum(1 for one in said if one.replies),
+    }
+    of = f"of the {len(said)} conversations of the {part} part"
+    return tuple(f"{count} {of} {what}." for what, count in counts.items() if count)
 
 
 def conversation_of(record: object) -> Conversation:
@@ -137,18 +145,35 @@ def conversation_of(record: object) -> Conversation:
         raise Slip(f"expected a record like {{...}}, found {type(record).__name__}.")
     forms = forms_of(record)
     if len(forms) > 1:
-        names = " and ".join(f"'{form.fields[0]}'" for form in forms)
-        raise Slip(f"has {names}, which are two forms of a conversation. Keep one of them.", forms[1].fields[0])
+        names = " and ".join(map(_fields, forms))
+        raise Slip(f"has {names}, which are two forms of a conversation. Keep one of them.", forms[1].fields[-1])
     if not forms:
-        known = [form.fields[0] for form in known_forms()]
-        hint = next(filter(None, (closest(name, known) for name in record)), "")
+        known = known_forms()
+        fields = {field for form in known for field in form.fields}
+        hint = next(filter(None, (closest(name, fields) for name in record if name not in fields)), "")
         has = one_line(list(record)) or "nothing"
-        raise Slip(f"is no conversation.{hint} It has: {has}. A conversation has one of: {one_line(known)}.")
+        which = one_line([" with ".join(form.fields) for form in known])
+        raise Slip(f"is no conversation.{hint} It has: {has}. A conversation has one of: {which}.")
     return forms[0].read(record)
 
 
-def _has_turns(record: dict[str, Any]) -> bool:
-    return any(isinstance(value, list) and value and isinstance(value[0], dict) for value in record.values())
+def _fields(form: Form) -> str:
+    return " with ".join(f"'{field}'" for field in form.fields)
+
+
+def _given(record: dict[str, Any]) -> str:
+    """What a record goes by, "" for nothing."""
+    name = record.get("id")
+    return "" if name is None else str(name)
+
+
+def _is_meant(record: dict[str, Any]) -> bool:
+    """Whether a record of no form has turns, or one of the fields that say what is asked, and no sample of a table."""
+    if any(isinstance(value, list) and value and isinstance(value[0], dict) for value in record.values()):
+        return True
+    asks = {form.fields[0] for form in known_forms() if len(form.fields) > 1} - {"question_id"}
+    texts = (isinstance(record[name], str | list) for name in asks & record.keys())
+    return any(texts) and not any(name.casefold() in (*SAMPLE_COLUMNS, TEXT_COLUMN) for name in record)
 
 
 def _domain(record: dict[str, Any], field: str | None) -> str:

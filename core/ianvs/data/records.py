@@ -1,4 +1,8 @@
-"""The records of a .json (a list) or .jsonl (one a line) file, and where in it each of them and of their parts is."""
+"""The records of a .json (a list) or .jsonl (one a line) file, and where in it each of them and of their parts is.
+
+A task of Natural Instructions (Mishra et al. 2022, Wang et al. 2022), an object with "Definition" and "Instances", is
+read as the list of its instances, each with the definition.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,13 @@ from typing import Any
 
 from ianvs.data.index import read_text
 from ianvs.data.listing import SourceError
-from ianvs.errors import Place, Problem
+from ianvs.errors import Place, Problem, closest, one_line
 
 __all__ = ["Records", "Step", "json_kind", "read_records"]
 
 Step = str | int  # a key of an object, or a position in an array
 
+DEFINITION, INSTANCES = "Definition", "Instances"  # of a task of Natural Instructions
 _DECODER = json.JSONDecoder()
 _BLANKS = " \t\n\r"
 _KINDS = {dict: "an object", list: "an array", str: "a text", bool: "true or false", type(None): "null"}
@@ -78,7 +83,8 @@ def _lines(path: Path, text: str) -> Iterator[tuple[Any, int]]:
 def _array(path: Path, text: str) -> Iterator[tuple[Any, int]]:
     position = _skip(text, 0)
     if text[position] != "[":
-        raise SourceError([_no_list(path, text, position)])
+        yield from _task(path, text, position)
+        return
     position = _skip(text, position + 1)
     if text[position : position + 1] == "]":
         yield from ()
@@ -100,17 +106,33 @@ def _array(path: Path, text: str) -> Iterator[tuple[Any, int]]:
         raise SourceError([_broken(path, text, position, "Extra data")])
 
 
-def _no_list(path: Path, text: str, position: int) -> Problem:
+def _task(path: Path, text: str, position: int) -> Iterator[tuple[Any, int]]:
+    """The instances of the task at `position`. Raises SourceError for anything else."""
     try:
         value, end = _DECODER.raw_decode(text, position)
     except json.JSONDecodeError as error:
-        return _broken(path, text, error.pos, error.msg)
+        raise SourceError([_broken(path, text, error.pos, error.msg)]) from None
     after = _skip(text, end)
     if after < len(text):
         hint = " A file with one record on each line is called .jsonl." if text[after] == "{" else ""
-        return _broken(path, text, after, "Extra data", hint)
-    message = f"expected a list of records, found {type(value).__name__}."
-    return Problem(message, _place(path, text, position))
+        raise SourceError([_broken(path, text, after, "Extra data", hint)])
+    places = dict(_children(text, position))
+    if not isinstance(value, dict) or not {DEFINITION, INSTANCES} & value.keys():
+        message = f"expected a list of records, found {type(value).__name__}."
+        raise SourceError([Problem(message, _place(path, text, position))])
+    for name in (DEFINITION, INSTANCES):
+        if name not in value:
+            message = f"is a task of Natural Instructions without '{name}'.{closest(name, value)}"
+            raise SourceError([Problem(f"{message} It has: {one_line(list(value))}.", _place(path, text, position))])
+        if not isinstance(value[name], list) and not (name == DEFINITION and isinstance(value[name], str)):
+            message = f"'{name}' is {json_kind(value[name])}; expected an array."
+            raise SourceError([Problem(message, _place(path, text, places[name]))])
+    if not value[INSTANCES]:
+        message = f"'{INSTANCES}' is empty; expected the samples of the task."
+        raise SourceError([Problem(message, _place(path, text, places[INSTANCES]))])
+    starts = [start for _, start in _children(text, places[INSTANCES])]
+    for instance, start in zip(value[INSTANCES], starts, strict=True):
+        yield ({DEFINITION: value[DEFINITION], **instance} if isinstance(instance, dict) else instance), start
 
 
 def _children(text: str, position: int) -> Iterator[tuple[Step, int]]:

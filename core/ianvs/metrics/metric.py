@@ -92,4 +92,6 @@ class Metric:
         default=None, compare=False, repr=False
     )
     configure: Callable[[MetricSpec], Metric] | None = field(default=None, compare=False, repr=False)  # by its options
+    # The same metric computed on a device, "auto", "cpu" or "cuda"; None where it makes no difference.
+    on_device: Callable[[str], Metric] | None = field(default=None, compare=False, repr=False)
     missing: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)  # here, and what to do

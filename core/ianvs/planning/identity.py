@@ -25,6 +25,7 @@ from ianvs.config.spec import (
     ThirdPartyPackage,
 )
 from ianvs.metrics.registry import foreign_module
+from ianvs.package import find_gguf
 from ianvs.paradigms import GROUP, PARADIGMS
 from ianvs.planning.paradigm_info import ParadigmInfo
 from ianvs.plugins.source import source_of
@@ -94,10 +95,15 @@ def algorithm_identity(
 
 
 def _weights(algorithm: AlgorithmSpec) -> dict[str, object]:
-    """Files that a hyperparameter `weights` names count by their content; names of a library's say enough."""
+    """Files that a hyperparameter `weights` names count by their content, and so does the GGUF file of a `base_model`.
+
+    Names of a library's models say enough.
+    """
     grids = (module.grid for module in algorithm.modules)
-    named = [value for grid in grids for key, values in grid for value in values if key == "weights"]
-    return {said: _content(Path(said)) for said in named if isinstance(said, str) and Path(said).exists()}
+    said = [(key, value) for grid in grids for key, values in grid for value in values if isinstance(value, str)]
+    found = {value: _content(Path(value)) for key, value in said if key == "weights" and Path(value).exists()}
+    models = {value: find_gguf(value) for key, value in said if key == "base_model"}
+    return {**found, **{value: _content(files[0]) for value, files in models.items() if len(files) == 1}}
 
 
 def _sources(algorithm: AlgorithmSpec, home: Path) -> Iterator[tuple[str, str]]:

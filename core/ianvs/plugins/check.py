@@ -97,32 +97,33 @@ def _check(subject: Subject, say: _Say) -> Checked:
 
 
 def _check_choices(module: ModuleSpec, loaded: Loaded, subject: Subject, say: _Say) -> Iterator[Problem]:
-    """What a constructor, or check_exam() where there is an exam, refuses; the same refusal of many choices once."""
-    refused: dict[str, list[Mapping[str, object]]] = {}
+    """What a constructor, or check_exam() where there is an exam, refuses or warns of; that of many choices once."""
+    told: dict[tuple[str, bool], list[Mapping[str, object]]] = {}
     for choice in subject.choices:
         say(f"building {module.name}")
-        said = _refusal(module, loaded, choice, subject.exam)
-        if said is not None:
-            refused.setdefault(hide_secrets(said, choice), []).append(choice)
-    for said, choices in refused.items():
-        what = "can't be built" if subject.exam is None else "can't take this exam"
-        yield Problem(f"{module.name} {what}: {said}", _blamed(module, said, choices[0], subject.algorithm))
+        said, warning = _said(module, loaded, choice, subject.exam)
+        if said:
+            told.setdefault((hide_secrets(said, choice), warning), []).append(choice)
+    for (said, warning), choices in told.items():
+        what = "" if warning else " can't be built" if subject.exam is None else " can't take this exam"
+        place = _blamed(module, said, choices[0], subject.algorithm)
+        yield Problem(f"{module.name}{what}: {said}", place, warning=warning)
 
 
-def _refusal(
+def _said(
     module: ModuleSpec, loaded: Loaded, choice: Mapping[str, object], exam: Mapping[str, object] | None
-) -> str | None:
+) -> tuple[str, bool]:
+    """(what is refused or warned of, "" for nothing; whether it is a warning)."""
     try:
         with loaded.active() as build:
             plugin = build(**choice)
-            if exam is not None:
-                plugin.check_exam(**named_arguments(plugin.check_exam, exam))
+            warning = None if exam is None else plugin.check_exam(**named_arguments(plugin.check_exam, exam))
     except IanvsError as error:
-        return str(error)
+        return str(error), False
     except Exception as error:
         file = module.url if module.url is not None and module.url.endswith(".py") else None
-        return cause(error, None if file is None else Path(file).resolve())
-    return None
+        return cause(error, None if file is None else Path(file).resolve()), False
+    return (warning if isinstance(warning, str) else ""), True
 
 
 def _blamed(module: ModuleSpec, said: str, choice: Mapping[str, object], algorithm: AlgorithmSpec) -> Place:

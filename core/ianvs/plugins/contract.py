@@ -40,6 +40,8 @@ EXAM_FACTS = {
     "classes": "tuple of str, names of all classes of the exam",
     "num_classes": "int, len(classes)",
     "rounds": "int, how many rounds are trained",
+    "conversations": "for ianvs's own methods alone, (what users said, replies) of each round that will be trained; "
+    "else None",
 }
 """The keyword arguments that a plugin may name in check_exam(); it gets those that it names."""
 
@@ -104,6 +106,7 @@ class Learner(Protocol):
     last.
     `check_exam(**facts)`: raises an error that says why the plugin, as it was just built, can't take an exam (a size of
     pictures, a part that the base model lacks); it is called by `validate` and before a run, on a plugin of its own.
+    A text that it returns is a warning.
     `adapts_in_testing = True` (class attribute): it learns while it is tested. Without it, copies that are thrown away
     answer, so that predict() keeps nothing; with it the learner answers itself, and its row is marked.
     `detect_unseen(data, **context)`, (N,): what is unlike all that was taught (ianvs.paradigms.DetectsUnseen).

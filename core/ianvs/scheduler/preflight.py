@@ -29,6 +29,7 @@ from ianvs.scheduler.case_files import files_of_exam
 from ianvs.scheduler.kubeedge_checks import code_problems, import_problems, is_kubeedge, setting_problems
 from ianvs.scheduler.opening import engine_problems
 from ianvs.scheduler.selection_checks import round_problems, selection_problems
+from ianvs.scheduler.taught_texts import Rounds, taught_texts
 from ianvs.scoring.misfits import misfits
 from ianvs.store import ExamRecord, ExamStore
 
@@ -193,10 +194,12 @@ def _fit(flight: Preflight) -> list[Problem]:
         return list(import_problems(flight.job))
     exams = ExamStore(flight.job.workspace)
     subjects: list[Subject] = []
+    texts: dict[str, Rounds] = {}
     for each in flight.plan.algorithms:
         record = exams.record(each.exam_id)
         if record is not None:
-            for subject in _subjects(flight.job, each.spec, each.paradigm, each.choices, _facts(record)):
+            facts = _facts(record) | {"conversations": taught_texts(flight.plan, each, record, texts)}
+            for subject in _subjects(flight.job, each.spec, each.paradigm, each.choices, facts):
                 if _key(each.spec, subject.module) in flight.asking and subject not in subjects:
                     subjects.append(subject)
     return [problem for found in _look(flight, subjects) for problem in found.problems]

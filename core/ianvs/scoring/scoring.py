@@ -35,7 +35,7 @@ def score_case(request: CaseRequest) -> None:
     record = exams.record(request.exam_id)
     if record is None:
         raise FileNotFoundError(f"{exams.folder(request.exam_id)} is gone: run the job again to make it anew")
-    metrics = [(spec, key, resolve(spec)) for spec, key in missing]
+    metrics = [(spec, key, _resolved(spec, request.device)) for spec, key in missing]
     at_once = any(metric.batch is not None for _, _, metric in metrics)
     wanted = KINDS[record.kind].condenses and any(metric.pictures for _, _, metric in metrics)
     every = _every_truth(request) if wanted else None
@@ -68,6 +68,11 @@ def score_case(request: CaseRequest) -> None:
             about.get(key),
             [[number for number, _ in row] for row in without],
         )
+
+
+def _resolved(spec: MetricSpec, device: str) -> Metric:
+    metric = resolve(spec)
+    return metric if metric.on_device is None else metric.on_device(device)
 
 
 def _row_scores(spec: MetricSpec, metric: Metric, row: Sequence[EvaluationRecord | None]) -> list[Score]:

@@ -115,7 +115,7 @@ class CIA(LanguageLearner):
             said.append(
                 "every round founded a group of its own, so nothing was averaged, and the routing gives the task away"
             )
-        return "; ".join(said)
+        return "; ".join(filter(None, (*said, super().remark)))
 
     # Groups of instructions, each with weights of its own.
 

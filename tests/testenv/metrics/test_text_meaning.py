@@ -198,3 +198,20 @@ def test_a_wrong_option_is_told(options, why):
 def test_the_legend_says_which_encoder_it_was():
     (line,) = legend([("semantic_similarity", metric(revision="abc"))])
     assert f"{PACKAGE} at revision abc" in line
+
+
+@pytest.mark.parametrize(("device", "given"), [("auto", None), ("cpu", "cpu"), ("cuda", "cuda")])
+def test_the_encoder_is_on_the_device_of_the_job(folder, monkeypatch, device, given):
+    import sentence_transformers
+
+    seen = []
+    real = sentence_transformers.SentenceTransformer
+
+    def spy(*args, device=None, **kwargs):
+        seen.append(device)
+        return real(*args, device="cpu", **kwargs)
+
+    monkeypatch.setattr(sentence_transformers, "SentenceTransformer", spy)
+    chosen = metric().on_device(device)
+    values, _ = chosen.batch([record(REFERENCES, REFERENCES)])
+    assert seen == [given] and values[0]["semantic_similarity"] == pytest.approx(1, abs=1e-6)

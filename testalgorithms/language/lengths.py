@@ -1,0 +1,50 @@
+"""What of the conversations of each round fits into `max_length` tokens, and what is said of the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ianvs.errors import PluginError
+from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded
+
+__all__ = ["Lengths"]
+
+
+class Lengths:
+    """Counts, by round: conversations, those that are skipped, and those that are cut.
+
+    One is skipped whose prompt leaves no token of a reply to learn; a longer one of which something is left is cut.
+    """
+
+    def __init__(self, max_length: int, counts: Sequence[Sequence[int]] = ()) -> None:
+        self.max_length = max_length
+        self.counts = {number: (whole, skipped, cut) for number, whole, skipped, cut in counts}
+
+    def fitting(
+        self, conversations: Sequence[Conversation], template: ChatTemplate, round: int
+    ) -> tuple[list[Conversation], list[Encoded]]:
+        """Those that are not skipped, and their tokens, cut. Raises PluginError where none is left."""
+        whole = [template.encode(conversation) for conversation in conversations]
+        encoded = [one.cut(self.max_length) for one in whole]
+        kept = [i for i, one in enumerate(encoded) if any(one.learnt[1:])]
+        cut = sum(len(whole[i]) > self.max_length for i in kept)
+        self.counts[round] = (len(whole), len(whole) - len(kept), cut)
+        if not kept:
+            raise PluginError(
+                f"max_length is {self.max_length}, and none of the {len(whole)} conversations of round {round} has "
+                "something of a reply in its first so many tokens. A larger max_length keeps the replies."
+            )
+        return [conversations[i] for i in kept], [encoded[i] for i in kept]
+
+    @property
+    def remark(self) -> str:
+        """ "" where everything fits."""
+        parts = []
+        for what, position in (("skipped, whose prompts alone are as long", 1), ("cut", 2)):
+            found = [(number, count) for number, count in sorted(self.counts.items()) if count[position]]
+            said = ", ".join(f"{count[position]} of {count[0]} in round {number}" for number, count in found)
+            parts += [f"{what}: {said}"] if said else []
+        return f"of conversations longer than max_length {self.max_length}, {'; '.join(parts)}" if parts else ""
+
+    def state(self) -> list[list[int]]:
+        return [[number, *count] for number, count in self.counts.items()]

@@ -1,0 +1,75 @@
+"""What a language learner is told of its model, checked before anything is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+import torch
+
+from ianvs.errors import PluginError, require_known
+from ianvs.testalgorithms.language.model_loading import require_loadable
+from ianvs.testalgorithms.language.model_places import place_of
+from ianvs.testalgorithms.language.numbers import above, at_least, within
+
+__all__ = ["ModelOptions"]
+
+TUNINGS = ("full", "lora", "moelora")
+TINY = ("tiny", "tiny-stand-in")  # the longer name says in every report what it is
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """What LanguageLearner says of them."""
+
+    base_model: str
+    tuning: str
+    revision: str | None
+    download: bool
+    trust_remote_code: bool
+    lora_r: int
+    lora_alpha: float
+    lora_dropout: float
+    target_modules: str | Sequence[str]
+    experts: int
+    vocabulary: int
+    width: int
+    layers: int
+    heads: int
+    bf16: bool
+    quantize: str = "none"
+    device_map: str | None = None
+
+    def __post_init__(self) -> None:
+        require_known("tuning", self.tuning, TUNINGS)
+        at_least(1, lora_r=self.lora_r, experts=self.experts, width=self.width, layers=self.layers, heads=self.heads)
+        at_least(1, vocabulary=self.vocabulary)
+        above(0, lora_alpha=self.lora_alpha)
+        within(0, 1, lora_dropout=self.lora_dropout)
+        if self.tuning == "moelora" and self.lora_r % self.experts:
+            raise PluginError(f"lora_r is {self.lora_r}; it must be a multiple of the {self.experts} experts.")
+        if self.tiny and self.width % (2 * self.heads):  # positions turn pairs of each head's numbers
+            raise PluginError(f"width is {self.width}; it must be a multiple of twice the {self.heads} heads.")
+        needed = [name for name in ("transformers", "peft") if name != "peft" or self.tuning != "full"]
+        absent = [name for name in needed if find_spec(name) is None]
+        if absent:
+            are = "are" if len(absent) > 1 else "is"
+            raise PluginError(f"{' and '.join(absent)} {are} not installed. Get it by: pip install 'ianvs[llm]'")
+        require_loadable(self)
+        if not self.tiny:
+            place_of(self.base_model)
+
+    @property
+    def tiny(self) -> bool:
+        return self.base_model in TINY
+
+    @property
+    def placed(self) -> bool:
+        """Whether loading puts the network where it stays, on one card or several, so that it is not moved any more."""
+        return self.quantize != "none" or self.device_map is not None
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the frozen base under an adapter; what is tuned itself keeps its 32 bits."""
+        return torch.bfloat16 if self.bf16 and self.tuning != "full" else torch.float32

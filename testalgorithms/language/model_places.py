@@ -1,0 +1,81 @@
+"""Where a base model is: a folder, a GGUF file, an installed package that carries one, or a name on Hugging Face."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from ianvs.errors import PluginError, one_line
+from ianvs.package import GGUF, files_of, find_gguf
+
+__all__ = ["ModelPlace", "not_here", "place_of"]
+
+
+@dataclass(frozen=True)
+class ModelPlace:
+    """name: a folder on this machine, or a name on Hugging Face. gguf: the file in the folder that holds everything."""
+
+    name: str
+    local: bool
+    gguf: str | None = None
+
+    @property
+    def given(self) -> dict[str, str]:
+        """What `from_pretrained` has to be told besides the name."""
+        return {} if self.gguf is None else {"gguf_file": self.gguf}
+
+    def is_here(self, revision: str | None) -> bool:
+        """Whether the model's description is in its folder, or in the Hugging Face cache."""
+        if self.local:
+            return True
+        from huggingface_hub import try_to_load_from_cache
+
+        return isinstance(try_to_load_from_cache(self.name, "config.json", revision=revision or "main"), str)
+
+
+def place_of(base_model: str) -> ModelPlace:
+    """Raises PluginError for a path that leads nowhere, or to no model, and for GGUF without the package that reads it.
+
+    A folder that holds a config.json is what save_pretrained() writes; else it holds one GGUF file.
+    """
+    path = Path(base_model).expanduser()
+    found = find_gguf(base_model)
+    if len(found) > 1:
+        names = one_line([file.name for file in found])
+        raise PluginError(f"base_model '{base_model}' holds several GGUF files: {names}. Give the file itself.")
+    if found:
+        _require_gguf(base_model)
+        return ModelPlace(str(found[0].parent), True, found[0].name)
+    if path.is_file():
+        raise PluginError(f"base_model '{base_model}' is a file, but no GGUF file. Give the folder that it lies in.")
+    if path.is_dir():
+        if not any((path / name).is_file() for name in ("config.json", "adapter_config.json")):
+            wanted = "expected what save_pretrained() of a model and of its tokenizer write, or one GGUF file"
+            raise PluginError(f"base_model '{base_model}': {path.absolute()} holds no config.json; {wanted}.")
+        return ModelPlace(str(path), True)
+    if path.is_absolute() or base_model.startswith((".", "~")) or path.suffix.lower() == GGUF:
+        relative = "" if path.is_absolute() else " A relative path counts from where ianvs was started."
+        what = "file" if path.suffix.lower() == GGUF else "folder"
+        raise PluginError(f"base_model '{base_model}': there is no {what} {path.absolute()}.{relative}")
+    package = files_of(base_model) if "/" not in base_model else None
+    if package is not None:
+        raise PluginError(
+            f"base_model '{base_model}': the package {package[0]} is installed, but carries no GGUF file."
+        )
+    return ModelPlace(base_model, False)
+
+
+def not_here(name: str) -> str:
+    """What to do where a model that is called by its name is not on this machine."""
+    return (
+        f"It is neither a folder (looked for {Path(name).absolute()}) nor an installed package nor in the Hugging Face "
+        f"cache. Give the folder, fetch it with `hf download {name}`, or set `download: true`."
+    )
+
+
+def _require_gguf(base_model: str) -> None:
+    absent = [name for name in ("gguf", "accelerate") if find_spec(name) is None]
+    if absent:
+        what = f"base_model '{base_model}' is a GGUF file, which needs {' and '.join(absent)} to be read."
+        raise PluginError(f"{what} Get it by: pip install 'ianvs[llm]'")
