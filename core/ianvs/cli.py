@@ -23,6 +23,9 @@ __all__ = ["main"]
 _DESCRIPTION = """\
 Examines continual-learning algorithms and ranks them.
 
+  ianvs new job mine                       write a small job to begin with; also algorithm, metric, dataset, paradigm
+  ianvs list algorithms                    what a file can name: also scenarios, metrics, datasets, networks, jobs, ...
+  ianvs show EWC                           one of them: what it does, its options, types and defaults
   ianvs -f benchmarkingjob.yaml            run what is not finished, write and show the leaderboard
   ianvs -f digits_class_incremental        the same with a job that comes with ianvs
   ianvs jobs [NAME]                        list the jobs that come with ianvs, or print the files of one
@@ -74,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from ianvs import cli_compare, cli_jobs, cli_metrics
+    from ianvs import cli_compare, cli_jobs, cli_list, cli_metrics, cli_new
     from ianvs.testenv.datasets.dataset_command import add_commands
 
     parser = argparse.ArgumentParser(
@@ -109,6 +112,8 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--html", action="store_true", help="write report.html alone")
     report.add_argument("--open", action="store_true", help="open report.html in the browser")
 
+    cli_new.add_commands(commands)
+    cli_list.add_commands(commands)
     cli_compare.add_commands(commands)
     cli_jobs.add_commands(commands)
     cli_metrics.add_commands(commands)
