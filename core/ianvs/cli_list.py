@@ -9,11 +9,18 @@ __all__ = ["KINDS", "add_commands"]
 
 KINDS = ("algorithms", "scenarios", "metrics", "datasets", "networks", "paradigms", "engines", "jobs")
 
+_MEANT = {
+    **dict.fromkeys(("tasks", "benchmarks", "studies", "experiments"), "jobs"),
+    **dict.fromkeys(("models", "methods", "solvers", "strategies", "plugins"), "algorithms"),
+    **dict.fromkeys(("objectives", "scores"), "metrics"),
+    **dict.fromkeys(("backbones", "architectures"), "networks"),
+}
+
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `list` and `show` to the command line."""
     parser = commands.add_parser("list", help="what can be named in the files: algorithms, scenarios, metrics, ...")
-    parser.add_argument("kind", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
+    parser.add_argument("kind", metavar="KIND", help=", ".join(KINDS))
     parser.set_defaults(command=_list)
     parser = commands.add_parser("show", help="one of them: what it does, its options, their types and defaults")
     parser.add_argument("name", metavar="NAME", help="as `ianvs list` has it, such as EWC or class-incremental")
@@ -22,7 +29,14 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def _list(options: argparse.Namespace) -> int:
     from ianvs.catalogue import listed
+    from ianvs.errors import IanvsError, closest
 
+    if f"{options.kind}s" in KINDS:
+        options.kind += "s"
+    if options.kind not in KINDS:
+        meant = _MEANT.get(options.kind.removesuffix("s") + "s", options.kind)
+        hint = f" Did you mean '{meant}'?" if meant in KINDS else closest(meant, KINDS)
+        raise IanvsError(f"'{options.kind}' is nothing that can be listed.{hint} There are: {', '.join(KINDS)}.")
     entries = listed(options.kind)
     width = max(len(entry.name) for entry in entries)
     by_url = ""
