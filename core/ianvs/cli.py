@@ -36,6 +36,7 @@ Examines continual-learning algorithms and ranks them.
   ianvs history A B C                      a metric from one workspace to the next, in the order of commits
   ianvs metrics                            list the metrics and their definitions
   ianvs migrate JOB --out DIR              write a job for KubeEdge Ianvs in our own form
+  ianvs schema testenv                     the JSON schema of a file, for editors
   ianvs dataset prepare NAME --root --out  index files for a dataset as it was downloaded
   ianvs metrics compute FILE               every metric of a score matrix (json or csv), as json
 """
@@ -120,13 +121,23 @@ def _job(options: argparse.Namespace) -> Path:
 
 def _command_line() -> Parser:
     """The parser of all commands."""
-    from ianvs import cli_compare, cli_completion, cli_jobs, cli_list, cli_metrics, cli_new, cli_run, cli_stored
+    from ianvs import (
+        cli_compare,
+        cli_completion,
+        cli_jobs,
+        cli_list,
+        cli_metrics,
+        cli_new,
+        cli_run,
+        cli_schema,
+        cli_stored,
+    )
     from ianvs.testenv.datasets.dataset_command import add_commands
 
     parser = Parser(prog="ianvs", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action=_Version)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (cli_run, cli_stored, cli_new, cli_list, cli_compare, cli_jobs, cli_metrics):
+    for module in (cli_run, cli_stored, cli_new, cli_list, cli_compare, cli_jobs, cli_metrics, cli_schema):
         module.add_commands(commands)
     add_commands(commands)
     cli_completion.add_commands(commands, parser)
