@@ -36,6 +36,7 @@ Examines continual-learning algorithms and ranks them.
   ianvs history A B C                      a metric from one workspace to the next, in the order of commits
   ianvs metrics                            list the metrics and their definitions
   ianvs migrate JOB --out DIR              write a job for KubeEdge Ianvs in our own form
+  ianvs doctor                             whether what a run needs is here, and what to do where it is not
   ianvs schema testenv                     the JSON schema of a file, for editors
   ianvs dataset prepare NAME --root --out  index files for a dataset as it was downloaded
   ianvs metrics compute FILE               every metric of a score matrix (json or csv), as json
@@ -124,6 +125,7 @@ def _command_line() -> Parser:
     from ianvs import (
         cli_compare,
         cli_completion,
+        cli_doctor,
         cli_jobs,
         cli_list,
         cli_metrics,
@@ -137,7 +139,7 @@ def _command_line() -> Parser:
     parser = Parser(prog="ianvs", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action=_Version)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (cli_run, cli_stored, cli_new, cli_list, cli_compare, cli_jobs, cli_metrics, cli_schema):
+    for module in (cli_run, cli_stored, cli_new, cli_list, cli_compare, cli_jobs, cli_metrics, cli_schema, cli_doctor):
         module.add_commands(commands)
     add_commands(commands)
     cli_completion.add_commands(commands, parser)
