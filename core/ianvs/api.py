@@ -318,6 +318,7 @@ def _results(plan_: Plan, provenance: dict[str, object], exit_code: int = 0, ran
         references={case_id: found for case_id, found in references.items() if found},
         budgets={name: exam.budget for name, exam in exams_.items() if exam.budget is not None},
         published=job.published,
+        titles={name: exam.dataset.title for name, exam in exams_.items() if exam.dataset.title is not None},
         notes=tuple(note for name, exam in exams_.items() for note in _notes(name, exam)),
         contract=job.algorithms[0].contract,  # a job has one
         exit_code=exit_code,
