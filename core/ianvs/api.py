@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,13 +21,14 @@ from ianvs.comparing import (
 from ianvs.config import load_job, resolved
 from ianvs.config.kubeedge.migration import migrated
 from ianvs.config.load import dialect_of_job
+from ianvs.config.overrides import parsed
 from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec
 from ianvs.digests import doubt
 from ianvs.errors import ConfigError, DamagedError, IanvsError, shown_path
 from ianvs.metrics.metric import Metric
 from ianvs.metrics.metric_columns import metric_columns
 from ianvs.page import write_page
-from ianvs.planning import Plan, make_plan, scored_metrics, start_over
+from ianvs.planning import Plan, cells, make_plan, scored_metrics, start_over, with_hyperparameters
 from ianvs.planning.identity import metric_key
 from ianvs.planning.info import metric_info
 from ianvs.planning.missing_pictures import missing_pictures
@@ -62,6 +63,10 @@ __all__ = [
 ]
 
 PathLike = str | Path
+Settings = Sequence[str] | Mapping[str, object]
+"""Values in place of what the files say: {"learning_rate": 0.1}, or texts such as "learning_rate=0.1"."""
+
+MOST_CASES = 100_000
 
 
 def run(
@@ -74,15 +79,23 @@ def run(
     device: str | None = None,
     fail_fast: bool | None = None,
     rerun: str | None = None,
+    settings: Settings = (),
+    only: str | None = None,
+    limit: int | None = None,
+    yes: bool = False,
     listener: Listener | None = None,
 ) -> Results:
     """Run what is not finished of the job at `path`, write its reports, and return its results.
 
     The keyword arguments take the place of what the files say. rerun: cases that start over from the first round:
-    "failed", "all", or conditions such as "ewc,seed=1" (ianvs.planning.rerun). Raises ConfigError before anything
-    runs; a case that fails raises nothing: it is a row with a status.
+    "failed", "all", or conditions such as "ewc,seed=1" (ianvs.planning.rerun). settings: values in place of what the
+    files say, as in {"learning_rate": 0.1, "scenario.rounds": 10} (ianvs.config.overrides). only: the cases that fulfil
+    such conditions, limit: the first of them. yes: go on with more than 100 000 cases. Raises ConfigError before
+    anything runs; a case that fails raises nothing: it is a row with a status.
     """
-    job = _load(path, workspace, jobs, root, engine, device)
+    job = _load(path, workspace, jobs, root, engine, device, settings, only, limit)
+    if not yes:
+        _refuse_many(job)
     if fail_fast is not None:
         job = replace(job, fail_fast=fail_fast)
     if rerun is not None:
@@ -110,9 +123,12 @@ def plan(
     workspace: PathLike | None = None,
     jobs: int | None = None,
     root: PathLike | None = None,
+    settings: Settings = (),
+    only: str | None = None,
+    limit: int | None = None,
 ) -> Plan:
     """The test cases of the job at `path` with their states and reasons; nothing runs."""
-    return make_plan(require_files(_load(path, workspace, jobs, root)))
+    return make_plan(require_files(_load(path, workspace, jobs, root, None, None, settings, only, limit)))
 
 
 def validate(
@@ -122,6 +138,7 @@ def validate(
     root: PathLike | None = None,
     engine: str | None = None,
     device: str | None = None,
+    settings: Settings = (),
     watcher: Watcher | None = None,
 ) -> JobSpec:
     """The job at `path`, if nothing is wrong with it; its `warnings` tell what has no effect, and what looks wrong.
@@ -131,16 +148,29 @@ def validate(
     plugins, and the exam itself, whose data are decoded into the workspace as a run would do. Code of authors runs in a
     process of its own. Raises ConfigError with everything that is wrong.
     """
-    return check_job(_load(path, workspace, None, root, engine, device), watcher or Listener())
+    return check_job(_load(path, workspace, None, root, engine, device, settings), watcher or Listener())
 
 
 def report(
-    path: PathLike, *, workspace: PathLike | None = None, root: PathLike | None = None, page_only: bool = False
+    path: PathLike,
+    *,
+    workspace: PathLike | None = None,
+    root: PathLike | None = None,
+    page_only: bool = False,
+    settings: Settings = (),
+    only: str | None = None,
+    limit: int | None = None,
 ) -> Results:
-    """Write the reports of the job at `path` from what is stored; nothing runs. page_only: report.html alone."""
-    job = _load(path, workspace, None, root)
+    """Write the reports of the job at `path` from what is stored; nothing runs. page_only: report.html alone.
+
+    Raises IanvsError where nothing of the job is stored.
+    """
+    job = _load(path, workspace, None, root, None, None, settings, only, limit)
+    _refuse_many(job)
     require_files(job)
     plan_ = make_plan(job)
+    if not any(plan_.store.folder(case.id).is_dir() for case, _ in plan_.cases()):
+        raise IanvsError(nothing_stored(job.workspace))
     if problems := missing_pictures(plan_):
         raise ConfigError(problems)
     results = _results(plan_, collect(job_file=job.file, imported=imports_of(job)))
@@ -201,12 +231,14 @@ def migrate(path: PathLike, out: PathLike, *, root: PathLike | None = None) -> d
     return files
 
 
-def exams(path: PathLike, *, workspace: PathLike | None = None, root: PathLike | None = None) -> dict[str, Exam]:
+def exams(
+    path: PathLike, *, workspace: PathLike | None = None, root: PathLike | None = None, settings: Settings = ()
+) -> dict[str, Exam]:
     """The exams of the job at `path` by name, with their data; nothing runs.
 
     Where each seed has one of its own, it is that of the first seed, and its name says so.
     """
-    job = _load(path, workspace, None, root)
+    job = _load(path, workspace, None, root, None, None, settings)
     require_files(job)
     found = {}
     for testenv in job.testenvs:
@@ -222,6 +254,9 @@ def _load(
     root: PathLike | None = None,
     engine: str | None = None,
     device: str | None = None,
+    settings: Settings = (),
+    only: str | None = None,
+    limit: int | None = None,
 ) -> JobSpec:
     job = load_job(
         job_path(Path(path)),
@@ -231,8 +266,31 @@ def _load(
         engine=engine,
         device=device,
         environment=os.environ,
+        overrides=parsed(settings),
     )
-    return without_unused(job)
+    return replace(with_hyperparameters(without_unused(job)), only=only, limit=limit)
+
+
+def nothing_stored(workspace: Path) -> str:
+    """That there is nothing of a job, and where it was looked for."""
+    return (
+        f"nothing of this job is stored in {shown_path(workspace)}. A relative `workspace` is "
+        "below the folder that ianvs is called from: call it from there, or name the workspace with --workspace."
+    )
+
+
+def _refuse_many(job: JobSpec) -> None:
+    """Raise IanvsError for a grid so large that it is hardly meant, before its cases are made one by one."""
+    if job.limit is not None:
+        return
+    sizes = {algorithm.name: cells(algorithm.modules) for algorithm in job.algorithms}
+    cases = sum(sizes.values()) * len(job.seeds) * len(job.testenvs)
+    if cases > MOST_CASES:
+        largest = max(sizes, key=lambda name: sizes[name])
+        raise IanvsError(
+            f"the job has {cases:,} cases, and the grid of '{largest}' alone {sizes[largest]:,} choices; nothing was "
+            f"run. `--limit 3` takes the first three. Give fewer values in its file, or with --set; `--yes` runs all."
+        )
 
 
 def _results(plan_: Plan, provenance: dict[str, object], exit_code: int = 0, ran: int = 0) -> Results:
@@ -244,12 +302,15 @@ def _results(plan_: Plan, provenance: dict[str, object], exit_code: int = 0, ran
     listed = [column.name for name, column in single if column.spec in exams_[name].metrics]
     columns = dict.fromkeys(listed or [column.name for _, column in single])
     planned = list(plan_.cases())
+    seeds = len(job.seeds)
+    if job.only is not None or job.limit is not None:  # a row is complete with the seeds that were asked for
+        seeds = len({case.seed for case, _ in planned if not case.role})
     references = {case.id: plan_.references.of(case, algorithm) for case, algorithm in planned}
     return Results(
         name=job.name,
         workspace=job.workspace,
         rank=job.rank,
-        seeds=len(job.seeds),
+        seeds=seeds,
         metrics=metrics,
         columns=tuple(columns),
         case_list=tuple(case for case, _ in planned),
@@ -257,6 +318,7 @@ def _results(plan_: Plan, provenance: dict[str, object], exit_code: int = 0, ran
         references={case_id: found for case_id, found in references.items() if found},
         budgets={name: exam.budget for name, exam in exams_.items() if exam.budget is not None},
         published=job.published,
+        titles={name: exam.dataset.title for name, exam in exams_.items() if exam.dataset.title is not None},
         notes=tuple(note for name, exam in exams_.items() for note in _notes(name, exam)),
         contract=job.algorithms[0].contract,  # a job has one
         exit_code=exit_code,

@@ -20,9 +20,17 @@ if TYPE_CHECKING:
 __all__ = ["LiveProgress", "PlainProgress", "describe", "listener_for"]
 
 
-def listener_for(stream: TextIO) -> LiveProgress | PlainProgress:
-    """Live for a terminal, lines for a file or a pipe."""
-    return LiveProgress(stream) if stream.isatty() else PlainProgress(stream)
+def listener_for(
+    stream: TextIO, job: str = "", quiet: bool = False, verbose: bool = False
+) -> LiveProgress | PlainProgress:
+    """Live for a terminal, lines for a file or a pipe.
+
+    job: what `ianvs logs` has to say of the job. quiet: warnings and failures alone. verbose: each case that begins,
+    and each of its rounds, in lines.
+    """
+    if stream.isatty() and not quiet and not verbose:
+        return LiveProgress(stream, job)
+    return PlainProgress(stream, job, quiet, verbose)
 
 
 def describe(planned: PlannedCase) -> str:
@@ -46,8 +54,9 @@ def _varied(algorithm: PlannedAlgorithm) -> set[str]:
 class PlainProgress(Listener):
     """One line for each case that ends, with how many are left and when that may be."""
 
-    def __init__(self, stream: TextIO = sys.stderr) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO = sys.stderr, job: str = "", quiet: bool = False, verbose: bool = False) -> None:
+        self._stream, self._job, self._quiet, self._verbose = stream, job, quiet, verbose
+        self._rounds: dict[str, tuple[object, object]] = {}
         self._done = self._to_do = 0
         self._start = time.monotonic()
 
@@ -60,22 +69,38 @@ class PlainProgress(Listener):
         self._to_do, self._start = to_do, time.monotonic()
         for warning in _warnings(plan, damaged):
             self._say(f"warning: {warning}")
-        self._say(_opening(plan, to_do))
+        self._tell(_opening(plan, to_do))
 
     def preparing(self, what: str, fraction: float) -> None:
         if fraction == 0.0:
-            self._say(f"preparing {what}")
+            self._tell(f"preparing {what}")
+
+    def started(self, case: PlannedCase) -> None:
+        if self._verbose:
+            self._say(f"{case.case.id[:8]} begins: {describe(case)} ({case.reason})")
+
+    def progressed(self, case: PlannedCase, payload: object) -> None:
+        if self._verbose and isinstance(payload, dict):
+            now = payload.get("round", 0), payload.get("doing", "train")
+            if self._rounds.get(case.case.id) != now:
+                self._rounds[case.case.id] = now
+                self._say(f"{case.case.id[:8]} round {now[0]}: {now[1]}")
 
     def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None:
         self._done += 1
         left = _left(self._start, self._done, self._to_do)
-        self._say(f"[{self._done}/{self._to_do}] {describe(case)}: {_ending(status, failure)}{left}")
+        say = self._tell if failure is None else self._say
+        say(f"[{self._done}/{self._to_do}] {describe(case)}: {_ending(case, status, failure, self._job)}{left}")
 
     def retried(self, case: PlannedCase, failure: Failure) -> None:
         self._say(_retrying(case, failure))
 
     def stopping(self, running: int) -> None:
         self._say(_stopping(running))
+
+    def _tell(self, line: str) -> None:
+        if not self._quiet:
+            self._say(line)
 
     def _say(self, line: str) -> None:
         print(line, file=self._stream, flush=True)
@@ -84,7 +109,7 @@ class PlainProgress(Listener):
 class LiveProgress(Listener):
     """A bar over the cases, and a line for each case that runs, with its round."""
 
-    def __init__(self, stream: TextIO = sys.stderr) -> None:
+    def __init__(self, stream: TextIO = sys.stderr, job: str = "") -> None:
         from rich.console import Console
         from rich.progress import (
             BarColumn,
@@ -105,6 +130,7 @@ class LiveProgress(Listener):
             console=Console(file=stream),
             transient=True,
         )
+        self._job = job
         self._all: TaskID | None = None
         self._data: TaskID | None = None
         self._rows: dict[str, TaskID] = {}
@@ -147,7 +173,8 @@ class LiveProgress(Listener):
         if self._all is not None:
             self._progress.advance(self._all)
         if status != "finished":
-            self._progress.console.print(f"{describe(case)}: {_ending(status, failure)}", style="red", highlight=False)
+            ending = f"{describe(case)}: {_ending(case, status, failure, self._job)}"
+            self._progress.console.print(ending, style="red", highlight=False)
 
     def _remove(self, case: PlannedCase) -> None:
         row = self._rows.pop(case.case.id, None)
@@ -175,11 +202,12 @@ def _opening(plan: Plan, to_do: int) -> str:
     return f"{plan.job.name}: {to_do} of {total} cases to do{reused}"
 
 
-def _ending(status: Status, failure: Failure | None) -> str:
+def _ending(case: PlannedCase, status: Status, failure: Failure | None, job: str) -> str:
     if failure is None:
         return status
     said = failure.message.splitlines()[0] if failure.message else ""
-    return f"{status}, {failure.error}: {said} (log: {failure.log})"
+    more = f"`ianvs logs {case.case.id[:8]} {job}` shows more" if job else f"log: {failure.log}"
+    return f"{status}, {failure.error}: {said} ({more})"
 
 
 def _retrying(case: PlannedCase, failure: Failure) -> str:

@@ -115,7 +115,7 @@ class ClassIncremental(ByClasses):
 
 
 class TaskIncremental(ByClasses):
-    """The same rounds; the task is told in testing too, and answers are chosen among its classes."""
+    """The rounds of class-incremental; the task is told in testing too, and answers are chosen among its classes."""
 
     names: ClassVar[tuple[str, ...]] = ("task-incremental", "TIL")
 

@@ -49,7 +49,7 @@ class TaskFree(ByClasses):
 
 
 class Online(TaskFree):
-    """The same stream, gone over once. passes: how often a learner may go over a chunk."""
+    """The stream of task-free, gone over once. passes: how often a learner may go over a chunk."""
 
     names: ClassVar[tuple[str, ...]] = ("online", "OCL", "online-continual-learning")
 

@@ -143,7 +143,8 @@ JOB_SLIPS = [
     (
         "workspace: ./workspace",
         "device: gpu",
-        "3:11: device should be one of auto, cpu, cuda, found the text 'gpu'. Did you mean 'cpu'?",
+        "3:11: device should be one of auto, cpu, cuda, found the text 'gpu'. Write cuda for a graphics card; "
+        "`gpus: [0]` says which one.",
     ),
     (
         "workspace: ./workspace",

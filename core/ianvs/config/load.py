@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import typing
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from ianvs.config.kubeedge.dialect import Dialect, dialect_of
+from ianvs.config.messages import GPU_IS_CUDA, GPU_WORDS
 from ianvs.config.models import JobFile, TestEnvSpec
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
 from ianvs.config.models.base import at, entries
 from ianvs.config.models.job import Device, EngineSpec, JobSettings, References
 from ianvs.config.models.kubeedge import KubeEdgeAlgorithm, KubeEdgeTestEnv
+from ianvs.config.overrides import Override, sorted_out
 from ianvs.config.paths import Lookup
 from ianvs.config.reading import Reading
 from ianvs.config.spec import AlgorithmSpec, JobSpec
@@ -34,9 +36,11 @@ def load_job(
     engine: str | None = None,
     device: str | None = None,
     environment: Mapping[str, str] | None = None,
+    overrides: Sequence[Override] = (),
 ) -> JobSpec:
     """The job at `path` with everything that it links to; the keyword arguments replace what the files say.
 
+    overrides: those of hyperparameters are kept for `planning.with_hyperparameters`, which knows who has them.
     `environment` holds the variables for `${VAR}` in paths, the process's own by default. Raises ConfigError with all
     problems of all files, in the order in which they are read.
     """
@@ -46,6 +50,10 @@ def load_job(
     reading = Reading(Lookup(file.parent, here, variables, root=(here / root).absolute() if root else None))
     reading, document = _opened(reading, file)
     reading.problems += _override_problems(jobs, device)
+    if overrides and document is not None:
+        reading.overrides, slips = sorted_out(overrides, document)
+        reading.problems += slips
+        document = reading.overridden(document, "benchmarkingjob")
     job = reading.validated(document, "benchmarkingjob", JobFile)
     testenvs: list[TestEnvSpec] = []
     algorithms: list[AlgorithmSpec] = []
@@ -61,14 +69,14 @@ def load_job(
     if job.working_directory and not reading.dialect:
         message = "'working_directory' has no effect: it is of algorithms under `contract: ianvs`."
         reading.warnings.append(Problem(message, job.places["working_directory"]))
-    overrides: dict[str, object] = {key: value for key, value in (("jobs", jobs), ("device", device)) if value}
+    replaced: dict[str, object] = {key: value for key, value in (("jobs", jobs), ("device", device)) if value}
     if engine not in (None, job.engine.name):
-        overrides["engine"] = EngineSpec(str(engine))
-    settings: dict[str, Any] = {field.name: getattr(job, field.name) for field in fields(JobSettings)} | overrides
+        replaced["engine"] = EngineSpec(str(engine))
+    settings: dict[str, Any] = {field.name: getattr(job, field.name) for field in fields(JobSettings)} | replaced
     settings["workspace"] = (here / (workspace or job.workspace)).absolute()
     references = job.references if isinstance(job.references, References) else References()
     named = {role: name for role in ("joint", "single_task") if (name := getattr(references, role))}
-    settings["places"] = {key: place for key, place in job.places.items() if key not in overrides}
+    settings["places"] = {key: place for key, place in job.places.items() if key not in replaced}
     settings["places"] |= {f"references.{role}": references.places[role] for role in named}
     return JobSpec(
         **settings,
@@ -78,6 +86,7 @@ def load_job(
         algorithms=tuple(algorithms),
         references=named,
         published={link.name: link.published for link in job.test_object.algorithms if link.published},
+        overrides=tuple(reading.overrides),
         plans_references=job.references != "none",
         working_directory=reading.dialect.working_directory if reading.dialect else None,
         problems=tuple(_in_order(deferred, reading.files)),
@@ -133,7 +142,7 @@ def _testenvs(reading: Reading, document: Document) -> Iterator[TestEnvSpec]:
     path: Steps = ("benchmarkingjob", "testenv")
     several = isinstance(at(document.data, *path), list)
     for link in [where for where, _ in entries(document.data, *path)] if several else [path]:
-        source = reading.follow(document, link)
+        source = reading.overridden(reading.follow(document, link), "testenv")
         if reading.dialect is None:
             testenv = reading.validated(source, "testenv", TestEnvSpec, document.value_place(link))
             if source and testenv:
@@ -201,7 +210,7 @@ def _override_problems(jobs: int | None, device: str | None) -> Iterator[Problem
         yield Problem(f"jobs should be at least 1, found {jobs}.")
     names = typing.get_args(Device)
     if device is not None and device not in names:
-        hint = closest(device, names) or f" There are: {', '.join(names)}."
+        hint = GPU_IS_CUDA if device in GPU_WORDS else closest(device, names) or f" There are: {', '.join(names)}."
         yield Problem(f"device '{device}' is not known.{hint}")
 
 

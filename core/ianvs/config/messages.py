@@ -15,7 +15,10 @@ from ianvs.config.shape import home_of, label, sections_at
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import Problem, closest, one_line
 
-__all__ = ["problems_of", "slip_problem"]
+__all__ = ["GPU_IS_CUDA", "GPU_WORDS", "problems_of", "slip_problem"]
+
+GPU_WORDS = ("gpu", "GPU", "cuda:0", "gpu:0", "nvidia")
+GPU_IS_CUDA = " Write cuda for a graphics card; `gpus: [0]` says which one."
 
 _EXPECTED = {
     "string_type": "text",
@@ -139,6 +142,8 @@ def _mismatch(found: Any, path: Steps) -> str:
 
 def _choice(choices: list[str], value: object, shown: str) -> str:
     hint = closest(value, choices) if isinstance(value, str) else ""
+    if value in GPU_WORDS and "cuda" in choices:
+        hint = GPU_IS_CUDA
     if value == "" and ">" in choices:
         hint = " Put an operator in quotes: '>'."
     one_of = choices[0] if len(choices) == 1 else f"one of {', '.join(choices)}"

@@ -17,6 +17,7 @@ from ianvs.config.messages import problems_of, slip_problem
 from ianvs.config.models import FILE_KINDS, AlgorithmSpec, JobFile, TestEnvSpec
 from ianvs.config.models.base import at, described, entries
 from ianvs.config.models.kubeedge import KubeEdgeAlgorithm, KubeEdgeTestEnv
+from ianvs.config.overrides import Override, overridden
 from ianvs.config.paths import Lookup, neighbour
 from ianvs.config.shape import home_of
 from ianvs.config.strict_yaml import Document, Steps, read
@@ -36,6 +37,7 @@ class Reading:
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
     dialect: Dialect | None = None  # of a job of KubeEdge Ianvs
+    overrides: list[Override] = field(default_factory=list)
     _documents: dict[Path, Document | None] = field(default_factory=dict)
 
     @property
@@ -63,6 +65,16 @@ class Reading:
                         problem = Problem(problem.message + neighbour([file]), problem.place)
                     self.problems.append(problem)
         return self._documents[file]
+
+    def overridden(self, document: Document | None, kind: str) -> Document | None:
+        """The document with what the command line says in its place."""
+        if document is None or not self.overrides:
+            return document
+        try:
+            return overridden(document, kind, self.overrides)
+        except ConfigError as error:
+            self.problems += error.problems
+            return None
 
     def _as_ours(self, document: Document) -> Document:
         lookup = self.lookup_of(document)

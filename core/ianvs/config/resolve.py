@@ -13,7 +13,7 @@ from ianvs.config.spec import JobSpec
 
 __all__ = ["resolved"]
 
-_NOT_CONTENT = ("place", "places", "value_places", "warnings", "problems", "written")
+_NOT_CONTENT = ("place", "places", "value_places", "warnings", "problems", "written", "overrides")
 
 
 def resolved(job: JobSpec) -> dict[str, Any]:
@@ -22,7 +22,9 @@ def resolved(job: JobSpec) -> dict[str, Any]:
     A grid is a mapping from hyperparameters to lists of values. Infinite numbers and nan are text. A path that was
     written with `${NAME}` is shown with it.
     """
-    return without_secrets(_plain(job, job.written))
+    overrides = {f"{one.algorithm}.{one.key}".lstrip("."): one.value for one in job.overrides}
+    said = {"set": overrides} if overrides else {}
+    return without_secrets(_plain(job, job.written) | _plain(said, job.written))
 
 
 def _plain(value: object, written: Mapping[Path, str]) -> Any:

@@ -24,6 +24,7 @@ from ianvs.config.models.kubeedge_settings import (
 )
 from ianvs.config.models.samples import BackboneSpec, DatasetSpec, SourceSpec
 from ianvs.config.models.testenv import BudgetSpec, GateSpec, MetricSpec, ScenarioSpec, TestEnvSpec
+from ianvs.config.overrides import Override
 from ianvs.errors import Problem
 
 __all__ = [
@@ -67,6 +68,9 @@ class JobSpec(JobSettings):
     published: Mapping[str, Mapping[str, PublishedSpec]] = field(default_factory=dict)  # by algorithm, by metric
     # Of algorithms under `contract: ianvs`: where their processes work, and what relative paths of theirs start from.
     working_directory: Path | None = None
+    overrides: tuple[Override, ...] = ()  # what the command line says in place of the files
+    only: str | None = None  # conditions that the cases fulfil; None: all
+    limit: int | None = None  # how many of them, from the first; None: all
     plans_references: bool = True  # whether roles that metrics need and `references` does not fill are planned
     warnings: tuple[Problem, ...] = field(default=(), compare=False)
     problems: tuple[Problem, ...] = field(default=(), compare=False)  # what is wrong, where all could be read anyway

@@ -248,10 +248,16 @@ def _notes(listing: Listing, part: str) -> tuple[str, ...]:
 
 
 def _name(spec: DatasetSpec) -> str:
-    """What a leaderboard calls the data: their name, or what `using` says, else the folder of an index, or the file."""
+    """What a leaderboard calls the data: as the testenv says, or their name, or what `using` says; else by the files.
+
+    Of an index it is the folder, of other files their name, or the folder where that only says which part it is.
+    """
+    if spec.title is not None:
+        return spec.title
     if spec.name is not None:
         return spec.name
     if spec.using:
         return " ".join(spec.using)
     first = spec.train[0]
-    return first.path.parent.name if first.form == "index" else first.path.stem
+    says_little = first.path.stem.casefold() in ("train", "train_data", "training", "x_train", "data", "x")
+    return first.path.parent.name if first.form == "index" or says_little else first.path.stem

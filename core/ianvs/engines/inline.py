@@ -12,7 +12,8 @@ __all__ = ["InlineEngine"]
 
 
 class InlineEngine(Engine):
-    """Breakpoints work, prints are seen. A plugin that kills its process takes the job with it.
+    """Runs everything in this process: breakpoints work, prints are seen. A plugin that kills its process takes the
+    job with it.
 
     What is to be loaded is imported before the first task, whose seconds would contain it otherwise.
     """

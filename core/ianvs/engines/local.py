@@ -34,7 +34,8 @@ main(int(sys.argv[2]), sys.argv[4:])
 
 
 class LocalEngine(Engine):
-    """See ianvs.engines.forkserver for how tasks come to life and end. Without `jobs`, as many as the cores carry.
+    """Runs tasks on this machine, each in a process of its own; ianvs.engines.forkserver says how. Without `jobs`,
+    as many as the cores carry.
 
     A task may kill the forkserver, its parent, and with it all that run beside it. Then another one is started, on
     which each of them runs alone: who is alone when it happens again is who does it, and ends killed; the others go on.

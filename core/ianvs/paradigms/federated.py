@@ -59,7 +59,7 @@ class FederatedOptions(Options):
 
 
 class FederatedLearning(Paradigm):
-    """In every step of the exam some rounds of communication. The server's model answers."""
+    """Clients learn shares of a step, a server averages, some times in each step. The server's model answers."""
 
     name: ClassVar[str] = "federatedlearning"
     options: ClassVar[type[Options]] = FederatedOptions
@@ -126,7 +126,7 @@ class FederatedLearning(Paradigm):
 
 
 class FederatedClassIncrementalLearning(FederatedLearning):
-    """The same over a class-incremental exam, under the name that Ianvs has for it."""
+    """Federated learning over a class-incremental exam, under the name that Ianvs has for it."""
 
     name: ClassVar[str] = "federatedclassincrementallearning"
 

@@ -1,6 +1,7 @@
 """Grid -> test cases, their identities, and what is new, finished or failed, with the reason."""
 
 from ianvs.planning.cases import REPEAT, PlannedAlgorithm, axes, cells, grid, own_hyperparameters
+from ianvs.planning.hyperparameters import with_hyperparameters
 from ianvs.planning.plan import Plan, PlannedCase, make_plan, scored_metrics
 from ianvs.planning.rerun import matches, start_over
 
@@ -17,4 +18,5 @@ __all__ = [
     "own_hyperparameters",
     "scored_metrics",
     "start_over",
+    "with_hyperparameters",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Literal
 
 from ianvs import data
@@ -13,6 +14,7 @@ from ianvs.digests import CHANGED
 from ianvs.errors import ConfigError, DamagedError, Problem, one_line, shown_path
 from ianvs.metrics.registry import outline
 from ianvs.planning.cases import REPEAT, PlannedAlgorithm, again
+from ianvs.planning.conditions import fits
 from ianvs.planning.identity import algorithm_identity, exam_identity, metric_key
 from ianvs.planning.identity_differences import identity_differences
 from ianvs.planning.paradigm_info import paradigm_info
@@ -60,6 +62,8 @@ class Plan:
     references: PlannedReferences = field(default_factory=PlannedReferences)
 
     def __len__(self) -> int:
+        if self._chosen:
+            return sum(1 for _ in self.cases())
         return sum(len(algorithm) * len(algorithm.seeds(self.job.seeds)) for algorithm in self.algorithms)
 
     def __iter__(self) -> Iterator[PlannedCase]:
@@ -71,7 +75,24 @@ class Plan:
             yield self._planned(case, algorithm, damage[algorithm.exam_id])
 
     def cases(self) -> Iterator[tuple[TestCase, PlannedAlgorithm]]:
-        """The cases alone, without a look at the disk."""
+        """The cases alone, without a look at the disk: those that `only` and `limit` leave, and what they need."""
+        if not self._chosen:
+            yield from self._all()
+            return
+        ordinary = ((case, of) for case, of in self._all() if case.role in ("", REPEAT))
+        fitting = ((case, of) for case, of in ordinary if fits(case, self.job.only or ""))
+        chosen = list(islice(fitting, self.job.limit))
+        yield from chosen
+        needed = {id_ for case, of in chosen for id_ in self.references.of(case, of).values()}
+        needed -= {case.id for case, _ in chosen}
+        if needed:
+            yield from ((case, of) for case, of in self._all() if case.id in needed)
+
+    @property
+    def _chosen(self) -> bool:
+        return self.job.only is not None or self.job.limit is not None
+
+    def _all(self) -> Iterator[tuple[TestCase, PlannedAlgorithm]]:
         for algorithm in self.algorithms:
             for case in algorithm.cases(self.job.seeds):
                 yield case, algorithm
@@ -150,13 +171,18 @@ def make_plan(job: JobSpec) -> Plan:
     _refuse_repeated(algorithms)
     repetitions = [again(planned, k, job.seeds) for k in range(1, job.repeat) for planned in algorithms]
     references = plan_references(job, algorithms)
-    return Plan(
+    plan = Plan(
         job,
         (*algorithms, *filter(None, repetitions), *references.algorithms),
         CaseStore(job.workspace),
         tuple(scores),
         references,
     )
+    if job.only is not None and next(plan.cases(), None) is None:
+        known = one_line(list(dict.fromkeys(algorithm.name for algorithm in job.algorithms)))
+        message = f"--only '{job.only}' fits none of the job's cases. Write conditions such as 'ewc,seed=0'; its"
+        raise ConfigError([Problem(f"{message} algorithms are: {known}. `ianvs plan` lists the cases.")])
+    return plan
 
 
 def _refuse_repeated(algorithms: Sequence[PlannedAlgorithm]) -> None:

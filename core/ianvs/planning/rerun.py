@@ -1,7 +1,8 @@
-"""Which cases `--rerun` means."""
+"""Which cases `--rerun` means, and with the same conditions `--only`."""
 
 from __future__ import annotations
 
+from ianvs.planning.conditions import holds
 from ianvs.planning.plan import Plan, PlannedCase
 
 __all__ = ["matches", "start_over"]
@@ -32,19 +33,5 @@ def start_over(plan: Plan, wanted: str) -> int:
 
 
 def _holds(planned: PlannedCase, condition: str) -> bool:
-    case = planned.case
-    name, equals, value = condition.partition("=")
-    if not equals:
-        return condition == case.algorithm or (len(condition) >= 4 and case.id.startswith(condition))
-    facts = {"algorithm": case.algorithm, "seed": case.seed, "status": planned.state, **case.hyperparameters}
-    return name in facts and _same(facts[name], value)
-
-
-def _same(fact: object, value: str) -> bool:
-    """As text, or as numbers: `0.001` is `1e-3`."""
-    if str(fact) == value:
-        return True
-    try:
-        return isinstance(fact, int | float) and float(value) == float(fact)
-    except ValueError:
-        return False
+    name, _, value = condition.partition("=")
+    return value == planned.state if name == "status" else holds(planned.case, condition)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ianvs.config.secrets import without_secrets
 from ianvs.config.spec import BudgetSpec, MetricSpec, PublishedSpec, RankSpec, SelectSpec
-from ianvs.errors import DamagedError, IanvsError, closest
+from ianvs.errors import DamagedError, IanvsError, closest, shown_path
 from ianvs.metrics.metric import Metric
 from ianvs.metrics.metric_columns import MetricColumn, metric_columns
 from ianvs.metrics.registry import resolve
@@ -51,6 +52,7 @@ class Results:
     references: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # case id -> {role: id of its reference}
     budgets: Mapping[str, BudgetSpec] = field(default_factory=dict)  # of each exam that has one
     published: Mapping[str, Mapping[str, PublishedSpec]] = field(default_factory=dict)  # by algorithm and metric
+    titles: Mapping[str, str] = field(default_factory=dict)  # of each exam whose data are called otherwise than stored
     notes: tuple[str, ...] = ()  # what a reader must know of the exams
     contract: str = "native"  # how plugins were called (ianvs.config.spec.AlgorithmSpec)
     exit_code: int = 0
@@ -71,7 +73,8 @@ class Results:
             record, damage = records[exam_id]
             columns, budget = self.metrics.get(exam, ()), self.budgets.get(exam)
             damaged = () if damage is None else (f"exams/{exam_id}/{damage}",)
-            return read_case(cases, case, record, columns, references, budget, damaged)
+            result = read_case(cases, case, record, columns, references, budget, damaged)
+            return replace(result, dataset=self.titles[exam]) if exam in self.titles else result
 
         references = ReferenceScores(self.references, self.case_list, read)
         for case in self.case_list:
@@ -79,6 +82,18 @@ class Results:
 
     def __len__(self) -> int:
         return len(self.case_list)
+
+    def __repr__(self) -> str:
+        """In a few lines: how many cases of each state, and who leads."""
+        states = Counter(case.status for case in self if not case.case.role)
+        said = ", ".join(f"{count} {state}" for state, count in states.items()) or "no cases"
+        lines = [f"Results of {self.name}: {said}; in {shown_path(self.workspace)}"]
+        for row in [row for row in self.leaderboard.rows if row.rank is not None][:3]:
+            exam = f" in {row.testenv}" if row.testenv else ""
+            means = ((column, row.metrics.get(column)) for column in self.columns[:2])
+            scores = ", ".join(f"{name} {found.mean:.3f}" for name, found in means if found and found.mean is not None)
+            lines.append(f"  {row.rank}. {row.algorithm}{exam}: {scores}")
+        return "\n".join([*lines, "  .leaderboard_frame, .cases and .rounds have it all, as pandas frames."])
 
     @cached_property
     def leaderboard(self) -> Leaderboard:

@@ -17,6 +17,7 @@ from ianvs.metrics.label_pictures import LabelPictures
 from ianvs.metrics.metric import EvaluationRecord, Metric
 from ianvs.metrics.registry import resolve
 from ianvs.planning.case_request import CaseRequest
+from ianvs.plugins.loader import cause
 from ianvs.scoring.left_out import without_groups
 from ianvs.store import CaseStore, ExamRecord, ExamStore
 from ianvs.types import Asked, Predictions
@@ -198,13 +199,14 @@ def score_of(spec: MetricSpec, metric: Metric, seen: EvaluationRecord | None) ->
 
 
 def _guarded(spec: MetricSpec, function: Callable[[Any], Any], seen: Any) -> Any:
-    """What the metric's function says; its own errors under the metric's name."""
+    """What the metric's function says; its own errors under the metric's name, with the line of the author's file."""
     try:
         return function(seen)
     except IanvsError:
         raise
     except Exception as error:
-        raise PluginError(f"metric '{spec.name}' failed: {type(error).__name__}: {error}") from error
+        where = None if spec.url is None else spec.url.resolve()
+        raise PluginError(f"metric '{spec.name}' failed: {cause(error, where)}") from error
 
 
 def _score(spec: MetricSpec, metric: Metric, value: Any) -> Score:

@@ -24,6 +24,7 @@ __all__ = [
     "RankSpec",
     "References",
     "SelectSpec",
+    "folder_name",
 ]
 
 RESERVED = ("cases", "exams", "cache")
@@ -32,7 +33,8 @@ RESERVED = ("cases", "exams", "cache")
 Device = Literal["auto", "cpu", "cuda"]
 
 
-def _folder_name(name: str) -> str:
+def folder_name(name: str) -> str:
+    """`name`, if a folder of a workspace can be called so. Raises ValueError."""
     if name.casefold() in RESERVED:
         raise ValueError(f"the name '{name}' is taken by a folder of every workspace. Choose another.")
     if name in (".", "..") or name != name.strip() or len(name.encode()) > 200:
@@ -225,7 +227,7 @@ def _of_select(data: object) -> Iterator[Slip]:
 class _Links(PlacedSpec):
     """What the job is called in its file, and the files that it links to."""
 
-    name: Annotated[Name, AfterValidator(_folder_name), Field(description="the name of the job's folder of results")]
+    name: Annotated[Name, AfterValidator(folder_name), Field(description="the name of the job's folder of results")]
     testenv: Annotated[
         str | list[str],
         ReadAs(text=Link, list=Annotated[list[Link], NotEmpty]),

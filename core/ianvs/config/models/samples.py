@@ -158,6 +158,7 @@ class DatasetSpec(PlacedSpec):
 
     name: Annotated[Name | None, Field(description="the name of a built-in source")] = None
     url: FilePath = None  # the author's file that defines `name`
+    title: Annotated[Name | None, Field(description="what the leaderboard calls the data")] = None
     download: Annotated[bool, AfterValidator(_downloads)] = False  # before root, which need not exist yet then
     # Where paths inside index files and torchvision's folders start; paths of samples are looked for below it.
     root: Annotated[Path | None, BeforeValidator(_root), Field(validate_default=True)] = None

@@ -1,0 +1,127 @@
+"""`--set KEY=VALUE`: values that take the place of what the files say, checked as if they stood there.
+
+A key is `seeds` or `rank.baseline` of the job, `scenario.rounds` or `dataset.name` of every testenv,
+`learning_rate` of every algorithm that has it, or `ewc.learning_rate` of the one that is called so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ianvs.config.models import FILE_KINDS
+from ianvs.config.models.base import at
+from ianvs.config.strict_yaml import Document, Steps, parse
+from ianvs.errors import ConfigError, Place, Problem, closest
+
+__all__ = ["Override", "overridden", "parsed", "sorted_out"]
+
+_FILES = ("benchmarkingjob", "testenv")
+
+
+@dataclass(frozen=True)
+class Override:
+    """A key, the value that it gets, and the text that said so. kind: whose file it is of, or "algorithm".
+
+    algorithm: the only one that it is for; "": all that have such a hyperparameter.
+    """
+
+    key: str
+    value: Any
+    said: str
+    kind: str = ""
+    algorithm: str = ""
+
+    @property
+    def place(self) -> Place:
+        return Place(Path(f"--set {self.said}"))
+
+
+def parsed(said: Sequence[str] | Mapping[str, object]) -> tuple[Override, ...]:
+    """Of "KEY=VALUE" texts, whose values are read as yaml, or of a mapping. Raises ConfigError for other texts."""
+    if isinstance(said, Mapping):
+        return tuple(Override(key, value, f"{key}={value}") for key, value in said.items())
+    found, problems = [], []
+    for text in said:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            problems.append(Problem(f"'--set {text}' is not understood. Write --set KEY=VALUE.", Place(Path("--set"))))
+            continue
+        try:
+            given = parse(value, Path(f"--set {text}")).data if value.strip() else None
+        except ConfigError as error:
+            problems += error.problems
+            continue
+        found.append(Override(key.strip(), given, text))
+    if problems:
+        raise ConfigError(problems)
+    return tuple(found)
+
+
+def sorted_out(overrides: Sequence[Override], job: Document) -> tuple[list[Override], list[Problem]]:
+    """Each with whom it is for; and what is wrong with their keys."""
+    listed = at(job.data, "benchmarkingjob", "test_object", "algorithms")
+    entries = listed if isinstance(listed, list) else []
+    names = [name for entry in entries if isinstance(name := at(entry, "name"), str)]
+    found: list[Override] = []
+    problems: list[Problem] = []
+    for override in overrides:
+        owner = next((name for name in names if override.key.startswith(f"{name}.")), "")
+        if owner:
+            key = override.key.removeprefix(f"{owner}.")
+            found.append(replace(override, key=key, kind="algorithm", algorithm=owner))
+            continue
+        first, dot, _ = override.key.partition(".")
+        kind = next((kind for kind in _FILES if first in FILE_KINDS[kind].known_keys()), "")
+        if not kind and dot:
+            known = [*names, *(key for kind in _FILES for key in FILE_KINDS[kind].known_keys())]
+            message = f"'{first}' is no key of the job or of a testenv, and no algorithm of the job."
+            problems.append(Problem(f"{message}{closest(first, known)}", override.place))
+            continue
+        found.append(replace(override, kind=kind or "algorithm"))
+    problems += _repeated([one for one in found if one.kind != "algorithm"])
+    return found, problems
+
+
+def _repeated(overrides: Sequence[Override]) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for override in overrides:
+        if override.key in seen:
+            yield Problem(f"'{override.key}' is set twice. Keep one.", override.place)
+        seen.add(override.key)
+
+
+def overridden(document: Document, kind: str, overrides: Sequence[Override]) -> Document:
+    """The document with those of this kind in it; they stand where the command line says them.
+
+    Raises ConfigError where a key leads through something that has no keys.
+    """
+    data = document.data
+    keys, values = dict(document.keys), dict(document.values)
+    for override in overrides:
+        if override.kind != kind or not isinstance(at(data, kind), dict):
+            continue
+        path: Steps = (kind, *override.key.split("."))
+        data = _with(data, path, override)
+        for where in [known for known in values if known[: len(path)] == path]:
+            keys.pop(where, None)
+            values.pop(where)
+        for depth in range(2, len(path) + 1):  # a section that is not in the file begins here, too
+            keys.setdefault(path[:depth], override.place)
+            values.setdefault(path[:depth], override.place)
+    return replace(document, data=data, keys=keys, values=values)
+
+
+def _with(data: Any, path: Steps, override: Override) -> Any:
+    if not path:
+        return override.value
+    if isinstance(data, str):  # `scenario: class-incremental` is `scenario: {name: class-incremental}`
+        data = {"name": data}
+    if data is None:
+        data = {}
+    if not isinstance(data, dict):
+        message = f"'{override.key}' leads into a list. Set the whole of it, as in --set 'seeds=[0, 1]'."
+        raise ConfigError([Problem(message, override.place)])
+    return {**data, path[0]: _with(data.get(path[0]), path[1:], override)}

@@ -1,0 +1,165 @@
+"""Values and cases that the command line asks for: --set, --only, --limit, --dry-run, and how much is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import ianvs
+from ianvs.cli import main
+from ianvs.errors import ConfigError, IanvsError
+from tests.jobs import MAJORITY, write_job
+
+SECOND = MAJORITY.replace("class Majority", "class Second").replace("bias=0", "bias: float = 0, other: int = 1")
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def two(tmp_path: Path) -> Path:
+    """A job of `majority`, whose file lists bias, and `second`, whose file lists nothing."""
+    job = write_job(tmp_path, plugin=MAJORITY + SECOND, job="seeds: [0, 1]\nengine: inline")
+    text = job.read_text()
+    listed = "      - {name: majority, url: ./algorithm.yaml}\n"
+    assert listed in text
+    job.write_text(text.replace(listed, f"{listed}      - {{name: second, url: ./second.yaml}}\n"))
+    module = "{type: basemodel, name: Second, url: ./plugin.py}"
+    (tmp_path / "second.yaml").write_text(
+        f"algorithm:\n  paradigm_type: incrementallearning\n  modules:\n    - {module}\n"
+    )
+    return job
+
+
+def cases(job: Path, **asked: object) -> list[tuple[str, dict[str, object], int]]:
+    found = [planned.case for planned in ianvs.plan(job, **asked)]  # type: ignore[arg-type]
+    return [(case.algorithm, dict(case.hyperparameters), case.seed) for case in found]
+
+
+def test_a_hyperparameter_is_set_for_all_that_list_it_or_whose_constructor_takes_it(tmp_path: Path) -> None:
+    job = two(tmp_path)
+    assert cases(job, settings=["bias=3", "seeds=[0]"]) == [("majority", {"bias": 3}, 0), ("second", {"bias": 3}, 0)]
+    assert cases(job, settings={"other": 5, "bias": 1, "seeds": [4]}) == [
+        ("majority", {"bias": 1}, 4),
+        ("second", {"other": 5, "bias": 1}, 4),
+    ]
+
+
+def test_one_of_an_algorithm_by_its_name_and_several_values_are_a_grid(tmp_path: Path) -> None:
+    job = two(tmp_path)
+    found = cases(job, settings=["second.bias=1", "second.bias=2.5"], only="second,seed=1")
+    assert found == [("second", {"bias": 1}, 1), ("second", {"bias": 2.5}, 1)]
+
+
+def test_what_is_set_is_the_same_case_as_what_is_written(tmp_path: Path) -> None:
+    by_set = [one.case.id for one in ianvs.plan(write_job(tmp_path), settings=["bias=7", "scenario.rounds=2"])]
+    testenv = (tmp_path / "testenv.yaml").read_text()
+    assert "rounds: 5" in testenv
+    job = write_job(tmp_path / "other", hyperparameters="- bias: {values: [7]}")
+    (tmp_path / "other" / "testenv.yaml").write_text(testenv.replace("rounds: 5", "rounds: 2"))
+    assert [one.case.id for one in ianvs.plan(job)] == by_set
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("bia=1", "--set bia=1: no algorithm of the job has a hyperparameter 'bia', and .* Did you mean 'bias'?"),
+        ("second.bis=1", "--set second.bis=1: Second has no hyperparameter 'bis'"),
+        ("second.bias=much", "--set second.bias=much: bias of Second takes a number, found the text 'much'"),
+        ("scenario.round=2", "--set scenario.round=2: .* has no option 'round'. Did you mean 'rounds'?"),
+        ("scenari.rounds=2", "--set scenari.rounds=2: 'scenari' is no key .* Did you mean 'scenario'?"),
+        ("scenario.rounds=0", "--set scenario.rounds=0: 'rounds' of class-incremental should be greater than"),
+        ("seeds=one", "--set seeds=one: seeds should be a list"),
+        ("threads=0", "--set threads=0: threads should be at least 1"),
+        ("limits.case_secnds=3", "--set limits.case_secnds=3: unknown key 'case_secnds' in limits. Did you mean"),
+        ("rank.sort_by.accuracy=ascend", "leads into a list. Set the whole of it"),
+        ("metrics=[acuracy]", "--set metrics=\\[acuracy\\]: metric 'acuracy' is not known"),
+        ("bias", "'--set bias' is not understood. Write --set KEY=VALUE."),
+        ("bias=[1", "--set bias=\\[1:1:"),
+        ("device=gpu", "--set device=gpu: .* Write cuda for a graphics card"),
+    ],
+)
+def test_a_slip_is_told_with_the_setting_as_its_place(tmp_path: Path, setting: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        ianvs.validate(two(tmp_path), settings=[setting])
+
+
+def test_a_key_or_a_value_that_is_set_twice_is_a_slip(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="'seeds' is set twice"):
+        ianvs.plan(two(tmp_path), settings=["seeds=[1]", "seeds=[2]"])
+    with pytest.raises(ConfigError, match="this value is in the list already"):
+        ianvs.plan(two(tmp_path), settings=["bias=1", "bias=1.0"])
+
+
+def test_a_section_that_the_file_has_not_is_made(tmp_path: Path) -> None:
+    job = ianvs.validate(two(tmp_path), settings=["limits.case_seconds=30", "budget.memory_samples=5"])
+    assert job.limits.case_seconds == 30
+    assert job.testenvs[0].budget is not None
+    assert job.testenvs[0].budget.memory_samples == 5
+
+
+def test_the_record_of_a_run_says_what_was_set(tmp_path: Path) -> None:
+    results = ianvs.run(two(tmp_path), settings=["bias=2", "scenario.rounds=2"], only="second,seed=0")
+    assert results.exit_code == 0
+    assert results.provenance["configuration"]["set"] == {"bias": 2, "scenario.rounds": 2}  # type: ignore[index]
+    [found] = results
+    assert len(found.round_names) == 2
+    frame = results.leaderboard_frame
+    assert frame["Status"].tolist() == ["finished"]
+    assert frame["accuracy"].notna().all()
+
+
+def test_only_and_limit_take_some_of_the_cases_and_say_when_there_are_none(tmp_path: Path) -> None:
+    job = two(tmp_path)
+    every = cases(job)
+    assert cases(job, limit=3) == every[:3]
+    assert cases(job, only="seed=1") == [case for case in every if case[2] == 1]
+    assert cases(job, only="bias=1e3,seed=0", limit=5) == [("majority", {"bias": 1000}, 0)]
+    with pytest.raises(ConfigError, match=r"--only 'nobody' fits none .* algorithms are: majority, second"):
+        cases(job, only="nobody")
+
+
+def test_references_of_the_chosen_cases_come_with_them(tmp_path: Path) -> None:
+    job = two(tmp_path)
+    asked = {"settings": ["metrics=[accuracy, IM]"], "only": "majority,seed=1,bias=0"}
+    found = [planned.case for planned in ianvs.plan(job, **asked)]  # type: ignore[arg-type]
+    assert [(case.role, case.seed) for case in found] == [("", 1), ("joint", 1)]
+    assert len(ianvs.plan(job, **asked)) == 2  # type: ignore[arg-type]
+
+
+def test_a_grid_of_a_million_is_refused_before_its_cases_are_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    many = ", ".join(map(str, range(1000)))
+    job = write_job(tmp_path, hyperparameters=f"- bias: {{values: [{many}]}}\n- fail_in_round: {{values: [{many}]}}")
+    with pytest.raises(IanvsError, match=r"the job has 2,000,000 cases.*`--limit 3` takes the first three"):
+        ianvs.run(job)
+    assert not (tmp_path / "ws").exists()
+    assert main(["run", str(job), "--limit", "2", "--dry-run"]) == 0
+    assert capsys.readouterr().out.endswith("2 cases: 2 new\n")
+
+
+def test_a_dry_run_is_a_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    two(tmp_path)
+    assert main(["plan", "--only", "second"]) == 0
+    planned = capsys.readouterr().out
+    assert main(["--dry-run", "--only", "second"]) == 0
+    assert capsys.readouterr().out == planned
+    assert "2 cases: 2 new" in planned
+    assert not (tmp_path / "ws" / "cases").exists()
+
+
+def test_quiet_says_nothing_of_how_it_goes_and_verbose_each_round(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    two(tmp_path)
+    assert main(["run", "--only", "second,seed=0", "--quiet"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert "second" in shown.out
+    assert main(["run", "--only", "second,seed=1", "--verbose", "--set", "engine=local"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert any(line.endswith("begins: second, seed 1 (never run)") for line in lines)
+    assert next(line.split(" ", 1)[1] for line in lines if "round 5" in line) == "round 5: train"
