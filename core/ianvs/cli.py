@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Slurm and Kubernetes end a job by SIGTERM: it ends as by Ctrl-C.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        if hasattr(options, "job"):
+        if hasattr(options, "job") and hasattr(options, "file"):
             options.file = _job(options)
         status: int = options.command(options)
         sys.stdout.flush()
