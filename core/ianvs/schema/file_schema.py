@@ -46,7 +46,7 @@ def file_schema(kind: str) -> _Schema:
         top = {"allOf": [top, *paradigm_options(set(FILE_KINDS[key].known_keys()))]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"ianvs: {key}.yaml" if kind == "job" else f"ianvs: a {kind} file",
+        "title": f"ianvs: {key}.yaml",
         "type": "object",
         "properties": {key: top},
         "required": [key],
