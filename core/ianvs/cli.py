@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from ianvs import cli_compare, cli_jobs, cli_metrics
+    from ianvs import cli_compare, cli_export, cli_jobs, cli_metrics
     from ianvs.testenv.datasets.dataset_command import add_commands
 
     parser = argparse.ArgumentParser(
@@ -110,6 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--open", action="store_true", help="open report.html in the browser")
 
     cli_compare.add_commands(commands)
+    cli_export.add_commands(commands)
     cli_jobs.add_commands(commands)
     cli_metrics.add_commands(commands)
     add_commands(commands)
