@@ -43,8 +43,8 @@ def stored_job(said: str | Path, elsewhere: str | Path | None = None) -> tuple[P
         return path.absolute().parent, path.absolute().name
     if path.is_dir() and not (path / JOB_FILE).is_file():
         return path, _known(path)
-    workspace = None if elsewhere is None else Path(elsewhere)
-    job = load_job(job_path(path), workspace=workspace, environment=os.environ)
+    over = None if elsewhere is None else Path(elsewhere)
+    job = load_job(job_path(path), workspace=over, environment=os.environ)
     return job.workspace, _known(job.workspace, job.name)
 
 
