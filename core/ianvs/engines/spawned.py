@@ -20,6 +20,8 @@ __all__ = ["MARK", "end_marked", "main"]
 MARK = "IANVS_TASK"
 """A variable in the environment of a task's process, and so of all that it starts, with a value for each task."""
 
+_PATIENCE = 10.0  # seconds for processes that don't die
+
 
 def main(orders: BinaryIO) -> NoReturn:
     """The life of the process. orders: what is to be done, then the wish to stop; they end with the supervisor."""
@@ -36,15 +38,16 @@ def end_marked(mark: str) -> None:
     """Kill every process but this one that has `mark` in its environment, and those that these have started since."""
     import psutil
 
+    deadline = time.monotonic() + _PATIENCE
     found = True
-    while found:
+    while found and time.monotonic() < deadline:
         found = False
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, OSError):
                 if process.pid != os.getpid() and process.environ().get(MARK) == mark:
-                    process.kill()
-                    process.wait(1)
+                    process.kill()  # not waited for: its exit status is its parent's to read
                     found = True
+        time.sleep(0.01 * found)
 
 
 def _work(orders: BinaryIO, events: BinaryIO) -> None:
