@@ -22,7 +22,7 @@ from ianvs.cli import main
 from ianvs.errors import IanvsError
 from ianvs.exports import exporting
 from ianvs.exports.case_runs import CaseRun, case_runs
-from ianvs.exports.tables import tables
+from ianvs.exports.tidy_tables import tables
 from ianvs.results import Results
 from ianvs.types import CaseResult
 from tests.comparing.small_jobs import write_job

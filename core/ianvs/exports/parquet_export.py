@@ -1,11 +1,11 @@
-"""`--to parquet`: the tables of ianvs.exports.tables, a file each; each column carries what it means."""
+"""`--to parquet`: the tables of ianvs.exports.tidy_tables, a file each; each column carries what it means."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from ianvs.exports.exporting import needs
-from ianvs.exports.tables import meanings, tables
+from ianvs.exports.tidy_tables import meanings, tables
 from ianvs.results import Results
 
 __all__ = ["write", "write_tables"]
