@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ianvs.api import Results, compare, history, load_results, merge, migrate, plan, run, validate
+    from ianvs.api import Results, compare, export, history, load_results, merge, migrate, plan, run, validate
 
-__all__ = ["Results", "compare", "history", "load_results", "merge", "migrate", "plan", "run", "validate"]
+__all__ = ["Results", "compare", "export", "history", "load_results", "merge", "migrate", "plan", "run", "validate"]
 
 
 def __getattr__(name: str) -> Any:

@@ -25,6 +25,7 @@ from ianvs.config.overrides import parsed
 from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec
 from ianvs.digests import doubt
 from ianvs.errors import ConfigError, DamagedError, IanvsError, shown_path
+from ianvs.exports import export_results
 from ianvs.metrics.metric import Metric
 from ianvs.metrics.metric_columns import metric_columns
 from ianvs.page import write_page
@@ -52,6 +53,7 @@ __all__ = [
     "Results",
     "compare",
     "exams",
+    "export",
     "history",
     "load_results",
     "merge",
@@ -199,6 +201,17 @@ def merge(sources: Sequence[PathLike], out: PathLike) -> Merged:
     merged = merge_workspaces(sources, out)
     _write(merged.results, f"ianvs merge {shlex.join(map(str, sources))} --out ANOTHER")
     return merged
+
+
+def export(path: PathLike, to: str, out: PathLike, *, workspace: PathLike | None = None) -> Path:
+    """Write what is stored of a job into the new folder `out`, in the form of another tool; returns the folder.
+
+    path: a job file, the name of a job of ours, "WORKSPACE", or "WORKSPACE:JOB". to: "parquet", "mlflow",
+    "tensorboard", "wandb", "huggingface", or what an installed package brings (docs/exports.md). Nothing runs, and
+    nothing is sent anywhere. Raises IanvsError where no results are stored, for an unknown `to`, for a package that is
+    not installed, and where `out` holds something.
+    """
+    return export_results(stored_results(path, workspace), to, Path(out))
 
 
 def history(workspaces: Sequence[PathLike], metric: str | None = None) -> History:

@@ -34,6 +34,7 @@ Examines continual-learning algorithms and ranks them.
   ianvs compare A B                        what differs between workspaces, and what got better or worse
   ianvs merge A B --out DIR                results of several workspaces in a new one, one leaderboard
   ianvs history A B C                      a metric from one workspace to the next, in the order of commits
+  ianvs export -f JOB --to parquet --out D results for pandas, MLflow, TensorBoard, W&B, Hugging Face
   ianvs metrics                            list the metrics and their definitions
   ianvs migrate JOB --out DIR              write a job for KubeEdge Ianvs in our own form
   ianvs doctor                             whether what a run needs is here, and what to do where it is not
@@ -126,6 +127,7 @@ def _command_line() -> Parser:
         cli_compare,
         cli_completion,
         cli_doctor,
+        cli_export,
         cli_jobs,
         cli_list,
         cli_metrics,
@@ -139,7 +141,18 @@ def _command_line() -> Parser:
     parser = Parser(prog="ianvs", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action=_Version)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (cli_run, cli_stored, cli_new, cli_list, cli_compare, cli_jobs, cli_metrics, cli_schema, cli_doctor):
+    for module in (
+        cli_run,
+        cli_stored,
+        cli_new,
+        cli_list,
+        cli_compare,
+        cli_jobs,
+        cli_metrics,
+        cli_schema,
+        cli_export,
+        cli_doctor,
+    ):
         module.add_commands(commands)
     add_commands(commands)
     cli_completion.add_commands(commands, parser)

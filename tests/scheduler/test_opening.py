@@ -61,7 +61,7 @@ def test_run_validate_and_the_command_line_say_the_same(tmp_path: Path, capsys: 
 @pytest.mark.parametrize(
     ("engine", "expected"),
     [
-        ("{name: local, cores: 2}", "5:25: engine local has no option 'cores'. It takes none."),
+        ("{name: local, cores: 2}", "5:25: engine local has no option 'cores'. It takes: start."),
         (
             "{name: ray, gpu_shares: 0.5}",
             "5:23: engine ray has no option 'gpu_shares'. Did you mean 'gpu_share'? "

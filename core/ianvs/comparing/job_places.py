@@ -28,8 +28,11 @@ def report_file(said: str | Path) -> Path | None:
     return next((file for file in (path / _TABLE, path / "rank" / _TABLE) if file.is_file()), None)
 
 
-def stored_job(said: str | Path) -> tuple[Path, str]:
-    """(workspace, name of the job). Raises IanvsError, ConfigError for a job file with errors."""
+def stored_job(said: str | Path, elsewhere: str | Path | None = None) -> tuple[Path, str]:
+    """(workspace, name of the job). Raises IanvsError, ConfigError for a job file with errors.
+
+    elsewhere: the workspace, over what a job file says.
+    """
     path = Path(said)
     workspace, colon, name = str(said).rpartition(":")
     if colon and not path.exists() and Path(workspace).is_dir():
@@ -40,13 +43,14 @@ def stored_job(said: str | Path) -> tuple[Path, str]:
         return path.absolute().parent, path.absolute().name
     if path.is_dir() and not (path / JOB_FILE).is_file():
         return path, _known(path)
-    job = load_job(job_path(path), environment=os.environ)
+    over = None if elsewhere is None else Path(elsewhere)
+    job = load_job(job_path(path), workspace=over, environment=os.environ)
     return job.workspace, _known(job.workspace, job.name)
 
 
-def stored_results(said: str | Path) -> Results:
+def stored_results(said: str | Path, elsewhere: str | Path | None = None) -> Results:
     """The results of the job that `said` means. Raises as `stored_job`, and DamagedError for a record."""
-    return load_results(*stored_job(said))
+    return load_results(*stored_job(said, elsewhere))
 
 
 def _known(workspace: Path, name: str | None = None) -> str:

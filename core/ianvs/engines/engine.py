@@ -22,6 +22,7 @@ __all__ = [
     "Workload",
     "call_target",
     "preload_modules",
+    "thread_limits",
     "usable_cores",
 ]
 
@@ -115,12 +116,14 @@ class Engine(ABC):
     passes tests/contracts/engines.
 
     slots: how many tasks run at a time. gpus: cards that the caller spreads tasks over, by their environment; () where
-    the engine gives out cards itself. isolates: whether tasks have processes of their own.
+    the engine gives out cards itself. isolates: whether tasks have processes of their own. seals: whether a task may
+    fork the processes by which the exam is kept from its learner; where it may not, learners run in the task's own.
     """
 
     slots: int
     gpus: tuple[int, ...] = ()
     isolates: ClassVar[bool] = True
+    seals: bool = True
 
     @abstractmethod
     def submit(self, task: Task) -> None:
@@ -151,6 +154,12 @@ def call_target(target: str) -> Callable[[Any, Reporter], object]:
     module, _, name = target.partition(":")
     function: Callable[[Any, Reporter], object] = getattr(importlib.import_module(module), name)
     return function
+
+
+def thread_limits(threads: int) -> dict[str, str]:
+    """What thread pools of numerical libraries read when they are loaded, before any code of ours runs."""
+    pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+    return dict.fromkeys(pools, str(threads))
 
 
 def usable_cores() -> int:

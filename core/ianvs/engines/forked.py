@@ -34,5 +34,5 @@ def live(life: Callable[[], None]) -> NoReturn:
 
 def prctl(option: int, value: int) -> None:
     """Set an attribute of this process, where the kernel knows it (Linux); elsewhere all goes on without."""
-    with suppress(OSError, AttributeError):
+    with suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)

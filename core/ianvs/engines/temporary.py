@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import platform
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks: what a killed supervisor leaves there stays
+    fcntl = None
 
 __all__ = ["own_folder", "sweep"]
 
@@ -18,6 +24,8 @@ def own_folder() -> Path:
     """A new folder below the temporary one, locked by this process and those that it forks as long as one lives."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_prefix()))
+        if fcntl is None:
+            return folder
         try:
             handle = os.open(folder, os.O_RDONLY)  # never closed
         except FileNotFoundError:
@@ -36,6 +44,8 @@ def own_folder() -> Path:
 
 def sweep() -> None:
     """Remove such folders of this user and host whose processes are gone."""
+    if fcntl is None:
+        return
     for folder in Path(tempfile.gettempdir()).glob(f"{_prefix()}*"):
         with contextlib.suppress(OSError):
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

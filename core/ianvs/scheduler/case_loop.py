@@ -21,7 +21,8 @@ from ianvs.types import Failure, FailureKind, Status
 __all__ = ["CaseLoop", "Listener"]
 
 _TICK = 0.5  # seconds between looks at the clock while nothing happens
-_CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL)
+_CRASHES = {getattr(signal, f"SIG{name}", None) for name in ("SEGV", "BUS", "ABRT", "FPE", "ILL")}
+_KILL = 9  # SIGKILL, which Windows has no name for
 
 
 class Listener:
@@ -186,7 +187,7 @@ class CaseLoop:
             return (
                 "compiled code of the plugin, or of a package that it uses, crashed; the stack is at the end of the log"
             )
-        if number == signal.SIGKILL and (self._oom_kills is None or self._oom_kills != _oom_kills()):
+        if number == _KILL and (self._oom_kills is None or self._oom_kills != _oom_kills()):
             return "the process was killed; if the machine ran out of memory, fewer jobs or limits.memory_mb help"
         return "the process was killed, by itself or by another; the machine had memory left"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
-import platform
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,8 +62,7 @@ def open_checker(job: JobSpec) -> Engine:
         if engine.isolates:
             return engine
         engine.close()
-    here = EngineSpec("local" if platform.system() == "Linux" else "inline")
-    return _open(dataclasses.replace(job, engine=here), workload)
+    return _open(dataclasses.replace(job, engine=EngineSpec("local")), workload)
 
 
 def _loaded(spec: EngineSpec) -> Loaded:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
@@ -103,6 +104,8 @@ def _allow(ruleset: int, path: Path, rights: int) -> None:
 
 
 def _call(number: int, *arguments: object) -> int:
+    if sys.platform != "linux":  # elsewhere the number means something else
+        return -1
     try:
         libc = ctypes.CDLL(None, use_errno=True)
         return int(libc.syscall(ctypes.c_long(number), *arguments))

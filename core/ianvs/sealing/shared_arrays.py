@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import mmap
 import os
@@ -80,6 +79,8 @@ class ArrayWriter:
     def sealed(self) -> int:
         """The descriptor, of a file that nobody can change any more where the system can promise that."""
         if self._sealable:
+            import fcntl  # Linux, where alone files can be sealed
+
             fcntl.fcntl(self.file, _F_ADD_SEALS, _SEALS)
         return self.file
 

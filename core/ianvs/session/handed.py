@@ -133,6 +133,8 @@ def _apart(task: Callable[[], object], report: Reporter) -> tuple[Any, int]:
 
     Raises its errors, and Interrupted if asked to stop.
     """
+    if not hasattr(os, "fork"):
+        raise PluginError("plugins under `contract: ianvs` run in a fork of this process: that needs Linux or macOS.")
     reading, writing = os.pipe()
     sys.stdout.flush()
     pid = os.fork()

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+resource: Any
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
 
 __all__ = [
     "NOTHING_SPENT",
@@ -109,11 +115,14 @@ def cpu_seconds(pid: int | None = None) -> float:
     """Processor time, user and system, of a process and all of its threads and child processes so far.
 
     pid: this process if None. On Linux children that still run count too; elsewhere those that have ended and were
-    waited for. 0 for a process that is gone.
+    waited for, and on Windows none. 0 for a process that is gone.
     """
+    if pid is None and resource is None:
+        return time.process_time()
     if pid is None:
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return time.process_time() + ended.ru_utime + ended.ru_stime + _of_living_children(os.getpid())
+        of_ended = float(ended.ru_utime + ended.ru_stime)
+        return time.process_time() + of_ended + _of_living_children(os.getpid())
     try:
         # The clock of another process (clock_getcpuclockid): /proc counts in hundredths of a second.
         own = time.clock_gettime((~pid << 3) | 2)
@@ -161,8 +170,13 @@ def peak_host_bytes(pid: int | None = None) -> int:
     if pid is not None:
         with contextlib.suppress(OSError, StopIteration, ValueError), open(f"/proc/{pid}/status") as file:  # noqa: PTH123
             return 1024 * int(next(line for line in file if line.startswith("VmHWM")).split()[1])
+    if resource is None:
+        import psutil
+
+        told = psutil.Process().memory_info()
+        return int(getattr(told, "peak_wset", told.rss))
     unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * unit
 
 
 def peak_gpu_bytes() -> int | None:

@@ -7,7 +7,11 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    import psutil
 
 __all__ = ["watch_memory"]
 
@@ -37,7 +41,7 @@ def watch_memory(limit_bytes: float, exceeded: Callable[[float], None]) -> None:
                         try:
                             exceeded(taken)
                         finally:
-                            os.killpg(0, signal.SIGKILL)
+                            _end_all(processes)
             stop.wait(max(_PERIOD, (time.thread_time() - began) / _SHARE))
 
     def _resident(process: psutil.Process) -> int:
@@ -56,6 +60,14 @@ def watch_memory(limit_bytes: float, exceeded: Callable[[float], None]) -> None:
             except psutil.Error:
                 return 0
             return int(told.rss - getattr(told, "shared", 0))
+
+    def _end_all(processes: Sequence[psutil.Process]) -> NoReturn:
+        if hasattr(os, "killpg"):
+            os.killpg(0, signal.SIGKILL)
+        for process in processes[1:]:  # Windows
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        os._exit(1)
 
     stop = threading.Event()
     threading.Thread(target=look, name="memory watchdog", daemon=True).start()

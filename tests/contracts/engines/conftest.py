@@ -22,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     own = metafunc.config.getoption("--engine", default=None)
-    apart = ["local", "ray", "documented", *([own] if own else [])]
+    apart = ["local", "spawned", "ray", "documented", *([own] if own else [])]
     for fixture, names in (("engine", ["inline", *apart]), ("apart", apart)):
         if fixture in metafunc.fixturenames:
             metafunc.parametrize(fixture, names, indirect=True)
@@ -50,6 +50,8 @@ def opened(name: str, request: pytest.FixtureRequest) -> Engine:
         return InlineEngine(TWO)
     if name == "local":
         return LocalEngine(TWO)
+    if name == "spawned":
+        return LocalEngine(TWO, start="spawn")
     if name == "ray":
         request.getfixturevalue("ray_of_this_module")
         return RayEngine(TWO, address="auto")

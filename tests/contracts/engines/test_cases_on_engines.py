@@ -12,7 +12,7 @@ from ianvs.types import CaseResult
 from tests.jobs import MAJORITY, write_job
 
 
-@pytest.fixture(params=["local", "ray"])
+@pytest.fixture(params=["local", "{name: local, start: spawn}", "ray"])
 def yaml(request: pytest.FixtureRequest) -> str:
     """What the job file says of the engine."""
     if request.param == "ray":
