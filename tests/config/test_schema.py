@@ -36,6 +36,18 @@ def test_every_committed_file_fits() -> None:
     assert checked > 300
 
 
+def test_every_committed_file_names_its_schema_for_editors() -> None:
+    """Not those that show the forms of Ianvs, which is what people have before they come here."""
+    kinds = {key: kind for kind, key in KINDS.items()}
+    for file in FILES:
+        key = next((key for key in kinds if key in read(file).data), None)
+        if key is None or not {"from_ianvs", "mdil_ss_proposal", "templates"}.isdisjoint(file.parts):
+            continue
+        last = file.read_text(encoding="utf-8").splitlines()[-1]
+        assert last.startswith(SCHEMA_LINE), file
+        assert last.endswith(f"/core/ianvs/schemas/{kinds[key]}.json"), file
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_schemas_that_ship_are_those_of_the_models(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schema", kind]) == 0
