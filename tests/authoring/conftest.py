@@ -1,12 +1,3 @@
-"""Networks this small are fastest on one thread, and a machine that is busy otherwise makes many threads wait."""
+from tests.one_thread import one_thread
 
-import pytest
-import torch
-
-
-@pytest.fixture(autouse=True, scope="package")
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+__all__ = ["one_thread"]
