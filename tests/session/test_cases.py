@@ -308,7 +308,9 @@ def test_the_failure_of_one_metric_is_told_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(code)  # all is well with the perfect answers that it is tried on
     [found, *_] = ianvs.run(path, engine="inline")
     assert found.failure is not None
-    assert "metric 'broken' failed: ZeroDivisionError" in found.failure.message
+    assert "metric 'broken' failed: " in found.failure.message
+    assert "broken.py" in found.failure.message
+    assert "ZeroDivisionError" in found.failure.message
 
 
 def test_a_plugin_that_ends_the_process_at_import_is_a_configuration_error(tmp_path: Path) -> None:

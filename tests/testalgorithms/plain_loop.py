@@ -1,7 +1,9 @@
 """The same methods as one plain PyTorch loop each step of which can be read on this page.
 
-It shares nothing with ianvs.authoring but the seeds of its random streams, and takes no shortcut: samples are picked by
-`x[index]`, the optimiser is torch.optim.SGD as it comes, losses are written out.
+It shares nothing with ianvs.authoring but the seeds of its random streams and the Fisher information, whose sums have
+other last bits in any other order (tests/authoring/test_sample_gradients.py holds it against single backward passes).
+It takes no shortcut: samples are picked by `x[index]`, the optimiser is torch.optim.SGD as it comes, losses are written
+out.
 """
 
 import copy
@@ -9,10 +11,10 @@ import copy
 import numpy as np
 import torch
 from torch import nn
-from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy, kl_div, log_softmax, softmax
 from torchvision.models.resnet import BasicBlock
 
+from ianvs.authoring import fisher_diagonal
 from ianvs.seeding import stream_seed
 
 
@@ -48,22 +50,6 @@ def mask_of(seen, num_classes):
     mask = torch.zeros(num_classes)
     mask[hidden] = -torch.inf
     return mask
-
-
-def fisher_of(net, x, y, mask):
-    """Mean over samples of squared gradients, all parameters in one vector; 256 samples at a time."""
-
-    def nll(weights, x, y):
-        return cross_entropy(functional_call(net, weights, (x[None],)) + mask, y[None])
-
-    net.eval()
-    weights = {name: w.detach() for name, w in net.named_parameters()}
-    total = torch.zeros(sum(w.numel() for w in weights.values()))
-    for i in range(0, len(y), 256):
-        gradients = vmap(grad(nll), in_dims=(None, 0, 0))(weights, x[i : i + 256], y[i : i + 256])
-        total = total + torch.cat([(g**2).sum(0).flatten() for g in gradients.values()])
-    net.train()
-    return total / len(y)
 
 
 def plain_loop(
@@ -126,7 +112,7 @@ def plain_loop(
 
         if method == "ewc":
             star = torch.cat([w.detach().flatten() for w in net.parameters()])
-            anchors.append((star, fisher_of(net, x, y, mask)))
+            anchors.append((star, fisher_diagonal(net, zip(x.split(1024), y.split(1024), strict=True), mask)))
         if method == "replay":
             stream = torch.Generator().manual_seed(stream_seed(seed, k, "memory"))
             memory_keys = torch.cat([memory_keys, torch.rand(len(y), dtype=torch.float64, generator=stream)])

@@ -151,6 +151,7 @@ class NetworkHolder:
             "initial": self._initial,
             "scaling": self.scaling.state(),
             "optimizer": self._optimizer,
+            "widest": self._widest,
         }
         frozen = self.backbone_choice.described(self.architecture) if self._fixed else None
         torch.save({**kept, **begun, "frozen": frozen, "method": self.state()}, target)
@@ -182,6 +183,7 @@ class NetworkHolder:
         given = saved.get("given")
         self._given = None if given is None else {name: values.numpy() for name, values in given.items()}
         self._optimizer = saved.get("optimizer")
+        self._widest = saved.get("widest")
         self._tasks = TaskMasks(saved["tasks"])
         self.restore(saved["method"])
 
@@ -215,7 +217,8 @@ class NetworkHolder:
 
         with torch.inference_mode():
             if self._widest is None and len(x):
-                self._widest = widest_activation(self.network, lambda: ask(x[:1]))
+                # The whole network, whatever is asked of it, and saved: in batches of other sizes last bits are others.
+                self._widest = widest_activation(self.network, lambda: self.logits(self.prepare(x[:1].to(place))))
             at_once = samples_at_once(self._widest or 1, place)
             return torch.cat([ask(part) for part in torch.split(x, at_once)])
 
