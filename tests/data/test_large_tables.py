@@ -146,3 +146,12 @@ def test_what_has_warnings_is_looked_at_each_time(tmp_path, any_size):
     for _ in range(2):
         found = data.check(spec_of(path), tmp_path / "cache")
         assert ["stands there for the second time" in warning.message for warning in found] == [True, True]
+
+
+def test_a_file_that_may_not_be_read_is_told_in_words(parts, monkeypatch, any_size):
+    def refused(path, *given, **more):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("pathlib.Path.open", refused)
+    with pytest.raises(SourceError, match="can't be read: Permission denied"):
+        tables.read_table(SourceSpec(parts[0], "index"), spec_of(*parts))

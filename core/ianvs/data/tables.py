@@ -79,9 +79,13 @@ def read_table(source: SourceSpec, spec: DatasetSpec, records: Records | None = 
 
 
 def _numbers_of_csv(path: Path, spec: DatasetSpec) -> Listing | None:
-    """What `read_table` lists of a large csv of numbers; None for any other."""
-    with path.open("rb") as file:
-        header = file.readline().decode("utf-8-sig", "replace")
+    """What `read_table` lists of a large csv of numbers; None for any other, and where it can't be read, which the
+    careful reader tells."""
+    try:
+        with path.open("rb") as file:
+            header = file.readline().decode("utf-8-sig", "replace")
+    except OSError:
+        return None
     bare = _Table(path, tuple(name.strip() for name in header.split(",")), (), (1,))
     try:
         label, domain = _label_column(bare, spec), _domain_column(bare, spec)
