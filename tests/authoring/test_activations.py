@@ -12,11 +12,13 @@ from ianvs.authoring.activations import NUMBERS, samples_at_once, widest_activat
 def test_the_widest_activation_is_that_of_a_layer():
     network = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.AvgPool2d(2), nn.Flatten(), nn.Linear(32, 5))
     x = torch.zeros(1, 3, 4, 4)
-    assert widest_activation(network, lambda: network(x)) == 8 * 4 * 4
+    answer, widest = widest_activation(network, lambda: network(x))
+    assert widest == 8 * 4 * 4
+    assert answer.shape == (1, 5)
     assert not any(layer._forward_hooks for layer in network.modules())
 
 
-@pytest.mark.parametrize(("widest", "samples"), [(1, 1024), (2048, 1024), (65536, 32), (10**9, 8)])
+@pytest.mark.parametrize(("widest", "samples"), [(1, 1024), (2048, 1024), (65536, 32), (10**9, 16), (0, 1024)])
 def test_as_many_samples_as_keep_it_small(widest, samples):
     assert samples_at_once(widest, torch.device("cpu")) == samples
     assert samples_at_once(widest, torch.device("cuda")) >= samples

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ianvs.authoring import networks
-from ianvs.authoring.activations import samples_at_once, widest_activation
+from ianvs.authoring.activations import FEWEST, samples_at_once, widest_activation
 from ianvs.authoring.backbone_choice import BackboneChoice
 from ianvs.authoring.backbones import is_library
 from ianvs.authoring.initialization import initialize
@@ -64,7 +64,6 @@ class NetworkHolder:
         self.backbone_choice = backbone or BackboneChoice()
         self.remark = ""  # what the leaderboard says beside a case: of given weights, what did not fit
         self._shape: tuple[tuple[int, ...], int] | None = None  # (sample, classes) that the network is built for
-        self._widest: int | None = None  # numbers in its largest activation of a sample, once it was asked
         self._layout = torch.contiguous_format
         self._decoder: nn.Linear | None = None  # of pre-training
         self._tasks = TaskMasks()
@@ -151,7 +150,6 @@ class NetworkHolder:
             "initial": self._initial,
             "scaling": self.scaling.state(),
             "optimizer": self._optimizer,
-            "widest": self._widest,
         }
         frozen = self.backbone_choice.described(self.architecture) if self._fixed else None
         torch.save({**kept, **begun, "frozen": frozen, "method": self.state()}, target)
@@ -183,7 +181,6 @@ class NetworkHolder:
         given = saved.get("given")
         self._given = None if given is None else {name: values.numpy() for name, values in given.items()}
         self._optimizer = saved.get("optimizer")
-        self._widest = saved.get("widest")
         self._tasks = TaskMasks(saved["tasks"])
         self.restore(saved["method"])
 
@@ -216,11 +213,13 @@ class NetworkHolder:
             return function(self.prepare(part.to(place)))
 
         with torch.inference_mode():
-            if self._widest is None and len(x):
-                # The whole network, whatever is asked of it, and saved: in batches of other sizes last bits are others.
-                self._widest = widest_activation(self.network, lambda: self.logits(self.prepare(x[:1].to(place))))
-            at_once = samples_at_once(self._widest or 1, place)
-            return torch.cat([ask(part) for part in torch.split(x, at_once)])
+            if len(x) <= FEWEST:
+                return ask(x)
+            # Measured anew each time, by nothing but what is asked: in batches of other sizes last bits are others, and
+            # a network that was loaded has to answer as the one that was saved.
+            first, widest = widest_activation(self.network, lambda: ask(x[:FEWEST]))
+            rest = torch.split(x[FEWEST:], samples_at_once(widest // FEWEST, place))
+            return torch.cat([first, *map(ask, rest)])
 
     def reset(self) -> None:
         """Forget the network: the next call that needs one starts from the first weights again."""
@@ -257,7 +256,6 @@ class NetworkHolder:
         self._layout = torch.channels_last if convolutional and self.channels_last else torch.contiguous_format
         self.network = network.to(memory_format=self._layout) if convolutional else network
         self._shape = (tuple(input_shape), num_classes)
-        self._widest = None
         if self._given is not None:
             given, self._given = self._given, None
             self.set_weights(given)
