@@ -15,6 +15,7 @@ from ianvs.authoring.randomness import seeded
 from ianvs.seeding import stream_seed
 from ianvs.testalgorithms.language.batches import Batch, RoundOfTalk, collate
 from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded, conversations_of, texts_of
+from ianvs.testalgorithms.language.general_ability import GeneralAbility
 from ianvs.testalgorithms.language.generation import reply
 from ianvs.testalgorithms.language.lengths import Lengths
 from ianvs.testalgorithms.language.model_options import ModelOptions
@@ -29,6 +30,7 @@ from ianvs.testalgorithms.language.models import (
 from ianvs.testalgorithms.language.numbers import at_least
 from ianvs.testalgorithms.language.teacher_forced import teacher_forced
 from ianvs.testalgorithms.language.tuning_loop import Descent
+from ianvs.types import Measure
 
 __all__ = ["LanguageLearner"]
 
@@ -52,6 +54,8 @@ class LanguageLearner:
     bfloat16. checkpointing: recompute activations. quantize: "none", or "4bit" for the frozen base under an adapter
     (QLoRA). device_map: "auto" shares a model out to all cards, with accelerate.
     max_new_tokens: longest reply. generation_batch: conversations that are replied to at once.
+    general_tasks: tasks of lm-eval that show what else the model can do, measured before training and after each round,
+    a column each; `general_limit` of their questions.
     """
 
     reference = "ianvs.testalgorithms.language.sequential.basemodel:Sequential"  # plain tuning for all
@@ -89,6 +93,8 @@ class LanguageLearner:
         checkpointing: bool = False,
         max_new_tokens: int = 64,
         generation_batch: int = 32,
+        general_tasks: str = "",
+        general_limit: int | None = None,
     ) -> None:
         self.options = ModelOptions(
             base_model, tuning, revision, download, trust_remote_code, lora_r, lora_alpha, lora_dropout, target_modules,
@@ -104,6 +110,7 @@ class LanguageLearner:
         self.checkpointing = checkpointing
         self.max_new_tokens = max_new_tokens
         self.generation_batch = generation_batch
+        self.general = GeneralAbility(general_tasks, general_limit)
         self._tokenizer: Any = None
         self._built = False
 
@@ -144,6 +151,7 @@ class LanguageLearner:
         And a round of which nothing fits into max_length; what is skipped and cut of any round is told.
         """
         check_model(self.options)
+        self.general.check()
         rounds = [conversations_of(*one) for one in conversations or ()]
         tokenizer = load_tokenizer(self.options, texts_of(rounds[0])) if rounds else None
         if tokenizer is None:
@@ -199,7 +207,7 @@ class LanguageLearner:
                 asked,
                 max_new_tokens=self.max_new_tokens,
                 batch_size=self.generation_batch,
-                window=getattr(self.network.config, "max_position_embeddings", None),
+                window=self.window,
             )
 
     def teacher_forced(self, data: Any, *, device: str = "cpu", seed: int = 0, **context: Any) -> list[list[float]]:
@@ -218,7 +226,21 @@ class LanguageLearner:
         self.network.eval()
         encoded = [self.template.encode(conversation) for conversation in asked]
         with torch.inference_mode(), self._precision():
-            return teacher_forced(self.network, encoded, getattr(self.network.config, "max_position_embeddings", None))
+            return teacher_forced(self.network, encoded, self.window)
+
+    @property
+    def measures(self) -> dict[str, Measure]:
+        """What is measured beside scores, by column."""
+        return self.general.measures
+
+    def measured(self, *, device: str = "cpu", seed: int = 0) -> dict[str, float]:
+        """Scores of `general_tasks` with the present weights; a tiny model that was not trained yet has none."""
+        if not self.measures or (not self._built and self.options.tiny):
+            return {}
+        self._ready([], device, seed)
+        self.network.eval()
+        with self._precision():
+            return self.general.scores(self.network, self._tokenizer, batch=self.generation_batch, longest=self.window)
 
     def save(self, path: Path) -> Path:
         """Write everything that a continuation needs to the folder `path`."""
@@ -258,6 +280,11 @@ class LanguageLearner:
     def batch(self, conversations: Sequence[Encoded]) -> Batch:
         """These conversations as one batch on the device of the model."""
         return collate(conversations, self.template.pad, self.device)
+
+    @property
+    def window(self) -> int | None:
+        """Tokens that the model can read at once; None where it does not say."""
+        return getattr(self.network.config, "max_position_embeddings", None)
 
     @property
     def device(self) -> torch.device:

@@ -95,13 +95,16 @@ def algorithm_identity(
 
 
 def _weights(algorithm: AlgorithmSpec) -> dict[str, object]:
-    """Files that a hyperparameter `weights` names count by their content, and so does the GGUF file of a `base_model`.
+    """Files that hyperparameters name count by their content: `weights`, `general_tasks`, the GGUF of a `base_model`.
 
     Names of a library's models say enough.
     """
     grids = (module.grid for module in algorithm.modules)
     said = [(key, value) for grid in grids for key, values in grid for value in values if isinstance(value, str)]
-    found = {value: _content(Path(value)) for key, value in said if key == "weights" and Path(value).exists()}
+    files = [value for key, value in said if key == "weights"]
+    parts = [part.strip() for key, value in said if key == "general_tasks" for part in value.split(",")]
+    files += [part for part in parts if part.endswith((".yaml", ".yml"))]
+    found = {value: _content(Path(value)) for value in files if Path(value).exists()}
     models = {value: find_gguf(value) for key, value in said if key == "base_model"}
     return {**found, **{value: _content(files[0]) for value, files in models.items() if len(files) == 1}}
 

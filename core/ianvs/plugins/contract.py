@@ -104,6 +104,9 @@ class Learner(Protocol):
     `basemodel` (attribute), a text: the network that it trains, for the column Basemodel, which else has the name in
     the algorithm's yaml. `remark` (attribute): one line on how it went, read after each round; leaderboard.md shows the
     last.
+    `measures` (attribute), a dict of names and ianvs.types.Measure: what it measures of itself beside scores, a column
+    each. `measured(**context)`: a dict of such names and numbers, asked for before training and after every round,
+    outside of the time of training; a name may be left out. It is the author's own word: the benchmark can't check it.
     `check_exam(**facts)`: raises an error that says why the plugin, as it was just built, can't take an exam (a size of
     pictures, a part that the base model lacks); it is called by `validate` and before a run, on a plugin of its own.
     A text that it returns is a warning.

@@ -32,6 +32,7 @@ from ianvs.session import measure
 from ianvs.session.forced_scores import METHOD, checked_forced
 from ianvs.session.learner_messages import Answer, MeasureForm, Ready, Saved, SavedModule, State
 from ianvs.session.modules import Modules
+from ianvs.session.own_measures import checked_measures, declared_measures
 from ianvs.session.session import Brief, CaseSession, Keeper
 from ianvs.session.task_scores import checked_scores, why_unscored
 from ianvs.store import StoredModule
@@ -66,6 +67,7 @@ class LearnerHost:
         self._orders: Mapping[str, _Order] = {
             "ready": self._ready,
             "train": self._train,
+            "measure": self._measure,
             "meet": self._meet,
             "save": self._save,
             "restore": self._restore,
@@ -117,11 +119,13 @@ class LearnerHost:
         steps = tuple(session.paradigm.steps(session))
         if paradigm.predict is Paradigm.predict:
             session.module("basemodel")  # here, since copies that answer would each make it anew
-        measures = {name: MeasureForm(**vars(one)) for name, one in paradigm.measures.items()}
+        own = declared_measures(session.modules, paradigm.measures)
+        measures = {name: MeasureForm(**vars(one)) for name, one in {**paradigm.measures, **own}.items()}
         ready = Ready(
             steps=steps,
             reference=paradigm.reference,
             measures=measures,
+            measured=bool(own),
             device="cuda" if device == "cuda" else "cpu",
             card=_card(device),
         )
@@ -132,6 +136,17 @@ class LearnerHost:
         session.begin(body["step"])
         session.valid = session.view(body["valid"], mapped(files[0])) if body["valid"] else None
         session.paradigm.train(body["step"], session)
+        measure.synchronise()
+        return self._state()
+
+    def _measure(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
+        """Let the modules measure themselves, as they are now."""
+        session = self._session
+        session.seeds.start("measured")
+        for module in session.modules:
+            if isinstance(getattr(module.plugin, "measures", None), Mapping):
+                said = session.call(module, "measured")
+                session.step.measures |= checked_measures(module, said)
         measure.synchronise()
         return self._state()
 

@@ -76,11 +76,15 @@ class State(Message):
 
 
 class Ready(Message):
-    """steps: names. reference, measures: of the paradigm. device, card: where it runs."""
+    """steps: names. reference: of the paradigm. measures: of it and of its modules. device, card: where it runs.
+
+    measured: whether modules measure themselves.
+    """
 
     steps: tuple[str, ...] = Field(strict=False)
     reference: bool
     measures: Mapping[str, MeasureForm]
+    measured: bool
     device: Literal["cpu", "cuda"]
     card: str
 

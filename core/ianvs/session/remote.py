@@ -65,6 +65,11 @@ class Learner:
     def train(self, step: int, valid: Mapping[str, object] | None, files: Sequence[int]) -> None:
         self._stated("train", {"step": step, "valid": valid}, files)
 
+    def measure(self) -> None:
+        """Let it measure itself, if it does; its state has what it found."""
+        if self.ready.measured:
+            self._stated("measure", {})
+
     def meet(self, modules: Sequence[StoredModule]) -> None:
         self._stated("meet", {"modules": [(one.kind, one.instance) for one in modules]})
 

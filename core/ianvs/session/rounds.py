@@ -129,10 +129,13 @@ class CaseRounds:
             print("what needs the untrained model (FWT, Ianvs's BWT and FWT) stays empty.")
             predictions, self._examination.spent = {}, NOTHING_SPENT
             self._predicts_untrained = False
-        spent = self._examination.spent
-        self._keep(
-            RoundResult(0, "untrained", eval_seconds=spent.seconds, eval_cpu_seconds=spent.cpu_seconds), predictions
+        else:
+            self.learner.measure()
+        spent, measures = self._examination.spent, dict(self.learner.state.measures)
+        untrained = RoundResult(
+            0, "untrained", eval_seconds=spent.seconds, eval_cpu_seconds=spent.cpu_seconds, measures=measures
         )
+        self._keep(untrained, predictions)
         return self._take_over_earlier_rounds()
 
     def _round(self, index: int, names: tuple[str, ...]) -> None:
@@ -147,6 +150,7 @@ class CaseRounds:
             adopted, scores = self._pass_gate(index, gate_before, folder)
             self._say(index, len(names), "evaluate")
             predictions = self._examination.predictions(self._model, index)
+            self.learner.measure()
             result = self._result(index, names[index - 1], adopted, scores)
             budget = None if self.bound or self.ready.reference else self._request.testenv.budget
             check_budget(budget, result)

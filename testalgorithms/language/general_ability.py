@@ -1,0 +1,117 @@
+"""What a tuned model can still do of what it was never taught here: tasks of lm-evaluation-harness."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ianvs.errors import PluginError, closest
+from ianvs.testalgorithms.language.numbers import at_least
+from ianvs.types import Measure
+
+__all__ = ["GeneralAbility"]
+
+FILES = (".yaml", ".yml")
+
+
+class GeneralAbility:
+    """tasks: names that lm-eval knows and paths of its yaml files, with commas between. limit: first questions of each.
+
+    The number of a task is the first of its metrics of which more is better, as lm-eval computes it (Gao et al.,
+    lm-evaluation-harness), from 0 to 1 for accuracies.
+    """
+
+    def __init__(self, tasks: str, limit: int | None = None) -> None:
+        """Raises PluginError for a file that is not there or names no task, and without lm-eval."""
+        if not isinstance(tasks, str):
+            raise PluginError(f"general_tasks is {tasks!r}; it is a text, names and files with commas between.")
+        if limit is not None:
+            at_least(1, general_limit=limit)
+        self.limit = limit
+        self._asked: dict[str, str] = {}  # by name, what lm-eval is asked for
+        for said in filter(None, map(str.strip, tasks.split(","))):
+            is_file = said.endswith(FILES)
+            name = _task_of(said) if is_file else said
+            if name in self._asked:
+                raise PluginError(f"general_tasks names {name} twice. Take one of them out.")
+            self._asked[name] = str(Path(said).expanduser().absolute()) if is_file else said
+        if self._asked and find_spec("lm_eval") is None:
+            raise PluginError(
+                "general_tasks asks lm-eval, which is not installed. Get it by: pip install 'ianvs[general]'"
+            )
+
+    @property
+    def measures(self) -> dict[str, Measure]:
+        of = "" if self.limit is None else f", its first {self.limit} questions"
+        return {_column(name): Measure(f"Task {name} of lm-eval{of}.", "last", True) for name in self._asked}
+
+    def check(self) -> None:
+        """Raise PluginError for a task that lm-eval does not know."""
+        named = [name for name, asked in self._asked.items() if name == asked]
+        if not named:
+            return
+        known = _manager().all_tasks
+        for name in named:
+            if name not in known:
+                raise PluginError(
+                    f"general_tasks: lm-eval has no task '{name}'.{closest(name, known)} `lm-eval ls tasks` lists them."
+                )
+
+    def scores(self, network: Any, tokenizer: Any, *, batch: int, longest: int | None) -> dict[str, float]:
+        """By column; the network is asked as it is, where it is. longest: tokens that it can read."""
+        from lm_eval import simple_evaluate
+        from lm_eval.models.huggingface import HFLM
+
+        asked = HFLM(network, tokenizer=tokenizer, batch_size=batch, max_length=longest, backend="causal")
+        try:
+            found = simple_evaluate(
+                asked, tasks=list(self._asked.values()), task_manager=_manager(), limit=self.limit, bootstrap_iters=0,
+                log_samples=False,
+            )  # fmt: skip
+        except Exception as error:
+            raise PluginError(f"general_tasks: lm-eval failed: {type(error).__name__}: {error}") from error
+        return {_column(name): _score(found, name) for name in self._asked}
+
+
+@lru_cache(1)
+def _manager() -> Any:
+    from lm_eval.tasks import TaskManager
+
+    return TaskManager()
+
+
+def _column(task: str) -> str:
+    return "lm_eval_" + re.sub(r"\W", "_", task)
+
+
+def _task_of(file: str) -> str:
+    """The name in a yaml file of a task; its other values may have tags of lm-eval, which are left alone."""
+    path = Path(file).expanduser()
+    if not path.is_file():
+        relative = "" if path.is_absolute() else " A relative path counts from where ianvs was started."
+        raise PluginError(f"general_tasks: there is no file {path.absolute()}.{relative}")
+    try:
+        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise PluginError(f"general_tasks: {path} can't be read as yaml: {' '.join(str(error).split())}") from None
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+        if key.value == "task" and isinstance(value, yaml.ScalarNode):
+            return str(value.value)
+    raise PluginError(f"general_tasks: {path} has no key `task` that names it.")
+
+
+def _score(found: Any, task: str) -> float:
+    better = found["higher_is_better"].get(task, {})
+    for key, value in found["results"].get(task, {}).items():
+        metric = key.split(",")[0]
+        if better.get(metric) and isinstance(value, int | float):
+            return float(value)
+    raise PluginError(
+        f"general_tasks: lm-eval gives no number for '{task}' of which more is better. A group without a mean of its "
+        "own has none: name its tasks."
+    )
