@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import dedent
 
+from tests.edits import edited
+
 __all__ = ["Checkout"]
 
 REGISTERED = "from sedna.common.class_factory import ClassFactory, ClassType\n\n\n"
@@ -86,4 +88,4 @@ class Checkout:
     def change(self, file: Path, old: str, new: str) -> None:
         text = file.read_text()
         assert text.count(old) == 1, f"{old!r} is {text.count(old)} times in {file.name}"
-        file.write_text(text.replace(old, new))
+        file.write_text(edited(text, old, new))

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import ianvs
+from tests.edits import edited
 
 ROOT = Path(__file__).parents[1]
 
@@ -22,7 +23,7 @@ def test_no_name_of_a_module_occurs_twice() -> None:
 def test_the_twelve_shapes_of_a_case_are_those_that_the_architecture_lists() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith("| ") and line[2:4].strip().isdigit()]
-    shapes = [name for row in rows for name in row.split("|")[2].replace("`", "").replace(" ", "").split(",")]
+    shapes = [name for row in rows for name in edited(row.split("|")[2], "`", "", " ", "").split(",")]
     assert len(rows) == 12
     sources = "\n".join(path.read_text() for path in Path(ianvs.__file__).parent.rglob("*.py"))
     assert [shape for shape in shapes if not re.search(rf"^class {shape}\b", sources, re.M)] == []

@@ -20,6 +20,7 @@ from ianvs.comparing.sides import CaseFacts, Side, SideRow
 from ianvs.errors import IanvsError
 from ianvs.stats import Summary
 from tests.comparing.small_jobs import PLUGIN, run
+from tests.edits import edited
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -193,20 +194,20 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three seeds; and the same job after its plugin was edited for the worse, with a row less and a row more."""
     folder = tmp_path_factory.mktemp("jobs")
     run(folder / "old", {"plain": "[0.0, 0.1]", "gone": "[0.2]"}, [0, 1, 2], metrics="[{name: accuracy}]")
-    edited = PLUGIN.replace("self.noise * random", "(self.noise + 0.1 * (self.noise > 0)) * random")
+    changed = edited(PLUGIN, "self.noise * random", "(self.noise + 0.1 * (self.noise > 0)) * random")
     run(
         folder / "edited",
         {"plain": "[0.0, 0.1]", "new": "[0.3]"},
         [0, 1, 2],
-        plugin=edited,
+        plugin=changed,
         metrics="[{name: accuracy}]",
     )
     return folder
 
 
 def test_two_real_jobs(jobs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    old, edited = jobs / "old" / "ws", jobs / "edited" / "benchmarkingjob.yaml"
-    found = ianvs.compare([old, edited])
+    old, changed = jobs / "old" / "ws", jobs / "edited" / "benchmarkingjob.yaml"
+    found = ianvs.compare([old, changed])
     [contrast] = found.contrasts
     still, worse = contrast.rows
     assert (still.pair.same, still.pair.seeds) == ((), (0, 1, 2))
@@ -223,7 +224,7 @@ def test_two_real_jobs(jobs: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert [one.algorithm for one in contrast.only_other] == ["new"]
 
     files = ["--json", str(tmp_path / "c.json"), "--csv", str(tmp_path / "c.csv")]
-    assert main(["compare", str(old), str(edited), *files]) == 0
+    assert main(["compare", str(old), str(changed), *files]) == 0
     text = capsys.readouterr().out
     assert "In all rows that correspond: source plugin.py." in text
     assert "Only in" in text
@@ -235,14 +236,14 @@ def test_two_real_jobs(jobs: Path, tmp_path: Path, capsys: pytest.CaptureFixture
         lines = list(csv.DictReader(stream))
     assert [line["verdict"] for line in lines] == ["equal", "worse"]
 
-    assert main(["compare", str(old), str(edited), "--fail-if-worse", "accuracy:0.0"]) == 1
+    assert main(["compare", str(old), str(changed), "--fail-if-worse", "accuracy:0.0"]) == 1
     assert "worse by more than 0: " in capsys.readouterr().out
-    assert main(["compare", str(old), str(edited), "--fail-if-worse", "accuracy:0.9"]) == 0
-    assert main(["compare", str(edited), str(old), "--fail-if-worse", "accuracy:0.0"]) == 0
-    assert main(["compare", str(old), str(edited), "--fail-if-worse", "f1:0.1"]) == 2
+    assert main(["compare", str(old), str(changed), "--fail-if-worse", "accuracy:0.9"]) == 0
+    assert main(["compare", str(changed), str(old), "--fail-if-worse", "accuracy:0.0"]) == 0
+    assert main(["compare", str(old), str(changed), "--fail-if-worse", "f1:0.1"]) == 2
     assert "metric 'f1' is not known here" in capsys.readouterr().err
     with pytest.raises(SystemExit) as ended:
-        main(["compare", str(old), str(edited), "--fail-if-worse", "accuracy=0.1"])
+        main(["compare", str(old), str(changed), "--fail-if-worse", "accuracy=0.1"])
     assert ended.value.code == 2
 
 

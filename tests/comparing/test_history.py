@@ -21,6 +21,7 @@ from ianvs.comparing.history_text import history_csv, history_text
 from ianvs.errors import IanvsError
 from ianvs.stats import Summary
 from tests.comparing.small_jobs import PLUGIN, run
+from tests.edits import edited
 
 PLAIN = {"plain": "[0.0, 0.1]"}
 
@@ -39,14 +40,14 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     job = folder / "repository"
     job.mkdir()
     git(job, "init", "--quiet")
-    edited = PLUGIN.replace("self.noise * random", "2 * self.noise * random")
+    changed = edited(PLUGIN, "self.noise * random", "2 * self.noise * random")
     commits = {}
-    for date, plugin in (("2026-03-01T00:00:00Z", PLUGIN), ("2026-04-01T00:00:00Z", edited)):
+    for date, plugin in (("2026-03-01T00:00:00Z", PLUGIN), ("2026-04-01T00:00:00Z", changed)):
         (job / "plugin.py").write_text(plugin)
         git(job, "add", "plugin.py")
         git(job, "commit", "--quiet", "-m", date, date=date)
         commits[date] = git(job, "rev-parse", "HEAD")
-    for name, date, plugin in (("later", "2026-04-01T00:00:00Z", edited), ("early", "2026-03-01T00:00:00Z", PLUGIN)):
+    for name, date, plugin in (("later", "2026-04-01T00:00:00Z", changed), ("early", "2026-03-01T00:00:00Z", PLUGIN)):
         git(job, "checkout", "--quiet", "--force", commits[date])
         (job / ".git" / "info" / "exclude").write_text("*\n")
         run(job, PLAIN, [0, 1], plugin=plugin, metrics="[{name: accuracy}]")

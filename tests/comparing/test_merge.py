@@ -16,6 +16,7 @@ from ianvs.api import report
 from ianvs.cli import main
 from ianvs.errors import IanvsError
 from tests.comparing.small_jobs import PLUGIN, SCENARIO, run
+from tests.edits import edited
 
 PLAIN, LOUD = "[0.0, 0.2]", "[0.4]"
 BOTH = {"plain": PLAIN, "loud": LOUD}
@@ -166,8 +167,8 @@ def test_another_exam_and_other_source_under_the_same_name_are_left_out(jobs: Pa
     with pytest.raises(IanvsError, match=r"(?s)nothing of .*exam/ws can be merged.*another exam under the same name"):
         ianvs.merge([early, other], tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    edited = PLUGIN.replace("sum(axis=2).argmin", "sum(axis=2).round(3).argmin")
-    source = run(tmp_path / "source", {"plain": "[0.0]", "new": "[1.0]"}, [0, 1], plugin=edited) / "ws"
+    changed = edited(PLUGIN, "sum(axis=2).argmin", "sum(axis=2).round(3).argmin")
+    source = run(tmp_path / "source", {"plain": "[0.0]", "new": "[1.0]"}, [0, 1], plugin=changed) / "ws"
     merged = ianvs.merge([early, source], tmp_path / "out")
     assert len(merged.said) == 1
     assert merged.said[0].startswith(

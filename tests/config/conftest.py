@@ -11,6 +11,7 @@ import pytest
 from ianvs.config import load_job
 from ianvs.config.spec import JobSpec
 from ianvs.errors import ConfigError
+from tests.edits import edited
 
 JOB = """\
 benchmarkingjob:
@@ -75,7 +76,7 @@ class Files:
     def change(self, name: str, old: str, new: str) -> None:
         text = (self.folder / name).read_text()
         assert text.count(old) == 1, f"{old!r} is {text.count(old)} times in {name}"
-        self.write(name, text.replace(old, new))
+        self.write(name, edited(text, old, new))
 
     def add_hyperparameter(self, text: str) -> None:
         """Write `text` as the second entry of the algorithm's hyperparameters, on line 10."""

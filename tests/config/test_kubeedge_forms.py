@@ -8,6 +8,7 @@ from ianvs.config import load_job
 from ianvs.config.kubeedge.which_contract import contract_of, is_ianvs_plugin
 from ianvs.errors import ConfigError
 from tests.checkout import ALGORITHM, TESTENV, Checkout
+from tests.edits import edited
 
 
 @pytest.fixture
@@ -227,6 +228,6 @@ def test_the_contract_is_told_by_an_import(tmp_path, text, expected):
 
 def test_algorithms_of_both_contracts_in_one_job_are_refused(checkout):
     checkout.change(checkout.job, "      - name: toy\n", "      - {name: ours, url: ./ours.yaml}\n      - name: toy\n")
-    checkout.write(checkout.root / "ours.yaml", ALGORITHM.replace("paradigm_type", "contract: native\n  paradigm_type"))
+    checkout.write(checkout.root / "ours.yaml", edited(ALGORITHM, "paradigm_type", "contract: native\n  paradigm_type"))
     with pytest.raises(ConfigError, match=r"`contract: ianvs` \(toy\) and `contract: native` \(ours\) in one job"):
         load_job(checkout.job)

@@ -5,6 +5,8 @@ import time
 
 import pytest
 
+from tests.edits import edited
+
 
 def test_the_job_file_is_missing(files):
     assert files.errors("jobb.yaml") == ["jobb.yaml: there is no such file. Did you mean 'job.yaml'?"]
@@ -190,7 +192,7 @@ def test_algorithms_of_one_name(files):
 def test_a_section_that_is_indented_too_little(files):
     text = (files.folder / "job.yaml").read_text()
     head, rank = text.split("  rank:")
-    files.write("job.yaml", head + "rank:" + rank.replace("\n  ", "\n"))
+    files.write("job.yaml", head + "rank:" + edited(rank, "\n  ", "\n"))
     assert files.errors() == ["job.yaml:10:1: key 'rank' stands beside 'benchmarkingjob'. Indent it below."]
 
 
@@ -299,7 +301,7 @@ def test_a_slip_in_the_testenv(files, old, new, line):
     files.change("testenv.yaml", old, new)
     expected = [f"testenv.yaml:{line}"]
     if "dataset has a name" in line:
-        expected.append(expected[0].replace("3:5", "4:5").replace("train_index", "test_index"))
+        expected.append(edited(expected[0], "3:5", "4:5", "train_index", "test_index"))
     assert files.errors() == expected
 
 
@@ -512,7 +514,7 @@ def test_all_problems_of_all_files_are_told_at_once_in_the_order_of_reading(file
     files.change("testenv.yaml", "./train.txt", "./gone.csv")
     files.change("testenv.yaml", "name: accuracy", "name: 3")
     algorithm = (files.folder / "algorithm.yaml").read_text()
-    files.write("first.yaml", algorithm.replace("values: [1]", "values: 1"))
+    files.write("first.yaml", edited(algorithm, "values: [1]", "values: 1"))
     files.write("second.yaml", "algorithm: [\n")
     assert [line.split(" ")[0] for line in files.errors()] == [
         "job.yaml:3:9:",

@@ -14,6 +14,7 @@ from ianvs.cli import main
 from ianvs.config.strict_yaml import parse, read
 from ianvs.package import PACKAGE
 from ianvs.schema import KINDS, file_schema
+from tests.edits import edited
 
 ROOT = Path(__file__).parents[2]
 TOPS = ("configs", "testenv", "testalgorithms", "examples", "core/ianvs/templates")
@@ -92,7 +93,7 @@ algorithm:
 def test_a_slip_that_ianvs_refuses_is_one_for_the_editor(text: str, old: str, new: str) -> None:
     assert problems(parse(text, Path("file.yaml")).data) == []
     assert text.count(old) == 1
-    assert problems(parse(text.replace(old, new), Path("file.yaml")).data)
+    assert problems(parse(edited(text, old, new), Path("file.yaml")).data)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,7 @@ def test_a_slip_that_ianvs_refuses_is_one_for_the_editor(text: str, old: str, ne
 )
 def test_what_an_author_brings_is_not_a_slip(old: str, new: str) -> None:
     assert TESTENV.count(old) == 1
-    assert problems(parse(TESTENV.replace(old, new), Path("file.yaml")).data) == []
+    assert problems(parse(edited(TESTENV, old, new), Path("file.yaml")).data) == []
 
 
 def test_files_of_new_name_a_schema_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

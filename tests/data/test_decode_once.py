@@ -16,6 +16,7 @@ from ianvs.data import cache
 from ianvs.data.decode import decode_labels, decode_picture
 from ianvs.errors import DataError
 from tests.data.pictures import two_classes, write_index, write_picture
+from tests.edits import edited
 
 
 def forbidden(path, size):
@@ -88,7 +89,7 @@ def test_a_note_of_digests_that_was_changed_is_no_note(tmp_path):
     spec = two_classes(tmp_path)
     before = data.fingerprint(spec, tmp_path / "cache")
     for memo in (tmp_path / "cache" / "digests").glob("*.json"):
-        for content in ("[]", '{"kept": 3}', "", memo.read_text().replace("a", "b")):
+        for content in ("[]", '{"kept": 3}', "", edited(memo.read_text(), "a", "b")):
             memo.write_text(content)
             assert data.fingerprint(spec, tmp_path / "cache") == before
 

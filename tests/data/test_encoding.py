@@ -15,6 +15,7 @@ from ianvs.authoring import TorchLearner
 from ianvs.config.spec import BackboneSpec, DatasetSpec, SourceSpec
 from ianvs.data import encoding
 from ianvs.errors import DataError
+from tests.edits import edited
 from tests.testalgorithms.exam_of_arrays import Data
 
 
@@ -141,10 +142,10 @@ algorithm:
 
 def test_all_cases_of_a_job_learn_from_the_same_features(tmp_path: Path) -> None:
     write_pictures(tmp_path)
-    (tmp_path / "benchmarkingjob.yaml").write_text(JOB.replace("WORKSPACE", str(tmp_path / "ws")))
+    (tmp_path / "benchmarkingjob.yaml").write_text(edited(JOB, "WORKSPACE", str(tmp_path / "ws")))
     (tmp_path / "testenv.yaml").write_text(TESTENV)
     for folder, name in (("slda", "SLDA"), ("finetune", "Finetune")):
-        (tmp_path / f"{folder}.yaml").write_text(ALGORITHM.replace("NAME", name).replace("FOLDER", folder))
+        (tmp_path / f"{folder}.yaml").write_text(edited(ALGORITHM, "NAME", name, "FOLDER", folder))
     results = ianvs.run(tmp_path / "benchmarkingjob.yaml")
     assert not results.failed
     assert {case.case.algorithm for case in results} == {"slda", "finetune"}

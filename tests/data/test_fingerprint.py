@@ -14,6 +14,7 @@ import pytest
 from ianvs import data
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from tests.data.pictures import two_classes, write_picture
+from tests.edits import edited
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_it_changes_with_the_bytes_of_a_picture(spec, tmp_path):
 def test_it_changes_with_a_label_in_the_index(spec, tmp_path):
     before = of(spec, tmp_path)
     index = spec.train[0].path
-    index.write_text(index.read_text().replace("0.png cat", "0.png dog"))
+    index.write_text(edited(index.read_text(), "0.png cat", "0.png dog"))
     assert of(spec, tmp_path) != before
 
 

@@ -7,6 +7,7 @@ from ianvs import data
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.data import large_tables, number_tables, tables
 from ianvs.data.listing import SourceError
+from tests.edits import edited
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ TABLES = {
     "nan and inf": "a,label\nnan,0\ninf,1\n-Infinity,0\n",
     "labels as numbers": "a,label\n1,2.0\n2,02\n3,2\n",
     "python's own numbers": "a,label\n1_000,0\n2,1\n",
-    "line ends of Windows": PLAIN.replace("\n", "\r\n"),
+    "line ends of Windows": edited(PLAIN, "\n", "\r\n"),
     "a byte order mark": "\ufeff" + PLAIN,
     "a quote": 'a,label\n1,"cat, black"\n2,dog\n',
     "a comment that is none": "a,label\n1,#cat\n2,dog\n",
@@ -86,7 +87,7 @@ def parts(tmp_path):
     draw = np.random.default_rng(0)
     for name, count in (("train", 40), ("test", 15)):
         rows = [f"{a:.4f},{b:.4f},{y},d{y % 2}" for (a, b), y in zip(draw.normal(size=(count, 2)), range(count))]  # noqa: B905
-        labelled = [row.replace(f",{n},", f",{n % 3},") for n, row in enumerate(rows)]
+        labelled = [edited(row, f",{n},", f",{n % 3},") for n, row in enumerate(rows)]
         (tmp_path / f"{name}.csv").write_text("\n".join(["a,b,label,domain", *labelled]) + "\n")
     return tmp_path / "train.csv", tmp_path / "test.csv"
 

@@ -10,6 +10,7 @@ import pytest
 
 import ianvs
 from ianvs.metrics import EvaluationRecord, find
+from tests.edits import edited
 from tests.packages import install
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -47,7 +48,7 @@ def test_a_method(tmp_path: Path) -> None:
 def test_a_method_on_the_base_class(tmp_path: Path) -> None:
     _, found = run(tmp_path, "authors.md", "my_er_ace.py")
     algorithm = tmp_path / "algorithm.yaml"
-    text = algorithm.read_text().replace("[200]}", "[200]}\n        - fill: {values: [after_round]}")
+    text = edited(algorithm.read_text(), "[200]}", "[200]}\n        - fill: {values: [after_round]}")
     assert text != algorithm.read_text()
     algorithm.write_text(text)
     _, without = ianvs.run(tmp_path / "benchmarkingjob.yaml", workspace=tmp_path / "ws")
@@ -64,8 +65,8 @@ def test_metrics_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     page = (DOCS / "add_a_metric.md").read_text()
     [code] = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
     [points] = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
-    group, line = points.replace("project.entry-points.", "").replace('"', "").splitlines()
-    install(tmp_path, monkeypatch, "my_metrics", code, f"{group}\n{line.replace('my_package.metrics', 'my_metrics')}\n")
+    group, line = edited(points, "project.entry-points.", "", '"', "").splitlines()
+    install(tmp_path, monkeypatch, "my_metrics", code, f"{group}\n{edited(line, 'my_package.metrics', 'my_metrics')}\n")
     record = EvaluationRecord(("a", "b"), np.array([0, 1]), np.array([0, 0]))
     scores = [find(name) for name in ("error_rate", "final_mean")]
     assert [found.summary for found in scores if found] == [

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ianvs.cli import main
+from tests.edits import edited
 from tests.jobs import MAJORITY, TESTENV, write_job
 
 
@@ -30,7 +31,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]
 def edit(path: Path, old: str, new: str) -> None:
     text = path.read_text()
     assert old in text
-    path.write_text(text.replace(old, new, 1))
+    path.write_text(edited(text, old, new, count=1))
 
 
 def test_a_typo_in_a_key_is_shown_with_its_place_and_the_closest_key(
@@ -44,7 +45,7 @@ def test_a_typo_in_a_key_is_shown_with_its_place_and_the_closest_key(
 
 
 def test_a_wrong_metric_name_is_found_before_anything_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_job(tmp_path, testenv=TESTENV.replace("{name: BWT}", "{name: miou}"))
+    write_job(tmp_path, testenv=edited(TESTENV, "{name: BWT}", "{name: miou}"))
     status, error = said(capsys, "-f", "benchmarkingjob.yaml")
     assert (status, error) == (
         2,
@@ -237,8 +238,10 @@ def test_status_tells_what_failed_and_logs_show_why(tmp_path: Path, capsys: pyte
 def test_status_sees_what_runs_in_another_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import time
 
-    slow = MAJORITY.replace(
-        "        for label in", "        import time; time.sleep(20 if round == 2 else 0)\n        for label in"
+    slow = edited(
+        MAJORITY,
+        "        for label in",
+        "        import time; time.sleep(20 if round == 2 else 0)\n        for label in",
     )
     write_job(tmp_path, plugin=slow, job="seeds: [0]", hyperparameters="")
     process = subprocess.Popen(

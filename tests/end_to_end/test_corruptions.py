@@ -15,6 +15,7 @@ import pytest
 import ianvs
 from ianvs import api
 from ianvs.errors import DamagedError
+from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
 TIMES = ["Time", "Train_seconds", "Eval_seconds", "Train_cpu_seconds", "Eval_cpu_seconds", "Peak_memory_mb"]
@@ -39,7 +40,8 @@ class Prepared:
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     folder = tmp_path_factory.mktemp("prepared")
     flag = folder / "flag"
-    plugin = MAJORITY.replace(
+    plugin = edited(
+        MAJORITY,
         "        for label in",
         f"        if round == 3 and __import__('pathlib').Path({str(flag)!r}).exists():\n"
         "            raise RuntimeError\n"

@@ -16,6 +16,7 @@ from ianvs import api
 from ianvs.digests import sealed_text
 from ianvs.errors import DamagedError, IanvsError
 from ianvs.progress import PlainProgress
+from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
 TESTENV = """
@@ -34,7 +35,7 @@ def job(tmp_path: Path) -> Path:
     flag = f"__import__('os').path.exists({str(tmp_path / 'flag')!r})"
     note = f"        print(round, file=open({str(tmp_path / 'trained')!r}, 'a'), flush=True)\n"
     stop = f"        if round == 3 and {flag}:\n            raise KeyError\n"
-    plugin = MAJORITY.replace("        for label in", f"{note}{stop}        for label in")
+    plugin = edited(MAJORITY, "        for label in", f"{note}{stop}        for label in")
     path = write_job(tmp_path, plugin=plugin, testenv=TESTENV, hyperparameters="", job="seeds: [0, 1]\nengine: inline")
     ianvs.run(path)
     (tmp_path / "trained").unlink()
@@ -60,7 +61,7 @@ def test_a_score_that_was_changed_by_hand_is_told_and_computed_again(
 ) -> None:
     before = scores(api.report(job))
     changed = the_only(tmp_path, "cases/*/scores/*.json")
-    changed.write_text(changed.read_text().replace("0.", "0.9", 1))
+    changed.write_text(edited(changed.read_text(), "0.", "0.9", count=1))
     name = changed.relative_to(tmp_path / "ws").as_posix()
     [row] = api.report(job).leaderboard.rows
     assert (row.complete, dict(row.metrics), row.status) == (False, {}, "1 of 2 unfinished")
@@ -110,7 +111,7 @@ def test_a_model_that_was_changed_is_not_continued(
     ianvs.run(job)
     (tmp_path / "flag").unlink()
     model = the_only(tmp_path, "cases/*/rounds/2/model/model.txt")
-    model.write_text(model.read_text().replace("{0: ", "{0: 0"[:-1] + "1"))
+    model.write_text(edited(model.read_text(), "{0: ", "{0: 0"[:-1] + "1"))
     capsys.readouterr()
     results = ianvs.run(job)
     assert "starting over from round 1" in capsys.readouterr().out

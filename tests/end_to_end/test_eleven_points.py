@@ -21,6 +21,7 @@ from ianvs.cli import main
 from ianvs.errors import ConfigError
 from ianvs.package import find_gguf
 from ianvs.testenv.datasets.drift import write_drift
+from tests.edits import edited
 from tests.jobs import MAJORITY, TESTENV, write_job
 
 ROOT = Path(__file__).parents[2]
@@ -72,11 +73,11 @@ def test_3_two_plugin_files_of_the_same_basename_run_their_own_code(tmp_path: Pa
     for name, label in (("a", 0), ("b", 9)):
         folder = tmp_path / "job" / name
         folder.mkdir()
-        plugin = MAJORITY.replace("return [max(counts, key=counts.get)]", f"return [{label}]")
+        plugin = edited(MAJORITY, "return [max(counts, key=counts.get)]", f"return [{label}]")
         (folder / "basemodel.py").write_text(plugin)
-        text = (tmp_path / "job" / "algorithm.yaml").read_text().replace("./plugin.py", "./basemodel.py")
+        text = edited((tmp_path / "job" / "algorithm.yaml").read_text(), "./plugin.py", "./basemodel.py")
         (folder / "algorithm.yaml").write_text(text)
-        path.write_text(path.read_text().replace(f"name: {name}, url: ./algo", f"name: {name}, url: ./{name}/algo"))
+        path.write_text(edited(path.read_text(), f"name: {name}, url: ./algo", f"name: {name}, url: ./{name}/algo"))
     last_rows = {found.case.algorithm: found.matrices["accuracy"].values[-1] for found in ianvs.run(path)}
     assert np.flatnonzero(last_rows["a"]).tolist() == [0]
     assert np.flatnonzero(last_rows["b"]).tolist() == [4]
@@ -93,7 +94,7 @@ def test_4_a_second_run_shows_no_duplicates_and_the_same_columns(tmp_path: Path)
 
 
 def test_5_a_wrong_metric_is_found_before_the_first_case(tmp_path: Path) -> None:
-    path = write_job(tmp_path, testenv=TESTENV.replace("{name: BWT}", "{name: mine, url: ./mine.py}"))
+    path = write_job(tmp_path, testenv=edited(TESTENV, "{name: BWT}", "{name: mine, url: ./mine.py}"))
     (tmp_path / "mine.py").write_text("def other(y_true, y_pred):\n    return 1.0\n")
     with pytest.raises(ConfigError, match="mine"):
         ianvs.run(path)
@@ -122,14 +123,14 @@ def test_7_a_class_label_stays_a_class_label(tmp_path: Path) -> None:
 
 def test_8_bwt_sees_forgetting_and_fwt_divides_by_one_less_than_the_rounds(tmp_path: Path) -> None:
     # Predicts the class of its last round only: a learner that forgets everything.
-    forgetful = MAJORITY.replace("        for label in", "        self.counts = {}\n        for label in")
+    forgetful = edited(MAJORITY, "        for label in", "        self.counts = {}\n        for label in")
     [found] = ianvs.run(
         write_job(
             tmp_path,
             plugin=forgetful,
             hyperparameters="",
             job="seeds: [0]",
-            testenv=TESTENV.replace("{name: BWT}", "{name: BWT}, {name: FWT}, {name: Ianvs_BWT}"),
+            testenv=edited(TESTENV, "{name: BWT}", "{name: BWT}, {name: FWT}, {name: Ianvs_BWT}"),
         ),
         engine="inline",
     )
@@ -231,7 +232,8 @@ def test_10_every_committed_job_starts_from_any_folder(
 
 def test_11_what_is_held_out_is_drawn_by_seed_and_class_and_not_the_end_of_the_file(tmp_path: Path) -> None:
     seen = tmp_path / "seen"
-    plugin = MAJORITY.replace(
+    plugin = edited(
+        MAJORITY,
         "        for label in",
         f"        print(*valid_data.ids, sep=',', file=open({str(seen)!r}, 'a'))\n        for label in",
     )

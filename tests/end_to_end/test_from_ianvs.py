@@ -12,6 +12,7 @@ from sklearn.datasets import load_digits
 
 import ianvs
 from ianvs.errors import ConfigError
+from tests.edits import edited
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "from_ianvs"
 
@@ -132,8 +133,10 @@ def test_algorithms_of_both_contracts_in_one_job_are_refused(job: Path, tmp_path
         "algorithm:\n  contract: native\n  paradigm_type: incrementallearning\n  modules:\n"
         "    - {type: basemodel, name: Finetune}\n"
     )
-    both = job.read_text().replace(
-        "    algorithms:\n", f'    algorithms:\n      - {{name: native, url: "{tmp_path}/native.yaml"}}\n'
+    both = edited(
+        job.read_text(),
+        "    algorithms:\n",
+        f'    algorithms:\n      - {{name: native, url: "{tmp_path}/native.yaml"}}\n',
     )
     (tmp_path / "both.yaml").write_text(both)
     with pytest.raises(ConfigError, match="contract"):

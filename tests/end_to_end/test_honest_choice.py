@@ -12,6 +12,7 @@ import ianvs
 from ianvs.errors import ConfigError
 from ianvs.scoring.left_out import GROUPS
 from ianvs.store import CaseStore, ExamStore
+from tests.edits import edited
 from tests.jobs import write_job
 
 NEAREST = '''
@@ -141,10 +142,10 @@ def test_a_share_of_the_samples_chooses_and_the_others_are_reported(folder: Path
 def test_another_exam_chooses(tmp_path: Path) -> None:
     path = job(tmp_path, "\n    select: {by: exam, exam: class-incremental (other)}")
     testenv = (tmp_path / "testenv.yaml").read_text()
-    (tmp_path / "other.yaml").write_text(testenv.replace("rounds: 5", "rounds: 2"))
+    (tmp_path / "other.yaml").write_text(edited(testenv, "rounds: 5", "rounds: 2"))
     text = path.read_text()
     assert "testenv: ./testenv.yaml" in text
-    path.write_text(text.replace("testenv: ./testenv.yaml", "testenv: [./testenv.yaml, ./other.yaml]"))
+    path.write_text(edited(text, "testenv: ./testenv.yaml", "testenv: [./testenv.yaml, ./other.yaml]"))
     frame = ianvs.run(path).leaderboard_frame
     assert len(frame) == 1
     assert frame["Noise"].tolist() == [0.1]
@@ -179,7 +180,7 @@ def test_a_choice_by_seeds_needs_two(tmp_path: Path) -> None:
 
 def test_validation_needs_a_score_of_samples(folder: Path) -> None:
     path = job(folder, "\n    select: {by: validation}")
-    path.write_text(path.read_text().replace("{accuracy: descend}", "{BWT: descend}"))
+    path.write_text(edited(path.read_text(), "{accuracy: descend}", "{BWT: descend}"))
     with pytest.raises(ConfigError, match="'BWT' is no score of samples"):
         ianvs.validate(path)
 
@@ -198,7 +199,7 @@ def test_repetitions_of_a_seed_differ_by_nothing_on_the_cpu(folder: Path) -> Non
 
 def test_noise_of_a_learner_that_draws_on_its_own_is_told(tmp_path: Path) -> None:
     path = job(tmp_path, more="repeat: 3")
-    (tmp_path / "plugin.py").write_text(NEAREST.replace("default_rng(self.drawn)", "default_rng()"))
+    (tmp_path / "plugin.py").write_text(edited(NEAREST, "default_rng(self.drawn)", "default_rng()"))
     results = ianvs.run(path)
     assert any("accuracy differs by up to 0." in one for one in results.leaderboard.statements)
 

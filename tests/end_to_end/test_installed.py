@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
 ROOT = Path(__file__).parents[2]
@@ -103,7 +104,7 @@ def test_a_plugin_beside_its_authors_own_core_runs(python: Path, tmp_path: Path,
 def test_built_in_methods_have_one_identity_wherever_they_are_installed(installed: Path, tmp_path: Path) -> None:
     write_job(tmp_path)
     text = (tmp_path / "algorithm.yaml").read_text()
-    built_in = text.replace("name: Majority\n", "name: EWC\n").replace("      url: ./plugin.py\n", "")
+    built_in = edited(text, "name: Majority\n", "name: EWC\n", "      url: ./plugin.py\n", "")
     assert built_in != text
     (tmp_path / "algorithm.yaml").write_text(built_in.partition("      hyperparameters")[0])
     plans = [ianvs(p, tmp_path, "plan", "-f", "benchmarkingjob.yaml") for p in (Path(sys.executable), installed)]

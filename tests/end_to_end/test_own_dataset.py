@@ -13,6 +13,7 @@ from ianvs.engines.ray.ray_code import gather_code
 from ianvs.engines.ray.ray_files import relocate
 from ianvs.errors import IanvsError
 from ianvs.scheduler.opening import authors_files
+from tests.edits import edited
 from tests.jobs import write_job
 
 EXAM = """
@@ -77,22 +78,22 @@ def test_cases_change_with_the_samples_and_with_nothing_else(job: Path) -> None:
 
 
 def test_a_random_function_does_not_make_finished_cases_new(job: Path) -> None:
-    (job.parent / "mine.py").write_text(MINE.replace("number + bias", "number + random.random()"))
+    (job.parent / "mine.py").write_text(edited(MINE, "number + bias", "number + random.random()"))
     ianvs.run(job)
     assert {planned.state for planned in ianvs.plan(job)} == {"finished"}
 
 
 def test_validate_and_run_refuse_in_the_same_words(job: Path) -> None:
     testenv = job.parent / "testenv.yaml"
-    testenv.write_text(testenv.read_text().replace("count: 12", "cuont: 12\n    bias: much"))
+    testenv.write_text(edited(testenv.read_text(), "count: 12", "cuont: 12\n    bias: much"))
     assert refused(job) == [
         "testenv.yaml:5:5: mine has no option 'cuont'. Did you mean 'count'? It takes: count, bias.",
         "testenv.yaml:3:11: mine needs the option 'count', which the file does not give.",
         "testenv.yaml:6:5: bias of mine takes a number, found the text 'much'. Its default is 0.0.",
         "3 errors; nothing was run.",
     ]
-    testenv.write_text(testenv.read_text().replace("cuont: 12\n    bias: much", "count: 12"))
-    (job.parent / "mine.py").write_text(MINE.replace('"test": part', '"tests": part'))
+    testenv.write_text(edited(testenv.read_text(), "cuont: 12\n    bias: much", "count: 12"))
+    (job.parent / "mine.py").write_text(edited(MINE, '"test": part', '"tests": part'))
     first, _ = refused(job)
     assert first.startswith("mine.py:6:1: what mine() returned has 'tests', which means nothing; expected")
     (job.parent / "numbers.txt").unlink()
@@ -108,7 +109,7 @@ def test_a_file_that_is_not_there_is_told_before_anything_is_called(job: Path) -
 
 
 def test_limits_bound_the_call(job: Path) -> None:
-    job.write_text(job.read_text().replace("seeds: [0]", "seeds: [0]\n  limits: {check_seconds: 2}"))
+    job.write_text(edited(job.read_text(), "seeds: [0]", "seeds: [0]\n  limits: {check_seconds: 2}"))
     (job.parent / "mine.py").write_text(dedent("def mine(count):\n    while True: pass\n"))
     first, _ = refused(job)
     assert first == (

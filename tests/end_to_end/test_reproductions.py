@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ianvs.cli import main
+from tests.edits import edited
 
 ROOT = Path(__file__).parents[2] / "configs" / "reproductions"
 JOBS = sorted(
@@ -43,7 +44,7 @@ def test_s_mnist_runs_and_says_what_agrees(
     mnist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (ROOT / "s_mnist" / "benchmarkingjob.yaml").read_text()
-    one_seed = text.replace("seeds: [0, 1, 2, 3, 4]", "seeds: [0]").replace("./", f"{ROOT}/s_mnist/")
+    one_seed = edited(text, "seeds: [0, 1, 2, 3, 4]", "seeds: [0]", "./", f"{ROOT}/s_mnist/")
     assert one_seed.count("seeds: [0]\n") == 1
     job = tmp_path / "benchmarkingjob.yaml"
     job.write_text(one_seed)

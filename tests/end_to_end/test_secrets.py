@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import ianvs
+from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
 SECRETS = ("sesame-open-1234", "sesame-shut-5678", "hunter-two-22")
@@ -16,11 +17,17 @@ GRID = """
 - token: {values: ["${IANVS_TEST_TOKEN}"]}
 - fail_in_round: {values: [null, 2]}
 """
-PLUGIN = (
-    MAJORITY.replace("bias=0,", "bias=0, api_keys='', database='', token='',")
-    .replace("self.bias,", "self.remark, self.database, self.bias,", 1)
-    .replace("= bias,", "= f'{api_keys} {database}', database, bias,")
-    .replace('no luck in round {round}"', 'no luck with {self.remark}"')
+PLUGIN = edited(
+    edited(
+        edited(MAJORITY, "bias=0,", "bias=0, api_keys='', database='', token='',"),
+        "self.bias,",
+        "self.remark, self.database, self.bias,",
+        count=1,
+    ),
+    "= bias,",
+    "= f'{api_keys} {database}', database, bias,",
+    'no luck in round {round}"',
+    'no luck with {self.remark}"',
 )
 
 

@@ -9,9 +9,10 @@ import pytest
 import ianvs
 from ianvs.cli import main
 from ianvs.errors import ConfigError, IanvsError
+from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
-SECOND = MAJORITY.replace("class Majority", "class Second").replace("bias=0", "bias: float = 0, other: int = 1")
+SECOND = edited(MAJORITY, "class Majority", "class Second", "bias=0", "bias: float = 0, other: int = 1")
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +26,7 @@ def two(tmp_path: Path) -> Path:
     text = job.read_text()
     listed = "      - {name: majority, url: ./algorithm.yaml}\n"
     assert listed in text
-    job.write_text(text.replace(listed, f"{listed}      - {{name: second, url: ./second.yaml}}\n"))
+    job.write_text(edited(text, listed, f"{listed}      - {{name: second, url: ./second.yaml}}\n"))
     module = "{type: basemodel, name: Second, url: ./plugin.py}"
     (tmp_path / "second.yaml").write_text(
         f"algorithm:\n  paradigm_type: incrementallearning\n  modules:\n    - {module}\n"
@@ -58,7 +59,7 @@ def test_what_is_set_is_the_same_case_as_what_is_written(tmp_path: Path) -> None
     testenv = (tmp_path / "testenv.yaml").read_text()
     assert "rounds: 5" in testenv
     job = write_job(tmp_path / "other", hyperparameters="- bias: {values: [7]}")
-    (tmp_path / "other" / "testenv.yaml").write_text(testenv.replace("rounds: 5", "rounds: 2"))
+    (tmp_path / "other" / "testenv.yaml").write_text(edited(testenv, "rounds: 5", "rounds: 2"))
     assert [one.case.id for one in ianvs.plan(job)] == by_set
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import ianvs
 from ianvs.errors import ConfigError
+from tests.edits import edited
 from tests.jobs import TESTENV, write_job
 
 BAD_METRIC = """
@@ -25,7 +26,7 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_metric_that_fails_is_told_with_its_file_and_line(tmp_path: Path) -> None:
     assert "{name: BWT}" in TESTENV
-    job = write_job(tmp_path, testenv=TESTENV.replace("{name: BWT}", "{name: mine, url: ./mine.py}"))
+    job = write_job(tmp_path, testenv=edited(TESTENV, "{name: BWT}", "{name: mine, url: ./mine.py}"))
     (tmp_path / "mine.py").write_text(BAD_METRIC)
     with pytest.raises(ConfigError, match=r"metric 'mine' failed: mine\.py:4: ZeroDivisionError: division by zero"):
         ianvs.validate(job)
@@ -36,7 +37,7 @@ def test_a_graphics_card_is_called_cuda(tmp_path: Path, text: str) -> None:
     with pytest.raises(
         ConfigError, match=r"device should be one of auto, cpu, cuda, found .* Write cuda for a graphics"
     ):
-        ianvs.validate(write_job(tmp_path, job=text.replace("cuda:0", "'cuda:0'")))
+        ianvs.validate(write_job(tmp_path, job=edited(text, "cuda:0", "'cuda:0'")))
     with pytest.raises(ConfigError, match=r"device 'gpu' is not known. Write cuda for a graphics card"):
         ianvs.validate(write_job(tmp_path), device="gpu")
 

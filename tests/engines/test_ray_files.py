@@ -21,6 +21,7 @@ from ianvs.errors import IanvsError, Place
 from ianvs.planning import make_plan
 from ianvs.planning.case_request import case_request
 from ianvs.scheduler.opening import authors_files
+from tests.edits import edited
 from tests.jobs import MAJORITY, TESTENV, write_job
 
 
@@ -101,7 +102,7 @@ def test_a_link_out_of_the_folder_is_left_behind(tmp_path: Path) -> None:
 
 def test_paths_of_a_request_move_and_nothing_else_does(tmp_path: Path) -> None:
     write(tmp_path, {"mine.py": b"def mine(y_true, y_pred): return 1"})
-    job = load_job(write_job(tmp_path, testenv=TESTENV.replace("{name: BWT}", "{name: mine, url: ./mine.py}")))
+    job = load_job(write_job(tmp_path, testenv=edited(TESTENV, "{name: BWT}", "{name: mine, url: ./mine.py}")))
     planned = next(iter(plan := make_plan(job)))
     request = case_request(plan, planned.case, planned.algorithm, {})
     moved = relocate(request, {job.workspace: Path("/node/ws"), tmp_path / "mine.py": Path("/code/authors/0/mine.py")})
@@ -115,8 +116,8 @@ def test_paths_of_a_request_move_and_nothing_else_does(tmp_path: Path) -> None:
 
 def test_a_manifest_travels_with_the_code(tmp_path: Path) -> None:
     write(tmp_path, {"manifest.json": b"{}"})
-    exam = TESTENV.replace("{name: class-incremental, rounds: 5}", "{name: manifest, file: ./manifest.json}")
-    job = load_job(write_job(tmp_path / "job", testenv=exam.replace("./manifest", "../manifest")))
+    exam = edited(TESTENV, "{name: class-incremental, rounds: 5}", "{name: manifest, file: ./manifest.json}")
+    job = load_job(write_job(tmp_path / "job", testenv=edited(exam, "./manifest", "../manifest")))
     assert tmp_path / "manifest.json" in authors_files(job)
     places = gather_code(authors_files(job), tmp_path / "sent")
     moved = relocate(job.testenvs[0], {path: Path("/code") / name for path, name in places.items()})

@@ -26,6 +26,7 @@ from ianvs.exports.tidy_tables import tables
 from ianvs.results import Results
 from ianvs.types import CaseResult
 from tests.comparing.small_jobs import write_job
+from tests.edits import edited
 
 METRICS = "[{name: accuracy}, {name: BWT}, {name: AA}, {name: model_size_mb}]"
 
@@ -40,7 +41,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     listed = "      - {name: clean, url: ./clean.yaml}\n"
     text = file.read_text()
     assert listed in text
-    file.write_text(text.replace(listed, f"{listed}      - {{name: failing, url: ./failing.yaml}}\n"))
+    file.write_text(edited(text, listed, f"{listed}      - {{name: failing, url: ./failing.yaml}}\n"))
     ianvs.run(file)
     return file
 

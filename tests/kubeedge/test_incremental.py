@@ -10,6 +10,7 @@ import pytest
 from ianvs.errors import PluginError
 from ianvs.kubeedge.run import run
 from ianvs.kubeedge.work import Metric, Module, Work
+from tests.edits import edited
 from tests.kubeedge.children import in_child, other_sedna
 from tests.kubeedge.toys import ACCURACY, DIE, finish, killed, plugin, samples
 
@@ -146,18 +147,20 @@ def test_what_can_not_be_stored_starts_over_and_ends_the_same(tmp_path):
     work = incremental(tmp_path, die_at=3)
     file = tmp_path / "p" / "base.py"
     file.write_text(file.read_text() + "\nCOUNT = 0\n")
-    text = file.read_text().replace(
-        "        assert valid_data is None", "        global COUNT; COUNT += 1\n        assert valid_data is None"
+    text = edited(
+        file.read_text(),
+        "        assert valid_data is None",
+        "        global COUNT; COUNT += 1\n        assert valid_data is None",
     )
     file.write_text(
-        text.replace("self.words = sorted({*self.words,", "self.words = sorted({*self.words, 'x' * (COUNT // 3),")
+        edited(text, "self.words = sorted({*self.words,", "self.words = sorted({*self.words, 'x' * (COUNT // 3),")
     )
     whole = finish(replace(work, folder=str(tmp_path / "whole")))
     killed(work)
     numbers, result, _ = finish(work)
     assert list(result.values()) == list(whole[1].values()) and numbers["measures"] == whole[0]["measures"]
     assert "starts over" in numbers["notes"][0] and "COUNT" in numbers["notes"][0]
-    unpicklable = text.replace("self.die_at, self.words", "self.lock = open(__file__); self.die_at, self.words")
+    unpicklable = edited(text, "self.die_at, self.words", "self.lock = open(__file__); self.die_at, self.words")
     file.write_text(unpicklable)
     again = replace(work, folder=str(tmp_path / "V"))
     killed(again)
@@ -168,8 +171,10 @@ def test_save_must_leave_a_model(tmp_path):
     work = incremental(tmp_path)
     file = tmp_path / "p" / "base.py"
     file.write_text(
-        file.read_text().replace(
-            "        with zipfile.ZipFile(path", "        return 'gone'\n        with zipfile.ZipFile(path"
+        edited(
+            file.read_text(),
+            "        with zipfile.ZipFile(path",
+            "        return 'gone'\n        with zipfile.ZipFile(path",
         )
     )
 

@@ -15,6 +15,7 @@ from ianvs.errors import ConfigError, Place
 from ianvs.metrics import EvaluationRecord, find, matrix_report, names, resolve
 from ianvs.planning.identity import metric_key
 from ianvs.types import ScoreMatrix
+from tests.edits import edited
 from tests.jobs import write_job
 from tests.packages import install
 
@@ -93,7 +94,7 @@ def test_what_cannot_be_used_stops_nothing_else_and_is_told(capsys: pytest.Captu
 
 @pytest.mark.usefixtures("package")
 def test_two_packages_of_one_metric_are_both_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rival = CODE.replace('aliases=("errors",)', 'aliases=("accuracy",)')
+    rival = edited(CODE, 'aliases=("errors",)', 'aliases=("accuracy",)')
     install(tmp_path / "rival", monkeypatch, "rival", rival, "[ianvs.metrics]\nours = rival:METRICS\n")
     with pytest.raises(ConfigError) as caught:
         resolve(SPEC)

@@ -15,6 +15,7 @@ from ianvs.config.spec import ScenarioSpec
 from ianvs.planning import Plan
 from ianvs.scenarios.drawn import drawn_by, seeds_of_case
 from ianvs.store import CaseStore, ExamStore
+from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
 OWN = """
@@ -22,7 +23,7 @@ dataset: {name: digits}
 scenario: {name: class-incremental, rounds: 5, order_seed: case}
 metrics: [accuracy, BWT]
 """
-SHARED = OWN.replace(", order_seed: case", "")
+SHARED = edited(OWN, ", order_seed: case", "")
 
 
 def job(folder: Path, testenv: str = OWN, seeds: str = "[0, 1, 2]", **options: Any) -> Path:
@@ -33,7 +34,7 @@ def job(folder: Path, testenv: str = OWN, seeds: str = "[0, 1, 2]", **options: A
             (folder / "algorithm.yaml").read_text() + "      hyperparameters: [bias: {values: [7]}]\n"
         )
         path.write_text(
-            path.read_text().replace("name: other, url: ./algorithm.yaml", "name: other, url: ./other.yaml")
+            edited(path.read_text(), "name: other, url: ./algorithm.yaml", "name: other, url: ./other.yaml")
         )
     return path
 
@@ -76,7 +77,7 @@ def test_a_mean_over_orders_is_that_of_the_jobs_that_name_them(tmp_path: Path) -
     """`case` is no more than the number of the seed: the cases of both ways are the same ones."""
     drawn = ianvs.run(job(tmp_path / "a", seeds="[0, 1]", algorithms=("one",)))
     for seed in range(2):
-        own = OWN.replace("case", str(seed))
+        own = edited(OWN, "case", str(seed))
         named = ianvs.run(job(tmp_path / f"{seed}", own, seeds=f"[{seed}]", algorithms=("one",)))
         (case,), (same,) = list(named), [result for result in drawn if result.case.seed == seed]
         assert case.case.id == same.case.id
@@ -84,7 +85,7 @@ def test_a_mean_over_orders_is_that_of_the_jobs_that_name_them(tmp_path: Path) -
 
 
 def test_loaded_results_are_one_row_though_another_job_ran_a_case_first(tmp_path: Path) -> None:
-    ianvs.run(job(tmp_path, OWN.replace("case", "1"), seeds="[1]", algorithms=("one",)))
+    ianvs.run(job(tmp_path, edited(OWN, "case", "1"), seeds="[1]", algorithms=("one",)))
     again = ianvs.run(job(tmp_path, algorithms=("one",)))
     assert again.ran == 2
     assert [len(row.seeds) for row in ianvs.load_results(tmp_path / "ws").leaderboard.rows] == [3]
@@ -92,8 +93,8 @@ def test_loaded_results_are_one_row_though_another_job_ran_a_case_first(tmp_path
 
 def test_a_job_that_was_cut_off_goes_on_with_the_order_of_its_seed(tmp_path: Path) -> None:
     stop = tmp_path / "stop"
-    code = MAJORITY.replace(
-        "if round == self.fail_in_round:", f"if (round, seed) == (4, 1) and Path({str(stop)!r}).exists():"
+    code = edited(
+        MAJORITY, "if round == self.fail_in_round:", f"if (round, seed) == (4, 1) and Path({str(stop)!r}).exists():"
     )
     path = job(tmp_path, plugin=f"from pathlib import Path\n{code}", algorithms=("one",))
     stop.touch()
@@ -120,7 +121,7 @@ def test_a_plan_counts_each_case_once(tmp_path: Path) -> None:
 
 
 def test_references_are_of_the_same_exam(tmp_path: Path) -> None:
-    testenv = OWN.replace("BWT", "IM, FWT_survey")
+    testenv = edited(OWN, "BWT", "IM, FWT_survey")
     results = ianvs.run(job(tmp_path, testenv, algorithms=("one",)))
     cases = CaseStore(results.workspace)
     for case in results.case_list:
@@ -164,7 +165,7 @@ def test_the_exam_is_shown_for_the_first_seed(tmp_path: Path) -> None:
 
 def test_a_misspelt_case_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ianvs.errors.ConfigError, match="'order_seed' of class-incremental should be"):
-        ianvs.validate(job(tmp_path, OWN.replace("case", "cases")))
+        ianvs.validate(job(tmp_path, edited(OWN, "case", "cases")))
 
 
 def test_only_seeds_are_drawn() -> None:

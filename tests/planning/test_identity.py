@@ -9,6 +9,7 @@ import pytest
 
 import ianvs
 from ianvs.config.secrets import HIDDEN
+from tests.edits import edited
 from tests.jobs import MAJORITY, TESTENV, write_job
 
 
@@ -23,19 +24,19 @@ def before(tmp_path: Path) -> list[str]:
 
 SAME = {
     "another folder": {},
-    "the spelling of numbers": {"hyperparameters": "- bias: {values: [0x0, 1_000]}".replace("1_000", "1000")},
+    "the spelling of numbers": {"hyperparameters": edited("- bias: {values: [0x0, 1_000]}", "1_000", "1000")},
     "another layout of the yaml": {"hyperparameters": "- bias:\n    values:\n      - 0   # none\n      - 1000"},
-    "the metrics": {"testenv": TESTENV.replace("{name: BWT}", "{name: BWT}, {name: FM}, {name: f1}")},
+    "the metrics": {"testenv": edited(TESTENV, "{name: BWT}", "{name: BWT}, {name: FM}, {name: f1}")},
     "jobs and engine": {"job": "seeds: [0, 1]\njobs: 1\nengine: inline"},
     "the algorithm's name": {"algorithms": ("another name",)},
 }
 
 OTHER = {
-    "a constant of the plugin": {"plugin": MAJORITY.replace("/ 1000", "/ 999")},
+    "a constant of the plugin": {"plugin": edited(MAJORITY, "/ 1000", "/ 999")},
     "a hyperparameter": {"hyperparameters": "- bias: {values: [1, 1001]}"},
     "the seeds": {"job": "seeds: [2, 3]"},
-    "the number of rounds": {"testenv": TESTENV.replace("rounds: 5", "rounds: 2")},
-    "an option of the data": {"testenv": TESTENV.replace("name: digits", "name: digits, split_seed: 1")},
+    "the number of rounds": {"testenv": edited(TESTENV, "rounds: 5", "rounds: 2")},
+    "an option of the data": {"testenv": edited(TESTENV, "name: digits", "name: digits, split_seed: 1")},
     "the number of threads": {"job": "seeds: [0, 1]\nthreads: 2"},
     "a gate": {"testenv": TESTENV + "model_eval: {model_metric: {name: accuracy}, threshold: 0, operator: '>='}\n"},
 }
@@ -76,7 +77,7 @@ def test_the_file_of_a_scenario_is_part_of_the_identity_wherever_it_lies(tmp_pat
     def with_scenario(folder: str, code: str) -> list[str]:
         (tmp_path / folder).mkdir(exist_ok=True)
         (tmp_path / folder / "mine.py").write_text(code)
-        return ids(tmp_path / folder, testenv=TESTENV.replace("name: class-incremental", "name: M, url: ./mine.py"))
+        return ids(tmp_path / folder, testenv=edited(TESTENV, "name: class-incremental", "name: M, url: ./mine.py"))
 
     before = with_scenario("one", "class M: ...\n")
     assert with_scenario("two", "class M: ...\n") == before
@@ -100,7 +101,7 @@ def test_a_file_of_weights_counts_by_its_content(tmp_path: Path, option: str, fi
     weights = tmp_path / file
     weights.parent.mkdir(exist_ok=True)
     weights.write_bytes(b"one")
-    given = {"plugin": MAJORITY.replace("bias=0", f"bias=0, {option}=None"),
+    given = {"plugin": edited(MAJORITY, "bias=0", f"bias=0, {option}=None"),
              "hyperparameters": f"- {option}: {{values: ['{tmp_path / said}']}}"}  # fmt: skip
     first = ids(tmp_path / "job", **given)
     weights.write_bytes(b"two")
@@ -112,15 +113,15 @@ def test_a_file_of_weights_counts_by_its_content(tmp_path: Path, option: str, fi
 
 def test_a_plan_says_what_changed_since_the_last_run(tmp_path: Path) -> None:
     ianvs.run(write_job(tmp_path), engine="inline")
-    changed = ianvs.plan(write_job(tmp_path, plugin=MAJORITY.replace("/ 1000", "/ 999")))
+    changed = ianvs.plan(write_job(tmp_path, plugin=edited(MAJORITY, "/ 1000", "/ 999")))
     assert {planned.state for planned in changed} == {"new"}
     assert all("source plugin.py" in planned.reason for planned in changed)
-    changed = ianvs.plan(write_job(tmp_path, testenv=TESTENV.replace("rounds: 5", "rounds: 2")))
+    changed = ianvs.plan(write_job(tmp_path, testenv=edited(TESTENV, "rounds: 5", "rounds: 2")))
     assert all("scenario" in planned.reason for planned in changed)
 
 
 def test_secret_values_are_not_written_into_the_identity(tmp_path: Path) -> None:
     grid = "- api_key: {values: [sesame-open-1234]}"
-    plugin = MAJORITY.replace("bias=0,", "bias=0, api_key=None,")
+    plugin = edited(MAJORITY, "bias=0,", "bias=0, api_key=None,")
     [planned] = ianvs.plan(write_job(tmp_path, plugin=plugin, hyperparameters=grid, job="seeds: [0]"))
     assert planned.algorithm.identity_of(planned.case)["hyperparameters"] == {"api_key": HIDDEN}

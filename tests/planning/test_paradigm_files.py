@@ -8,6 +8,7 @@ import pytest
 
 import ianvs
 from ianvs.errors import ConfigError
+from tests.edits import edited
 from tests.jobs import write_job
 
 HEAD = "algorithm:\n  paradigm_type: incrementallearning\n  modules:\n    - type: basemodel\n"
@@ -18,7 +19,7 @@ def job(folder: Path, old: str = "", new: str = "") -> Path:
     file = folder / "algorithm.yaml"
     text = file.read_text()
     assert text.startswith(HEAD)
-    file.write_text(text.replace(old, new) if old else text)
+    file.write_text(edited(text, old, new) if old else text)
     return path
 
 
@@ -86,10 +87,10 @@ def test_references_may_be_asked_for_by_name_and_are_bounds_where_they_see_the_p
     path = job(tmp_path)
     text = (tmp_path / "algorithm.yaml").read_text()
     for name in ("joint", "solo"):
-        (tmp_path / f"{name}.yaml").write_text(text.replace("incrementallearning", name))
+        (tmp_path / f"{name}.yaml").write_text(edited(text, "incrementallearning", name))
         listed = path.read_text()
         path.write_text(
-            listed.replace("    algorithms:\n", f"    algorithms:\n      - {{name: {name}, url: ./{name}.yaml}}\n")
+            edited(listed, "    algorithms:\n", f"    algorithms:\n      - {{name: {name}, url: ./{name}.yaml}}\n")
         )
     rows = {row.algorithm: row for row in ianvs.run(path).leaderboard.rows}
     assert {name: row.paradigm for name, row in rows.items()} == {

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ianvs.planning.info import PluginInfo, plugin_info
+from tests.edits import edited
 
 METHODS = """
     def train(self, train_data, **context): ...
@@ -36,7 +37,7 @@ class Bound(Plain):
 def test_facts_are_of_the_class_that_trains_plainly(tmp_path: Path) -> None:
     plugin, other = tmp_path / "plugin.py", tmp_path / "plain.py"
     plugin.write_text(PLUGIN)
-    other.write_text(PLUGIN.replace("width", "depth"))
+    other.write_text(edited(PLUGIN, "width", "depth"))
     url = str(plugin)
     names = ("Plain", "Fancy", "Elsewhere", "Bound", "Nobody")
     assert plugin_info([(url, name) for name in names], tmp_path / "cache") == [
@@ -53,7 +54,7 @@ def test_facts_follow_a_change_of_the_class_that_trains_plainly(tmp_path: Path) 
     (tmp_path / "plain.py").write_text(PLUGIN)
     asked = [(str(tmp_path / "plugin.py"), "Elsewhere")]
     [before] = plugin_info(asked, tmp_path / "cache")
-    (tmp_path / "plain.py").write_text(PLUGIN.replace("width", "depth"))
+    (tmp_path / "plain.py").write_text(edited(PLUGIN, "width", "depth"))
     [after] = plugin_info(asked, tmp_path / "cache")
     assert before is not None
     assert after is not None

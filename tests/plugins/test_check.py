@@ -9,6 +9,7 @@ import pytest
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec, ParadigmSpec
 from ianvs.errors import Place
 from ianvs.plugins.check import check_algorithm
+from tests.edits import edited
 
 METHODS = """
     def train(self, train_data, valid_data=None, **context): ...
@@ -70,7 +71,7 @@ def test_a_missing_method_is_named(tmp_path: Path) -> None:
 
 
 def test_an_argument_that_nobody_gives_is_named_before_the_run(tmp_path: Path) -> None:
-    source = f"class Model:\n{METHODS}".replace("train_data, valid_data=None, **context", "train_data, clases_seen")
+    source = edited(f"class Model:\n{METHODS}", "train_data, valid_data=None, **context", "train_data, clases_seen")
     [problem] = check(tmp_path, source)
     assert "needs an argument 'clases_seen' that nobody gives. Did you mean 'classes_seen'?" in problem
 

@@ -9,6 +9,7 @@ import pytest
 
 import ianvs
 from ianvs.errors import ConfigError
+from tests.edits import edited
 from tests.jobs import write_job
 
 WRONG = """
@@ -159,9 +160,9 @@ def test_with_of_and_without_it_is_one_quantity(tmp_path, twice):
 def test_exams_that_ask_of_different_scores_are_each_ranked_by_their_own(tmp_path):
     path = job(tmp_path, "accuracy, AA", "[{AA: descend}]")
     first = (tmp_path / "testenv.yaml").read_text()
-    other = first.replace("metrics: [accuracy", "metrics: [f1").replace("rounds: 5", "rounds: 2")
-    (tmp_path / "other.yaml").write_text(other.replace("testenv:", "testenv:\n  name: two", 1))
-    path.write_text(path.read_text().replace("testenv: ./testenv.yaml", "testenv: [./testenv.yaml, ./other.yaml]"))
+    other = edited(first, "metrics: [accuracy", "metrics: [f1", "rounds: 5", "rounds: 2")
+    (tmp_path / "other.yaml").write_text(edited(other, "testenv:", "testenv:\n  name: two", count=1))
+    path.write_text(edited(path.read_text(), "testenv: ./testenv.yaml", "testenv: [./testenv.yaml, ./other.yaml]"))
     rows = ianvs.run(path).leaderboard.rows
     assert [row.rank for row in rows] == [1, 1]
     assert [row.metrics["AA of f1"].mean is None for row in rows] == [True, False]

@@ -16,6 +16,7 @@ from ianvs.planning import make_plan
 from ianvs.report import Leaderboard, build_leaderboard, render
 from ianvs.report.markdown import markdown
 from ianvs.report.write import csv_text
+from tests.edits import edited
 from tests.jobs import write_job
 from tests.report.report_cases import METRICS, WORKSPACE, cells, failed, result
 from tests.scheduler.test_validate_like_run import model, refused
@@ -82,7 +83,7 @@ def test_columns_that_are_not_selected_take_theirs_along() -> None:
 
 def with_published(path: Path, published: str) -> Path:
     path.write_text(
-        path.read_text().replace("url: ./algorithm.yaml}", f"url: ./algorithm.yaml, published: {published}}}")
+        edited(path.read_text(), "url: ./algorithm.yaml}", f"url: ./algorithm.yaml, published: {published}}}")
     )
     return path
 
@@ -129,8 +130,8 @@ def test_several_testenvs_are_refused(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     path = with_published(write_job(tmp_path, hyperparameters=""), "{accuracy: {mean: 0.8, source: x}}")
     text = (tmp_path / "testenv.yaml").read_text()
-    (tmp_path / "other.yaml").write_text(text.replace("rounds: 5", "rounds: 2"))
-    path.write_text(path.read_text().replace("testenv: ./testenv.yaml", "testenv: [./testenv.yaml, ./other.yaml]"))
+    (tmp_path / "other.yaml").write_text(edited(text, "rounds: 5", "rounds: 2"))
+    path.write_text(edited(path.read_text(), "testenv: ./testenv.yaml", "testenv: [./testenv.yaml, ./other.yaml]"))
     assert "the job has 2 testenvs" in refused(path)[0]
 
 

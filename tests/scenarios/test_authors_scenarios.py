@@ -19,6 +19,7 @@ from ianvs.errors import ConfigError
 from ianvs.scenarios import build_exam, check_scenario
 from ianvs.scheduler.opening import authors_files
 from tests.documents import python_of
+from tests.edits import edited
 from tests.jobs import write_job
 from tests.packages import install
 from tests.scenarios.datasets import dataset_of, texts
@@ -87,21 +88,21 @@ def test_validate_tells_what_is_wrong_with_options(tmp_path: Path, options: str,
     ("name", "code", "expected"),
     [
         ("ByBrightnes", DOCUMENTED, "mine.py has no 'ByBrightnes'. Did you mean 'ByBrightness'?"),
-        ("ByBrightness", DOCUMENTED.replace("import numpy", "import nompy"), "mine.py:5: ModuleNotFoundError"),
+        ("ByBrightness", edited(DOCUMENTED, "import numpy", "import nompy"), "mine.py:5: ModuleNotFoundError"),
         ("np", DOCUMENTED, "'np' is no subclass of ianvs.scenarios.Scenario."),
         (
             "ByBrightness",
-            DOCUMENTED.replace("np.argsort", "np.argsorts"),
+            edited(DOCUMENTED, "np.argsort", "np.argsorts"),
             "mine.py:36: AttributeError: module 'numpy' has no attribute 'argsorts'",
         ),
         (
             "ByBrightness",
-            DOCUMENTED.replace("return Exam(", "print("),
+            edited(DOCUMENTED, "return Exam(", "print("),
             "build() gives NoneType, not an ianvs.",
         ),
         (
             "ByBrightness",
-            DOCUMENTED.replace("part[: self.tested_on], classes", "part + 1, classes"),
+            edited(DOCUMENTED, "part[: self.tested_on], classes", "part + 1, classes"),
             "what ByBrightness builds is no exam: round",
         ),
     ],
@@ -125,7 +126,7 @@ def test_a_name_that_nobody_has_is_told_with_the_remedy() -> None:
 
 
 def test_a_scenario_travels_to_nodes_with_what_it_imports(tmp_path: Path) -> None:
-    code = DOCUMENTED.replace("import numpy as np", "import numpy as np\nimport beside")
+    code = edited(DOCUMENTED, "import numpy as np", "import numpy as np\nimport beside")
     loaded = load_job(job(tmp_path / "home", ", rounds: 4", code))
     (tmp_path / "home" / "beside.py").write_text("")
     places = gather_code(authors_files(loaded), tmp_path / "sent")

@@ -9,6 +9,7 @@ import pytest
 
 import ianvs
 from ianvs.errors import IanvsError
+from tests.edits import edited
 from tests.jobs import write_job
 
 pytest.importorskip("transformers")
@@ -37,7 +38,7 @@ def job(folder: Path, old: list[str], new: list[str], **changed: str) -> Path:
     )  # fmt: skip
     algorithm = path.parent / "algorithm.yaml"
     url = changed.get("url", "ianvs.testalgorithms.language.sequential.basemodel")
-    algorithm.write_text(algorithm.read_text().replace("./plugin.py", url))
+    algorithm.write_text(edited(algorithm.read_text(), "./plugin.py", url))
     return path
 
 
@@ -75,7 +76,7 @@ def test_a_plugin_of_others_is_not_told_what_it_will_be_taught(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     path = job(tmp_path, ["Who?"], [LONG], url="./plugin.py")
     (path.parent / "plugin.py").write_text(
-        OWN.replace("import Sequential", "import Sequential as Base")
+        edited(OWN, "import Sequential", "import Sequential as Base")
         + "class Sequential(Base):\n"
         + "    def check_exam(self, *, conversations):\n"
         + "        if conversations is not None: raise ValueError('seen')\n"

@@ -13,6 +13,7 @@ from ianvs.config import load_job
 from ianvs.engines import LocalEngine, Workload
 from ianvs.errors import ConfigError, IanvsError
 from ianvs.scheduler.opening import authors_files, engine_problems, open_checker, open_engine
+from tests.edits import edited
 from tests.jobs import MAJORITY, TESTENV, write_job
 
 SLOW_START = """\
@@ -125,8 +126,8 @@ def test_a_local_engine_has_no_more_slots_than_tasks() -> None:
 def test_everything_that_an_author_has_written_is_known(tmp_path: Path) -> None:
     (tmp_path / "metric.py").write_text("def mine(y_true, y_pred): return 1")
     (tmp_path / "exam.json").write_text("{}")
-    exam = TESTENV.replace("{name: BWT}", "{name: mine, url: ./metric.py}")
-    exam = exam.replace("{name: class-incremental, rounds: 5}", "{name: manifest, file: ./exam.json}")
+    exam = edited(TESTENV, "{name: BWT}", "{name: mine, url: ./metric.py}")
+    exam = edited(exam, "{name: class-incremental, rounds: 5}", "{name: manifest, file: ./exam.json}")
     path = write_job(tmp_path, plugin=MAJORITY, testenv=exam)
     found = authors_files(load_job(path))
     assert {file.name for file in found} == {"plugin.py", "metric.py", "exam.json"}

@@ -8,9 +8,10 @@ import pytest
 
 import ianvs
 from ianvs.errors import ConfigError
+from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
-NEVER = MAJORITY.replace("        if round == self.fail_in_round:", "        raise SystemExit(9)\n        if round:")
+NEVER = edited(MAJORITY, "        if round == self.fail_in_round:", "        raise SystemExit(9)\n        if round:")
 
 
 def job(folder: Path, metric: str, code: str = "") -> Path:

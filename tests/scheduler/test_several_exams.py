@@ -9,6 +9,7 @@ import pytest
 
 import ianvs
 from ianvs.errors import ConfigError
+from tests.edits import edited
 from tests.jobs import write_job
 
 FIRST = "name: five\ndataset: {{name: digits}}\nscenario: {{name: CIL, rounds: 5}}\nmetrics: [{}]"
@@ -19,7 +20,7 @@ def job(folder: Path, first: str, second: str, **settings: object) -> Path:
     """The exams `five` and `two`, with these metrics."""
     path = write_job(folder, testenv=FIRST.format(first), hyperparameters="", job="engine: inline", **settings)
     (folder / "other.yaml").write_text(SECOND.format(second))
-    path.write_text(path.read_text().replace("testenv: ./testenv.yaml", "testenv: [./testenv.yaml, ./other.yaml]"))
+    path.write_text(edited(path.read_text(), "testenv: ./testenv.yaml", "testenv: [./testenv.yaml, ./other.yaml]"))
     return path
 
 
@@ -82,7 +83,7 @@ def test_what_is_odd_about_a_row_names_its_exam(tmp_path):
 
 def test_a_reference_that_two_exams_share_is_scored_for_both(tmp_path):
     path = job(tmp_path, "accuracy, FWT_survey", "f1, {name: FWT_survey, of: f1}, accuracy")
-    other = (tmp_path / "other.yaml").read_text().replace("rounds: 2}", "rounds: 5}\n  budget: {passes: 3}")
+    other = edited((tmp_path / "other.yaml").read_text(), "rounds: 2}", "rounds: 5}\n  budget: {passes: 3}")
     (tmp_path / "other.yaml").write_text(other)
     results = ianvs.run(path)
     references = [found for found in results if found.case.role]

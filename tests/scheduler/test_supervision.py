@@ -19,6 +19,7 @@ import ianvs
 from ianvs.errors import IanvsError
 from ianvs.scheduler.case_loop import Listener
 from ianvs.scheduler.slots import Slot, Slots, visible_gpus
+from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
 ONE_CASE = {"hyperparameters": "- bias: {values: [0]}"}
@@ -33,7 +34,7 @@ def notes(folder: Path) -> Path:
 def doing(what: str) -> str:
     """Majority that does `what` in round 3 of the case with seed 0."""
     then = indent(f"if (round, seed) == (3, 0):\n{indent(what, '    ')}\n", 8 * " ")
-    return MAJORITY.replace("        for label in", f"{then}        for label in")
+    return edited(MAJORITY, "        for label in", f"{then}        for label in")
 
 
 def job(extra: str, seeds: str = "[0, 1]") -> str:
@@ -151,7 +152,8 @@ def test_a_killed_case_is_tried_once_more_and_continues_where_it_was(tmp_path: P
     die_once = (
         f"import os, pathlib; f = pathlib.Path({str(flag)!r}); f.exists() or (f.touch(), os.kill(os.getpid(), 9))"
     )
-    plugin = doing(die_once).replace(
+    plugin = edited(
+        doing(die_once),
         "        for label in",
         f"        print(seed, round, file=open({str(trained)!r}, 'a'), flush=True)\n        for label in",
     )

@@ -12,6 +12,7 @@ from PIL import Image
 import ianvs
 from ianvs.cli import main
 from ianvs.errors import IanvsError
+from tests.edits import edited
 from tests.jobs import MAJORITY, TESTENV, write_job
 
 NEVER = """
@@ -151,9 +152,9 @@ def test_a_plugin_whose_import_never_ends(tmp_path: Path) -> None:
 def test_a_plugin_whose_import_ends_the_process_does_not_hide_what_is_wrong_with_others(tmp_path: Path) -> None:
     path = write_job(tmp_path, plugin=model(", a"), name="Model", hyperparameters="", algorithms=("one", "two"))
     (tmp_path / "killer.py").write_text(model(before="import os\nos._exit(3)"))
-    second = (tmp_path / "algorithm.yaml").read_text().replace("./plugin.py", "./killer.py")
+    second = edited((tmp_path / "algorithm.yaml").read_text(), "./plugin.py", "./killer.py")
     (tmp_path / "killer.yaml").write_text(second)
-    path.write_text(path.read_text().replace("{name: two, url: ./algorithm.yaml}", "{name: two, url: ./killer.yaml}"))
+    path.write_text(edited(path.read_text(), "{name: two, url: ./algorithm.yaml}", "{name: two, url: ./killer.yaml}"))
     assert refused(path) == [
         "algorithm.yaml:5:13: Model needs the hyperparameter 'a', which the file does not give.",
         "killer.yaml:5:13: importing killer.py of two ended the process.",
@@ -162,7 +163,7 @@ def test_a_plugin_whose_import_ends_the_process_does_not_hide_what_is_wrong_with
 
 def test_a_metric_whose_import_never_ends(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("while True: pass\n")
-    exam = DIGITS.replace("BWT", "{name: slow, url: ./slow.py}")
+    exam = edited(DIGITS, "BWT", "{name: slow, url: ./slow.py}")
     path = write_job(tmp_path, plugin=model(), name="Model", hyperparameters="", testenv=exam, job=IMPATIENT)
     assert refused(path) == [
         "testenv.yaml:4:30: importing the file of metric 'slow' took longer than limits.check_seconds: 2."
@@ -314,7 +315,7 @@ def test_a_secret_of_a_wrong_type_is_not_shown(tmp_path: Path) -> None:
 
 def test_what_is_wrong_with_files_and_with_plugins_is_told_at_once(tmp_path: Path) -> None:
     path = write_job(tmp_path, plugin=model(", a: float"), name="Model", hyperparameters="- a: {values: [word]}",
-                     testenv=TESTENV.replace("{name: BWT}", "{name: miou}"))  # fmt: skip
+                     testenv=edited(TESTENV, "{name: BWT}", "{name: miou}"))  # fmt: skip
     assert [said.partition(": ")[0] for said in refused(path)] == ["testenv.yaml:4:38", "algorithm.yaml:8:24"]
 
 

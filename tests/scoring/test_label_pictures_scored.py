@@ -16,6 +16,7 @@ from ianvs.scenarios.parts import Part
 from ianvs.store import CaseStore, ExamStore
 from ianvs.types import Asked
 from tests.data.pictures import write_picture
+from tests.edits import edited
 from tests.jobs import write_job
 
 DOMAINS = {"CS": ("road", "car", "sky"), "SYN": ("sky", "lamp", "road"), "CR": ("stair", "road", "dog", "cat")}
@@ -58,8 +59,8 @@ class DomainMajority:
     def load(self, path):
         self.heads = {task: head for task, head in json.loads(path.read_text())}
 '''
-AS_ARRAYS = PLUGIN.replace("DTYPE", "np.int64").replace("WRAP", "")
-AS_TENSORS = "import torch\n" + PLUGIN.replace("DTYPE", "np.uint8").replace("WRAP", "torch.from_numpy")
+AS_ARRAYS = edited(PLUGIN, "DTYPE", "np.int64", "WRAP", "")
+AS_TENSORS = "import torch\n" + edited(PLUGIN, "DTYPE", "np.uint8", "WRAP", "torch.from_numpy")
 
 TESTENV = """
 dataset:
@@ -227,7 +228,8 @@ def test_a_case_that_was_cut_off_continues_with_the_same_result(tmp_path, capsys
     write_scenes(tmp_path)
     write_scenes(tmp_path / "again")
     whole, _ = run(tmp_path, AS_ARRAYS)
-    stop = AS_ARRAYS.replace(
+    stop = edited(
+        AS_ARRAYS,
         "assert round == task + 1",
         "mark = folder.parents[3] / 'mark'\n"
         "        if round == 3 and not mark.exists(): mark.touch(); raise RuntimeError('cut off')",

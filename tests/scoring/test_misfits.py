@@ -9,10 +9,11 @@ import pytest
 
 import ianvs
 from ianvs.errors import ConfigError
+from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
 GATE = "model_eval: {model_metric: {name: accuracy}, threshold: 0}"
-NEVER = MAJORITY.replace("        if round == self.fail_in_round:", "        raise SystemExit(9)\n        if round:")
+NEVER = edited(MAJORITY, "        if round == self.fail_in_round:", "        raise SystemExit(9)\n        if round:")
 SHARED = "{name: IIL, rounds: 3}"
 
 
@@ -21,7 +22,7 @@ def refused(folder: Path, scenario: str, metrics: str = "accuracy", more: str = 
     path = write_job(folder, plugin=NEVER, hyperparameters="", testenv=exam, job="engine: inline")
     if paradigm:
         algorithm = folder / "algorithm.yaml"
-        algorithm.write_text(algorithm.read_text().replace("incrementallearning", paradigm))
+        algorithm.write_text(edited(algorithm.read_text(), "incrementallearning", paradigm))
     with pytest.raises(ConfigError) as caught:
         ianvs.run(path)
     return str(caught.value)
@@ -79,7 +80,7 @@ def test_nothing_is_held_out_of_a_stream(tmp_path):
     path = write_job(tmp_path, hyperparameters="", testenv=exam, job="engine: inline\nseeds: [0]")
     setting = "\n  incremental_learning_data_setting: {train_ratio: 0.5}\n  modules:"
     algorithm = tmp_path / "algorithm.yaml"
-    algorithm.write_text(algorithm.read_text().replace("\n  modules:", setting))
+    algorithm.write_text(edited(algorithm.read_text(), "\n  modules:", setting))
     [found] = ianvs.run(path)
     assert sum(round_.train_samples for round_ in found.rounds) == 1438
 

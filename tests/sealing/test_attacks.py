@@ -14,6 +14,7 @@ from ianvs.results import Results
 from ianvs.sealing.landlock import landlock_version
 from ianvs.store import CaseStore
 from ianvs.types import CaseResult
+from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
 closed = pytest.mark.skipif(not landlock_version(), reason="the kernel has no Landlock")
@@ -29,8 +30,8 @@ HIDING = [
 
 def plugin(train: str = "", predict: str = "return [0] * len(data)", head: str = "") -> str:
     """Majority, whose train() begins with `train`, and whose predict() is `predict`."""
-    source = MAJORITY.replace(
-        "*, round, seed):\n", "*, round, seed, folder):\n" + indent(dedent(train).strip(), " " * 8) + "\n"
+    source = edited(
+        MAJORITY, "*, round, seed):\n", "*, round, seed, folder):\n" + indent(dedent(train).strip(), " " * 8) + "\n"
     )
     begin, end = source.index("    def predict"), source.index("    def save")
     answers = "    def predict(self, data, folder):\n" + indent(dedent(predict).strip(), " " * 8) + "\n\n"
@@ -266,7 +267,7 @@ def test_rivals_can_not_be_changed(tmp_path):
     honest = sat(tmp_path, MAJORITY)
     [score] = only(honest).directory.glob("scores/*.json")
     before = score.read_bytes()
-    (tmp_path / "plugin.py").write_text(changing.replace("RIVALS = []", f"RIVALS = [{str(score)!r}]"))
+    (tmp_path / "plugin.py").write_text(edited(changing, "RIVALS = []", f"RIVALS = [{str(score)!r}]"))
     [found] = ianvs.run(tmp_path / "benchmarkingjob.yaml")
     assert found.status == "finished", found.failure
     assert score.read_bytes() == before
@@ -373,13 +374,13 @@ def test_a_pickle_in_every_open_socket_runs_nowhere(tmp_path):
                 pass
     """
     )
-    source = MAJORITY + "\n" + sending.replace("class Majority", "class Sending")
+    source = MAJORITY + "\n" + edited(sending, "class Majority", "class Sending")
     path = write_job(tmp_path, plugin=source, hyperparameters="", job="seeds: [0]")
     (tmp_path / "sending.yaml").write_text(
-        (tmp_path / "algorithm.yaml").read_text().replace("name: Majority", "name: Sending")
+        edited((tmp_path / "algorithm.yaml").read_text(), "name: Majority", "name: Sending")
     )
     path.write_text(
-        path.read_text().replace("algorithm.yaml}", "algorithm.yaml}\n      - {name: sending, url: ./sending.yaml}")
+        edited(path.read_text(), "algorithm.yaml}", "algorithm.yaml}\n      - {name: sending, url: ./sending.yaml}")
     )
     results = {found.case.algorithm: found for found in ianvs.run(path)}
     assert results["majority"].status == "finished"
@@ -406,12 +407,16 @@ def test_a_learner_can_not_end_its_keeper(tmp_path):
 
 
 def test_one_that_adapts_in_testing_says_so_and_is_marked(tmp_path):
-    adapting = plugin(
-        predict="""
+    adapting = edited(
+        plugin(
+            predict="""
         self.asked = getattr(self, "asked", 0) + 1
         return [self.asked] * len(data)
     """
-    ).replace("class Majority:", "class Majority:\n    adapts_in_testing = True\n")
+        ),
+        "class Majority:",
+        "class Majority:\n    adapts_in_testing = True\n",
+    )
     [found] = results = sat(tmp_path, adapting)
     assert [int(labels[0]) for labels in answers(results)[::5]] == [1, 2, 3, 4, 5, 6]
     assert found.sealing.copies == "none"
@@ -419,7 +424,7 @@ def test_one_that_adapts_in_testing_says_so_and_is_marked(tmp_path):
 
 def test_answers_of_forks_and_of_new_processes_are_the_same(tmp_path):
     waiting = "import threading as t\n        t.Thread(target=t.Event().wait, daemon=True).start()"
-    threaded = MAJORITY.replace("        self.bias,", f"        {waiting}\n        self.bias,")
+    threaded = edited(MAJORITY, "        self.bias,", f"        {waiting}\n        self.bias,")
     forked, new = sat(tmp_path / "a", MAJORITY), sat(tmp_path / "b", threaded)
     assert (only(forked).sealing.copies, only(new).sealing.copies) == ("forks", "new processes")
     for one, other in zip(answers(forked), answers(new), strict=True):

@@ -16,6 +16,7 @@ import pytest
 import ianvs
 from ianvs.errors import ConfigError
 from ianvs.types import CaseResult
+from tests.edits import edited
 from tests.jobs import MAJORITY, TESTENV, write_job
 
 
@@ -32,7 +33,7 @@ def noted(folder: Path) -> Path:
 def noting_rounds(file: Path, then: str = "") -> str:
     """Majority that appends the number of each round that it trains to `file`, and then does what `then` says."""
     note = f"        print(round, file=open({str(file)!r}, 'a'), flush=True)\n"
-    return MAJORITY.replace("        for label in", f"{note}{then}        for label in")
+    return edited(MAJORITY, "        for label in", f"{note}{then}        for label in")
 
 
 def test_a_case_that_raises_is_a_row_and_the_others_finish(tmp_path: Path) -> None:
@@ -48,7 +49,7 @@ def test_a_case_that_raises_is_a_row_and_the_others_finish(tmp_path: Path) -> No
 
 
 def test_a_killed_case_is_a_row_with_the_signal(tmp_path: Path) -> None:
-    plugin = MAJORITY.replace("raise RuntimeError", "import os; os.kill(os.getpid(), 9) #")
+    plugin = edited(MAJORITY, "raise RuntimeError", "import os; os.kill(os.getpid(), 9) #")
     results = ianvs.run(
         write_job(tmp_path, plugin=plugin, hyperparameters="- fail_in_round: {values: [2, null]}"), jobs=2
     )
@@ -77,8 +78,8 @@ def test_a_second_run_trains_nothing_and_changes_no_file(tmp_path: Path) -> None
 
 def test_a_second_run_runs_only_what_failed(tmp_path: Path) -> None:
     flag = tmp_path / "flag"
-    plugin = MAJORITY.replace(
-        "if round == self.fail_in_round", f"if self.fail_in_round and not open({str(flag)!r}).read()"
+    plugin = edited(
+        MAJORITY, "if round == self.fail_in_round", f"if self.fail_in_round and not open({str(flag)!r}).read()"
     )
     flag.write_text("")
     path = write_job(tmp_path, plugin=plugin, hyperparameters="- fail_in_round: {values: [2, null]}")
@@ -92,7 +93,7 @@ def test_a_metric_that_is_added_later_trains_nothing(tmp_path: Path) -> None:
     plugin = noting_rounds(noted(tmp_path))
     ianvs.run(write_job(tmp_path, plugin=plugin), engine="inline")
     trained = (noted(tmp_path)).read_text()
-    path = write_job(tmp_path, plugin=plugin, testenv=TESTENV.replace("{name: BWT}", "{name: BWT}, {name: f1}"))
+    path = write_job(tmp_path, plugin=plugin, testenv=edited(TESTENV, "{name: BWT}", "{name: BWT}, {name: f1}"))
     assert {(planned.state, planned.action) for planned in ianvs.plan(path)} == {("finished", "score")}
     results = ianvs.run(path)
     assert (noted(tmp_path)).read_text() == trained
@@ -170,7 +171,7 @@ def test_a_plugin_whose_load_forgets_is_found_out_and_starts_over(tmp_path: Path
     stop = (
         f"        if round == 4 and __import__('pathlib').Path({str(flag)!r}).exists():\n            raise KeyError\n"
     )
-    plugin = noting_rounds(trained, stop).replace("self.counts = eval(path.read_text())", "self.counts = {9: 1}")
+    plugin = edited(noting_rounds(trained, stop), "self.counts = eval(path.read_text())", "self.counts = {9: 1}")
     path = write_job(tmp_path, plugin=plugin, hyperparameters="- bias: {values: [0]}", job="seeds: [0]")
     [whole] = ianvs.run(path, engine="inline", workspace=tmp_path / "other")
     flag.touch()
@@ -206,7 +207,7 @@ def test_the_gate_keeps_the_old_model_unless_the_new_one_is_better(
 
 
 def test_the_first_model_of_a_plugin_that_can_not_predict_untrained_is_adopted(tmp_path: Path) -> None:
-    plugin = MAJORITY.replace("counts = {**self.counts,", "assert self.counts\n        counts = {**self.counts,")
+    plugin = edited(MAJORITY, "counts = {**self.counts,", "assert self.counts\n        counts = {**self.counts,")
     testenv = GATE % (2, ">=", "")
     grid = "- bias: {values: [0]}"
     path = write_job(tmp_path, plugin=plugin, testenv=testenv, hyperparameters=grid, job="seeds: [0]")
@@ -225,7 +226,7 @@ def test_a_model_that_is_not_adopted_is_really_gone(tmp_path: Path) -> None:
 def test_single_task_learning_has_one_round_of_everything(tmp_path: Path) -> None:
     path = write_job(tmp_path, job="seeds: [0]", hyperparameters="- bias: {values: [0]}")
     yaml = tmp_path / "algorithm.yaml"
-    yaml.write_text(yaml.read_text().replace("incrementallearning", "singletasklearning"))
+    yaml.write_text(edited(yaml.read_text(), "incrementallearning", "singletasklearning"))
     [found] = ianvs.run(path, engine="inline")
     assert len(found.rounds) == 2
     assert found.metrics["BWT"] is None
@@ -235,32 +236,34 @@ def test_single_task_learning_has_one_round_of_everything(tmp_path: Path) -> Non
 def test_single_task_learning_takes_no_rank_from_those_that_learn_in_rounds(tmp_path: Path) -> None:
     path = write_job(tmp_path, job="seeds: [0]", hyperparameters="", algorithms=("rounds", "alone"))
     yaml = (tmp_path / "algorithm.yaml").read_text()
-    (tmp_path / "alone.yaml").write_text(yaml.replace("incrementallearning", "singletasklearning"))
-    both = path.read_text().replace("{name: alone, url: ./algorithm.yaml}", "{name: alone, url: ./alone.yaml}")
+    (tmp_path / "alone.yaml").write_text(edited(yaml, "incrementallearning", "singletasklearning"))
+    both = edited(path.read_text(), "{name: alone, url: ./algorithm.yaml}", "{name: alone, url: ./alone.yaml}")
     path.write_text(both)
     ranks = {row.algorithm: row.rank for row in ianvs.run(path, engine="inline").leaderboard.rows}
     assert ranks == {"rounds": 1, "alone": None}
-    path.write_text(both.replace("      - {name: rounds, url: ./algorithm.yaml}\n", ""))
+    path.write_text(edited(both, "      - {name: rounds, url: ./algorithm.yaml}\n", ""))
     assert [row.rank for row in ianvs.run(path, engine="inline").leaderboard.rows] == [1]
 
 
 def test_predictions_of_the_wrong_length_are_refused_with_the_remedy(tmp_path: Path) -> None:
-    plugin = MAJORITY.replace("* len(data)", "* (len(data) - 1 if self.counts else len(data))")
+    plugin = edited(MAJORITY, "* len(data)", "* (len(data) - 1 if self.counts else len(data))")
     [found, *_] = ianvs.run(write_job(tmp_path, plugin=plugin), engine="inline")
     assert found.failure is not None
     assert "return one prediction for each" in found.failure.message
 
 
 def test_test_labels_are_out_of_reach(tmp_path: Path) -> None:
-    plugin = MAJORITY.replace("return [max", "return data.y if self.counts else [max")
+    plugin = edited(MAJORITY, "return [max", "return data.y if self.counts else [max")
     [found, *_] = ianvs.run(write_job(tmp_path, plugin=plugin), engine="inline")
     assert found.failure is not None
     assert (found.failure.error, "labels of a test set are hidden" in found.failure.message) == ("ExamRuleError", True)
 
 
 def test_data_of_an_earlier_round_are_out_of_reach(tmp_path: Path) -> None:
-    plugin = MAJORITY.replace(
-        "        for label in", "        self.old = getattr(self, 'old', train_data); self.old.y\n        for label in"
+    plugin = edited(
+        MAJORITY,
+        "        for label in",
+        "        self.old = getattr(self, 'old', train_data); self.old.y\n        for label in",
     )
     [found, *_] = ianvs.run(write_job(tmp_path, plugin=plugin), engine="inline")
     assert found.failure is not None
@@ -268,7 +271,7 @@ def test_data_of_an_earlier_round_are_out_of_reach(tmp_path: Path) -> None:
 
 
 def test_the_task_is_out_of_reach_at_test_time(tmp_path: Path) -> None:
-    plugin = MAJORITY.replace("def predict(self, data)", "def predict(self, data, task)")
+    plugin = edited(MAJORITY, "def predict(self, data)", "def predict(self, data, task)")
     [found, *_] = ianvs.run(write_job(tmp_path, plugin=plugin), engine="inline")
     assert found.failure is not None
     assert "asks for 'task', but class-incremental hides the identity of the task in testing" in found.failure.message
@@ -282,9 +285,9 @@ def test_every_case_records_what_it_cost_and_with_what_it_ran(tmp_path: Path) ->
 
 
 def test_a_secret_hyperparameter_appears_in_no_file(tmp_path: Path) -> None:
-    plugin = MAJORITY.replace("bias=0,", "api_key=None, bias=0,")
-    plugin = plugin.replace("        self.bias,", "        self.key = api_key\n        self.bias,")
-    plugin = plugin.replace('f"no luck in round {round}"', 'f"refused: {self.key}"')
+    plugin = edited(MAJORITY, "bias=0,", "api_key=None, bias=0,")
+    plugin = edited(plugin, "        self.bias,", "        self.key = api_key\n        self.bias,")
+    plugin = edited(plugin, 'f"no luck in round {round}"', 'f"refused: {self.key}"')
     grid = "- api_key: {values: [sesame-open-1234]}\n- fail_in_round: {values: [2, null]}"
     results = ianvs.run(write_job(tmp_path, plugin=plugin, hyperparameters=grid), engine="inline")
     assert results.failed[0].failure is not None
@@ -303,7 +306,7 @@ def test_results_can_be_loaded_from_a_workspace(tmp_path: Path) -> None:
 
 
 def test_the_failure_of_one_metric_is_told_by_its_name(tmp_path: Path) -> None:
-    path = write_job(tmp_path, testenv=TESTENV.replace("{name: BWT}", "{name: broken, url: ./broken.py}"))
+    path = write_job(tmp_path, testenv=edited(TESTENV, "{name: BWT}", "{name: broken, url: ./broken.py}"))
     code = "def broken(y_true, y_pred):\n    return 1 / int((y_true == y_pred).all())\n"
     (tmp_path / "broken.py").write_text(code)  # all is well with the perfect answers that it is tried on
     [found, *_] = ianvs.run(path, engine="inline")
@@ -331,7 +334,7 @@ def test_two_runs_at_once_on_one_workspace_do_not_harm_each_other(tmp_path: Path
 
 def test_what_a_plugin_says_of_how_it_went_stands_in_the_report(tmp_path: Path) -> None:
     said = "    @property\n    def remark(self):\n        return f'saw {len(self.counts)}\\n| classes'\n\n"
-    plugin = MAJORITY.replace("    def save", said + "    def save")
+    plugin = edited(MAJORITY, "    def save", said + "    def save")
     [found, *_] = ianvs.run(write_job(tmp_path, plugin=plugin), engine="inline")
     assert found.remark == "saw 10 | classes"
     text = (tmp_path / "ws" / "test" / "rank" / "leaderboard.md").read_text()

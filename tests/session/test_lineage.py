@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import ianvs
+from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
 ROTATED = """
@@ -27,7 +28,7 @@ def run(folder: Path, angles: str, ws: Path, plugin: str = MAJORITY) -> ianvs.Re
 
 def noting(file: Path) -> str:
     note = f"        print(round, file=open({str(file)!r}, 'a'), flush=True)\n"
-    return MAJORITY.replace("        for label in", f"{note}        for label in")
+    return edited(MAJORITY, "        for label in", f"{note}        for label in")
 
 
 def test_more_rounds_train_only_the_new_ones_and_end_with_the_same_scores(tmp_path: Path) -> None:
@@ -100,7 +101,7 @@ def test_a_beginning_is_not_continued_where_a_metric_reads_what_its_models_were_
 
 def test_a_model_that_load_does_not_bring_back_is_not_continued(tmp_path: Path) -> None:
     trained = tmp_path / "trained"
-    forgetful = noting(trained).replace("self.counts = eval(path.read_text())", "self.counts = {9: 1}")
+    forgetful = edited(noting(trained), "self.counts = eval(path.read_text())", "self.counts = {9: 1}")
     run(tmp_path / "few", "[0, 90]", tmp_path / "ws", forgetful)
     trained.unlink()
     [found] = run(tmp_path / "more", "[0, 90, 180]", tmp_path / "ws", forgetful)

@@ -11,9 +11,10 @@ import pytest
 import ianvs
 from ianvs import api
 from ianvs.errors import ConfigError
+from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
-SOLO = MAJORITY.replace("        for label in", "        self.counts = {}\n        for label in")
+SOLO = edited(MAJORITY, "        for label in", "        self.counts = {}\n        for label in")
 TESTENV = """
 dataset: {name: digits}
 scenario: {name: class-incremental, rounds: 5}
@@ -27,8 +28,8 @@ def job(folder: Path, references: str, metrics: str = TESTENV) -> Path:
     path = write_job(folder, testenv=metrics, hyperparameters="", algorithms=("mine", "alone", "all"), job=extra)
     (folder / "alone.py").write_text(SOLO)
     text = (folder / "algorithm.yaml").read_text()
-    (folder / "alone.yaml").write_text(text.replace("./plugin.py", "./alone.py"))
-    path.write_text(path.read_text().replace("name: alone, url: ./algorithm.yaml", "name: alone, url: ./alone.yaml"))
+    (folder / "alone.yaml").write_text(edited(text, "./plugin.py", "./alone.py"))
+    path.write_text(edited(path.read_text(), "name: alone, url: ./algorithm.yaml", "name: alone, url: ./alone.yaml"))
     return path
 
 
@@ -154,17 +155,21 @@ def test_cases_with_the_same_network_data_and_seed_share_a_reference(tmp_path: P
 def test_no_reference_is_planned_where_the_job_says_none_or_no_metric_needs_one(tmp_path: Path) -> None:
     assert len(ianvs.plan(planned_job(tmp_path / "a", "accuracy, BWT"))) == 2
     path = planned_job(tmp_path / "b", "accuracy, IM")
-    path.write_text(path.read_text().replace("engine: inline", "engine: inline\n  references: none"))
+    path.write_text(edited(path.read_text(), "engine: inline", "engine: inline\n  references: none"))
     assert len(ianvs.plan(path)) == 2
 
 
 def test_a_reference_that_fails_is_told_and_leaves_the_metric_empty(tmp_path: Path) -> None:
     path = planned_job(tmp_path, "accuracy, IM")
-    broken = PLAIN.replace("class Majority:", "class Majority:\n    reference = 'plugin_of_test:Broken'")
-    (tmp_path / "plugin.py").write_text(broken.replace("'plugin_of_test:Broken'", f"'{tmp_path / 'broken.py'}:Broken'"))
+    broken = edited(PLAIN, "class Majority:", "class Majority:\n    reference = 'plugin_of_test:Broken'")
+    (tmp_path / "plugin.py").write_text(edited(broken, "'plugin_of_test:Broken'", f"'{tmp_path / 'broken.py'}:Broken'"))
     (tmp_path / "broken.py").write_text(
-        MAJORITY.replace("Majority", "Broken").replace(
-            "for label in train_data", "raise OSError('no') or 0\n        for label in train_data"
+        edited(
+            MAJORITY,
+            "Majority",
+            "Broken",
+            "for label in train_data",
+            "raise OSError('no') or 0\n        for label in train_data",
         )
     )
     results = ianvs.run(path)
@@ -176,9 +181,9 @@ def test_a_reference_that_fails_is_told_and_leaves_the_metric_empty(tmp_path: Pa
 
 def test_rounds_that_are_learned_together_come_mixed(tmp_path: Path) -> None:
     note = "        (folder / str(len(train_data))).write_text(repr(train_data.y.tolist()))\n"
-    plugin = MAJORITY.replace("*, round, seed):", "*, round, seed, folder):")
-    plugin = plugin.replace("        for label in", f"{note}        for label in")
-    testenv = TESTENV.replace(", FWT_survey, delta_m", "")
+    plugin = edited(MAJORITY, "*, round, seed):", "*, round, seed, folder):")
+    plugin = edited(plugin, "        for label in", f"{note}        for label in")
+    testenv = edited(TESTENV, ", FWT_survey, delta_m", "")
     results = ianvs.run(write_job(tmp_path, plugin=plugin, hyperparameters="", testenv=testenv, job="engine: inline"))
     [joint, *_] = [found for found in results if found.case.role]
     labels = {int(file.name): np.array(eval(file.read_text())) for file in (joint.directory / "files").iterdir()}
@@ -192,7 +197,7 @@ def test_rounds_that_are_learned_together_come_mixed(tmp_path: Path) -> None:
 def test_a_single_task_is_no_reference_of_rounds(tmp_path: Path) -> None:
     path = job(tmp_path, "references: {joint: alone}")
     text = (tmp_path / "alone.yaml").read_text()
-    (tmp_path / "alone.yaml").write_text(text.replace("incrementallearning", "singletasklearning"))
+    (tmp_path / "alone.yaml").write_text(edited(text, "incrementallearning", "singletasklearning"))
     with pytest.raises(ConfigError, match="'alone' learns everything in one round"):
         ianvs.run(path)
 
@@ -200,7 +205,7 @@ def test_a_single_task_is_no_reference_of_rounds(tmp_path: Path) -> None:
 def test_a_single_task_has_no_references(tmp_path: Path) -> None:
     path = job(tmp_path, "references: {joint: all, single_task: mine}")
     text = (tmp_path / "alone.yaml").read_text()
-    (tmp_path / "alone.yaml").write_text(text.replace("incrementallearning", "singletasklearning"))
+    (tmp_path / "alone.yaml").write_text(edited(text, "incrementallearning", "singletasklearning"))
     found = {result.case.algorithm: result.metrics["IM"] for result in ianvs.run(path)}
     assert found["alone"] is None
     assert found["mine"] is not None
@@ -208,10 +213,10 @@ def test_a_single_task_has_no_references(tmp_path: Path) -> None:
 
 def test_exams_that_differ_in_what_is_held_out_have_references_of_their_own(tmp_path: Path) -> None:
     path = planned_job(tmp_path, "accuracy, IM")
-    gated = (tmp_path / "testenv.yaml").read_text().replace("testenv:", "testenv:\n  name: gated", 1)
+    gated = edited((tmp_path / "testenv.yaml").read_text(), "testenv:", "testenv:\n  name: gated", count=1)
     gate = "  model_eval: {model_metric: {name: accuracy}, threshold: 0, operator: '>='}\n"
     (tmp_path / "gated.yaml").write_text(gated + gate)
-    path.write_text(path.read_text().replace("testenv: ./testenv.yaml", "testenv: [./testenv.yaml, ./gated.yaml]"))
+    path.write_text(edited(path.read_text(), "testenv: ./testenv.yaml", "testenv: [./testenv.yaml, ./gated.yaml]"))
     plan = ianvs.plan(path)
     exam_of = {case.id: case.testenv for case, _ in plan.cases()}
     for case, algorithm in plan.cases():

@@ -13,6 +13,7 @@ import pytest
 import ianvs
 from ianvs.errors import ConfigError, PluginError
 from ianvs.session.forced_scores import checked_forced
+from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
 ROOT = Path(__file__).parents[2]
@@ -113,7 +114,7 @@ def test_who_was_shown_the_replies_does_not_know_them_when_it_is_asked(tmp_path:
 
 
 def test_a_plugin_without_the_method_is_told_before_anything_trains(tmp_path: Path) -> None:
-    path = written(tmp_path, plugin=PARROT.replace("def teacher_forced", "def other"))
+    path = written(tmp_path, plugin=edited(PARROT, "def teacher_forced", "def other"))
     for call in (ianvs.validate, ianvs.run):
         with pytest.raises(ConfigError, match=r"Parrot lacks the method teacher_forced\(data, \*\*context\)") as caught:
             call(path)
@@ -122,22 +123,22 @@ def test_a_plugin_without_the_method_is_told_before_anything_trains(tmp_path: Pa
 
 
 def test_who_learns_while_it_is_tested_is_not_shown_the_replies(tmp_path: Path) -> None:
-    plugin = PARROT.replace("    def __init__", "    adapts_in_testing = True\n\n    def __init__", 1)
+    plugin = edited(PARROT, "    def __init__", "    adapts_in_testing = True\n\n    def __init__", count=1)
     with pytest.raises(ConfigError, match="Parrot learns while it is tested, so replies can't be shown to it"):
         ianvs.validate(written(tmp_path, plugin=plugin))
 
 
 def test_who_hides_that_it_learns_while_it_is_tested_fails(tmp_path: Path) -> None:
-    plugin = PARROT.replace("self.known = {}", "self.known, self.adapts_in_testing = {}, True", 1)
+    plugin = edited(PARROT, "self.known = {}", "self.known, self.adapts_in_testing = {}, True", count=1)
     (case,) = ianvs.run(written(tmp_path, plugin=plugin))
     assert case.failure is not None and "the replies can't be shown to it" in case.failure.message
 
 
 @pytest.mark.parametrize("metric", ["reply_token_accuracy", "perplexity"])
 def test_the_testenv_has_to_ask_for_it(tmp_path: Path, metric: str) -> None:
-    testenv = TESTENV.replace("teacher_forced: true\n", "").replace("reply_token_accuracy, perplexity", metric)
+    testenv = edited(TESTENV, "teacher_forced: true\n", "", "reply_token_accuracy, perplexity", metric)
     with pytest.raises(ConfigError, match=f"{metric} needs `teacher_forced: true` in the testenv"):
-        ianvs.validate(written(tmp_path, testenv.replace("of: perplexity", "of: EM")))
+        ianvs.validate(written(tmp_path, edited(testenv, "of: perplexity", "of: EM")))
 
 
 def test_a_model_is_not_gated_by_it(tmp_path: Path) -> None:
@@ -163,11 +164,11 @@ def test_a_paradigm_that_answers_by_more_than_its_base_model_is_refused(tmp_path
 
 
 def test_the_other_score_of_the_same_answers_asks_nothing_anew(tmp_path: Path) -> None:
-    path = written(tmp_path, TESTENV.replace(" perplexity,", "").replace("of: perplexity", "of: EM"))
+    path = written(tmp_path, edited(TESTENV, " perplexity,", "", "of: perplexity", "of: EM"))
     first = case_of(path)
     stored = {file: file.stat().st_mtime_ns for file in first.directory.rglob("predictions.npz")}
-    listed = (
-        (tmp_path / "testenv.yaml").read_text().replace("reply_token_accuracy,", "reply_token_accuracy, perplexity,")
+    listed = edited(
+        (tmp_path / "testenv.yaml").read_text(), "reply_token_accuracy,", "reply_token_accuracy, perplexity,"
     )
     (tmp_path / "testenv.yaml").write_text(listed)
     second = case_of(path)

@@ -12,6 +12,7 @@ import pytest
 import ianvs
 from ianvs.errors import ConfigError, PluginError
 from ianvs.session.task_scores import checked_scores, labels_within, why_unscored
+from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
 CLASSES = "class-incremental"
@@ -135,7 +136,7 @@ def test_the_learner_is_told_nothing_of_the_task(tmp_path: Path) -> None:
     """All test sets are asked in one call, in the order of the question for labels, which no class explains."""
     log = tmp_path / "log.jsonl"
     spy = (
-        NEAREST.replace("class Nearest:", "class Base:")
+        edited(NEAREST, "class Nearest:", "class Base:")
         + f"""
 
 class Nearest(Base):
@@ -188,10 +189,10 @@ def test_scores_beside_a_predict_of_another_class_are_not_taken(tmp_path: Path) 
     ],
 )
 def test_scores_that_are_none_end_the_case(tmp_path: Path, code: str, said: str) -> None:
-    plugin = NEAREST.replace(
-        "        if self.sums is None:\n            return np", f"        {code}\n        return np"
+    plugin = edited(
+        NEAREST, "        if self.sums is None:\n            return np", f"        {code}\n        return np"
     )
-    plugin = plugin.replace("scores = self.scores(data, num_classes)", "scores = np.zeros((len(data), num_classes))")
+    plugin = edited(plugin, "scores = self.scores(data, num_classes)", "scores = np.zeros((len(data), num_classes))")
     results = ianvs.run(
         write_job(tmp_path, testenv=yaml(), plugin=plugin, name="Nearest", hyperparameters="", job="engine: inline")
     )
@@ -201,7 +202,7 @@ def test_scores_that_are_none_end_the_case(tmp_path: Path, code: str, said: str)
 
 
 def test_the_testenv_has_to_ask_for_scores(tmp_path: Path) -> None:
-    testenv = yaml().replace("task_scores: true", "")
+    testenv = edited(yaml(), "task_scores: true", "")
     path = write_job(tmp_path, testenv=testenv, plugin=NEAREST, name="Nearest", hyperparameters="")
     with pytest.raises(ConfigError, match="task_incremental_accuracy needs `task_scores: true` in the testenv"):
         ianvs.validate(path)

@@ -11,6 +11,7 @@ import pytest
 from ianvs.digests import differs, noted
 from ianvs.errors import DamagedError, IanvsError
 from ianvs.store.sealed import as_record, read_sealed, write_sealed
+from tests.edits import edited
 
 
 def test_what_was_written_comes_back(tmp_path: Path) -> None:
@@ -32,7 +33,7 @@ def test_other_content_is_refused_with_the_name_of_the_file(tmp_path: Path, cont
 def test_a_number_that_was_changed_by_hand_is_found(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     write_sealed(path, "a", {"accuracy": 0.5})
-    path.write_text(path.read_text().replace("0.5", "0.9"))
+    path.write_text(edited(path.read_text(), "0.5", "0.9"))
     with pytest.raises(DamagedError):
         read_sealed(path, "a")
 

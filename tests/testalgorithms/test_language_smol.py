@@ -9,6 +9,7 @@ import pytest
 
 import ianvs
 from ianvs.package import CONFIGS, find_gguf
+from tests.edits import edited
 from tests.testalgorithms.talks import Talks, talks
 
 pytest.importorskip("gguf")
@@ -57,10 +58,10 @@ def test_a_cut_down_job_learns_the_news_of_two_years(tmp_path: Path, monkeypatch
     before, _, rest = whole.partition("    algorithms:\n")
     after = rest[rest.index("  rank:") :]
     exam = (CONFIGS.parent / "testenv" / "continual_news_smol" / "testenv.yaml").read_text()
-    exam = exam.replace("years: 3", "years: 2").replace("recurring: 2", "recurring: 1").replace("once: 1", "once: 0")
+    exam = edited(exam, "years: 3", "years: 2", "recurring: 2", "recurring: 1", "once: 1", "once: 0")
     (tmp_path / "testenv.yaml").write_text(exam)
     job = f"{before}    algorithms:\n{rows}{after}"
-    job = job.replace("../../testenv/continual_news_smol/testenv.yaml", "./testenv.yaml")
+    job = edited(job, "../../testenv/continual_news_smol/testenv.yaml", "./testenv.yaml")
     (tmp_path / "benchmarkingjob.yaml").write_text(job)
     cases = list(ianvs.run(tmp_path / "benchmarkingjob.yaml"))
     assert [case.status for case in cases] == ["finished"] * 2, [case.failure for case in cases]

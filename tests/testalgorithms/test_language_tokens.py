@@ -5,6 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.edits import edited
+
 pytest.importorskip("transformers")
 
 from ianvs.errors import PluginError
@@ -130,7 +132,7 @@ def test_a_template_that_is_only_steady_with_its_own_settings_keeps_them():
     made = tokenizer()
     made.add_special_tokens({"additional_special_tokens": ["<|im_start|>", "<|im_end|>"]})
     marked = "{% if enable_thinking is defined and not enable_thinking %}{{ '<think></think>' }}{% endif %}"
-    made.chat_template = CHATML.replace("assistant\\n' }}", "assistant\\n' }}" + marked)
+    made.chat_template = edited(CHATML, "assistant\\n' }}", "assistant\\n' }}" + marked)
     assert made.chat_template != CHATML
     chat = ChatTemplate(made)
     assert learnt_text(chat, chat.encode(TWO_TURNS)) == "Hugo Moll<|im_end|>Red Foxes<|im_end|>"

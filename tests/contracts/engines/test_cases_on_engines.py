@@ -9,6 +9,7 @@ import pytest
 
 import ianvs
 from ianvs.types import CaseResult
+from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
 
@@ -24,7 +25,7 @@ def yaml(request: pytest.FixtureRequest) -> str:
 def run(folder: Path, yaml: str, what: str, extra: str = "") -> tuple[CaseResult, CaseResult]:
     """Two cases, of seeds 0 and 1; the first does `what` in round 3."""
     then = indent(f"if (round, seed) == (3, 0):\n{indent(what, '    ')}\n", 8 * " ")
-    plugin = MAJORITY.replace("        for label in", f"{then}        for label in")
+    plugin = edited(MAJORITY, "        for label in", f"{then}        for label in")
     job = f"seeds: [0, 1]\njobs: 2\nengine: {yaml}\n{extra}"
     first, second = ianvs.run(write_job(folder, plugin=plugin, hyperparameters="", job=job))
     return first, second

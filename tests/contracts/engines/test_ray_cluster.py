@@ -15,6 +15,7 @@ from ianvs.engines import Event, Workload
 from ianvs.engines.ray.ray_engine import RayEngine
 from ianvs.errors import IanvsError
 from tests.contracts.engines.test_engines import task, until_ended, wait_for
+from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
 
@@ -75,8 +76,8 @@ def test_a_lost_node_costs_its_task_and_no_other(cluster: Any, tmp_path: Path) -
 
 # --- cases ------------------------------------------------------------------------------------------------------------
 
-SPEAKING = "from helper import SAID\n" + MAJORITY.replace(
-    "        for label in", "        print(SAID, __file__)\n        for label in"
+SPEAKING = "from helper import SAID\n" + edited(
+    MAJORITY, "        for label in", "        print(SAID, __file__)\n        for label in"
 )
 
 
@@ -122,8 +123,10 @@ def test_a_worker_finds_out_that_it_does_not_see_the_workspace(monkeypatch: pyte
     monkeypatch.setattr(RayEngine, "_marker", lambda self, workspace: tmp_path / "elsewhere")
     path = job(tmp_path, hyperparameters="- bias: {values: [0]}", job="seeds: [0]\nengine: ray")
     flag = tmp_path / "fails"
-    plugin = SPEAKING.replace(
-        "        print(SAID", f"        if round == 3 and open({str(flag)!r}).read(): os._exit(3)\n        print(SAID"
+    plugin = edited(
+        SPEAKING,
+        "        print(SAID",
+        f"        if round == 3 and open({str(flag)!r}).read(): os._exit(3)\n        print(SAID",
     )
     (tmp_path / "plugin.py").write_text("import os\n" + plugin)
 

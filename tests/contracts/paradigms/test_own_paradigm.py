@@ -17,6 +17,7 @@ import pytest
 import ianvs
 from ianvs.errors import ConfigError
 from ianvs.store import CaseStore
+from tests.edits import edited
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "own_paradigm"
 
@@ -51,11 +52,11 @@ def write(folder: Path, slow: str = "") -> Path:
         "  scenario: domain-incremental\n  metrics: [accuracy, BWT]\n"
     )
     for name in ("algorithm.yaml", "central.yaml"):
-        text = (folder / name).read_text().replace("values: [64]", "values: [2]").replace("values: [10]", "values: [2]")
+        text = edited((folder / name).read_text(), "values: [64]", "values: [2]", "values: [10]", "values: [2]")
         (folder / name).write_text(text)
     plugin = (folder / "modules.py").read_text()
     here = "    def train(self, train_data, valid_data=None):\n"
-    (folder / "modules.py").write_text(plugin.replace(here, f"{here}        {slow}\n") if slow else plugin)
+    (folder / "modules.py").write_text(edited(plugin, here, f"{here}        {slow}\n") if slow else plugin)
     return folder / "benchmarkingjob.yaml"
 
 
@@ -140,7 +141,7 @@ def test_a_kill_in_the_middle_leaves_no_trace_in_the_result(tmp_path: Path) -> N
 def test_slips_are_told_before_anything_runs(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = write(tmp_path / "job")
     file = tmp_path / "job" / "algorithm.yaml"
-    file.write_text(file.read_text().replace(old, new))
+    file.write_text(edited(file.read_text(), old, new))
     for check in (ianvs.validate, ianvs.run):
         with pytest.raises(ConfigError, match=message):
             check(path, workspace=tmp_path / "ws")
@@ -158,10 +159,10 @@ def test_a_module_that_is_missing_is_told(tmp_path: Path) -> None:
 def test_shares_of_a_round_are_disjoint_and_alike(tmp_path: Path) -> None:
     note = "np.save(f'{__file__}-{id(self)}-{len(train_data)}.npy', train_data.x)"
     path = write(tmp_path / "job", slow=note)
-    text = (tmp_path / "job" / "algorithm.yaml").read_text().replace("exchanges: 2", "exchanges: 1")
-    (tmp_path / "job" / "algorithm.yaml").write_text(text.replace("[0.1, 0.5]", "[0.1]").replace("[0.0, 0.3]", "[0.0]"))
+    text = edited((tmp_path / "job" / "algorithm.yaml").read_text(), "exchanges: 2", "exchanges: 1")
+    (tmp_path / "job" / "algorithm.yaml").write_text(edited(text, "[0.1, 0.5]", "[0.1]", "[0.0, 0.3]", "[0.0]"))
     (tmp_path / "job" / "central.yaml").write_text(
-        (tmp_path / "job" / "central.yaml").read_text().replace("[0.1, 0.5]", "[0.1]")
+        edited((tmp_path / "job" / "central.yaml").read_text(), "[0.1, 0.5]", "[0.1]")
     )
     ianvs.run(path, workspace=tmp_path / "ws", engine="inline")
     sizes = sorted(len(np.load(file)) for file in (tmp_path / "job").glob("modules.py-*.npy"))

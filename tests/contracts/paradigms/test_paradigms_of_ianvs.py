@@ -18,6 +18,7 @@ from ianvs.paradigms.federated import weighted_mean
 from ianvs.paradigms.link import Link, size_of
 from ianvs.store import CaseStore
 from ianvs.types import CaseResult
+from tests.edits import edited
 
 ROOT = Path(__file__).parents[3]
 NET = """
@@ -30,7 +31,7 @@ INCREMENTAL = f"""
     - type: basemodel
       name: Replay
       hyperparameters:{NET}"""
-DETECTOR = INCREMENTAL.replace("Replay", "ClassMeans")
+DETECTOR = edited(INCREMENTAL, "Replay", "ClassMeans")
 JOINT = f"""
   paradigm_type: jointinference
   hard_example_mining_mode: MODE
@@ -86,13 +87,13 @@ def test_who_is_alone_learns_as_in_incremental_learning(tmp_path: Path) -> None:
         tmp_path,
         {
             "plain": INCREMENTAL,
-            "client": INCREMENTAL.replace(
-                "incrementallearning", "federatedlearning\n  clients: 1\n  communication_rounds: 1"
+            "client": edited(
+                INCREMENTAL, "incrementallearning", "federatedlearning\n  clients: 1\n  communication_rounds: 1"
             ),
-            "lifelong": INCREMENTAL.replace("incrementallearning", "lifelonglearning"),
-            "cloud": JOINT.replace("MODE", "mining-then-inference").replace("SHARE", "1.0"),
-            "edge": JOINT.replace("MODE", "inference-then-mining").replace("SHARE", "0.0"),
-            "both": JOINT.replace("MODE", "inference-then-mining").replace("SHARE", "0.5"),
+            "lifelong": edited(INCREMENTAL, "incrementallearning", "lifelonglearning"),
+            "cloud": edited(JOINT, "MODE", "mining-then-inference", "SHARE", "1.0"),
+            "edge": edited(JOINT, "MODE", "inference-then-mining", "SHARE", "0.0"),
+            "both": edited(JOINT, "MODE", "inference-then-mining", "SHARE", "0.5"),
         },
         metrics=ROUTED,
     )
@@ -123,10 +124,10 @@ def _sizes(folder: Path, result: CaseResult) -> list[int]:
 
 def test_what_looks_seen_is_not_sent_on_and_what_was_not_taught_may_be_answered_unseen(tmp_path: Path) -> None:
     metrics = "[accuracy, AUROC, open_set_accuracy, samples_transfer_share, samples_transfer_ratio]"
-    lifelong = DETECTOR.replace("incrementallearning", "lifelonglearning")
+    lifelong = edited(DETECTOR, "incrementallearning", "lifelonglearning")
     algorithms = {
         "picky": lifelong,
-        "all": lifelong.replace("modules:", "train_on: all\n  modules:"),
+        "all": edited(lifelong, "modules:", "train_on: all\n  modules:"),
         "incremental": DETECTOR,
         "none": lifelong + "    - type: unseen_sample_recognition\n      name: Nothing\n      url: ./nothing.py\n",
     }
@@ -170,16 +171,23 @@ class Stopped(ClassMeans):
 
 
 def test_a_case_that_ended_in_its_last_round_goes_on_to_the_same_end(tmp_path: Path) -> None:
-    stopped = INCREMENTAL.replace("name: Replay", "name: Stopped\n      url: ./stopped.py")
+    stopped = edited(INCREMENTAL, "name: Replay", "name: Stopped\n      url: ./stopped.py")
     algorithms = {
-        "federated": stopped.replace(
+        "federated": edited(
+            stopped,
             "incrementallearning",
             "federatedclassincrementallearning\n  clients: 3\n  partition: non-iid\n  concentration: 0.3",
         ),
-        "lifelong": stopped.replace("incrementallearning", "lifelonglearning"),
-        "joint_inference": JOINT.replace("MODE", "inference-then-mining")
-        .replace("SHARE", "0.5")
-        .replace("name: Replay", "name: Stopped\n      url: ./stopped.py"),
+        "lifelong": edited(stopped, "incrementallearning", "lifelonglearning"),
+        "joint_inference": edited(
+            JOINT,
+            "MODE",
+            "inference-then-mining",
+            "SHARE",
+            "0.5",
+            "name: Replay",
+            "name: Stopped\n      url: ./stopped.py",
+        ),
     }
     for name in ("whole", "cut"):
         (tmp_path / name).mkdir()
@@ -243,7 +251,7 @@ def test_a_skewed_deal_gives_every_sample_once_and_is_the_more_skewed_the_smalle
     ],
 )
 def test_slips_are_told_before_anything_runs(tmp_path: Path, old: str, new: str, message: str) -> None:
-    text = JOINT.replace(old, new).replace("MODE", "mining-then-inference").replace("SHARE", "0.5")
+    text = edited(JOINT, old, new, "MODE", "mining-then-inference", "SHARE", "0.5")
     with pytest.raises(ConfigError, match=re.escape(message)):
         run(tmp_path, {"one": text})
 

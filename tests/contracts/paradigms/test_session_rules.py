@@ -11,6 +11,7 @@ import ianvs
 from ianvs.errors import ConfigError
 from ianvs.store import CaseStore
 from ianvs.types import Asked, CaseResult
+from tests.edits import edited
 from tests.jobs import write_job
 
 HEAD = """
@@ -39,7 +40,7 @@ def run(folder: Path, body: str, scenario: str = "CIL", **changes: str) -> CaseR
     )
     (folder / "mine.py").write_text(HEAD + body)
     file = folder / "algorithm.yaml"
-    file.write_text(file.read_text().replace("incrementallearning", "{name: Mine, url: ./mine.py}"))
+    file.write_text(edited(file.read_text(), "incrementallearning", "{name: Mine, url: ./mine.py}"))
     [found] = ianvs.run(path)
     return found
 
@@ -68,16 +69,16 @@ def test_a_class_with_train_alone_is_a_paradigm(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("class Mine:" + PLAIN + "\n\nclass Empty:\n    pass\n")
     file = tmp_path / "algorithm.yaml"
     text = file.read_text()
-    file.write_text(text.replace("incrementallearning", "{name: Mine, url: ./mine.py}"))
+    file.write_text(edited(text, "incrementallearning", "{name: Mine, url: ./mine.py}"))
     [found] = ianvs.run(path)
     assert found.status == "finished", found.failure
-    file.write_text(text.replace("incrementallearning", "{name: Empty, url: ./mine.py}"))
+    file.write_text(edited(text, "incrementallearning", "{name: Empty, url: ./mine.py}"))
     with pytest.raises(ConfigError, match=r"algorithm.yaml:2:25: 'Empty' is no paradigm: it has no method train\(\)"):
         ianvs.run(path)
 
 
 def test_a_round_that_has_not_come_is_out_of_reach(tmp_path: Path) -> None:
-    assert said(run(tmp_path, PLAIN.replace("feed(step)", "feed(step, step + 1)"))) == (
+    assert said(run(tmp_path, edited(PLAIN, "feed(step)", "feed(step, step + 1)"))) == (
         "ExamRuleError: feed(1, 2): round 2 has not come yet in step 1."
     )
 
@@ -86,12 +87,12 @@ def test_passes_over_a_stream_are_counted_whoever_asks_for_it_again(tmp_path: Pa
     twice = PLAIN + "        for data in session.feed(step):\n            session.call(model, 'train', data)\n"
     assert run(tmp_path / "rounds", twice).status == "finished"
     assert "the rules of this exam allow one pass" in said(run(tmp_path / "online", twice, "OCL"))
-    shares = PLAIN.replace("session.feed(step)", "(d for k in range(3) for d in session.feed(step, share=(k, 3)))")
+    shares = edited(PLAIN, "session.feed(step)", "(d for k in range(3) for d in session.feed(step, share=(k, 3)))")
     assert run(tmp_path / "shares", shares, "OCL").status == "finished"
 
 
 def test_who_asks_for_earlier_rounds_is_a_bound(tmp_path: Path) -> None:
-    found = run(tmp_path, PLAIN.replace("feed(step)", "feed(1, step)"))
+    found = run(tmp_path, edited(PLAIN, "feed(step)", "feed(1, step)"))
     assert (found.status, found.bound) == ("finished", True)
     assert [round_.train_samples for round_ in found.rounds[1:]] == sorted(r.train_samples for r in found.rounds[1:])
     assert not run(tmp_path / "plain", PLAIN).bound
@@ -121,7 +122,7 @@ PREDICT = """
 
 
 def test_extras_are_stored_beside_the_labels(tmp_path: Path) -> None:
-    found = run(tmp_path, PLAIN + PREDICT.replace("EXTRA", "data.x.reshape(len(data), -1).sum(axis=1)"))
+    found = run(tmp_path, PLAIN + edited(PREDICT, "EXTRA", "data.x.reshape(len(data), -1).sum(axis=1)"))
     stored = CaseStore(tmp_path / "ws").predictions(found.case.id, 5)[Asked(2)]
     [exam] = ianvs.api.exams(tmp_path / "benchmarkingjob.yaml").values()
     samples = exam.dataset.test.x[exam.tests[2].test]
@@ -140,6 +141,6 @@ def test_extras_are_stored_beside_the_labels(tmp_path: Path) -> None:
     ],
 )
 def test_answers_that_don_t_fit_are_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
-    found = run(tmp_path, PLAIN + PREDICT.replace(old, new))
+    found = run(tmp_path, PLAIN + edited(PREDICT, old, new))
     assert found.failure is not None
     assert re.search(message, said(found)), said(found)
