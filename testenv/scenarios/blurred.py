@@ -114,7 +114,8 @@ class BlurredBoundary(ByClasses):
         if rounds is None:
             refuse(request, f"say how many `rounds` the {len(labels)} samples arrive in.")
         if rounds > len(labels):
-            refuse(request, f"{len(labels)} samples can't be cut into {rounds} rounds.", "rounds")
+            message = f"{len(labels)} samples can't be cut into {rounds} rounds. Set `rounds` to {len(labels)} or less."
+            refuse(request, message, "rounds")
         if self.kind == "gaussian":
             assert self.sigma is not None
             flow = gaussian_order(

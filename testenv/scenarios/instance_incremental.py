@@ -66,7 +66,8 @@ class InstanceIncremental(Scenario):
             if rounds is None:
                 refuse(request, f"say how many `rounds` the {count} samples arrive in.")
             if rounds > count:
-                refuse(request, f"{count} samples can't be cut into {rounds} rounds.", "rounds")
+                message = f"{count} samples can't be cut into {rounds} rounds. Set `rounds` to {count} or less."
+                refuse(request, message, "rounds")
             return [len(part) for part in np.array_split(np.arange(count), rounds)]
         if min(sizes) < 1 or sum(sizes) != count:
             message = (

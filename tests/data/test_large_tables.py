@@ -13,8 +13,8 @@ from tests.edits import edited
 @pytest.fixture
 def any_size(monkeypatch):
     """Small files count as large ones."""
-    monkeypatch.setattr(number_tables, "LARGE", 0)
-    monkeypatch.setattr(large_tables, "LARGE", 0)
+    monkeypatch.setattr(number_tables, "WORTH_PANDAS", 0)
+    monkeypatch.setattr(large_tables, "WORTH_KEEPING", 0)
 
 
 def spec_of(path, test=None, **more):
@@ -70,7 +70,7 @@ def test_a_table_is_read_the_same_quickly_and_with_care(name, tmp_path, monkeypa
     path = tmp_path / "table.csv"
     path.write_bytes(TABLES[name].encode())
     with_care = outcome(path)
-    monkeypatch.setattr(number_tables, "LARGE", 0)
+    monkeypatch.setattr(number_tables, "WORTH_PANDAS", 0)
     np.testing.assert_equal(outcome(path), with_care)
 
 
@@ -107,7 +107,7 @@ def same(one, other):
 def test_what_is_kept_is_what_is_read(parts, tmp_path, monkeypatch):
     spec = spec_of(*parts)
     fresh, fingerprint = data.load(spec, tmp_path / "one"), data.fingerprint(spec, tmp_path / "one")
-    monkeypatch.setattr(large_tables, "LARGE", 0)
+    monkeypatch.setattr(large_tables, "WORTH_KEEPING", 0)
     cache = tmp_path / "two"
     assert data.check(spec, cache) == []
     monkeypatch.setattr("ianvs.data.sources.read_table", lambda *given: pytest.fail("it was parsed again"))

@@ -15,7 +15,7 @@ import pytest
 import ianvs
 from ianvs.engines import LocalEngine, Task, Workload
 from ianvs.engines.capped_log import CAP
-from ianvs.errors import ConfigError, IanvsError
+from ianvs.errors import ConfigError
 from tests.contracts.engines.test_engines import task, until_ended, wait_for
 from tests.jobs import write_job
 
@@ -67,8 +67,10 @@ def test_an_unknown_start_is_told_before_anything_runs(tmp_path: Path) -> None:
 
 
 def test_a_strictly_sealed_job_does_not_run_unsealed(tmp_path: Path) -> None:
-    with pytest.raises(IanvsError, match="`sealing: strict` can't be kept by engine local here"):
-        ianvs.run(write_job(tmp_path, job=f"seeds: [0]\nsealing: strict\nengine: {SPAWNED}"))
+    job = write_job(tmp_path, job=f"seeds: [0]\nsealing: strict\nengine: {SPAWNED}")
+    for command in (ianvs.run, ianvs.validate):
+        with pytest.raises(ConfigError, match=r"yaml:\d+:\d+: `sealing: strict` can't be kept by engine local here"):
+            command(job)
 
 
 def test_a_script_without_a_guard_is_not_run_again_in_every_task(tmp_path: Path) -> None:

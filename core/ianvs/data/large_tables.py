@@ -15,7 +15,7 @@ from ianvs.data.fingerprint import digest_of, file_digests
 
 __all__ = ["keep_dataset", "kept_dataset", "table_key"]
 
-LARGE = 2**20  # bytes of all files together, below which parsing costs less than keeping
+WORTH_KEEPING = 2**20  # bytes of all files together, below which parsing costs less than keeping
 _FORMAT = 1  # part of every key: raise it when the same files give other samples
 _TABLES = (".csv", ".json", ".jsonl")
 
@@ -26,7 +26,8 @@ def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
     if cache_dir is None or spec.url is not None or not paths:
         return None
     try:
-        if any(path.suffix.lower() not in _TABLES for path in paths) or sum(p.stat().st_size for p in paths) < LARGE:
+        size = sum(path.stat().st_size for path in paths)
+        if size < WORTH_KEEPING or any(path.suffix.lower() not in _TABLES for path in paths):
             return None
         digests = file_digests([str(path) for path in paths], cache_dir)
     except OSError:

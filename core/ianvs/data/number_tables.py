@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 __all__ = ["NumberTable", "read_numbers"]
 
-LARGE = 2**20  # bytes; loading pandas for less would cost more than it saves
+WORTH_PANDAS = 2**20  # bytes; loading pandas for less would cost more than it saves
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def read_numbers(path: Path, texts: Sequence[str]) -> NumberTable | None:
     None for a small file, and one that holds quotes, blank or uneven lines, empty cells, or a cell that is no number:
     Python's own csv module and float() say what is wrong with it, and where.
     """
-    if path.stat().st_size < LARGE:
+    if path.stat().st_size < WORTH_PANDAS:
         return None
     data = path.read_bytes()
     if b'"' in data or b"\r" in data.replace(b"\r\n", b"\n"):

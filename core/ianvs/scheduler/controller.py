@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from ianvs.config.spec import JobSpec
 from ianvs.engines.engine import EXIT_INTERRUPTED, Engine
-from ianvs.errors import IanvsError
 from ianvs.planning import Plan, PlannedCase
 from ianvs.planning.case_request import CaseRequest, case_request
 from ianvs.scheduler.case_loop import CaseLoop, Listener
@@ -42,11 +41,6 @@ def run_job(job: JobSpec, listener: Listener, provenance: dict[str, object]) -> 
         if not to_do:
             return Outcome(plan, 0, 0, interrupted=False)
         engine = engines.runner(plan)
-        if job.sealing == "strict" and engine.isolates and not engine.seals:
-            raise IanvsError(
-                f"`sealing: strict` can't be kept by engine {job.engine.name} here: its processes are not forked. "
-                "Run it on Linux without `start: spawn`, or leave `sealing` out (docs/trust.md)."
-            )
         slots = Slots(engine.slots, engine.gpus, job.cases_per_gpu)
 
         def request(planned: PlannedCase) -> CaseRequest:

@@ -19,7 +19,7 @@ from ianvs.plugins.source import imported_names
 from ianvs.plugins.value_types import type_problems
 from ianvs.scheduler.slots import visible_gpus
 
-__all__ = ["ENTRY_POINTS", "authors_files", "engine_problems", "imports_of", "open_checker", "open_engine"]
+__all__ = ["ENTRY_POINTS", "authors_files", "engine_problems", "imports_of", "isolates", "open_checker", "open_engine"]
 
 ENTRY_POINTS = "ianvs.engines"
 
@@ -46,6 +46,11 @@ def engine_problems(job: JobSpec) -> list[Problem]:
     problems += [Problem(f"{what} needs the option '{name}'. {listed}", spec.place) for name in missing]
     options = ModuleSpec("engine", what, None, constants=spec.options, places=spec.places)
     return [*problems, *type_problems(options, takes, spec.place)]
+
+
+def isolates(job: JobSpec) -> bool:
+    """Whether the engine that the job names gives tasks processes of their own."""
+    return bool(getattr(_loaded(job.engine).target, "isolates", True))
 
 
 def open_engine(job: JobSpec, tasks: int) -> Engine:

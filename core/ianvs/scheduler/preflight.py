@@ -27,7 +27,7 @@ from ianvs.plugins.check import FORCED, Checked, Closed, Subject
 from ianvs.scheduler import checks
 from ianvs.scheduler.case_files import files_of_exam
 from ianvs.scheduler.kubeedge_checks import code_problems, import_problems, is_kubeedge, setting_problems
-from ianvs.scheduler.opening import engine_problems
+from ianvs.scheduler.opening import engine_problems, isolates
 from ianvs.scheduler.selection_checks import round_problems, selection_problems
 from ianvs.scheduler.taught_texts import Rounds, taught_texts
 from ianvs.scoring.misfits import misfits
@@ -158,6 +158,17 @@ def _plan(flight: Preflight) -> list[Problem]:
     except ConfigError as error:
         return list(error.problems)
     return []
+
+
+def _sealing(flight: Preflight) -> list[Problem]:
+    job = flight.job
+    if job.sealing != "strict" or flight.engine.seals or not isolates(job):
+        return []
+    message = (
+        f"`sealing: strict` can't be kept by engine {job.engine.name} here: its processes are not forked. "
+        "Run it on Linux without `start: spawn`, or leave `sealing` out (docs/trust.md)."
+    )
+    return [Problem(message, job.engine.place)]
 
 
 # --- plugins ------------------------------------------------------------------------------------------------------
@@ -363,6 +374,7 @@ PLAN: tuple[Check, ...] = (
 """What has to be known to tell what is finished."""
 
 CODE: tuple[Check, ...] = (
+    Check("sealing", _sealing, stands_on_others=True),  # opens the engine
     Check("plugins", _plugins),  # imports them, torch too: seconds
     Check("exams", _exams, stands_on_others=True),  # decodes the data, once
     Check("chosen rounds", _chosen_rounds, stands_on_others=True),  # of those that are prepared now
