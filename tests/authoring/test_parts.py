@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ianvs.authoring import Joined, RoundData, mlp, resnet
 from ianvs.authoring.networks import build_network
-from ianvs.authoring.optimizers import build_optimizer
+from ianvs.authoring.optimizers import OptimizerMaker, build_optimizer
 from ianvs.authoring.randomness import seeded, torch_generator
 from ianvs.authoring.round_data import BLOCK, gather, output_mask
 from ianvs.errors import PluginError
@@ -73,6 +73,29 @@ def test_adam_is_torchs_own_to_rounding():
 
     ours = walk(lambda p: build_optimizer("adam", [(p, 0.01)], weight_decay=0.1))
     torch.testing.assert_close(ours, walk(lambda p: torch.optim.Adam(p, lr=0.01, weight_decay=0.1)))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("sgd", {}), ("sgd", {"momentum": 0.9, "weight_decay": 0.01}), ("adam", {}), ("adamw", {})]
+)
+def test_an_optimiser_that_is_made_like_new_is_new(name, options):
+    def walk(make):
+        draw = torch.Generator().manual_seed(0)
+        some, other = (torch.nn.Parameter(torch.randn(size, generator=draw)) for size in (16, 7))
+        for round_ in range(6):
+            if round_ == 3:
+                other.requires_grad_(False)
+            if round_ == 4:
+                some = torch.nn.Parameter(some.detach().clone())
+            optimizer = make(name, [([some], 0.03), ([other], 0.3 if round_ == 5 else 0.1)], **options)
+            for step in range(2):
+                for p in filter(lambda p: p.requires_grad, (some, other)):
+                    p.grad = torch.randn(len(p), generator=draw)
+                optimizer.param_groups[0]["lr"] = 0.03 / (step + 1)
+                optimizer.step()
+        return torch.cat([some.detach(), other.detach()])
+
+    assert torch.equal(walk(OptimizerMaker()), walk(build_optimizer))
 
 
 def test_an_unknown_optimizer_is_refused_with_the_closest_name():

@@ -245,7 +245,10 @@ class NetworkHolder:
         if self._shape is None:
             with seeded(stream_seed(seed, 0, "init")):
                 self._build(tuple(x.shape[1:]), num_classes)
-        self.network.to(device)
+        place = torch.device(device)
+        # To find out that all of it is there takes as long as a small step, and a job without a card moves nothing.
+        if place.type != "cpu" or next(self.network.parameters(), x).device.type != "cpu":
+            self.network.to(place)
 
     def _build(self, input_shape: tuple[int, ...], num_classes: int) -> None:
         network = self.build_network(input_shape, num_classes)

@@ -73,6 +73,8 @@ class Memory:
         """Hold the `chosen` of old and new samples: increasing positions, new ones counted on after the old ones."""
         before = len(self)
         old, new = chosen[chosen < before], chosen[chosen >= before] - before
+        if self._columns and not len(new) and len(old) == before:
+            return  # nothing goes and nothing comes, as mostly late in a stream: no copy of all of it
         kept = tuple(gather(column, new.to(column.device)) for column in columns)
         if self._columns:
             pairs = zip(self._columns, kept, strict=True)

@@ -10,7 +10,7 @@ from torch import nn
 
 from ianvs.errors import require_known
 
-__all__ = ["OPTIMIZERS", "build_optimizer", "continue_from"]
+__all__ = ["OPTIMIZERS", "OptimizerMaker", "build_optimizer", "continue_from"]
 
 CACHE_LINE = 64  # bytes
 OPTIMIZERS = ("sgd", "adam", "adamw")
@@ -46,10 +46,49 @@ def build_optimizer(
     return kind(groups, weight_decay=weight_decay)
 
 
+class OptimizerMaker:
+    """`build_optimizer`, which makes the last one like new where it would build the same again.
+
+    A stream has thousands of rounds of one step each, and to build an optimiser takes as long as the step.
+    """
+
+    def __init__(self) -> None:
+        self._built_of: tuple[object, ...] = ()
+        self._optimizer: torch.optim.Optimizer | None = None
+
+    def __call__(
+        self,
+        name: str,
+        parameters: Sequence[tuple[Iterable[nn.Parameter], float]],
+        *,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+    ) -> torch.optim.Optimizer:
+        """What was returned before may be changed by this."""
+        pairs = [(list(some), rate) for some, rate in parameters]
+        facts = [(id(p), p.requires_grad, p.device, p.dtype, p.shape) for some, _ in pairs for p in some]
+        built_of = (name, momentum, weight_decay, *((len(some), rate) for some, rate in pairs), *facts)
+        if self._optimizer is None or built_of != self._built_of:
+            self._optimizer = build_optimizer(name, pairs, momentum=momentum, weight_decay=weight_decay)
+            self._rates = [group["lr"] for group in self._optimizer.param_groups]
+            self._built_of = built_of
+            return self._optimizer
+        for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
+            group["lr"] = rate
+        if name == "sgd":
+            for kept in self._optimizer.state.values():
+                kept["momentum_buffer"].zero_()
+        else:
+            self._optimizer.state.clear()
+        return self._optimizer
+
+
 def continue_from(optimizer: torch.optim.Optimizer, earlier: dict[int, Any] | None) -> None:
     """Take over the momentum and moments of an earlier optimiser of the same parameters; its rates are not taken."""
+    if not earlier:
+        return
     groups = optimizer.state_dict()["param_groups"]
-    if earlier and max(earlier) < sum(len(group["params"]) for group in groups):
+    if max(earlier) < sum(len(group["params"]) for group in groups):
         optimizer.load_state_dict({"state": earlier, "param_groups": groups})
 
 

@@ -19,13 +19,19 @@ def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
     Other devices are left alone: torch.manual_seed() would reset the generators of all of them.
     """
     device = torch.device(device)
-    on_gpu = device.type == "cuda"
-    with torch.random.fork_rng(devices=[device] if on_gpu else []):
-        torch.default_generator.manual_seed(seed)
-        if on_gpu:
+    if device.type == "cuda":
+        with torch.random.fork_rng(devices=[device]):
+            torch.default_generator.manual_seed(seed)
             with torch.cuda.device(device):
                 torch.cuda.manual_seed(seed)
+            yield
+        return
+    before = torch.default_generator.get_state()  # fork_rng() looks for accelerators first
+    try:
+        torch.default_generator.manual_seed(seed)
         yield
+    finally:
+        torch.default_generator.set_state(before)
 
 
 def torch_generator(seed: int, round_: int, purpose: str) -> torch.Generator:

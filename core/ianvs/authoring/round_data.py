@@ -104,6 +104,10 @@ class RoundData:
         Samples are gathered for many batches at once: that costs a step nothing, and a block stays small.
         """
         plan = torch.randperm(len(self), generator=generator).to(self.x.device)
+        if len(plan) <= batch_size:  # as a piece of a stream mostly is
+            stored = gather(self.x, plan)
+            yield self.prepare(stored.to(self.device)), self.y.index_select(0, plan).to(self.device), stored
+            return
         batch_bytes = batch_size * (self.x[:1].nbytes or 1)
         for block in torch.split(plan, batch_size * max(1, BLOCK // batch_bytes)):
             stored = gather(self.x, block)

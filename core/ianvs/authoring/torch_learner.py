@@ -16,6 +16,7 @@ from ianvs.authoring import networks
 from ianvs.authoring.answering import Answering
 from ianvs.authoring.augmentation import find_augmentation
 from ianvs.authoring.backbone_choice import BackboneChoice
+from ianvs.authoring.optimizers import OptimizerMaker, build_optimizer
 from ianvs.authoring.own_classes import own_classes_mask
 from ianvs.authoring.pretraining import denoising_loss, fit_probe
 from ianvs.authoring.randomness import seeded
@@ -141,6 +142,9 @@ class TorchLearner(Answering):
         self.adaptation = adaptation
         self.mask_unseen = mask_unseen
         self._changes = torch.Generator()  # draws of the augmentation
+        self._make_optimizer = OptimizerMaker()
+        self._masked: tuple[Any, ...] | None = None  # what the last mask on unseen outputs was made of
+        self._last_mask: Tensor | None = None
         self.data: RoundData | None = None  # of the round that is being learned
 
     # What a method may override.
@@ -295,7 +299,8 @@ class TorchLearner(Answering):
             self.adjust_gradients if own.adjust_gradients is not TorchLearner.adjust_gradients else None,
             self.after_step if own.after_step is not TorchLearner.after_step else None,
         )
-        self._changes = data.generator("augmentation")
+        if self.augment is not None:
+            self._changes = data.generator("augmentation")
 
         def loss_of(x: Tensor, y: Tensor) -> Tensor:
             if not plainly:
@@ -303,8 +308,9 @@ class TorchLearner(Answering):
             return loss(self.batch(data, self.augmented(x), y))
 
         earlier = self._optimizer if self.keep_optimizer else None
-        made = fit(self._rates(data), data, self.schedule, loss_of, hooks, progress, earlier)
-        self._optimizer = made if self.keep_optimizer else None
+        make = build_optimizer if self.keep_optimizer else self._make_optimizer
+        made = fit(self._rates(data), data, self.schedule, loss_of, hooks, progress, earlier, make)
+        self._optimizer = made.state_dict()["state"] if self.keep_optimizer else None
 
     def _rates(self, data: RoundData) -> list[tuple[list[nn.Parameter], float]]:
         """(parameters, learning rate) pairs."""
@@ -321,7 +327,13 @@ class TorchLearner(Answering):
         """What is added to outputs in training."""
         if task_classes is not None:
             return output_mask(tuple(task_classes), num_classes, place)
-        return output_mask(seen, num_classes, place) if self.mask_unseen else None
+        return self._seen_mask(seen, num_classes, place) if self.mask_unseen else None
+
+    def _seen_mask(self, *of: Any) -> Tensor | None:
+        """`output_mask`, made anew only where it would be another one."""
+        if of != self._masked:
+            self._masked, self._last_mask = of, output_mask(*of)
+        return self._last_mask
 
     def _noise(self, data: RoundData) -> AbstractContextManager[None]:
         """The random stream for dropout, and whatever else a network draws."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 
@@ -90,13 +91,14 @@ def fit(
     hooks: Hooks,
     progress: Callable[[float], object] | None = None,
     earlier: dict[int, Any] | None = None,
-) -> dict[int, Any]:
+    make: Callable[..., torch.optim.Optimizer] = build_optimizer,
+) -> torch.optim.Optimizer:
     """Go down `loss_of` a batch's x (B, ...), y (B,), with an optimiser of (parameters, learning rate) pairs.
 
-    earlier: the state of the optimiser of another round, to go on with; what is returned is this one's.
+    earlier: the state of the optimiser of another round, to go on with. make: `build_optimizer`, or what does the same.
     A loss without a gradient takes no step.
     """
-    optimizer = build_optimizer(
+    optimizer = make(
         schedule.optimizer,
         [(list(some), rate) for some, rate in parameters],
         momentum=schedule.momentum,
@@ -135,10 +137,18 @@ def fit(
                 hooks.after_step(stored, y, epoch, step)
         if progress is not None:
             progress(done / steps)
-    if not all(bool(p.isfinite().all()) for p in trainable):
+    if not _all_finite(trainable):
         raise PluginError(
             f"the weights became infinite or nan in round {data.round}. A smaller learning_rate "
             f"(now {schedule.learning_rate:g}) or a weaker penalty keeps them finite."
         )
-    state: dict[int, Any] = optimizer.state_dict()["state"]
-    return state
+    return optimizer
+
+
+def _all_finite(parameters: Sequence[Tensor]) -> bool:
+    """One question to the device: a sum is finite if all of its parts are, and they are no giants."""
+    if not parameters:
+        return True
+    with torch.no_grad():
+        sums = [p.sum(dtype=torch.float32 if p.element_size() < 4 else None) for p in parameters]
+        return bool(torch.stack(sums).isfinite().all())

@@ -6,6 +6,7 @@ import inspect
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import SimpleNamespace
 
 from ianvs.errors import closest
@@ -80,8 +81,14 @@ def _resolved(name: str, annotation: object, function: Callable[..., object]) ->
 
 def named_arguments(function: Callable[..., object], offered: Mapping[str, object]) -> dict[str, object]:
     """Those of `offered` that `function` names; all of them when it has a catch-all, whatever that is called."""
+    names = _named(getattr(function, "__func__", function))
+    return dict(offered) if names is None else {name: value for name, value in offered.items() if name in names}
+
+
+@lru_cache(256)  # asked for every piece of a stream
+def _named(function: Callable[..., object]) -> frozenset[str] | None:
+    """None: it has a catch-all."""
     parameters = inspect.signature(function).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return dict(offered)
-    names = {p.name for p in parameters if p.kind in _BY_NAME}
-    return {name: value for name, value in offered.items() if name in names}
+        return None
+    return frozenset(p.name for p in parameters if p.kind in _BY_NAME)
