@@ -191,18 +191,20 @@ def _targets(
     numbering: Numbering | None = None,
 ) -> NDArray[Any]:
     """Labels as the Dataset holds them. numbering: of label pictures whose classes have no names."""
-    numberings = [numbering or lists.of(domain) for domain in listing.domains.tolist()]
-    if listing.label_form == "files":
-        paths, pictures = listing.labels.tolist(), listing.x.tolist()
-        digests, of = file_digests(paths, cache_dir), file_digests(pictures, cache_dir)
-        pairs = list(zip(pictures, of, strict=True))
-        return cached_labels(paths, digests, numberings, pairs, spec.image_size, cache_dir, progress)
-    if progress is not None:
+    if progress is not None and listing.label_form != "files":
         progress(1.0)
     if listing.label_form == "class":
         return class_indices(listing, lists)
     if listing.label_form in ("text", "replies"):
         return listing.labels
+    domains = listing.domains.tolist()
+    of_domain = {domain: numbering or lists.of(domain) for domain in set(domains)}
+    numberings = [of_domain[domain] for domain in domains]
+    if listing.label_form == "files":
+        paths, pictures = listing.labels.tolist(), listing.x.tolist()
+        digests, of = file_digests(paths, cache_dir), file_digests(pictures, cache_dir)
+        pairs = list(zip(pictures, of, strict=True))
+        return cached_labels(paths, digests, numberings, pairs, spec.image_size, cache_dir, progress)
     maps = [renumbered(picture, numberings[i], listing.place(i)) for i, picture in enumerate(listing.labels)]
     return np.stack(maps)
 

@@ -82,13 +82,14 @@ class Dispenser:
             if begin and self._examined(chunks[begin - 1]):
                 self._between(chunks[begin - 1][1])
         block: list[tuple[int, Chunk]] = []
+        views: list[Handout] = []
         size = 0
         for one in chunks[begin:]:
             block.append(one)
-            size += _bytes([self._feed.chunk(one[1], asked.share, asked.skew)])
+            views.append(self._feed.chunk(one[1], asked.share, asked.skew))
+            size += _bytes(views[-1:])
             if self._examined(one) or size >= _BLOCK:
                 break
-        views = [self._feed.chunk(chunk, asked.share, asked.skew) for _, chunk in block]
         self.samples += sum(map(len, views))
         writer = ArrayWriter(size, self._folder)
         parts = [part for view in views for part in view.parts]
