@@ -74,7 +74,7 @@ def _bash(words: dict[tuple[str, ...], _Words], jobs: list[str]) -> Iterator[str
     yield "_ianvs() {"
     yield '    local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" path="" word'
     yield "    COMPREPLY=()"
-    yield '    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do'
+    yield '    for word in "${COMP_WORDS[@]:1:$((COMP_CWORD-1))}"; do'
     yield '        case "$path $word" in'
     for path in words:
         if path:
