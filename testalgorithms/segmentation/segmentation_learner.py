@@ -312,7 +312,7 @@ class SegmentationLearner:
         return self.data_of(valid_data, task)
 
     def _check_finite(self, round: int) -> None:
-        if not all(bool(p.isfinite().all()) for p in self.network.parameters()):
+        if not bool(torch.stack([p.isfinite().all() for p in self.network.parameters()]).all()):
             raise PluginError(
                 f"the weights became infinite or nan in round {round}. A smaller learning_rate "
                 f"(now {self.learning_rate:g}) keeps them finite."

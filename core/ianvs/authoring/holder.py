@@ -19,7 +19,7 @@ from ianvs.authoring.initialization import initialize
 from ianvs.authoring.memory import State
 from ianvs.authoring.pretraining import new_decoder
 from ianvs.authoring.randomness import seeded
-from ianvs.authoring.round_data import RoundData, TaskMasks
+from ianvs.authoring.round_data import RoundData, TaskMasks, sent
 from ianvs.authoring.scaling import Scaling
 from ianvs.authoring.weight_files import is_plain, read_weights
 from ianvs.errors import PluginError
@@ -210,7 +210,7 @@ class NetworkHolder:
         self.network.eval()
 
         def ask(part: Tensor) -> Tensor:
-            return function(self.prepare(part.to(place)))
+            return function(self.prepare(sent(part, place)))
 
         with torch.inference_mode():
             if len(x) <= FEWEST:

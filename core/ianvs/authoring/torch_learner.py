@@ -19,7 +19,7 @@ from ianvs.authoring.backbone_choice import BackboneChoice
 from ianvs.authoring.own_classes import own_classes_mask
 from ianvs.authoring.pretraining import denoising_loss, fit_probe
 from ianvs.authoring.randomness import seeded
-from ianvs.authoring.round_data import Batch, RoundData, output_mask, resident
+from ianvs.authoring.round_data import Batch, RoundData, output_mask, resident, sent
 from ianvs.authoring.training_loop import Hooks, Schedule, fit
 from ianvs.errors import PluginError, require_known
 from ianvs.plugins.contract import TrainData
@@ -209,8 +209,9 @@ class TorchLearner(Answering):
         self.scaling.learn(x)
         self._ready(x, num_classes, device, seed)
         place = torch.device(device)
+        complete = not bool((y < 0).any())  # asked before a card would have to answer
         if resident(x, place):
-            x, y = x.to(place), y.to(place)
+            x, y = sent(x, place), sent(y, place)
         seen = tuple(int(c) for c in classes_seen)
         data = RoundData(
             x,
@@ -223,7 +224,7 @@ class TorchLearner(Answering):
             self._mask(seen, task_classes, num_classes, place),
             None if task_classes is None else self._tasks.teach(tuple(task_classes), num_classes, place),
             None if getattr(self, "sees_past_rounds", False) else passes,
-            not bool((y < 0).any()),
+            complete,
             bool(pretraining),
         )
         with self._noise(data):
@@ -241,7 +242,7 @@ class TorchLearner(Answering):
 
     def inputs(self, x: Tensor) -> Tensor:
         """Stored samples (B, ...), as of `RoundData.x` or a memory, ready for the network, on its device."""
-        return self.prepare(x.to(next(self.network.parameters()).device))
+        return self.prepare(sent(x, next(self.network.parameters()).device))
 
     def augmented(self, x: Tensor) -> Tensor:
         """Prepared samples (B, ...), changed by `augment` as those of a step are."""
