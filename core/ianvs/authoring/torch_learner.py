@@ -17,6 +17,7 @@ from ianvs.authoring.answering import Answering
 from ianvs.authoring.augmentation import find_augmentation
 from ianvs.authoring.backbone_choice import BackboneChoice
 from ianvs.authoring.own_classes import own_classes_mask
+from ianvs.authoring.precision import chosen_precision
 from ianvs.authoring.pretraining import denoising_loss, fit_probe
 from ianvs.authoring.randomness import seeded
 from ianvs.authoring.round_data import Batch, RoundData, output_mask, resident, sent
@@ -46,8 +47,9 @@ class TorchLearner(Answering):
     "timm/NAME", "hf/NAME". weights, download, frozen, lora_rank, lora_alpha, picture_size: of a network that was
     trained elsewhere; see BackboneChoice and docs/backbones.md. scale: of the values of pictures; see Scaling.
     initialization: "default" (torch's), "xavier" or "kaiming", with biases of 0, for weights that are drawn.
-    amp: bfloat16 autocast. channels_last: memory layout
-    of convolutional networks, faster and with other last bits. mask_unseen: whether outputs of classes that were not
+    precision: "fp32"; "bf16", bfloat16 autocast; or "tf32" on a card, which then rounds factors of products. amp: an
+    older name of bf16. compile: torch.compile of the network in training. channels_last: memory layout of convolutional
+    networks, faster and with other last bits. mask_unseen: whether outputs of classes that were not
     taught yet are masked in training; some papers leave them in.
 
     epochs: passes over a round's data, fewer where the exam allows fewer. iterations: steps in a round, in place of
@@ -94,7 +96,9 @@ class TorchLearner(Answering):
         batch_norm: bool = False,
         initialization: str = "default",
         mask_unseen: bool = True,
+        precision: str = "fp32",
         amp: bool = False,
+        compile: bool = False,
         channels_last: bool = True,
         scale: str | Mapping[str, Any] = "symmetric",
         picture_size: int | Sequence[int] | None = None,
@@ -109,7 +113,8 @@ class TorchLearner(Answering):
             network,
             hidden,
             widths,
-            amp=amp,
+            precision=chosen_precision(precision, amp),
+            compile=compile,
             channels_last=channels_last,
             scale=scale,
             backbone=BackboneChoice(weights, download, frozen, lora_rank, lora_alpha, picture_size),

@@ -45,7 +45,12 @@ Several = Annotated[tuple[T, ...], Field(min_length=1, strict=False)]
 """A list of one entry or more."""
 
 NotEmpty = Field(min_length=1)
-_FORMS = {"<text>": str, "<list>": list, "<mapping>": dict, "<number>": (int, float)}
+_FORMS: dict[str, type | tuple[type, ...]] = {
+    "<text>": str,
+    "<list>": list,
+    "<mapping>": dict,
+    "<number>": (int, float),
+}
 
 
 @dataclass(frozen=True)
