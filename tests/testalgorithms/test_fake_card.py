@@ -189,3 +189,27 @@ def test_a_model_goes_on_from_its_file_on_a_card(tmp_path):
             for one in (straight, resumed):
                 one.teach(2, "cuda")
             assert np.array_equal(straight.ask(2, "cuda"), resumed.ask(2, "cuda"))
+
+
+NO_WAIT = [name for name in ARRAYS if METHODS[name].__name__ not in (*CLOSED_FORM, "GEM", "LUCIR", "PackNet")]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", NO_WAIT)
+def test_steps_do_not_wait_for_a_card_that_is_there(name):
+    """Torch's own word for it: between the first step of an epoch and the last it raises where one waits."""
+
+    class Watched(METHODS[name]):
+        def train(self, *given, **context):
+            super().train(*given, progress=lambda share: torch.cuda.set_sync_debug_mode("default"), **context)
+
+        def batch(self, data, x, y):
+            torch.cuda.set_sync_debug_mode("error")
+            return super().batch(data, x, y)
+
+    exam = Arrays(Watched, epochs=1)
+    try:
+        for k in (1, 2):
+            exam.teach(k, "cuda")
+    finally:
+        torch.cuda.set_sync_debug_mode("default")

@@ -40,8 +40,8 @@ def gem_projection(gradient: Tensor, references: Tensor, margin: float = 0.0) ->
         return gradient
     gram = G @ G.T  # the only work in P besides the products; all that follows is in K, on the host
     if products.device.type != "cpu":
-        *gram, products = torch.cat([gram, products[None]]).cpu()  # a card is waited for once
-        gram = torch.stack(gram)
+        known = torch.cat([gram, products[None]]).cpu()  # a card is waited for once
+        gram, products = known[:-1], known[-1]
         if not bool((products < 0).any()):
             return gradient
     linear = products + margin * gram.sum(1)
