@@ -20,9 +20,9 @@ class ERACE(ReplayLearner):
         super().__init__(fill=fill, **options)
 
     def loss(self, batch):
-        absent = torch.ones(batch.outputs.shape[1], dtype=torch.bool, device=batch.y.device)
-        absent[batch.y[batch.y >= 0]] = False
-        loss = super().loss(replace(batch, logits=batch.logits.masked_fill(absent, -torch.inf)))
+        absent = torch.ones(batch.outputs.shape[1] + 1, dtype=torch.bool, device=batch.y.device)
+        absent[batch.y] = False  # a label that is withheld is -1, the place behind the last class
+        loss = super().loss(replace(batch, logits=batch.logits.masked_fill(absent[:-1], -torch.inf)))
         if not len(self.memory):
             return loss
         return loss + super().loss(self.recall_batch(len(batch.y)))

@@ -40,7 +40,7 @@ def dynamic_ratios(
     ).double()
     if together:
         norms = norms.sum(0).expand(len(theta), 3)
-    return {name: dynamic_ratio(*row) for name, row in zip(theta, norms.tolist(), strict=True)}
+    return {name: dynamic_ratio(*row) for name, row in zip(theta, norms.cpu().tolist(), strict=True)}
 
 
 @dataclass

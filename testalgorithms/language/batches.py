@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ianvs.authoring.randomness import torch_generator
+from ianvs.authoring.round_data import sent
 from ianvs.testalgorithms.language.conversation import Conversation, Encoded
 
 __all__ = ["Batch", "RoundOfTalk", "collate", "grouped_by_length", "split_by_tokens"]
@@ -19,20 +20,25 @@ POOL = 8  # batches among which conversations are sorted by length
 
 @dataclass(frozen=True)
 class Batch:
-    """tokens, seen: (B, L) int64, padded on the right where seen is 0. learnt: (B, L) bool, what the assistant says."""
+    """tokens, seen: (B, L) int64, padded on the right where seen is 0. learnt: (B, L) bool, what the assistant says.
+
+    before: (N,) places in the flat (B, L) of the tokens right before those that are learnt. They are counted on the
+    host: a card that has to say how many there are is waited for.
+    """
 
     tokens: Tensor
     seen: Tensor
     learnt: Tensor
+    before: Tensor
 
     @property
     def targets(self) -> Tensor:
         """(N,) the tokens that are learnt, conversation by conversation, as in `of_learnt`."""
-        return self.tokens[:, 1:][self.learnt[:, 1:]]
+        return self.tokens.flatten()[self.before + 1]
 
     def of_learnt(self, logits: Tensor) -> Tensor:
         """(N, V) float32: the rows of (B, L, V) logits that predict `targets`, each from the tokens before it."""
-        return logits[:, :-1][self.learnt[:, 1:]].float()
+        return logits.flatten(0, 1)[self.before].float()
 
 
 def collate(conversations: Sequence[Encoded], pad: int, device: torch.device) -> Batch:
@@ -45,7 +51,9 @@ def collate(conversations: Sequence[Encoded], pad: int, device: torch.device) ->
         tokens[row, : len(conversation)] = torch.tensor(conversation.tokens)
         seen[row, : len(conversation)] = 1
         learnt[row, : len(conversation)] = torch.tensor(conversation.learnt)
-    return Batch(tokens.to(device), seen.to(device), learnt.to(device))
+    before = learnt[:, 1:].flatten().nonzero()[:, 0]
+    before += before // max(1, length - 1)  # a row has one token more than places before another
+    return Batch(*(sent(one, device) for one in (tokens, seen, learnt, before)))
 
 
 def grouped_by_length(lengths: Sequence[int], batch_size: int, draw: torch.Generator) -> Iterator[list[int]]:

@@ -80,7 +80,7 @@ class Descent:
                 learner.after_step()
             if progress is not None:
                 progress((epoch + 1) / epochs)
-        if not all(bool(weight.isfinite().all()) for weight in weights):
+        if not bool(torch.stack([weight.isfinite().all() for weight in weights]).all()):
             raise PluginError(
                 f"the weights became infinite or nan in round {data.round}. A smaller learning_rate "
                 f"(now {self.learning_rate:g}) or a weaker penalty keeps them finite."

@@ -43,6 +43,7 @@ class LUCIR(ExemplarLearner):
             w[c] = normalize(self.directions(own.x[own.y == c]).mean(0), dim=0)
         self.network[-1].weight.data.copy_(w)
         self.fixed = w[self.old]
+        self.of_old = torch.tensor(self.old, device=w.device)
         self.network.train()
 
     def batch(self, data, x, y):
@@ -61,7 +62,7 @@ class LUCIR(ExemplarLearner):
     def separation(self, batch):
         """The third term."""
         cosines = batch.outputs / self.network[-2].scale
-        old = torch.isin(batch.y, torch.tensor(self.old, device=batch.y.device))
+        old = torch.isin(batch.y, self.of_old)
         if not self.new or not bool(old.any()):
             return cosines.new_zeros(())
         own = cosines[old].gather(1, batch.y[old, None])

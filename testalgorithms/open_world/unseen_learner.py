@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 
 from ianvs.authoring import ReservoirMemory, TorchLearner
-from ianvs.authoring.round_data import gather, output_mask
+from ianvs.authoring.round_data import gather, output_mask, sent
 
 
 class KeptSamples:
@@ -66,7 +66,7 @@ class UnseenLearner(TorchLearner):
         if not len(self.replayed):
             return x, y
         old_x, old_y = self.replayed.sample(len(y), self.draws)
-        return torch.cat([x, self.prepare(old_x.to(x.device))]), torch.cat([y, old_y.to(y.device)])
+        return torch.cat([x, self.prepare(sent(old_x, x.device))]), torch.cat([y, sent(old_y, y.device)])
 
     def after_round(self, data):
         spared = replace(data, x=gather(data.x, self.spared), y=data.y.index_select(0, self.spared))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ianvs.authoring.round_data import gather, resident
+from ianvs.authoring.round_data import gather, resident, sent
 from ianvs.errors import PluginError
 from ianvs.testalgorithms.mdil_ss.losses import class_weights
 from ianvs.testalgorithms.mdil_ss.scene_augmentation import draw_moves, move
@@ -117,7 +117,8 @@ class DomainData:
                 f"pictures {tuple(x.shape)}."
             )
         self.labels, self.domain, self.device = labels, domain, device
-        place = device if resident(x, device) else x.device
+        self.here = resident(x, device)  # "cuda" is not equal to the "cuda:0" that a tensor lies on
+        place = device if self.here else x.device
         self.x = x.to(place)
         self.y = labels.to_head(y.to(place))
         self.counts = labels.counts(self.y)
@@ -137,15 +138,16 @@ class DomainData:
     ) -> Iterator[Batch]:
         """One pass in an order drawn by `order`, every picture moved as `moves` draws."""
         plan = torch.randperm(len(self), generator=order)
-        drawn = torch.split(augmentation.draw(len(self), moves).to(self.device), batch_size)
+        drawn = torch.split(sent(augmentation.draw(len(self), moves), self.device), batch_size)
+        if self.here:
+            plan = sent(plan, self.device)
         for (x, y), part in zip(self._gathered(torch.split(plan, batch_size)), drawn, strict=True):
             moved, labels = augmentation.apply(x, y, part, self.labels.ignore)
             yield Batch(prepare(moved, layout), labels, self.domain)
 
     def _gathered(self, parts: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-        if self.x.device == self.device:
+        if self.here:
             for index in parts:
-                index = index.to(self.device)
                 yield gather(self.x, index), self.y.index_select(0, index)
             return
         # A thread copies pictures into pinned memory while the accelerator computes; from there they go over without

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ianvs.authoring.precision import chosen_precision, use_precision
 from ianvs.authoring.randomness import seeded, torch_generator
 from ianvs.errors import PluginError, require_known
 from ianvs.plugins.contract import TestData, TrainData
@@ -42,7 +43,8 @@ class SegmentationLearner:
     shared weights, from the second round on; None is the same as learning_rate.
     initialise: whether a new domain starts from the last one's weights. checkpoint: the weights that a round ends with,
     "last", or "best" by mIoU on its held-out part. predict_ignore: whether "ignore" may be predicted (255), as in the
-    authors' evaluation. amp: bfloat16 autocast. compile: torch.compile of training. channels_last: a faster layout.
+    authors' evaluation. precision: "fp32", "bf16" or, on a card, "tf32". amp: an older
+    name of bf16. compile: torch.compile of training. channels_last: a faster layout.
     """
 
     network: Any  # ErfNet or alike; exists from the first train() or load() of a trained model on
@@ -71,6 +73,7 @@ class SegmentationLearner:
         shift_border: str = "ignore",
         checkpoint: str = "last",
         predict_ignore: bool = False,
+        precision: str = "fp32",
         amp: bool = False,
         compile: bool = False,
         channels_last: bool = True,
@@ -91,7 +94,7 @@ class SegmentationLearner:
         self.initialise = initialise
         self.augmentation = Augmentation(flip, max_shift, shift_border)
         self.checkpoint, self.predict_ignore = checkpoint, predict_ignore
-        self.amp, self.compile = amp, compile
+        self.precision, self.compile = chosen_precision(precision, amp), compile
         self.layout = torch.channels_last if channels_last else torch.contiguous_format
         self.domains: dict[int, DomainLabels] = {}  # by task, in the order of the network's branches
 
@@ -154,6 +157,7 @@ class SegmentationLearner:
         """Learn one domain. `valid_data` chooses the best checkpoint; `progress` is told the share of epochs done."""
         task = round - 1 if task is None else task
         self.device = torch.device(device)
+        use_precision(self.precision, device)
         self.begin(task, DomainLabels(new_classes or range(num_classes)), seed)
         self.network.to(self.device)
         self.order = torch_generator(seed, round, "order")
@@ -178,6 +182,7 @@ class SegmentationLearner:
         if not self.domains:
             return self._untrained(num_classes, seed).predict(data, num_classes=num_classes, device=device)
         self.device = torch.device(device)
+        use_precision(self.precision, device)
         self.network.to(self.device).eval()
         domain = self.domain_of(task)
         labels = list(self.domains.values())[domain]
@@ -246,7 +251,7 @@ class SegmentationLearner:
     def logits(self, x: Tensor, domain: int, network: Any = None) -> Tensor:
         """(B, C, H, W) of the branch `domain`; of `network`, if it is another than the one that learns."""
         network = self.forward if network is None else network
-        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.amp):
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
             logits: Tensor = network(x, domain)
         return logits
 
@@ -312,7 +317,7 @@ class SegmentationLearner:
         return self.data_of(valid_data, task)
 
     def _check_finite(self, round: int) -> None:
-        if not all(bool(p.isfinite().all()) for p in self.network.parameters()):
+        if not bool(torch.stack([p.isfinite().all() for p in self.network.parameters()]).all()):
             raise PluginError(
                 f"the weights became infinite or nan in round {round}. A smaller learning_rate "
                 f"(now {self.learning_rate:g}) keeps them finite."
@@ -320,7 +325,7 @@ class SegmentationLearner:
 
     def _untrained(self, num_classes: int, seed: int) -> SegmentationLearner:
         """A learner with first weights and one head for all classes: nothing is known of domains yet."""
-        other = SegmentationLearner(pretrained_encoder=self.pretrained_encoder, amp=self.amp)
+        other = SegmentationLearner(pretrained_encoder=self.pretrained_encoder, precision=self.precision)
         other.shape, other.layout = self.shape, self.layout
         other.begin(0, DomainLabels(range(num_classes)), seed)
         return other

@@ -18,7 +18,8 @@ import pytest
 import ianvs
 from ianvs.errors import IanvsError
 from ianvs.scheduler.case_loop import Listener
-from ianvs.scheduler.slots import Slot, Slots, visible_gpus
+from ianvs.scheduler.graphics_cards import visible_gpus
+from ianvs.scheduler.slots import Slot, Slots
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import ianvs
+from tests.edits import edited
 
 ROOT = Path(__file__).parents[2]
 
@@ -83,3 +84,14 @@ def test_one_card_repeats_itself(tmp_path: Path) -> None:
     runs = [ianvs.run(job(tmp_path / str(number)), device="cuda") for number in range(2)]
     values = [[json.dumps(found.matrices["accuracy"].values.tolist()) for found in run] for run in runs]
     assert values[0] == values[1]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("sharing", ["4", "auto"])
+def test_cases_that_share_a_card_get_what_they_get_alone(tmp_path: Path, sharing: str) -> None:
+    alone, shared = job(tmp_path / "alone"), job(tmp_path / "shared")
+    shared.write_text(edited(shared.read_text(), "  seeds:", f"  cases_per_gpu: {sharing}\n  jobs: 4\n  seeds:"))
+    for file in (alone, shared):
+        ianvs.run(file, device="cuda")
+    found = models(tmp_path / "alone" / "ws")
+    assert len(found) == 4 and models(tmp_path / "shared" / "ws") == found

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from ianvs.authoring.round_data import sent
 from ianvs.errors import PluginError, require_known
 
 __all__ = ["Augmentation", "crop", "crop_flip", "find_augmentation"]
@@ -39,11 +40,12 @@ def _cropped(x: Tensor, generator: torch.Generator, name: str, *, mirror: bool) 
     dy, dx = max(1, height // 8), max(1, width // 8)
     top = torch.randint(2 * dy + 1, (size, 1), generator=generator)
     left = torch.randint(2 * dx + 1, (size, 1), generator=generator)
-    rows, columns = top + torch.arange(height), left + torch.arange(width)
+    mirrored = torch.randint(2, (size, 1), generator=generator) if mirror else torch.zeros_like(left)
+    top, left, mirrored = sent(torch.stack([top, left, mirrored]), x.device)  # once, and a card is not waited for
+    rows, columns = top + torch.arange(height, device=x.device), left + torch.arange(width, device=x.device)
     if mirror:
-        mirrored = torch.randint(2, (size, 1), generator=generator).bool()
-        columns = torch.where(mirrored, columns.flip(1), columns)
-    rows, columns = rows[:, :, None].to(x.device), columns[:, None, :].to(x.device)
+        columns = torch.where(mirrored.bool(), columns.flip(1), columns)
+    rows, columns = rows[:, :, None], columns[:, None, :]
     picture = torch.arange(size, device=x.device)[:, None, None]
     padded = pad(x, (dx, dx, dy, dy), mode="replicate").permute(0, 2, 3, 1)
     return padded[picture, rows, columns].permute(0, 3, 1, 2)  # channels_last

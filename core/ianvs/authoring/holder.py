@@ -17,9 +17,10 @@ from ianvs.authoring.backbone_choice import BackboneChoice
 from ianvs.authoring.backbones import is_library
 from ianvs.authoring.initialization import initialize
 from ianvs.authoring.memory import State
+from ianvs.authoring.precision import use_precision
 from ianvs.authoring.pretraining import new_decoder
 from ianvs.authoring.randomness import seeded
-from ianvs.authoring.round_data import RoundData, TaskMasks
+from ianvs.authoring.round_data import RoundData, TaskMasks, sent
 from ianvs.authoring.scaling import Scaling
 from ianvs.authoring.weight_files import is_plain, read_weights
 from ianvs.errors import PluginError
@@ -47,7 +48,8 @@ class NetworkHolder:
         hidden: int | Sequence[int],
         widths: Sequence[int],
         *,
-        amp: bool,
+        precision: str,
+        compile: bool,
         channels_last: bool,
         scale: str | Mapping[str, Any] = "symmetric",
         backbone: BackboneChoice | None = None,
@@ -58,7 +60,7 @@ class NetworkHolder:
         self.architecture = architecture
         self.hidden = (hidden,) if isinstance(hidden, int) else tuple(hidden)
         self.widths = tuple(widths)
-        self.amp = amp
+        self.precision, self.compile = precision, compile
         self.channels_last = channels_last
         self.scaling = Scaling(scale)
         self.backbone_choice = backbone or BackboneChoice()
@@ -70,6 +72,7 @@ class NetworkHolder:
         self._given: Mapping[str, NDArray[Any]] | None = None  # weights for a network that is still to be built
         self._optimizer: dict[int, Any] | None = None  # what it has gathered, where a method goes on with it
         self._initial: Mapping[str, Tensor] | None = None  # a state_dict that every new network begins with
+        self._compiled: tuple[nn.Module, Any] | None = None  # a network, and what torch made of it
         self._fixed: frozenset[str] = frozenset()  # names of what is not saved: it comes from a file of weights
 
     # What a method may override.
@@ -195,8 +198,8 @@ class NetworkHolder:
 
     def logits(self, x: Tensor, mask: Tensor | None = None, network: nn.Module | None = None) -> Tensor:
         """(B, num_classes) float32 logits of prepared samples, with `mask` added; of `network`, if it is another."""
-        network = self.network if network is None else network
-        if self.amp:
+        network = self._called() if network is None else network
+        if self.precision == "bf16":
             with torch.autocast(x.device.type, torch.bfloat16):
                 outputs: Tensor = network(x)
             outputs = outputs.float()
@@ -210,7 +213,7 @@ class NetworkHolder:
         self.network.eval()
 
         def ask(part: Tensor) -> Tensor:
-            return function(self.prepare(part.to(place)))
+            return function(self.prepare(sent(part, place)))
 
         with torch.inference_mode():
             if len(x) <= FEWEST:
@@ -237,11 +240,21 @@ class NetworkHolder:
 
     # The network.
 
+    def _called(self) -> nn.Module:
+        """The network as a step calls it: compiled, if that was asked for."""
+        if not (self.compile and self.network.training):
+            return self.network
+        if self._compiled is None or self._compiled[0] is not self.network:
+            self._compiled = self.network, torch.compile(self.network)
+        compiled: nn.Module = self._compiled[1]
+        return compiled
+
     def _features(self, x: Tensor) -> Tensor:
         body, _ = networks.body_and_head(self.network)
         return self.each(x, lambda part: self.logits(part, network=body))
 
     def _ready(self, x: Tensor, num_classes: int, device: str, seed: int) -> None:
+        use_precision(self.precision, device)
         if self._shape is None:
             with seeded(stream_seed(seed, 0, "init")):
                 self._build(tuple(x.shape[1:]), num_classes)

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ianvs.authoring.round_data import gather
+from ianvs.authoring.round_data import gather, sent
 from ianvs.errors import PluginError
 
 __all__ = ["Memory", "PerRoundMemory", "ReservoirMemory", "State"]
@@ -59,7 +59,7 @@ class Memory:
 
     def at(self, index: Tensor) -> tuple[Tensor, ...]:
         """(x, y, ...) of the samples at the places `index` (n,)."""
-        return tuple(gather(column, index.to(column.device)) for column in self._columns)
+        return tuple(gather(column, sent(index, column.device)) for column in self._columns)
 
     def state(self) -> State:
         """Everything that it holds, for `torch.save`."""
@@ -75,10 +75,10 @@ class Memory:
         old, new = chosen[chosen < before], chosen[chosen >= before] - before
         if self._columns and not len(new) and len(old) == before:
             return  # nothing goes and nothing comes, as mostly late in a stream: no copy of all of it
-        kept = tuple(gather(column, new.to(column.device)) for column in columns)
+        kept = tuple(gather(column, sent(new, column.device)) for column in columns)
         if self._columns:
             pairs = zip(self._columns, kept, strict=True)
-            kept = tuple(torch.cat([gather(a, old.to(a.device)).to(b.device), b]) for a, b in pairs)
+            kept = tuple(torch.cat([sent(gather(a, sent(old, a.device)), b.device), b]) for a, b in pairs)
         self._columns = kept
 
 
@@ -122,7 +122,8 @@ class ReservoirMemory(Memory):
         goes[chosen[chosen < before]] = False
         places = goes.nonzero()[:, 0]
         for kept, column in zip(self._columns, columns, strict=True):
-            kept[places.to(kept.device)] = gather(column, (come - before).to(column.device)).to(kept.device)
+            new = sent(gather(column, sent(come - before, column.device)), kept.device)
+            kept.index_copy_(0, sent(places, kept.device), new)
         self._keys[places] = keys[come]
 
     def state(self) -> State:
@@ -159,7 +160,7 @@ class PerRoundMemory:
         """(x, y, ...) of min(n, len) different samples of all rounds, drawn uniformly."""
         index = torch.randperm(len(self), generator=generator)[:n]
         columns = (torch.cat(column) for column in zip(*(part.columns for part in self.parts), strict=True))
-        return tuple(gather(column, index.to(column.device)) for column in columns)
+        return tuple(gather(column, sent(index, column.device)) for column in columns)
 
     def state(self) -> list[State]:
         """Everything that it holds, for `torch.save`."""

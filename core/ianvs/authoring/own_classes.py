@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ianvs.authoring.round_data import RoundData
+from ianvs.authoring.round_data import RoundData, sent
 
 __all__ = ["own_classes_mask"]
 
@@ -17,5 +17,5 @@ def own_classes_mask(data: RoundData, num_classes: int) -> Tensor:
     """
     own = torch.unique(data.labelled().y)
     mask = torch.full((num_classes,), -torch.inf if len(own) else 0.0, device=data.device)
-    mask[own.to(data.device)] = 0.0
+    mask[sent(own, data.device)] = 0.0
     return mask

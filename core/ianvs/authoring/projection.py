@@ -7,6 +7,8 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
+from ianvs.authoring.round_data import sent
+
 __all__ = ["agem_projection", "flat_gradients", "gem_projection", "set_flat_gradients"]
 
 
@@ -16,9 +18,10 @@ def agem_projection(gradient: Tensor, reference: Tensor) -> Tensor:
     g - (g.m / m.m) m if g.m < 0, else g itself. gradient, reference: g, m (P,).
     """
     product = torch.dot(gradient, reference)
-    if product >= 0:  # also where m is 0
+    if product.device.type == "cpu" and product >= 0:  # also where m is 0
         return gradient
-    return gradient - (product / torch.dot(reference, reference)) * reference
+    projected = gradient - (product / torch.dot(reference, reference)) * reference
+    return torch.where(product >= 0, gradient, projected)  # asking a card which it is would take until it gets there
 
 
 def gem_projection(gradient: Tensor, references: Tensor, margin: float = 0.0) -> Tensor:
@@ -33,9 +36,14 @@ def gem_projection(gradient: Tensor, references: Tensor, margin: float = 0.0) ->
 
     G = references.double()
     products = G @ gradient.double()  # (K,)
-    if not bool((products < 0).any()):
+    if products.device.type == "cpu" and not bool((products < 0).any()):
         return gradient
-    gram = G @ G.T  # the only work in P besides the products; all that follows is in K
+    gram = G @ G.T  # the only work in P besides the products; all that follows is in K, on the host
+    if products.device.type != "cpu":
+        known = torch.cat([gram, products[None]]).cpu()  # a card is waited for once
+        gram, products = known[:-1], known[-1]
+        if not bool((products < 0).any()):
+            return gradient
     linear = products + margin * gram.sum(1)
     # With u = v - margin >= 0 the dual is min |A u - b|^2, A = G', b = -(g + margin sum_k g_k): least squares without
     # negative values. A'A = gram and A'b = -linear are all that this needs; R'R = gram, R'd = -linear has K rows.
@@ -44,9 +52,9 @@ def gem_projection(gradient: Tensor, references: Tensor, margin: float = 0.0) ->
     roots = values[kept].sqrt()
     R = roots[:, None] * vectors[:, kept].T
     d = -(vectors[:, kept].T @ linear) / roots
-    u, _ = nnls(R.cpu().numpy(), d.cpu().numpy())
-    v = torch.as_tensor(u, dtype=torch.float64, device=G.device) + margin
-    return gradient + (v @ G).to(gradient.dtype)
+    u, _ = nnls(R.numpy(), d.numpy())
+    v = torch.as_tensor(u, dtype=torch.float64) + margin
+    return gradient + (sent(v, G.device) @ G).to(gradient.dtype)
 
 
 def flat_gradients(parameters: Iterable[nn.Parameter]) -> Tensor:

@@ -11,7 +11,7 @@ from torch.nn.functional import normalize
 from ianvs.authoring.buffers import ClassBalancedMemory
 from ianvs.authoring.herding import HerdingMemory
 from ianvs.authoring.memory import PerRoundMemory, ReservoirMemory, State
-from ianvs.authoring.round_data import Batch, RoundData
+from ianvs.authoring.round_data import Batch, RoundData, sent
 from ianvs.authoring.torch_learner import TorchLearner
 from ianvs.errors import PluginError, require_known
 
@@ -82,7 +82,7 @@ class ReplayLearner(TorchLearner):
         """
         x, y, *more = self.memory.sample(self.replay_batch or n, self._draws)
         x = self.inputs(x)
-        return x, y.to(x.device), *(column.to(x.device) for column in more)
+        return x, sent(y, x.device), *(sent(column, x.device) for column in more)
 
     def directions(self, x: Tensor) -> Tensor:
         """(B, D) features of unit length of stored samples (B, ...), by the network as it is in testing."""

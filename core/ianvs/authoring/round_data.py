@@ -11,7 +11,7 @@ from torch import Tensor
 from ianvs.authoring.randomness import torch_generator
 from ianvs.plugins.contract import TrainData
 
-__all__ = ["Batch", "Joined", "RoundData", "TaskMasks", "gather", "output_mask", "resident"]
+__all__ = ["Batch", "Joined", "RoundData", "TaskMasks", "gather", "output_mask", "resident", "sent"]
 
 
 BLOCK = 4 * 2**20  # bytes of raw samples that are gathered and prepared at once
@@ -82,7 +82,7 @@ class RoundData:
         """At most n of the samples, drawn uniformly; None for all."""
         if n is None or n >= len(self):
             return self
-        index = torch.randperm(len(self), generator=generator)[:n].to(self.x.device)
+        index = sent(torch.randperm(len(self), generator=generator)[:n], self.x.device)
         return replace(self, x=gather(self.x, index), y=self.y.index_select(0, index))
 
     def nothing(self) -> RoundData:
@@ -103,23 +103,23 @@ class RoundData:
 
         Samples are gathered for many batches at once: that costs a step nothing, and a block stays small.
         """
-        plan = torch.randperm(len(self), generator=generator).to(self.x.device)
+        plan = sent(torch.randperm(len(self), generator=generator), self.x.device)
         if len(plan) <= batch_size:  # as a piece of a stream mostly is
             stored = gather(self.x, plan)
-            yield self.prepare(stored.to(self.device)), self.y.index_select(0, plan).to(self.device), stored
+            yield self.prepare(sent(stored, self.device)), sent(self.y.index_select(0, plan), self.device), stored
             return
         batch_bytes = batch_size * (self.x[:1].nbytes or 1)
         for block in torch.split(plan, batch_size * max(1, BLOCK // batch_bytes)):
             stored = gather(self.x, block)
-            x = self.prepare(stored.to(self.device))
-            y = self.y.index_select(0, block).to(self.device)
+            x = self.prepare(sent(stored, self.device))
+            y = sent(self.y.index_select(0, block), self.device)
             parts = (torch.split(column, batch_size) for column in (x, y, stored))
             yield from zip(*parts, strict=True)
 
     def batches(self, size: int = 1024) -> Iterator[tuple[Tensor, Tensor]]:
         """One pass in the order of the data: (x, y), ready for the network."""
         for x, y in zip(torch.split(self.x, size), torch.split(self.y, size), strict=True):
-            yield self.prepare(x.to(self.device)), y.to(self.device)
+            yield self.prepare(sent(x, self.device)), sent(y, self.device)
 
 
 class Joined:
@@ -144,6 +144,14 @@ def gather(x: Tensor, index: Tensor) -> Tensor:
     return x.index_select(0, index)
 
 
+def sent(x: Tensor, device: torch.device) -> Tensor:
+    """x on `device`, without waiting for what is computed there.
+
+    Only ever upwards: what comes from the host's memory is copied out of it before this returns, or is pinned.
+    """
+    return x.to(device, non_blocking=x.device.type == "cpu")
+
+
 def output_mask(classes_seen: tuple[int, ...], num_classes: int, device: torch.device) -> Tensor | None:
     """(num_classes,) to be added to logits: -inf for classes not yet seen. None when nothing has to be masked:
     all classes are seen, or none is (the untrained model is examined)."""
@@ -151,7 +159,7 @@ def output_mask(classes_seen: tuple[int, ...], num_classes: int, device: torch.d
         return None
     mask = torch.full((num_classes,), -torch.inf)
     mask[list(classes_seen)] = 0.0
-    return mask.to(device)
+    return sent(mask, device)
 
 
 class TaskMasks:
@@ -171,7 +179,7 @@ class TaskMasks:
         own[list(task_classes)] = True
         self.allowed[list(task_classes)] = own
         rows = torch.cat([self.allowed, own[None]])
-        return torch.zeros(rows.shape).masked_fill_(~rows, -torch.inf).to(device)
+        return sent(torch.zeros(rows.shape).masked_fill_(~rows, -torch.inf), device)
 
 
 def resident(x: Tensor, device: torch.device) -> bool:

@@ -18,9 +18,10 @@ from ianvs.authoring.augmentation import find_augmentation
 from ianvs.authoring.backbone_choice import BackboneChoice
 from ianvs.authoring.optimizers import OptimizerMaker, build_optimizer
 from ianvs.authoring.own_classes import own_classes_mask
+from ianvs.authoring.precision import chosen_precision
 from ianvs.authoring.pretraining import denoising_loss, fit_probe
 from ianvs.authoring.randomness import seeded
-from ianvs.authoring.round_data import Batch, RoundData, output_mask, resident
+from ianvs.authoring.round_data import Batch, RoundData, output_mask, resident, sent
 from ianvs.authoring.training_loop import Hooks, Schedule, fit
 from ianvs.errors import PluginError, require_known
 from ianvs.plugins.contract import TrainData
@@ -47,8 +48,9 @@ class TorchLearner(Answering):
     "timm/NAME", "hf/NAME". weights, download, frozen, lora_rank, lora_alpha, picture_size: of a network that was
     trained elsewhere; see BackboneChoice and docs/backbones.md. scale: of the values of pictures; see Scaling.
     initialization: "default" (torch's), "xavier" or "kaiming", with biases of 0, for weights that are drawn.
-    amp: bfloat16 autocast. channels_last: memory layout
-    of convolutional networks, faster and with other last bits. mask_unseen: whether outputs of classes that were not
+    precision: "fp32"; "bf16", bfloat16 autocast; or "tf32" on a card, which then rounds factors of products. amp: an
+    older name of bf16. compile: torch.compile of the network in training. channels_last: memory layout of convolutional
+    networks, faster and with other last bits. mask_unseen: whether outputs of classes that were not
     taught yet are masked in training; some papers leave them in.
 
     epochs: passes over a round's data, fewer where the exam allows fewer. iterations: steps in a round, in place of
@@ -95,7 +97,9 @@ class TorchLearner(Answering):
         batch_norm: bool = False,
         initialization: str = "default",
         mask_unseen: bool = True,
+        precision: str = "fp32",
         amp: bool = False,
+        compile: bool = False,
         channels_last: bool = True,
         scale: str | Mapping[str, Any] = "symmetric",
         picture_size: int | Sequence[int] | None = None,
@@ -110,7 +114,8 @@ class TorchLearner(Answering):
             network,
             hidden,
             widths,
-            amp=amp,
+            precision=chosen_precision(precision, amp),
+            compile=compile,
             channels_last=channels_last,
             scale=scale,
             backbone=BackboneChoice(weights, download, frozen, lora_rank, lora_alpha, picture_size),
@@ -213,8 +218,9 @@ class TorchLearner(Answering):
         self.scaling.learn(x)
         self._ready(x, num_classes, device, seed)
         place = torch.device(device)
+        complete = not bool((y < 0).any())  # asked before a card would have to answer
         if resident(x, place):
-            x, y = x.to(place), y.to(place)
+            x, y = sent(x, place), sent(y, place)
         seen = tuple(int(c) for c in classes_seen)
         data = RoundData(
             x,
@@ -227,7 +233,7 @@ class TorchLearner(Answering):
             self._mask(seen, task_classes, num_classes, place),
             None if task_classes is None else self._tasks.teach(tuple(task_classes), num_classes, place),
             None if getattr(self, "sees_past_rounds", False) else passes,
-            not bool((y < 0).any()),
+            complete,
             bool(pretraining),
         )
         with self._noise(data):
@@ -245,7 +251,7 @@ class TorchLearner(Answering):
 
     def inputs(self, x: Tensor) -> Tensor:
         """Stored samples (B, ...), as of `RoundData.x` or a memory, ready for the network, on its device."""
-        return self.prepare(x.to(next(self.network.parameters()).device))
+        return self.prepare(sent(x, next(self.network.parameters()).device))
 
     def augmented(self, x: Tensor) -> Tensor:
         """Prepared samples (B, ...), changed by `augment` as those of a step are."""

@@ -93,8 +93,9 @@ class Workload:
 
     jobs: tasks at a time that the user asks for; None: as many as there is room for. tasks: how many will come, None if
     nobody knows. threads: CPU threads of each. preload: modules that tasks will need, torch for instance. device:
-    "auto", "cpu" or "cuda". gpus: cards of this machine that tasks may use. cases_per_gpu: how many share a card.
-    code: files and folders of authors that tasks read, for workers that don't see them.
+    "auto", "cpu" or "cuda". gpus: cards of this machine that tasks may use, as CUDA_VISIBLE_DEVICES names them.
+    cases_per_gpu: how many share a card. code: files and folders of authors that tasks read, for workers that don't see
+    them.
     """
 
     jobs: int | None = None
@@ -102,7 +103,7 @@ class Workload:
     threads: int = 1
     preload: tuple[str, ...] = ()
     device: str = "auto"
-    gpus: tuple[int, ...] = ()
+    gpus: tuple[int | str, ...] = ()
     cases_per_gpu: int = 1
     code: tuple[Path, ...] = ()
 
@@ -121,7 +122,7 @@ class Engine(ABC):
     """
 
     slots: int
-    gpus: tuple[int, ...] = ()
+    gpus: tuple[int | str, ...] = ()
     isolates: ClassVar[bool] = True
     seals: bool = True
 

@@ -107,6 +107,8 @@ class CaseLoop:
         case = planned.case
         self._running[case.id] = _Running(planned, slot)
         self._attempts[case.id] += 1
+        if self._slots.sharing and slot.gpu is not None:
+            self._slots.sharing.started(slot.gpu, case.id)
         environment: Mapping[str, str] = slot.environment if slot.gpu is not None or self._job.device == "cpu" else {}
         request, log = self._request(planned), self._plan.store.log(case.id)
         self._engine.submit(Task(case.id, RUN_CASE, request, log, environment, files_of_case(request)))
@@ -122,6 +124,8 @@ class CaseLoop:
         elif event.kind == "ended":
             del self._running[event.key]
             self._slots.give(running.slot)
+            if self._slots.sharing and running.slot.gpu is not None:
+                self._slots.sharing.ended(running.slot.gpu, event.key)
             self._end(running, event.payload)
 
     def _note(self, running: _Running, payload: object) -> None:
@@ -131,6 +135,9 @@ class CaseLoop:
         now = self._clock()
         running.clocks.setdefault("case", now)
         if payload.get("round", 0) != running.round:
+            if self._slots.sharing and running.slot.gpu is not None:
+                peak = payload.get("peak_gpu_bytes") if running.round else None
+                self._slots.sharing.round_began(running.slot.gpu, running.planned.case.id, now, peak)
             running.round = payload["round"]
             running.clocks["round"] = now
 
@@ -170,6 +177,8 @@ class CaseLoop:
             return False
         if crowded:
             self._alone.add(planned.case.id)
+            if self._slots.sharing and running.slot.gpu is not None:
+                self._slots.sharing.crowded(running.slot.gpu)
         self._again.append(planned)
         self._listener.retried(planned, failure)
         return True

@@ -10,8 +10,10 @@ from ianvs.engines.engine import EXIT_INTERRUPTED, Engine
 from ianvs.planning import Plan, PlannedCase
 from ianvs.planning.case_request import CaseRequest, case_request
 from ianvs.scheduler.case_loop import CaseLoop, Listener
+from ianvs.scheduler.graphics_cards import card_bytes
 from ianvs.scheduler.opening import open_checker, open_engine
 from ianvs.scheduler.preflight import Watcher, preflight
+from ianvs.scheduler.sharing import Sharing
 from ianvs.scheduler.slots import Slots
 
 __all__ = ["Listener", "Outcome", "check_job", "run_job"]
@@ -41,7 +43,9 @@ def run_job(job: JobSpec, listener: Listener, provenance: dict[str, object]) -> 
         if not to_do:
             return Outcome(plan, 0, 0, interrupted=False)
         engine = engines.runner(plan)
-        slots = Slots(engine.slots, engine.gpus, job.cases_per_gpu)
+        sharing = Sharing(engine.gpus, card_bytes(engine.gpus)) if job.cases_per_gpu == "auto" else None
+        per_gpu = 1 if job.cases_per_gpu == "auto" else job.cases_per_gpu
+        slots = Slots(engine.slots, engine.gpus, per_gpu, sharing)
 
         def request(planned: PlannedCase) -> CaseRequest:
             return case_request(

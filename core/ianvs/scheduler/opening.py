@@ -17,7 +17,7 @@ from ianvs.plugins.loader import Loaded, cause, load
 from ianvs.plugins.signature import constructor_parameters
 from ianvs.plugins.source import imported_names
 from ianvs.plugins.value_types import type_problems
-from ianvs.scheduler.slots import visible_gpus
+from ianvs.scheduler.graphics_cards import visible_gpus
 
 __all__ = ["ENTRY_POINTS", "authors_files", "engine_problems", "imports_of", "isolates", "open_checker", "open_engine"]
 
@@ -44,6 +44,9 @@ def engine_problems(job: JobSpec) -> list[Problem]:
     ]
     missing = [name for name in takes.required[1:] if name not in spec.options]
     problems += [Problem(f"{what} needs the option '{name}'. {listed}", spec.place) for name in missing]
+    if job.cases_per_gpu == "auto" and spec.name == "ray":
+        told = "cases_per_gpu: auto watches this machine's cards, and Ray gives out its own: set the option `gpu_share`"
+        problems.append(Problem(f"{told} of engine ray, or write a number.", spec.place))
     options = ModuleSpec("engine", what, None, constants=spec.options, places=spec.places)
     return [*problems, *type_problems(options, takes, spec.place)]
 
@@ -85,7 +88,7 @@ def _open(job: JobSpec, workload: Workload) -> Engine:
         threads=job.threads,
         device=job.device,
         gpus=(visible_gpus() if job.gpus is None else job.gpus) if uses_cards else (),
-        cases_per_gpu=job.cases_per_gpu,
+        cases_per_gpu=1 if job.cases_per_gpu == "auto" else job.cases_per_gpu,
         code=authors_files(job),
     )
     spec = job.engine

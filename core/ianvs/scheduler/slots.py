@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-__all__ = ["Slot", "Slots", "visible_gpus"]
+from ianvs.scheduler.graphics_cards import Card
+from ianvs.scheduler.sharing import Sharing
 
-_DRIVER = Path("/proc/driver/nvidia/gpus")
+__all__ = ["Slot", "Slots"]
 
 
 @dataclass(frozen=True)
 class Slot:
-    """One place. gpu: index of its card, None on the host alone. alone: nobody shares the card."""
+    """One place. gpu: its card, None on the host alone. alone: nobody shares the card."""
 
-    gpu: int | None = None
+    gpu: Card | None = None
     alone: bool = False
 
     @property
@@ -26,11 +25,14 @@ class Slot:
 
 
 class Slots:
-    """At most `jobs` places; with cards, at most `per_gpu` of them on each."""
+    """At most `jobs` places; with cards, at most `per_gpu` of them on each, or as many as `sharing` finds room for."""
 
-    def __init__(self, jobs: int, gpus: tuple[int, ...] = (), per_gpu: int = 1) -> None:
-        self._free = min(jobs, len(gpus) * per_gpu) if gpus else jobs
-        self._per_gpu = per_gpu
+    def __init__(
+        self, jobs: int, gpus: tuple[Card, ...] = (), per_gpu: int = 1, sharing: Sharing | None = None
+    ) -> None:
+        self.sharing = sharing if gpus else None
+        self._per_gpu = jobs if self.sharing else per_gpu
+        self._free = min(jobs, len(gpus) * self._per_gpu) if gpus else jobs
         self._used = dict.fromkeys(gpus, 0)
 
     def take(self, *, alone: bool = False) -> Slot | None:
@@ -40,9 +42,9 @@ class Slots:
         if not self._used:
             self._free -= 1
             return Slot()
-        gpu = min(self._used, key=lambda card: (self._used[card], card))
+        gpu = min(self._used, key=self._used.__getitem__)
         wanted = self._per_gpu if alone else 1
-        if self._used[gpu] + wanted > self._per_gpu:
+        if self._used[gpu] + wanted > self._per_gpu or (self.sharing and not self.sharing.room(gpu)):
             return None
         self._used[gpu] += wanted
         self._free -= 1
@@ -53,17 +55,3 @@ class Slots:
         self._free += 1
         if slot.gpu is not None:
             self._used[slot.gpu] -= self._per_gpu if slot.alone else 1
-
-
-def visible_gpus(
-    environment: Mapping[str, str] = os.environ, driver: Path = Path("/proc/driver/nvidia/gpus")
-) -> tuple[int, ...]:
-    """Indices of the NVIDIA cards of this machine that CUDA_VISIBLE_DEVICES leaves, found without starting CUDA."""
-    chosen = environment.get("CUDA_VISIBLE_DEVICES")
-    if chosen is not None:
-        numbers = [part.strip() for part in chosen.split(",")]
-        return tuple(int(number) for number in numbers if number.isdigit())
-    try:
-        return tuple(range(len(list(driver.iterdir()))))
-    except OSError:
-        return ()

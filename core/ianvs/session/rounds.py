@@ -203,7 +203,8 @@ class CaseRounds:
     def _say(self, index: int, count: int, doing: str) -> None:
         """To the supervisor, and to whoever asks `ianvs status`."""
         now = {"round": index, "rounds": count, "doing": doing}
-        self._report(now)
+        state = getattr(self.learner, "state", None)  # of the round before
+        self._report({**now, "peak_gpu_bytes": state and state.peak_gpu_bytes})
         self._store.note_running(self._id, {**now, "since": time.time(), "pid": os.getpid()})
 
     # --- evaluation ---------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Experience replay of pictures."""
 
+from ianvs.authoring.round_data import sent
 from ianvs.testalgorithms.segmentation import Batch, SegmentationLearner
 from ianvs.testalgorithms.segmentation.data import prepare
 from ianvs.testalgorithms.segmentation.picture_memory import DomainMemory
@@ -35,7 +36,7 @@ class Replay(SegmentationLearner):
     def remembered(self, domain, count):
         """A batch from the memory, augmented like any other."""
         x, y = self.memory.parts[domain].sample(count, self.draws)
-        x, y = x.to(self.device), y.to(self.device)
+        x, y = sent(x, self.device), sent(y, self.device)
         moves = self.augmentation.draw(len(y), self.moves)
         labels = list(self.domains.values())[domain]
         x, y = self.augmentation.apply(x, y, moves, labels.ignore)

@@ -45,7 +45,12 @@ Several = Annotated[tuple[T, ...], Field(min_length=1, strict=False)]
 """A list of one entry or more."""
 
 NotEmpty = Field(min_length=1)
-_FORMS = {"<text>": str, "<list>": list, "<mapping>": dict}
+_FORMS: dict[str, type | tuple[type, ...]] = {
+    "<text>": str,
+    "<list>": list,
+    "<mapping>": dict,
+    "<number>": (int, float),
+}
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,7 @@ class ReadAs:
     text: object = None
     list: object = None
     mapping: object = None
+    number: object = None
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         forms = {f"<{name}>": handler.generate_schema(form) for name, form in vars(self).items() if form is not None}

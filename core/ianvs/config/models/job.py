@@ -252,7 +252,10 @@ class JobSettings(PlacedSpec):
     device: Device = "auto"
     # Indices of the cards to use; None: all that are visible.
     gpus: Several[Annotated[int, Field(ge=0)]] | None = None
-    cases_per_gpu: Annotated[int, Field(ge=1)] = 1
+    # How many cases share a card; auto: found out while they run.
+    cases_per_gpu: Annotated[
+        int | Literal["auto"], ReadAs(number=Annotated[int, Field(ge=1)], text=Literal["auto"])
+    ] = 1
     limits: LimitsSpec = LimitsSpec()
     retries: Annotated[int, Field(ge=0)] = 1  # of a case that was killed or lost, never of one that raised
     fail_fast: bool = False

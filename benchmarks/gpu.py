@@ -1,0 +1,185 @@
+"""What a card is used for: a bare loop, ours, ours compiled, and several cases that share it.
+
+    python benchmarks/gpu.py
+    python benchmarks/gpu.py --device cpu --quick      # tries the script where there is no card
+
+Each row trains the same residual network on the same random pictures. `bare` is a loop over tensors that lie on the
+card, with torch's own fused SGD: a ratio of 1. `ours` is one round of Finetune; `bf16`, `tf32` and `compiled` the same
+with these options. `n cases` are n processes that train at once on one card: their ratio is the time of all of them by
+n bare loops one after the other, so that 1/n would be perfect sharing. Medians of --repeats, after a warm-up that takes
+in starting, compiling and choosing kernels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+from ianvs.authoring import TorchLearner, resnet
+from ianvs.results.provenance import collect
+
+CLASSES = 10
+SHARED = (2, 4, 8)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a row does. samples: pictures of size x size. widths: channels of the network."""
+
+    device: str
+    samples: int
+    size: int
+    widths: tuple[int, ...]
+    batch: int
+    epochs: int
+
+    def data(self) -> Pictures:
+        draw = np.random.default_rng(0)
+        x = draw.integers(0, 256, (self.samples, self.size, self.size, 3), dtype=np.uint8)
+        return Pictures(x, draw.integers(0, CLASSES, self.samples))
+
+
+@dataclass
+class Pictures:
+    """A round, as the benchmark hands it over."""
+
+    x: np.ndarray[Any, Any]
+    y: np.ndarray[Any, Any]
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def tensors(self, device: str = "cpu") -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.from_numpy(self.x).permute(0, 3, 1, 2).to(device), torch.from_numpy(self.y).to(device)
+
+
+def synchronise(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def bare(work: Work) -> Callable[[], None]:
+    """The loop that anybody would write who has all data on the card."""
+    x, y = work.data().tensors(work.device)
+    torch.manual_seed(0)
+    network = resnet((3, work.size, work.size), CLASSES, work.widths).to(work.device, memory_format=torch.channels_last)
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.05, momentum=0.9, fused=True)
+
+    def run() -> None:
+        network.train()
+        for _ in range(work.epochs):
+            for index in torch.randperm(len(y), device=work.device).split(work.batch):
+                part = x[index].float() / 127.5 - 1
+                loss = cross_entropy(network(part.contiguous(memory_format=torch.channels_last)), y[index])
+                optimizer.zero_grad(set_to_none=True)
+                loss.backward()
+                optimizer.step()
+        synchronise(work.device)
+
+    return run
+
+
+def ours(work: Work, **options: Any) -> Callable[[], None]:
+    """A round of Finetune."""
+    data = work.data()
+    training = {"epochs": work.epochs, "batch_size": work.batch, "learning_rate": 0.05}
+    learner = TorchLearner(network="resnet", widths=work.widths, **training, **options)
+
+    def run() -> None:
+        learner.train(data, None, num_classes=CLASSES, classes_seen=range(CLASSES), device=work.device)
+        synchronise(work.device)
+
+    return run
+
+
+def seconds(run: Callable[[], None], repeats: int) -> float:
+    run()  # warms up
+    found = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        run()
+        found.append(time.perf_counter() - start)
+    return statistics.median(found)
+
+
+def one_of_several(work: Work, repeats: int, together: Any, said: Any) -> None:
+    """A process beside others: trains when all are ready, and says when it began and ended."""
+    torch.set_num_threads(1)
+    run = ours(work)
+    run()
+    for _ in range(repeats):
+        together.wait()
+        began = time.monotonic()
+        run()
+        said.put((began, time.monotonic()))
+        together.wait()
+
+
+def shared(work: Work, count: int, repeats: int) -> float:
+    """Seconds from the first begin to the last end of `count` processes that train at once; the median of repeats."""
+    spawn = multiprocessing.get_context("spawn")
+    together, said = spawn.Barrier(count), spawn.Queue()
+    others = [spawn.Process(target=one_of_several, args=(work, repeats, together, said)) for _ in range(count)]
+    for other in others:
+        other.start()
+    found = []
+    for _ in range(repeats):
+        times = [said.get(timeout=3600) for _ in others]
+        found.append(max(end for _, end in times) - min(begin for begin, _ in times))
+    for other in others:
+        other.join()
+    return statistics.median(found)
+
+
+def machine(device: str) -> str:
+    processor: Any = collect(packages=())["cpu"]
+    name = torch.cuda.get_device_name() if device == "cuda" else processor["model"]
+    return f"{name}, torch {torch.__version__}, CUDA {torch.version.cuda}, Python {platform.python_version()}"
+
+
+def main() -> None:
+    """Prints a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="a little of everything, to see that it runs")
+    parser.add_argument("--no-compile", action="store_true", help="leave out the compiled row")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    if given.quick:
+        work, repeats, counts = Work(given.device, 64, 8, (8, 8), 32, 1), 1, SHARED[:1]
+    else:
+        work, repeats, counts = Work(given.device, 10000, 32, (32, 64, 128), 128, 2), given.repeats, SHARED
+    print(machine(given.device))
+    print(
+        f"{work.samples} pictures {work.size}x{work.size}, batches of {work.batch}, {work.epochs} epochs, n = {repeats}"
+    )
+    plain = seconds(bare(work), repeats)
+    rows: list[tuple[str, float, float]] = [("bare", plain, 1.0)]
+    kinds: dict[str, dict[str, Any]] = {"ours": {}, "ours, bf16": {"precision": "bf16"}}
+    if given.device == "cuda":
+        kinds["ours, tf32"] = {"precision": "tf32"}
+    if not given.no_compile:
+        kinds["ours, compiled"] = {"compile": True}
+    for name, options in kinds.items():
+        took = seconds(ours(work, **options), repeats)
+        rows.append((name, took, took / plain))
+    for count in counts:
+        took = shared(work, count, repeats)
+        rows.append((f"{count} cases", took, took / (count * plain)))
+    for name, took, ratio in rows:
+        print(f"{name:16s} {took:9.3f} s   ratio {ratio:6.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""In which numbers a network computes, where weights and results are float32."""
+
+from __future__ import annotations
+
+import torch
+
+from ianvs.errors import PluginError, require_known
+
+__all__ = ["PRECISIONS", "chosen_precision", "use_precision"]
+
+PRECISIONS = ("fp32", "tf32", "bf16")
+
+
+def chosen_precision(precision: str, amp: bool) -> str:
+    """What `precision` and `amp`, its older name for bf16, say together. Raises PluginError where they disagree."""
+    require_known("precision", precision, PRECISIONS)
+    if amp and precision == "tf32":
+        raise PluginError("`amp: true` is `precision: bf16`, and precision is 'tf32'. Take out `amp`.")
+    return "bf16" if amp else precision
+
+
+def use_precision(precision: str, device: torch.device | str) -> None:
+    """Set how this process multiplies float32 on a card: "tf32" rounds factors to 10 bits of mantissa, others do not.
+
+    By itself torch rounds in convolutions and not in matrix products. Raises PluginError for tf32 on a processor.
+    """
+    if torch.device(device).type != "cuda":
+        if precision == "tf32":
+            raise PluginError(
+                "precision 'tf32' is how NVIDIA cards multiply, and this case runs on the CPU. Use 'fp32', or 'bf16', "
+                "which is computed anywhere."
+            )
+        return
+    rounds = precision == "tf32"
+    torch.set_float32_matmul_precision("high" if rounds else "highest")
+    torch.backends.cudnn.allow_tf32 = rounds
