@@ -82,5 +82,6 @@ class ValuesOrRange(Spec):
         if self.choice is not None:
             return (Range("choice", choices=tuple(self.choice)),)
         if self.whole is not None:
-            return (Range("int", *self.whole),)
-        return (Range("uniform", *self.uniform) if self.uniform else Range("log_uniform", *(self.log_uniform or ())),)
+            return (Range("int", self.whole[0], self.whole[1]),)
+        low, high = self.uniform or self.log_uniform or ()
+        return (Range("uniform" if self.uniform else "log_uniform", low, high),)
