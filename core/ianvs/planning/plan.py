@@ -146,7 +146,7 @@ class Plan:
         return PlannedCase(case, algorithm, "new", "run", self._why_new(case, algorithm))
 
     def _paused(self, case: TestCase, algorithm: PlannedAlgorithm, status: str | None) -> PlannedCase | None:
-        """A case that has been to the round after which it is to pause; None of one that has not, and may have failed."""
+        """A case that has been where it is to pause; None of one that has not, and may have failed."""
         until = algorithm.until
         if status is None or len(self.store.complete_rounds(case.id)) <= (until or 0):
             return None

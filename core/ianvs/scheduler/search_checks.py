@@ -10,6 +10,7 @@ from ianvs.errors import Place, Problem, closest
 from ianvs.metrics.metric_columns import columns_named
 from ianvs.metrics.registry import outline
 from ianvs.planning import Plan
+from ianvs.planning.references import ROLES
 from ianvs.planning.studies import is_searched, search_metric
 from ianvs.scheduler.checks import columns_of
 from ianvs.scheduler.kubeedge_checks import is_kubeedge
@@ -77,7 +78,7 @@ def _metric_problems(job: JobSpec, levels: Mapping[str, str]) -> Iterator[Proble
         told = f"search goes by '{name}', which says what a case costs, not what it is worth. Name a score,"
         yield Problem(f"{told} or what is computed from one, such as accuracy.", place)
     needs = {need for exam in job.testenvs for one in exam.metrics if one.name == base for need in outline(one).needs}
-    if needs:
+    if needs & set(ROLES):
         told = f"search goes by '{name}', which needs reference runs for every trial"
         yield Problem(f"{told}. Search by a score, and keep '{name}' for the winner.", place)
 
@@ -93,11 +94,8 @@ def search_round_problems(plan: Plan, records: Mapping[str, ExamRecord | None]) 
         if spec.name == "asha" and first >= last:
             told = f"no trial of {study.any_base.spec.name} can be stopped: the first rung is round {first}"
             remedy = "Take an exam of more rounds, or `name: random` or `tpe`"
-            yield Problem(
-                f"{told}, and the search sees {last}. {remedy}.",
-                spec.places.get("first_rung", spec.place),
-                warning=True,
-            )
+            place = spec.places.get("first_rung", spec.place)
+            yield Problem(f"{told}, and the search sees {last}. {remedy}.", place, warning=True)
 
 
 def _ranges(algorithm: AlgorithmSpec) -> Iterator[tuple[str, Place | None]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ianvs.config.secrets import without_secrets
 from ianvs.config.spec import SearchSpec
 from ianvs.metrics.metric_columns import MetricColumn, columns_named
 from ianvs.planning import Plan
@@ -21,7 +22,7 @@ from ianvs.scheduler.case_loop import Listener
 from ianvs.search import REDUCTION, next_wave, rungs_of, told
 from ianvs.store import Axis, ExamRecord, ExamStore, Study, StudyStore, Trial
 
-__all__ = ["last_round", "run_searches"]
+__all__ = ["FIRST_RUNG", "last_round", "outline", "run_searches"]
 
 FIRST_RUNG = 2  # where `first_rung` does not say
 
@@ -82,6 +83,43 @@ def last_round(planned: PlannedStudy, rounds: int) -> int:
     return min(select.rounds or rounds, rounds) if select is not None and select.by == "first_rounds" else rounds
 
 
+def outline(planned: PlannedStudy, plan: Plan) -> str:
+    """What a search will do, or what it has found, in a few sentences."""
+    spec, base, stored = planned.spec, planned.any_base, planned.stored
+    exam = f" in {base.testenv_name}" if base.testenv_name else ""
+    space = "; ".join(f"{name} {one}" for name, one in planned.space.items())
+    said = f"search for {base.spec.name}{exam}: {spec.name}, {spec.trials} trials of {space}; by {planned.metric} "
+    said += f"{seen_by(spec.select, planned.seeds)}."
+    if planned.ended and stored is not None:
+        won = None if stored.winner is None else stored.trials[stored.winner - 1]
+        drawn = ", ".join(f"{name}={value}" for name, value in without_secrets(won.drawn).items()) if won else ""
+        return f"{said} It has ended: " + (f"trial {won.number} won ({drawn})." if won else "no trial came to an end.")
+    record = ExamStore(plan.job.workspace).record(base.exam_id)
+    if record is not None:
+        said += " " + _rungs_said(_rungs(planned, _rounds(planned, record)))
+    elif spec.name == "asha":
+        said += " Where trials are stopped depends on the rounds of the exam, which is not prepared yet."
+    asked = 0 if stored is None else len(stored.trials)
+    return f"{said} {asked} asked for so far; the winner is run with all {len(planned.bases)} seeds."
+
+
+def _rungs_said(rungs: tuple[int, ...]) -> str:
+    if len(rungs) == 1:
+        return f"Every trial goes to round {rungs[0]}."
+    return f"Trials go to round {rungs[0]}, the best of them to {' and '.join(map(str, rungs[1:]))}."
+
+
+def _rounds(planned: PlannedStudy, exam: ExamRecord) -> int:
+    return 1 if planned.any_base.paradigm.as_one else len(exam.rounds)
+
+
+def _rungs(planned: PlannedStudy, rounds: int) -> tuple[int, ...]:
+    spec, last = planned.spec, last_round(planned, rounds)
+    return (
+        rungs_of(spec.first_rung or FIRST_RUNG, spec.reduction or REDUCTION, last) if spec.name == "asha" else (last,)
+    )
+
+
 def _begun(planned: PlannedStudy, plan: Plan, columns: Mapping[str, Sequence[MetricColumn]]) -> _Search:
     """The search with what it knows so far. Its exam is prepared."""
     base, spec = planned.any_base, planned.spec
@@ -90,9 +128,7 @@ def _begun(planned: PlannedStudy, plan: Plan, columns: Mapping[str, Sequence[Met
     of_exam = columns[base.testenv_name]
     name = columns_named(planned.metric, [column.name for column in of_exam])[0]
     column = next(one for one in of_exam if one.name == name)
-    rounds = 1 if base.paradigm.as_one else len(exam.rounds)
-    last = last_round(planned, rounds)
-    asha = spec.name == "asha"
+    rounds = _rounds(planned, exam)
     study = planned.stored or Study(
         key=planned.key,
         algorithm=base.spec.name,
@@ -102,7 +138,7 @@ def _begun(planned: PlannedStudy, plan: Plan, columns: Mapping[str, Sequence[Met
         higher_is_better=column.metric.higher_is_better,
         seen=seen_by(spec.select, planned.seeds),
         seeds=planned.seeds,
-        rungs=rungs_of(spec.first_rung or FIRST_RUNG, spec.reduction or REDUCTION, last) if asha else (last,),
+        rungs=_rungs(planned, rounds),
         rounds=rounds,
         axes=tuple(Axis(name, one.kind, one.low, one.high, one.choices) for name, one in planned.space.items()),
     )

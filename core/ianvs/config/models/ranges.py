@@ -83,5 +83,5 @@ class ValuesOrRange(Spec):
             return (Range("choice", choices=tuple(self.choice)),)
         if self.whole is not None:
             return (Range("int", self.whole[0], self.whole[1]),)
-        low, high = self.uniform or self.log_uniform or ()
+        low, high = self.uniform or self.log_uniform or (0.0, 0.0)
         return (Range("uniform" if self.uniform else "log_uniform", low, high),)
