@@ -175,15 +175,10 @@ def test_more_trials_go_on_and_algorithms_without_a_range_are_run_as_ever(tmp_pa
     assert len(second.studies[0].trials) == 5 and set(taught(tmp_path).values()) == {1}
 
 
-def test_two_at_a_time_find_the_same(folder: Path, tmp_path: Path) -> None:
-    job = searched_job(tmp_path, ASHA, job="seeds: [0, 1]\njobs: 2")
-    ianvs.run(job)
-    mine, theirs = study_of(tmp_path), study_of(folder)
-    assert (mine.trials, mine.winner) == (theirs.trials, theirs.winner)
-
-
-@pytest.mark.parametrize("lines", [3, 20])
-def test_killed_and_resumed_it_repeats_nothing_that_was_finished(folder: Path, tmp_path: Path, lines: int) -> None:
+@pytest.mark.parametrize("lines", [pytest.param(3, marks=pytest.mark.slow), 20])
+def test_killed_and_resumed_two_at_a_time_it_finds_the_same_and_repeats_nothing(
+    folder: Path, tmp_path: Path, lines: int
+) -> None:
     """lines: rounds that have been taught when everything is killed at once."""
     job = searched_job(tmp_path, ASHA, job="seeds: [0, 1]\njobs: 2", pause=0.05)
     command = [sys.executable, "-m", "ianvs", "run", "-f", str(job)]
