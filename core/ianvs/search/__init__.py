@@ -1,6 +1,6 @@
 """A search for hyperparameters: what is asked for next, who goes on, who has won. Runs nothing."""
 
-from ianvs.search.asking import draw
+from ianvs.search.drawing import draw
 from ianvs.search.halving import going_on, rungs_of
 from ianvs.search.waves import REDUCTION, next_wave, told
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ianvs.config.spec import Range
-from ianvs.search.asking import study_of
+from ianvs.search.drawing import study_of
 from ianvs.store import Study
 
 __all__ = ["importance_of"]

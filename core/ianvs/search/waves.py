@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ianvs.config.spec import Range, SearchSpec
-from ianvs.search.asking import draw
+from ianvs.search.drawing import draw
 from ianvs.search.halving import going_on
 from ianvs.search.importance import importance_of
 from ianvs.store import Study, Trial
