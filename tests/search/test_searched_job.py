@@ -103,6 +103,18 @@ def test_nothing_is_left_to_do_and_a_plan_says_so(folder: Path) -> None:
     assert not any(planned.runs for planned in plan)
 
 
+@pytest.mark.parametrize("damage", ["gone", "changed"])
+def test_a_study_that_is_lost_is_made_again_from_its_cases(folder: Path, damage: str) -> None:
+    (file,) = (folder / "ws" / "test" / "search").glob("*.json")
+    before, text, rounds = study_of(folder), file.read_text(), taught(folder)
+    if damage == "gone":
+        file.unlink()
+    else:
+        file.write_text(edited(text, '"number": 1,', '"number": 2,', count=1))
+    ianvs.run(folder / "benchmarkingjob.yaml")
+    assert study_of(folder) == before and file.read_text() == text and taught(folder) == rounds
+
+
 def test_a_search_over_everything_is_marked(tmp_path: Path) -> None:
     results = ianvs.run(searched_job(tmp_path, "{name: random, trials: 3}"))
     (row,) = results.leaderboard.rows

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, Range, SearchSpec
+from ianvs.errors import DamagedError
 from ianvs.planning.cases import PlannedAlgorithm, axes, prefixed
 from ianvs.planning.identity import metric_key
 from ianvs.store.keys import digest
@@ -121,8 +123,10 @@ def plan_studies(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> tuple[Pl
     studies = []
     for bases in groups.values():
         study = PlannedStudy("", spec, search_metric(job), bases)
-        key = _key(study)
-        studies.append(replace(study, key=key, stored=store.read(key)))
+        key, stored = _key(study), None
+        with suppress(DamagedError):  # then it is asked for once more, and finds its trials done
+            stored = store.read(key)
+        studies.append(replace(study, key=key, stored=stored))
     return tuple(studies)
 
 
