@@ -207,3 +207,23 @@ def test_killed_and_resumed_two_at_a_time_it_finds_the_same_and_repeats_nothing(
     twice = [which for which, count in taught(tmp_path).items() if count > 1]
     assert len(twice) <= 2 and all(taught(tmp_path)[which] == 2 for which in twice)
     assert set(taught(tmp_path)) == set(taught(folder))
+
+
+def test_each_exam_has_a_search_of_its_own_and_the_winners_have_their_references(tmp_path: Path) -> None:
+    """The second exam is drawn anew for each seed."""
+    job = searched_job(tmp_path, "{name: random, trials: 3, metric: accuracy}")
+    first = tmp_path / "testenv.yaml"
+    text = edited(first.read_text(), "rounds: 5", "rounds: 2, order_seed: case")
+    (tmp_path / "drawn.yaml").write_text(edited(text, "[{name: accuracy}]", "[{name: accuracy}, {name: IM}]"))
+    job.write_text(edited(job.read_text(), "testenv: ./testenv.yaml", "testenv: [./testenv.yaml, ./drawn.yaml]"))
+    results = ianvs.run(job)
+    assert len(results.studies) == 2 and len({study.testenv for study in results.studies}) == 2
+    rows = results.leaderboard.rows
+    assert [row.tried for row in rows] == [3, 3] and all(row.complete and row.seeds == (0, 1) for row in rows)
+    drawn = next(row for row in rows if row.rounds == 2)
+    assert drawn.metrics["IM"].n == 2
+    references = [result for result in results if result.case.role]
+    study = next(study for study in results.studies if study.rounds == 2)
+    assert study.winner is not None and len(references) == 2
+    assert {r.case.hyperparameters["noise"] for r in references} == {study.trials[study.winner - 1].drawn["noise"]}
+    assert ianvs.run(job).ran == 0
