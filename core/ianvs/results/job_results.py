@@ -19,7 +19,7 @@ from ianvs.metrics.registry import resolve
 from ianvs.report import Chosen, Leaderboard, build_leaderboard, cases_frame, rounds_frame, to_frame
 from ianvs.results.case_results import read_case
 from ianvs.results.reference_scores import ReferenceScores
-from ianvs.results.selection import select
+from ianvs.results.selection import is_winner, select
 from ianvs.store import CaseStore, ExamRecord, ExamStore, JobStore, Study, StudyStore, as_record
 from ianvs.types import CaseResult, TestCase
 
@@ -112,6 +112,13 @@ class Results:
             chosen=self._chosen,
         )
         return replace(board, contract=self.contract, studies=self.studies, notes=(*self.notes, *board.notes))
+
+    @property
+    def ranked_cases(self) -> tuple[TestCase, ...]:
+        """Those of the plan, without configurations that a search only tried."""
+        studies = {(study.testenv, study.algorithm): study for study in self.studies}
+        found = ((case, studies.get((case.testenv, case.algorithm))) for case in self.case_list)
+        return tuple(case for case, study in found if case.role or study is None or is_winner(case, study))
 
     @property
     def reported(self) -> Iterable[CaseResult]:

@@ -20,7 +20,7 @@ from ianvs.store import Study
 from ianvs.store.keys import canonical
 from ianvs.types import CaseResult, ScoreMatrix, TestCase
 
-__all__ = ["SHARE", "first_rounds", "parts_of", "seen_by", "select"]
+__all__ = ["SHARE", "first_rounds", "is_winner", "parts_of", "seen_by", "select"]
 
 SHARE = 0.25  # of the samples of every test set, where `by: validation` does not say
 
@@ -72,7 +72,7 @@ def select(
     def stays(result: CaseResult) -> bool:
         group = "" if halves.another_exam else result.case.testenv, result.case.algorithm
         if not result.case.role and group in found_by:
-            return _is_winner(result.case, found_by[group])
+            return is_winner(result.case, found_by[group])
         return bool(result.case.role) or best.get(group) in (None, _configuration(result))
 
     def reported() -> Iterator[CaseResult]:
@@ -109,7 +109,8 @@ def seen_by(spec: SelectSpec | None, seeds: Sequence[int]) -> str:
     return f"on the first {spec.rounds} rounds of {of}"
 
 
-def _is_winner(case: TestCase, study: Study) -> bool:
+def is_winner(case: TestCase, study: Study) -> bool:
+    """Whether a case of the study's algorithm in its exam is of the configuration that it has found."""
     if study.winner is None or not study.ended:
         return False
     drawn = study.trials[study.winner - 1].drawn
