@@ -22,16 +22,13 @@ from ianvs.config import load_job, resolved
 from ianvs.config.kubeedge.migration import migrated
 from ianvs.config.load import dialect_of_job
 from ianvs.config.overrides import parsed
-from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec
+from ianvs.config.spec import JobSpec, TestEnvSpec
 from ianvs.digests import doubt
 from ianvs.errors import ConfigError, DamagedError, IanvsError, shown_path
 from ianvs.exports import export_results
-from ianvs.metrics.metric import Metric
-from ianvs.metrics.metric_columns import metric_columns
 from ianvs.page import write_page
-from ianvs.planning import Plan, cells, make_plan, scored_metrics, start_over, with_hyperparameters
-from ianvs.planning.identity import metric_key
-from ianvs.planning.info import metric_info
+from ianvs.planning import Plan, cells, make_plan, start_over, with_hyperparameters
+from ianvs.planning.job_columns import job_columns
 from ianvs.planning.missing_pictures import missing_pictures
 from ianvs.planning.paradigm_info import without_unused
 from ianvs.report import write_reports
@@ -309,8 +306,7 @@ def _refuse_many(job: JobSpec) -> None:
 def _results(plan_: Plan, provenance: dict[str, object], exit_code: int = 0, ran: int = 0) -> Results:
     job = plan_.job
     exams_ = {exam.name if len(job.testenvs) > 1 else "": exam for exam in job.testenvs}
-    asked = metric_columns(_metrics_of(scored_metrics(exam), job.workspace / "cache") for exam in exams_.values())
-    metrics = dict(zip(exams_, asked, strict=True))
+    metrics = job_columns(job)
     single = [(name, column) for name in exams_ for column in metrics[name] if not column.metric.mapping]
     listed = [column.name for name, column in single if column.spec in exams_[name].metrics]
     columns = dict.fromkeys(listed or [column.name for _, column in single])
@@ -322,7 +318,7 @@ def _results(plan_: Plan, provenance: dict[str, object], exit_code: int = 0, ran
     return Results(
         name=job.name,
         workspace=job.workspace,
-        rank=job.rank,
+        rank=job.rank if job.search is None else replace(job.rank, select=job.search.select),
         seeds=seeds,
         metrics=metrics,
         columns=tuple(columns),
@@ -333,6 +329,7 @@ def _results(plan_: Plan, provenance: dict[str, object], exit_code: int = 0, ran
         published=job.published,
         titles={name: exam.dataset.title for name, exam in exams_.items() if exam.dataset.title is not None},
         notes=tuple(note for name, exam in exams_.items() for note in _notes(name, exam)),
+        studies=tuple(study.stored for study in plan_.studies if study.stored is not None),
         contract=job.algorithms[0].contract,  # a job has one
         exit_code=exit_code,
         ran=ran,
@@ -344,12 +341,6 @@ def _notes(name: str, exam: TestEnvSpec) -> Iterator[str]:
         said = " and ".join(f"`{option}: {CASE}`" for option in drawn)
         where = f" in {name}" if name else ""
         yield f"Each seed takes an exam of its own{where} ({said}), the same for all algorithms."
-
-
-def _metrics_of(specs: Sequence[MetricSpec], cache: Path) -> tuple[tuple[MetricSpec, Metric, str], ...]:
-    """(spec, metric, key); what is wrong with any of them was told before."""
-    found = zip(specs, metric_info(specs, cache), strict=True)
-    return tuple((spec, metric, metric_key(spec)) for spec, metric in found if isinstance(metric, Metric))
 
 
 def _write(results: Results, again: str, page_only: bool = False) -> None:

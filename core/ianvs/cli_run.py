@@ -94,9 +94,12 @@ def _validate(options: argparse.Namespace) -> int:
 def _plan(options: argparse.Namespace) -> int:
     from ianvs import api
     from ianvs.progress import describe
+    from ianvs.scheduler.searching import outline
 
     plan = api.plan(options.file, **selected(options))
     warn(plan.job.warnings)
+    for study in plan.studies:
+        print(outline(study, plan))
     counts = Counter[str]()
     for planned in plan:
         counts[planned.state] += 1

@@ -11,7 +11,9 @@ from ianvs.config.secrets import without_secrets
 from ianvs.digests import CHANGED
 from ianvs.errors import one_line
 from ianvs.planning import REPEAT, Plan, PlannedAlgorithm, PlannedCase, axes
+from ianvs.planning.studies import search_space
 from ianvs.scheduler.case_loop import Listener
+from ianvs.store import Study
 from ianvs.types import Failure, Status
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ def describe(planned: PlannedCase) -> str:
 
 def _varied(algorithm: PlannedAlgorithm) -> set[str]:
     """Hyperparameters that tell the algorithm's cases apart."""
+    if algorithm.trial is not None:
+        return set(search_space(algorithm.spec.modules))
     if algorithm.choices is None:
         return {name for name, values in axes(algorithm.spec.modules) if len(values) > 1}
     names = {name for choice in algorithm.choices for name in choice}
@@ -74,6 +78,11 @@ class PlainProgress(Listener):
     def preparing(self, what: str, fraction: float) -> None:
         if fraction == 0.0:
             self._tell(f"preparing {what}")
+
+    def more(self, to_do: int, studies: Sequence[Study] = ()) -> None:
+        self._to_do += to_do
+        for study in studies:
+            self._tell(_so_far(study))
 
     def started(self, case: PlannedCase) -> None:
         if self._verbose:
@@ -134,6 +143,7 @@ class LiveProgress(Listener):
         self._all: TaskID | None = None
         self._data: TaskID | None = None
         self._rows: dict[str, TaskID] = {}
+        self._to_do = 0
 
     def __enter__(self) -> LiveProgress:
         self._progress.start()
@@ -148,6 +158,7 @@ class LiveProgress(Listener):
         for warning in _warnings(plan, damaged):
             self._progress.console.print(f"warning: {warning}", style="yellow", highlight=False)
         self._progress.console.print(_opening(plan, to_do), highlight=False)
+        self._to_do = to_do
         if to_do:
             self._all = self._progress.add_task("cases", total=to_do, note="")
 
@@ -155,6 +166,14 @@ class LiveProgress(Listener):
         if self._data is None:
             self._data = self._progress.add_task(f"preparing {what}", total=100, note="%")
         self._progress.update(self._data, completed=round(100 * fraction))
+
+    def more(self, to_do: int, studies: Sequence[Study] = ()) -> None:
+        for study in studies:
+            self._progress.console.print(_so_far(study), highlight=False)
+        if self._all is None:
+            self._all = self._progress.add_task("cases", total=0, note="")
+        self._to_do += to_do
+        self._progress.update(self._all, total=self._to_do)
 
     def started(self, case: PlannedCase) -> None:
         self._rows[case.case.id] = self._progress.add_task(f"  {describe(case)}", total=None, note="starting")
@@ -172,7 +191,7 @@ class LiveProgress(Listener):
         self._remove(case)
         if self._all is not None:
             self._progress.advance(self._all)
-        if status != "finished":
+        if failure is not None or (status != "finished" and case.algorithm.until is None):
             ending = f"{describe(case)}: {_ending(case, status, failure, self._job)}"
             self._progress.console.print(ending, style="red", highlight=False)
 
@@ -196,15 +215,31 @@ def _warnings(plan: Plan, damaged: Sequence[str]) -> list[str]:
 
 def _opening(plan: Plan, to_do: int) -> str:
     total = len(plan)
+    if plan.searches:
+        listed = one_line([f"{study.any_base.spec.name} ({study.left} trials)" for study in plan.studies if study.left])
+        going_on = f" for {listed}" if listed else ""
+        return f"{plan.job.name}: a search{going_on}, and {to_do} of {total} other cases to do"
     if not to_do:
         return f"{plan.job.name}: all {total} cases are finished already"
     reused = f", {total - to_do} finished already" if to_do < total else ""
     return f"{plan.job.name}: {to_do} of {total} cases to do{reused}"
 
 
+def _so_far(study: Study) -> str:
+    """What a search has asked for, and the best of it."""
+    exam = f" in {study.testenv}" if study.testenv else ""
+    said = f"search for {study.algorithm}{exam}: {len(study.trials)} trials"
+    best = study.best()
+    if best is None:
+        return said
+    drawn = ", ".join(f"{name}={value}" for name, value in without_secrets(best.drawn).items())
+    return f"{said}, so far the best {study.metric} {best.value:.4g} after round {best.reached} ({drawn})"
+
+
 def _ending(case: PlannedCase, status: Status, failure: Failure | None, job: str) -> str:
     if failure is None:
-        return status
+        until = case.algorithm.until
+        return status if status == "finished" or until is None else f"paused after round {until}"
     said = failure.message.splitlines()[0] if failure.message else ""
     more = f"`ianvs logs {case.case.id[:8]} {job}` shows more" if job else f"log: {failure.log}"
     return f"{status}, {failure.error}: {said} ({more})"

@@ -85,7 +85,7 @@ def _told(source: str, what: str, cases: Sequence[str]) -> str:
 
 def _named(source: Source, names: Mapping[str, str]) -> Iterator[TestCase]:
     """Cases of exams that fit, under the merged names of these."""
-    for case in source.results.case_list:
+    for case in source.results.ranked_cases:
         if case.testenv in names:
             yield replace(case, testenv=names[case.testenv])
 
@@ -160,6 +160,7 @@ def _results(sources: Sequence[Source], exams: MergedExams, cases: Sequence[Test
         metrics=exams.metrics(),
         columns=exams.columns(),
         case_list=tuple(cases),
+        studies=(),  # of a search the winner is merged
         references={case.id: references[case.id] for case in cases if case.id in references},
         budgets=exams.budgets,
         published=published,

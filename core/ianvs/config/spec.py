@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ianvs.config.models.algorithm import AlgorithmSpec, ModuleSpec, ParadigmSpec, SplitSpec
-from ianvs.config.models.job import EngineSpec, JobSettings, LimitsSpec, PublishedSpec, RankSpec, SelectSpec
+from ianvs.config.models.job import EngineSpec, JobSettings, LimitsSpec, PublishedSpec, RankSpec
 from ianvs.config.models.kubeedge_settings import (
     AlgorithmSettings,
     DataSetting,
@@ -22,7 +22,9 @@ from ianvs.config.models.kubeedge_settings import (
     ModelMetric,
     ThirdPartyPackage,
 )
+from ianvs.config.models.ranges import Range
 from ianvs.config.models.samples import BackboneSpec, DatasetSpec, SourceSpec
+from ianvs.config.models.search import SearchSpec, SelectSpec
 from ianvs.config.models.testenv import BudgetSpec, GateSpec, MetricSpec, ScenarioSpec, TestEnvSpec
 from ianvs.config.overrides import Override
 from ianvs.errors import Problem
@@ -46,8 +48,10 @@ __all__ = [
     "ModuleSpec",
     "ParadigmSpec",
     "PublishedSpec",
+    "Range",
     "RankSpec",
     "ScenarioSpec",
+    "SearchSpec",
     "SelectSpec",
     "SourceSpec",
     "SplitSpec",

@@ -22,6 +22,7 @@ _OPTIONAL = (
     ("transformers", "language models and networks of Hugging Face", "llm"),
     ("peft", "low-rank tuning of language models", "llm"),
     ("timm", "networks of timm", "vision"),
+    ("optuna", "`search` for hyperparameters", "search"),
 )
 
 # In a process of its own: a pair that does not match may end the process that imports it.

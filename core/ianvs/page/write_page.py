@@ -20,6 +20,7 @@ from ianvs.page.page_numbers import Matrices
 from ianvs.page.page_replies import PageReplies
 from ianvs.page.page_scenes import Scenes
 from ianvs.page.page_table import page_table
+from ianvs.page.parallel_chart import parallel_chart
 from ianvs.page.replies import Exams, write_replies
 from ianvs.page.row_scores import MatrixMeans
 from ianvs.page.shown_rows import shown_rows
@@ -30,6 +31,7 @@ from ianvs.report.layout import ranking_notes
 from ianvs.report.line_styles import BOUND, DARK, LIGHT
 from ianvs.report.pictures import complete_rows, finished
 from ianvs.report.provenance_facts import provenance_facts
+from ianvs.report.trials import study_lines, study_name
 from ianvs.store.files import write_atomic
 from ianvs.types import CaseResult
 
@@ -107,6 +109,10 @@ def page_text(
         notes=[note for note in (*ranking_notes(leaderboard), *leaderboard.notes) if note not in told],
         tables=[page_table(leaderboard, name, number) for number, name in enumerate(names)],
         differences=[found for name in names if (found := difference_table(leaderboard, name))],
+        searches=[
+            (study_name(study), study_lines(study), parallel_chart(f"trials-{number}", study))
+            for number, study in enumerate(leaderboard.studies)
+        ],
         over_exams=over_exams_cells(leaderboard),
         mean_ranks=critical_difference("mean-ranks", leaderboard.over_exams),
         pictures=pictures,

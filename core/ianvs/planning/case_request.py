@@ -43,6 +43,7 @@ class CaseRequest:
     memory_mb: float | None
     provenance: Mapping[str, object]
     working_directory: Path | None  # of plugins under `contract: ianvs`
+    until: int | None = None  # the round after which it pauses and is scored; None: it goes to the end
 
     def exam(self, progress: Callable[[float], None] | None = None) -> Exam:
         """The exam that the case takes, with its data. Raises ConfigError or DataError."""
@@ -77,4 +78,5 @@ def case_request(
         memory_mb=job.limits.memory_mb,
         provenance=provenance,
         working_directory=job.working_directory,
+        until=algorithm.until,
     )

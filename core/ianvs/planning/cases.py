@@ -14,7 +14,7 @@ from ianvs.scenarios.drawn import drawn_for
 from ianvs.store.keys import digest
 from ianvs.types import TestCase
 
-__all__ = ["REPEAT", "PlannedAlgorithm", "again", "axes", "cells", "grid", "own_hyperparameters"]
+__all__ = ["REPEAT", "PlannedAlgorithm", "again", "axes", "cells", "grid", "own_hyperparameters", "prefixed"]
 
 REPEAT = "repeat"
 """The role of a case that repeats another one with the same seed."""
@@ -27,7 +27,8 @@ class PlannedAlgorithm:
     testenv_name: "" where the job has one exam only. role: of reference runs, and of repetitions (REPEAT).
     choices: hyperparameters of reference runs; None: the grid of `spec`. seed: of its cases, where each seed has an
     exam of its own, or only one is repeated; row_exam stands for the exams of all seeds, so that their cases are one
-    row.
+    row. until: the round after which its cases pause; None: they go to the end. trial: (key of a search, number) where
+    they are one; settled: what the search knows of it, in words: there is nothing more to do for it.
     """
 
     spec: AlgorithmSpec
@@ -42,6 +43,9 @@ class PlannedAlgorithm:
     choices: tuple[Mapping[str, object], ...] | None = None
     seed: int | None = None
     row_exam: str = ""
+    until: int | None = None
+    trial: tuple[str, int] | None = None
+    settled: str = ""
 
     @property
     def taken(self) -> TestEnvSpec:
@@ -123,19 +127,19 @@ def own_hyperparameters(hyperparameters: Mapping[str, object], kind: str, kinds:
 
 def axes(modules: tuple[ModuleSpec, ...]) -> Iterator[tuple[str, tuple[object, ...]]]:
     """(name, values) of each hyperparameter of the grid, as the files list them, named as in a case."""
-    for prefix, module in _prefixed(modules):
+    for prefix, module in prefixed(modules):
         yield from ((prefix + name, values) for name, values in module.grid)
 
 
 def grid(modules: tuple[ModuleSpec, ...]) -> Iterator[dict[str, object]]:
     """Choices of hyperparameters, the last named one changing fastest, as the files list them."""
-    constants = {prefix + name: value for prefix, m in _prefixed(modules) for name, value in m.constants.items()}
+    constants = {prefix + name: value for prefix, m in prefixed(modules) for name, value in m.constants.items()}
     listed = list(axes(modules))
     names = [name for name, _ in listed]
     for choice in itertools.product(*(values for _, values in listed)):
         yield {**constants, **dict(zip(names, choice, strict=True))}
 
 
-def _prefixed(modules: tuple[ModuleSpec, ...]) -> Iterator[tuple[str, ModuleSpec]]:
+def prefixed(modules: tuple[ModuleSpec, ...]) -> Iterator[tuple[str, ModuleSpec]]:
     """Each module with what the names of its hyperparameters begin with: see `own_hyperparameters`."""
     return (("" if module is modules[0] else f"{module.type}-", module) for module in modules)

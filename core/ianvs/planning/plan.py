@@ -19,6 +19,7 @@ from ianvs.planning.identity import algorithm_identity, exam_identity, metric_ke
 from ianvs.planning.identity_differences import identity_differences
 from ianvs.planning.paradigm_info import paradigm_info
 from ianvs.planning.references import PlannedReferences, plan_references
+from ianvs.planning.studies import PlannedStudy, is_searched, plan_studies
 from ianvs.scenarios.drawn import drawn_for, seeds_of_case
 from ianvs.store import CaseStore, ExamStore
 from ianvs.store.keys import digest
@@ -40,7 +41,7 @@ class PlannedCase:
 
     case: TestCase
     algorithm: PlannedAlgorithm
-    state: Literal["new", "finished", "failed", "unfinished"]
+    state: Literal["new", "finished", "failed", "unfinished", "stopped"]
     action: Action
     reason: str
     damaged: tuple[str, ...] = ()
@@ -60,6 +61,12 @@ class Plan:
     store: CaseStore
     scores: tuple[tuple[tuple[MetricSpec, str], ...], ...] = ()  # of each exam, every score and the key of its values
     references: PlannedReferences = field(default_factory=PlannedReferences)
+    studies: tuple[PlannedStudy, ...] = ()
+
+    @property
+    def searches(self) -> bool:
+        """Whether there are trials to be asked for: their cases are not in the plan yet."""
+        return any(not study.ended for study in self.studies)
 
     def __len__(self) -> int:
         if self._chosen:
@@ -111,6 +118,11 @@ class Plan:
     def _planned(self, case: TestCase, algorithm: PlannedAlgorithm, exam_damage: str | None) -> PlannedCase:
         state = self.store.state(case.id)
         status = state.status
+        if algorithm.settled:
+            settled = status if status in ("finished", "failed") else "stopped"
+            return PlannedCase(case, algorithm, settled, "nothing", algorithm.settled)
+        if algorithm.until is not None and (paused := self._paused(case, algorithm, status)) is not None:
+            return paused
         if state.damaged:
             damaged = tuple(f"cases/{case.id}/{name}" for name in state.damaged)
             action: Action = "score" if state.is_whole else "resume"
@@ -132,6 +144,15 @@ class Plan:
         if done > 0:
             return PlannedCase(case, algorithm, "unfinished", "resume", f"cut off after round {done}")
         return PlannedCase(case, algorithm, "new", "run", self._why_new(case, algorithm))
+
+    def _paused(self, case: TestCase, algorithm: PlannedAlgorithm, status: str | None) -> PlannedCase | None:
+        """A case that has been where it is to pause; None of one that has not, and may have failed."""
+        until = algorithm.until
+        if status is None or len(self.store.complete_rounds(case.id)) <= (until or 0):
+            return None
+        scored = all(self.store.has_score(case.id, key, until) for _, key in self.scores_of(algorithm))
+        action: Action = "nothing" if scored else "score"
+        return PlannedCase(case, algorithm, "stopped", action, f"paused after round {until}")
 
     def _why_new(self, case: TestCase, algorithm: PlannedAlgorithm) -> str:
         if case.role == REPEAT:
@@ -169,14 +190,21 @@ def make_plan(job: JobSpec) -> Plan:
         stored = named if exam.settings is not None else [m for m in named if outline(m).level == "score"]
         scores.append(tuple((metric, metric_key(metric)) for metric in stored))
     _refuse_repeated(algorithms)
-    repetitions = [again(planned, k, job.seeds) for k in range(1, job.repeat) for planned in algorithms]
-    references = plan_references(job, algorithms)
+    studies = plan_studies(job, algorithms)
+    trials = [trial for study in studies for trial in study.planned()]
+    # Who is searched for stays, without a case of its own: its class is looked at, and its exam prepared.
+    algorithms = [replace(of, choices=()) if job.search and is_searched(of.spec) else of for of in algorithms]
+    algorithms += trials
+    ranked = [of for of in algorithms if not (of.settled or of.until)]
+    repetitions = [again(planned, k, job.seeds) for k in range(1, job.repeat) for planned in ranked]
+    references = plan_references(job, ranked)
     plan = Plan(
         job,
         (*algorithms, *filter(None, repetitions), *references.algorithms),
         CaseStore(job.workspace),
         tuple(scores),
         references,
+        studies,
     )
     if job.only is not None and next(plan.cases(), None) is None:
         known = one_line(list(dict.fromkeys(algorithm.name for algorithm in job.algorithms)))

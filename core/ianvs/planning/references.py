@@ -45,7 +45,7 @@ class PlannedReferences:
         found = {}
         for role in ROLES:
             known = self.by_student.get(_key(algorithm, role))
-            if known is not None and not case.role:
+            if known is not None and not (case.role or algorithm.settled or algorithm.until):
                 reference, taken = known
                 found[role] = reference.case(taken(case.hyperparameters), case.seed).id
         return found
@@ -76,7 +76,8 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> Plann
             taken_by = partial(_taken, known.takes, [module.type for module in student.spec.modules])
             by_student[_key(student, role)] = (reference, taken_by)
             choices = planned.setdefault(key, {})
-            for hyperparameters in grid(student.spec.modules):
+            chosen = grid(student.spec.modules) if student.choices is None else student.choices
+            for hyperparameters in chosen:
                 taken = taken_by(hyperparameters)
                 choices.setdefault(digest(taken), taken)
     algorithms = tuple(replace(made[key], choices=tuple(choices.values())) for key, choices in planned.items())
@@ -118,6 +119,7 @@ def _reference(job: JobSpec, student: PlannedAlgorithm, facts: PluginInfo, role:
         identity_digest=digest(identity),
         role=role,
         choices=(),
+        trial=None,
     )
 
 

@@ -27,6 +27,7 @@ from ianvs.report.statements import statements
 from ianvs.report.sureness import ExamSureness
 from ianvs.report.values import Cell, shown_hyperparameters
 from ianvs.stats import Summary, mean_interval, summarise
+from ianvs.store import Study
 from ianvs.types import CaseResult
 
 __all__ = ["Leaderboard", "build_leaderboard"]
@@ -54,6 +55,7 @@ class Leaderboard:
     over_exams: MethodsOverExams | None = None  # where the job has several
     statements: tuple[str, ...] = ()  # how sure the ranking is, in sentences
     baseline: str | None = None  # the algorithm that `to_baseline` compares with
+    studies: tuple[Study, ...] = ()  # searches, as far as they have come
     contract: str = "native"  # "ianvs": of plugins that were called as KubeEdge Ianvs calls them
 
     @property
@@ -171,7 +173,7 @@ def build_leaderboard(
     theirs = {algorithm: by_column(specs, names) for algorithm, specs in published.items()}
     listed = [replace(_row(group, seeds), published=theirs.get(group.case.algorithm, {})) for group in groups]
     if chosen is not None:
-        listed = [replace(row, tried=chosen.tried.get((row.testenv, row.algorithm))) for row in listed]
+        listed = [_as_chosen(row, chosen) for row in listed]
     rows, sureness = ranked_by_testenv(listed, sort_by, rank.baseline)
     columns = make_columns(
         shown,
@@ -208,6 +210,11 @@ def build_leaderboard(
         statements=tuple(filter(None, (*statements(rows, sureness), *(chosen.said if chosen else ()), noise))),
         baseline=rank.baseline,
     )
+
+
+def _as_chosen(row: LeaderboardRow, chosen: Chosen) -> LeaderboardRow:
+    of = row.testenv, row.algorithm
+    return replace(row, tried=chosen.tried.get(of), status="; ".join(filter(None, (row.status, chosen.marks.get(of)))))
 
 
 def _sort_keys(spec: RankSpec, metrics: Sequence[tuple[str, Metric]]) -> tuple[tuple[str, bool], ...]:

@@ -26,6 +26,7 @@ from ianvs.report.leaderboard import Leaderboard
 from ianvs.report.leaderboard_row import LeaderboardRow
 from ianvs.report.provenance_facts import provenance_facts
 from ianvs.report.sureness_table import sureness_table
+from ianvs.report.trials import search_section
 
 __all__ = ["markdown"]
 
@@ -60,6 +61,7 @@ def markdown(
         _section("Metrics", [f"- {_escape(line)}" for line in legend(leaderboard)]),
         _section("Published", [f"- {_escape(line)}" for line in published_notes(leaderboard)]),
         _section("How sure", [sureness_table(leaderboard, _escape)]) if leaderboard.sureness else "",
+        _section("Search", ["\n\n".join(search_section(leaderboard.studies, _escape))] if leaderboard.studies else []),
         _section("Over exams", [exams_table(leaderboard, _escape)]) if leaderboard.over_exams else "",
         *(by_test_set(leaderboard, testenv) for testenv in dict.fromkeys(row.testenv for row in leaderboard.rows)),
         _section("Remarks", _remarks(leaderboard)),

@@ -14,6 +14,7 @@ from ianvs.report.latex import latex
 from ianvs.report.leaderboard import Leaderboard
 from ianvs.report.markdown import markdown
 from ianvs.report.sureness_table import statistics_records
+from ianvs.report.trials import trials_records
 from ianvs.report.values import Cell, cell_text
 from ianvs.store.files import write_atomic
 from ianvs.types import CaseResult
@@ -31,7 +32,8 @@ def write_reports(
     command: str | None = None,
     provenance: Mapping[str, Any] | None = None,
 ) -> tuple[Path, ...]:
-    """Write `directory`/rank/: all_rank.csv, selected_rank.csv, statistics.csv, leaderboard.md and .tex, pictures/.
+    """Write `directory`/rank/: all_rank.csv, selected_rank.csv, statistics.csv, leaderboard.md and .tex, pictures/;
+    trials.csv of a search.
 
     Returns what now is there.
     results: the cases behind the leaderboard; read, once for each kind of picture, only when pictures are asked for,
@@ -45,6 +47,8 @@ def write_reports(
         written.append(_put(folder / "all_rank.csv", csv_text(leaderboard)))
     written.append(_put(folder / "selected_rank.csv", csv_text(selected)))
     written.append(_put(folder / "statistics.csv", _csv(statistics_records(leaderboard))))
+    if leaderboard.studies:
+        written.append(_put(folder / "trials.csv", _csv(trials_records(leaderboard.studies))))
     pictures: list[Path] = []
     if rank.save_mode == "selected_and_all_and_picture" or rank.visualization_method == "draw_heatmap_picture":
         from ianvs.report.curve_pictures import draw_curves

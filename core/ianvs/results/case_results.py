@@ -22,7 +22,7 @@ from ianvs.session.budget import over_budget, unmeasured
 from ianvs.store import CaseStore, ExamRecord, as_record
 from ianvs.types import CaseResult, Curve, Measure, RoundResult, ScoreMatrix, Sealing, TestCase
 
-__all__ = ["numbers_of", "read_case"]
+__all__ = ["by_group", "numbers_of", "read_case"]
 
 POOLED = "all test sets"
 
@@ -96,7 +96,7 @@ def read_case(
             elif metric.level == "score":
                 some = metric.partial or (exam is not None and exam.rules.get("asked") == "future")
                 numbers[name] = _score(metric, matrices.get(name), some)
-                said = _by_group(matrices.get(name), left_out.get(name), some)
+                said = by_group(matrices.get(name), left_out.get(name), some)
                 samples |= {} if said is None else {name: said}
             else:
                 numbers[name] = _over_matrix(metric, matrices.get(column.of))
@@ -198,7 +198,7 @@ def _final_score(matrix: ScoreMatrix | None, some: bool) -> float | None:
     return _finite(np.mean(last)) if last.size else None
 
 
-def _by_group(
+def by_group(
     matrix: ScoreMatrix | None, left_out: NDArray[np.float64] | None, some: bool
 ) -> NDArray[np.float64] | None:
     """(G,) pseudo-values of the jackknife: what each group of test samples says of the score after the last round."""

@@ -19,8 +19,8 @@ from ianvs.metrics.registry import resolve
 from ianvs.report import Chosen, Leaderboard, build_leaderboard, cases_frame, rounds_frame, to_frame
 from ianvs.results.case_results import read_case
 from ianvs.results.reference_scores import ReferenceScores
-from ianvs.results.selection import select
-from ianvs.store import CaseStore, ExamRecord, ExamStore, JobStore, as_record
+from ianvs.results.selection import is_winner, select
+from ianvs.store import CaseStore, ExamRecord, ExamStore, JobStore, Study, StudyStore, as_record
 from ianvs.types import CaseResult, TestCase
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Results:
     published: Mapping[str, Mapping[str, PublishedSpec]] = field(default_factory=dict)  # by algorithm and metric
     titles: Mapping[str, str] = field(default_factory=dict)  # of each exam whose data are called otherwise than stored
     notes: tuple[str, ...] = ()  # what a reader must know of the exams
+    studies: tuple[Study, ...] = ()  # searches that have begun; what they may see stands in `rank`
     contract: str = "native"  # how plugins were called (ianvs.config.spec.AlgorithmSpec)
     exit_code: int = 0
     ran: int = 0
@@ -110,7 +111,14 @@ class Results:
             published=self.published,
             chosen=self._chosen,
         )
-        return replace(board, contract=self.contract, notes=(*self.notes, *board.notes))
+        return replace(board, contract=self.contract, studies=self.studies, notes=(*self.notes, *board.notes))
+
+    @property
+    def ranked_cases(self) -> tuple[TestCase, ...]:
+        """Those of the plan, without configurations that a search only tried."""
+        studies = {(study.testenv, study.algorithm): study for study in self.studies}
+        found = ((case, studies.get((case.testenv, case.algorithm))) for case in self.case_list)
+        return tuple(case for case, study in found if case.role or study is None or is_winner(case, study))
 
     @property
     def reported(self) -> Iterable[CaseResult]:
@@ -120,9 +128,9 @@ class Results:
     @cached_property
     def _chosen(self) -> Chosen | None:
         rank = self.rank
-        if rank.select is None:
+        if rank.select is None and not self.studies:
             return None
-        return select(self, self.case_list, rank.select, rank.sort_by, self.metrics, self.seeds)
+        return select(self, self.case_list, rank.select, rank.sort_by, self.metrics, self.seeds, self.studies)
 
     @property
     def leaderboard_frame(self) -> pd.DataFrame:
@@ -191,6 +199,7 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
             for algorithm, stored in record.get("published", {}).items()
         },
         notes=tuple(record.get("notes", ())),
+        studies=tuple(StudyStore(workspace, name).of(record.get("studies", ()))),
         contract=record.get("contract", "native"),
     )
 
@@ -201,6 +210,7 @@ def record_of(results: Results) -> dict[str, object]:
         "name": results.name,
         "contract": results.contract,
         "notes": results.notes,
+        "studies": [study.key for study in results.studies],
         "seeds": results.seeds,
         "rank": {
             **{name: value for name, value in vars(results.rank).items() if name != "places"},

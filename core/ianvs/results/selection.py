@@ -16,9 +16,11 @@ from ianvs.metrics.metric_columns import MetricColumn, columns_named
 from ianvs.report import Chosen
 from ianvs.results.case_results import numbers_of
 from ianvs.stats import summarise
+from ianvs.store import Study
+from ianvs.store.keys import canonical
 from ianvs.types import CaseResult, ScoreMatrix, TestCase
 
-__all__ = ["SHARE", "select"]
+__all__ = ["SHARE", "first_rounds", "is_winner", "parts_of", "seen_by", "select"]
 
 SHARE = 0.25  # of the samples of every test set, where `by: validation` does not say
 
@@ -40,31 +42,37 @@ class _Halves:
 def select(
     results: Iterable[CaseResult],
     cases: Sequence[TestCase],
-    spec: SelectSpec,
+    spec: SelectSpec | None,
     sort_by: Sequence[tuple[str, bool]],
     columns: Columns,
     seeds: int,
+    studies: Sequence[Study] = (),
 ) -> Chosen:
     """The results of the best configuration of each algorithm in each exam, by the first metric of `sort_by`.
 
     results: of `cases`; read once here, and again each time that what is chosen is read. A configuration that lacks a
-    case can't be chosen; where all do, all stay, and say so.
+    case can't be chosen; where all do, all stay, and say so. studies: searches, which have chosen already, by their own
+    metric. spec: None: nothing is chosen beside what they have.
     """
-    name, falls = sort_by[0]
+    name, falls = (studies[0].metric, studies[0].higher_is_better) if studies else sort_by[0]
     metric = columns_named(name, [column.name for of_exam in columns.values() for column in of_exam])[0]
     known = sorted({case.seed for case in cases})
-    halves = _halves(spec, metric, columns, known)
+    halves = _ALL if spec is None else _halves(spec, metric, columns, known)
+    found_by = {(study.testenv, study.algorithm): study for study in studies}
     scores: dict[tuple[str, str], dict[str, list[float | None]]] = {}
     for result in results:
         if result.case.role or (part := halves.choosing(result)) is None:
             continue
         group = "" if halves.another_exam else part.case.testenv, part.case.algorithm
-        value = part.metrics.get(metric) if part.status == "finished" else None
-        scores.setdefault(group, {}).setdefault(_configuration(result), []).append(value)
+        if group not in found_by:
+            value = part.metrics.get(metric) if part.status == "finished" else None
+            scores.setdefault(group, {}).setdefault(_configuration(result), []).append(value)
     best = {group: _best(found, falls) for group, found in scores.items()}
 
     def stays(result: CaseResult) -> bool:
         group = "" if halves.another_exam else result.case.testenv, result.case.algorithm
+        if not result.case.role and group in found_by:
+            return is_winner(result.case, found_by[group])
         return bool(result.case.role) or best.get(group) in (None, _configuration(result))
 
     def reported() -> Iterator[CaseResult]:
@@ -78,10 +86,52 @@ def select(
         for (of, algorithm), found in scores.items()
         for exam in (exams if halves.another_exam else {of})
     }
-    left = seeds - (len(_first_half(known)) if spec.by == "seeds" else 0)
+    left = seeds - (len(_first_half(known)) if spec is not None and spec.by == "seeds" else 0)
     future = " The choice has seen all rounds, the future of the first included." if halves.saw_the_future else ""
-    said = f"Each algorithm's configuration is chosen by {metric} {halves.said}.{future}"
-    return Chosen(_Again(reported), left, tried, (said,))
+    said = [] if spec is None else [f"Each algorithm's configuration is chosen by {metric} {halves.said}.{future}"]
+    said += [_said_of(study, spec) for study in studies]
+    return Chosen(
+        _Again(reported),
+        left,
+        tried | {of: len(study.trials) for of, study in found_by.items()},
+        tuple(said),
+        dict.fromkeys(found_by, "its search saw all rounds") if halves.saw_the_future else {},
+    )
+
+
+def seen_by(spec: SelectSpec | None, seeds: Sequence[int]) -> str:
+    """What of the results a search with these seeds goes by, in words. None: of all that is reported."""
+    of = f"seed{'s' * (len(seeds) != 1)} {', '.join(map(str, seeds))}"
+    if spec is None or spec.by == "seeds":
+        return f"on all rounds of {of}"
+    if spec.by == "validation":
+        return f"on {100 * (spec.share or SHARE):g} % of the samples of every test set, all rounds of {of}"
+    return f"on the first {spec.rounds} rounds of {of}"
+
+
+def is_winner(case: TestCase, study: Study) -> bool:
+    """Whether a case of the study's algorithm in its exam is of the configuration that it has found."""
+    if study.winner is None or not study.ended:
+        return False
+    drawn = study.trials[study.winner - 1].drawn
+    return canonical({name: case.hyperparameters.get(name) for name in drawn}) == canonical(dict(drawn))
+
+
+def _said_of(study: Study, spec: SelectSpec | None) -> str:
+    exam = f" in {study.testenv}" if study.testenv else ""
+    what = f"{study.algorithm}{exam}"
+    trials = f"{len(study.trials)} trial{'s' * (len(study.trials) != 1)} ({study.how['name']})"
+    if not study.ended:
+        return f"The search for {what} goes on: {trials} so far."
+    if study.winner is None:
+        return f"The search for {what} has no winner: none of its {trials} came to an end."
+    said = f"{what} is the winner of {trials} by {study.metric} {study.seen}."
+    if spec is None:
+        said += (
+            " The search has seen all that is reported, the future of the first round included: its winner looks "
+            "better than it is; `search: {select: ...}` keeps the two apart (docs/search.md)."
+        )
+    return f"{said} {study.said[0].upper()}{study.said[1:]}." if study.said else said
 
 
 class _Again:
@@ -92,6 +142,9 @@ class _Again:
 
     def __iter__(self) -> Iterator[CaseResult]:
         return self._read()
+
+
+_ALL = _Halves(choosing=lambda result: None, reporting=lambda result: result, said="")
 
 
 def _halves(spec: SelectSpec, metric: str, columns: Columns, seeds: Sequence[int]) -> _Halves:
@@ -116,7 +169,7 @@ def _halves(spec: SelectSpec, metric: str, columns: Columns, seeds: Sequence[int
             k = spec.rounds or 0
             said = f"on the first {k} rounds and reported on the test sets of the rounds after them"
             return _Halves(
-                _of_rounds(lambda matrix: _first(matrix, k), columns),
+                _of_rounds(lambda matrix: first_rounds(matrix, k), columns),
                 _of_rounds(lambda matrix: _rest(matrix, k), columns),
                 said,
                 saw_the_future=False,
@@ -139,12 +192,17 @@ def _of_samples(metric: str, share: float, *, chosen: bool) -> Part:
         groups = result.samples.get(metric)
         if groups is None:
             return replace(result, metrics={**result.metrics, metric: None})
-        cut = min(max(round(share * len(groups)), 1), len(groups) - 1)
-        kept = groups[:cut] if chosen else groups[cut:]
+        kept = parts_of(groups, share)[not chosen]
         samples = {**result.samples, metric: kept} if len(kept) > 1 else {}
         return replace(result, metrics={**result.metrics, metric: float(np.mean(kept))}, samples=samples)
 
     return part
+
+
+def parts_of(groups: Any, share: float | None) -> tuple[Any, Any]:
+    """The groups of samples that a choice is made on, and those that are reported. share: None: a quarter."""
+    cut = min(max(round((share or SHARE) * len(groups)), 1), len(groups) - 1)
+    return groups[:cut], groups[cut:]
 
 
 def _of_rounds(cut: Callable[[ScoreMatrix], ScoreMatrix], columns: Columns) -> Part:
@@ -163,7 +221,7 @@ def _of_rounds(cut: Callable[[ScoreMatrix], ScoreMatrix], columns: Columns) -> P
     return part
 
 
-def _first(matrix: ScoreMatrix, k: int) -> ScoreMatrix:
+def first_rounds(matrix: ScoreMatrix, k: int) -> ScoreMatrix:
     """The exam of the first k rounds and their test sets."""
     return _cut(matrix, list(range(k + 1)), slice(None, k))
 

@@ -16,6 +16,7 @@ from ianvs.planning import Plan, PlannedCase
 from ianvs.planning.case_request import RUN_CASE, CaseRequest
 from ianvs.scheduler.case_files import files_of_case
 from ianvs.scheduler.slots import Slot, Slots
+from ianvs.store import Study
 from ianvs.types import Failure, FailureKind, Status
 
 __all__ = ["CaseLoop", "Listener"]
@@ -30,6 +31,7 @@ class Listener:
 
     def planned(self, plan: Plan, to_do: int, damaged: Sequence[str] = ()) -> None: ...
     def preparing(self, what: str, fraction: float) -> None: ...
+    def more(self, to_do: int, studies: Sequence[Study] = ()) -> None: ...
     def started(self, case: PlannedCase) -> None: ...
     def progressed(self, case: PlannedCase, payload: object) -> None: ...
     def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None: ...
@@ -145,7 +147,8 @@ class CaseLoop:
         planned, store = running.planned, self._plan.store
         status = store.status(planned.case.id)
         failure: Failure | None = store.failure(planned.case.id) if status == "failed" else None
-        if status == "finished":
+        paused = status == "unfinished" and code == 0 and self._has_paused(planned)
+        if status == "finished" or paused:
             pass
         elif running.overrun:
             failure = self._failure(planned, "timeout", "TimeLimit", running.overrun)
@@ -161,12 +164,17 @@ class CaseLoop:
         self._alone.discard(planned.case.id)
         self.ran += 1
         if failure is None:
-            self._listener.ended(planned, "finished", None)
+            self._listener.ended(planned, "unfinished" if paused else "finished", None)
             return
         self.failed += 1
         self._listener.ended(planned, "failed", failure)
         if self._job.fail_fast and not self._stopping:
             self._stop()
+
+    def _has_paused(self, planned: PlannedCase) -> bool:
+        """Whether the case, which was to pause after a round, has come to it."""
+        until = planned.algorithm.until
+        return until is not None and len(self._plan.store.complete_rounds(planned.case.id)) > until
 
     def _worth_another_try(self, running: _Running, failure: Failure) -> bool:
         """One more try for what was killed or lost, and alone on its card for what found it too small to share."""

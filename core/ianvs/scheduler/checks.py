@@ -19,6 +19,7 @@ from ianvs.store import ExamRecord
 
 __all__ = [
     "column_problems",
+    "columns_of",
     "data_problems",
     "forced_problems",
     "link_problems",
@@ -86,7 +87,7 @@ def metric_levels(job: JobSpec) -> tuple[list[Problem], dict[str, str]]:
 def column_problems(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
     """What is wrong with `sort_by`, which names columns."""
     problems = []
-    columns = _columns(job, levels)
+    columns = columns_of(job, levels)
     shown = list(dict.fromkeys(name for of_exam in columns for name in of_exam))
     for name, _ in job.rank.sort_by:
         place = job.rank.places.get(name) or Place(job.file)
@@ -110,7 +111,7 @@ def column_problems(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
 def published_problems(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
     """What is wrong with `published`, which names columns and is of one row."""
     problems = []
-    shown = list(dict.fromkeys(name for of_exam in _columns(job, levels) for name in of_exam))
+    shown = list(dict.fromkeys(name for of_exam in columns_of(job, levels) for name in of_exam))
     algorithms = {algorithm.name: algorithm for algorithm in job.algorithms}
     for algorithm, specs in job.published.items():
         first = next(iter(specs.values())).place
@@ -136,7 +137,7 @@ def published_problems(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
     return problems
 
 
-def _columns(job: JobSpec, levels: dict[str, str]) -> list[list[str]]:
+def columns_of(job: JobSpec, levels: dict[str, str]) -> list[list[str]]:
     """For each exam the names of the columns that it lists."""
     asked = [[(spec, _level(spec.name, levels)) for spec in scored_metrics(exam)] for exam in job.testenvs]
     return [

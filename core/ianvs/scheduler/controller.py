@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from ianvs.config.spec import JobSpec
 from ianvs.engines.engine import EXIT_INTERRUPTED, Engine
-from ianvs.planning import Plan, PlannedCase
+from ianvs.planning import Plan, PlannedCase, make_plan
 from ianvs.planning.case_request import CaseRequest, case_request
 from ianvs.scheduler.case_loop import CaseLoop, Listener
 from ianvs.scheduler.graphics_cards import card_bytes
 from ianvs.scheduler.opening import open_checker, open_engine
 from ianvs.scheduler.preflight import Watcher, preflight
+from ianvs.scheduler.searching import run_searches
 from ianvs.scheduler.sharing import Sharing
 from ianvs.scheduler.slots import Slots
 
@@ -34,27 +35,51 @@ class Outcome:
 
 
 def run_job(job: JobSpec, listener: Listener, provenance: dict[str, object]) -> Outcome:
-    """Do what `make_plan(job)` finds to do. Raises ConfigError for anything that is wrong before the first case."""
+    """Do what `make_plan(job)` finds to do, and search first where the job has a search.
+
+    Raises ConfigError for anything that is wrong before the first case.
+    """
     with closing(_Engines(job)) as engines:
         plan = preflight(job, engines.checker, listener, lambda plan: engines.work(plan).anything)
         work = engines.work(plan)
-        to_do = work.tasks
-        listener.planned(plan, to_do, tuple(work.damaged))
-        if not to_do:
+        listener.planned(plan, work.tasks, tuple(work.damaged))
+        if not (work.tasks or plan.searches):
             return Outcome(plan, 0, 0, interrupted=False)
-        engine = engines.runner(plan)
-        sharing = Sharing(engine.gpus, card_bytes(engine.gpus)) if job.cases_per_gpu == "auto" else None
-        per_gpu = 1 if job.cases_per_gpu == "auto" else job.cases_per_gpu
-        slots = Slots(engine.slots, engine.gpus, per_gpu, sharing)
+        runs = _Runs(engines.runner(plan), listener, provenance)
+        failed = 0
+        if plan.searches:
+            interrupted = run_searches(plan, runs.go, listener)
+            before, plan = plan, replace(make_plan(job), job=plan.job)
+            runs.failed = 0  # a trial that fails has told something
+            failed = sum(study.ended and study.stored.winner is None for study in plan.studies if study.stored)
+            if interrupted:
+                return Outcome(plan, runs.ran, failed, interrupted=True)
+            listener.more(sum(planned.runs for planned in plan) - sum(planned.runs for planned in before))
+        interrupted = runs.go(plan)
+        return Outcome(plan, runs.ran, runs.failed + failed, interrupted)
+
+
+class _Runs:
+    """Runs plans on an engine, one after the other. ran, failed: cases of all of them."""
+
+    def __init__(self, engine: Engine, listener: Listener, provenance: dict[str, object]) -> None:
+        self._engine, self._listener, self._provenance = engine, listener, provenance
+        self.ran = self.failed = 0
+
+    def go(self, plan: Plan) -> bool:
+        """Whether it was interrupted."""
+        engine, wanted = self._engine, plan.job.cases_per_gpu
+        sharing = Sharing(engine.gpus, card_bytes(engine.gpus)) if wanted == "auto" else None
+        slots = Slots(engine.slots, engine.gpus, 1 if wanted == "auto" else wanted, sharing)
 
         def request(planned: PlannedCase) -> CaseRequest:
-            return case_request(
-                plan, planned.case, planned.algorithm, provenance, apart=engine.isolates and engine.seals
-            )
+            apart = engine.isolates and engine.seals
+            return case_request(plan, planned.case, planned.algorithm, self._provenance, apart=apart)
 
-        loop = CaseLoop(engine, plan, slots, listener, request)
+        loop = CaseLoop(engine, plan, slots, self._listener, request)
         loop.go()
-        return Outcome(plan, loop.ran, loop.failed, loop.interrupted)
+        self.ran, self.failed = self.ran + loop.ran, self.failed + loop.failed
+        return loop.interrupted
 
 
 def check_job(job: JobSpec, watcher: Watcher) -> JobSpec:
@@ -88,13 +113,14 @@ class _Engines:
                 self._work.tasks += planned.runs
                 self._work.anything |= planned.action != "nothing"
                 self._work.damaged |= dict.fromkeys(planned.damaged)
+            self._work.anything |= plan.searches
         return self._work
 
     def runner(self, plan: Plan) -> Engine:
         if self._runner is None:
             references = (reference.spec for reference in plan.references.algorithms)  # their classes are loaded too
             job = replace(self._job, algorithms=(*self._job.algorithms, *references))
-            self._runner = open_engine(job, self.work(plan).tasks)
+            self._runner = open_engine(job, self.work(plan).tasks + sum(study.cases_left for study in plan.studies))
         return self._runner
 
     def checker(self, plan: Plan | None) -> Engine:

@@ -23,11 +23,13 @@ from ianvs.planning.case_request import PREPARE_EXAM, case_request
 from ianvs.planning.closed import closed_paths, opened_paths
 from ianvs.planning.missing_pictures import missing_pictures
 from ianvs.planning.paradigm_info import ParadigmInfo, paradigm_info
+from ianvs.planning.studies import is_searched, with_ends
 from ianvs.plugins.check import FORCED, Checked, Closed, Subject
 from ianvs.scheduler import checks
 from ianvs.scheduler.case_files import files_of_exam
 from ianvs.scheduler.kubeedge_checks import code_problems, import_problems, is_kubeedge, setting_problems
 from ianvs.scheduler.opening import engine_problems, isolates
+from ianvs.scheduler.search_checks import search_problems, search_round_problems
 from ianvs.scheduler.selection_checks import round_problems, selection_problems
 from ianvs.scheduler.taught_texts import Rounds, taught_texts
 from ianvs.scoring.misfits import misfits
@@ -186,7 +188,7 @@ def _plugins(flight: Preflight) -> list[Problem]:
             for subject in _subjects(job, algorithm, info)
         ]
     else:
-        planned = {(_key(each.spec, each.spec.modules[0]), len(each)): each for each in flight.plan.algorithms}.values()
+        planned = {_looked_at(each): each for each in flight.plan.algorithms}.values()
         subjects = [s for each in planned for s in _subjects(job, each.spec, each.paradigm, each.choices)]
     problems: list[Problem] = []
     for subject, found in zip(subjects, _look(flight, subjects), strict=True):
@@ -254,7 +256,9 @@ def _subjects(
 ) -> Iterator[Subject]:
     """A subject for each module. choices: of the hyperparameters of an algorithm that has one module and no grid."""
     forced = any(testenv.teacher_forced for testenv in job.testenvs)
-    for module in algorithm.modules:
+    if is_searched(algorithm):
+        choices = None  # its trials are within the ends of its ranges
+    for module in map(with_ends, algorithm.modules):
         built = tuple(_some(module)) if choices is None else choices[:MOST_BUILT]
         methods = paradigm.methods.get(module.type, ())
         methods += (FORCED,) if forced and module.type == "basemodel" else ()
@@ -273,6 +277,11 @@ def _some(module: ModuleSpec) -> Iterator[dict[str, object]]:
 
 def _key(algorithm: AlgorithmSpec, module: ModuleSpec) -> tuple[Any, ...]:
     return algorithm.name, algorithm.file, algorithm.paradigm.name, module.type, module.name
+
+
+def _looked_at(planned: PlannedAlgorithm) -> tuple[Any, ...]:
+    """What is looked at once: the trials of a search are of one class, and within the ends of its ranges."""
+    return _key(planned.spec, planned.spec.modules[0]), 0 if is_searched(planned.spec) else len(planned)
 
 
 def _facts(record: ExamRecord) -> dict[str, object]:
@@ -311,11 +320,14 @@ def _exams(flight: Preflight) -> list[Problem]:
 
 def _chosen_rounds(flight: Preflight) -> list[Problem]:
     """Of exams that are prepared already: what is finished is ranked anew by every report."""
-    if is_kubeedge(flight.job) or flight.job.rank.select is None:
+    if is_kubeedge(flight.job) or (flight.job.rank.select is None and flight.job.search is None):
         return []
     exams = ExamStore(flight.job.workspace)
     records = {of.exam_id: exams.record(of.exam_id) for of in flight.plan.algorithms}
-    return [one for record in records.values() if record for one in round_problems(record, flight.job.rank.select)]
+    return [
+        *(one for record in records.values() if record for one in round_problems(record, flight.job.rank.select)),
+        *search_round_problems(flight.plan, records),
+    ]
 
 
 def _content(algorithm: PlannedAlgorithm) -> str:
@@ -328,7 +340,7 @@ def _prepare(flight: Preflight, plan: Plan, algorithm: PlannedAlgorithm) -> list
         name = f"{name} for {algorithm.testenv_name}"
     watcher = flight.watcher
     watcher.preparing(name, 0.0)
-    first = next(algorithm.cases(plan.job.seeds))
+    first = next(algorithm.cases(plan.job.seeds), algorithm.case({}, algorithm.seeds(plan.job.seeds)[0]))
     log = plan.job.workspace / "exams" / f"{algorithm.exam_id}.log"
     request = case_request(plan, first, algorithm, {})
     task = Task(f"exam-{algorithm.exam_id}", PREPARE_EXAM, request, log, files=files_of_exam(request, log))
@@ -356,6 +368,7 @@ FILES: tuple[Check, ...] = (
     Check("metrics", lambda p: p.metrics[0]),  # an author's file: a second in another process, once
     Check("columns", lambda p: checks.column_problems(p.job, p.levels), stands_on_others=True),
     Check("selection", lambda p: list(selection_problems(p.job, p.levels)), stands_on_others=True),
+    Check("search", lambda p: list(search_problems(p.job, p.levels)), stands_on_others=True),
     Check("published", lambda p: checks.published_problems(p.job, p.levels), stands_on_others=True),
     Check("quantities", lambda p: checks.quantity_problems(p.job), stands_on_others=True),
     Check("references", lambda p: checks.reference_problems(p.job), stands_on_others=True),

@@ -8,12 +8,18 @@ from ianvs.config.spec import JobSpec, SelectSpec
 from ianvs.errors import Problem, closest
 from ianvs.store import ExamRecord
 
-__all__ = ["round_problems", "selection_problems"]
+__all__ = ["problems_of_select", "round_problems", "selection_problems"]
 
 
 def selection_problems(job: JobSpec, levels: Mapping[str, str]) -> Iterator[Problem]:
     """levels: of metrics, by name."""
-    select = job.rank.select
+    yield from problems_of_select(job, levels, job.rank.select, job.rank.sort_by[0][0])
+
+
+def problems_of_select(
+    job: JobSpec, levels: Mapping[str, str], select: SelectSpec | None, metric: str
+) -> Iterator[Problem]:
+    """metric: by which the choice is made."""
     if select is None:
         return
     place = select.places.get("by", select.place)
@@ -28,9 +34,8 @@ def selection_problems(job: JobSpec, levels: Mapping[str, str]) -> Iterator[Prob
                 f"'{select.exam}' is no testenv of the job.{closest(select.exam, names)} They are: {', '.join(names)}."
             )
             yield Problem(told, select.places.get("exam", place))
-    first = job.rank.sort_by[0][0]
-    if select.by == "validation" and levels.get(first) not in (None, "score"):
-        told = f"`by: validation` splits the samples of each test set, and '{first}' is no score of samples."
+    if select.by == "validation" and levels.get(metric) not in (None, "score"):
+        told = f"`by: validation` splits the samples of each test set, and '{metric}' is no score of samples."
         yield Problem(f"{told} Sort by a score first, or choose by first_rounds, seeds or exam.", place)
 
 

@@ -28,9 +28,12 @@ Score = tuple[float | None, dict[str, float | None] | None]  # the number, and t
 
 
 def score_case(request: CaseRequest) -> None:
-    """Compute the scores of `request` that are not there yet: on every test set after every round."""
-    cases, exams = CaseStore(request.workspace), ExamStore(request.workspace)
-    missing = [(spec, key) for spec, key in request.scores if not cases.has_score(request.case.id, key)]
+    """Compute the scores of `request` that are not there yet: on every test set after every round.
+
+    Of a case that is to pause those of its first rounds, for the search that looks at it there.
+    """
+    cases, exams, after = CaseStore(request.workspace), ExamStore(request.workspace), request.until
+    missing = [(spec, key) for spec, key in request.scores if not cases.has_score(request.case.id, key, after)]
     if not missing:
         return
     record = exams.record(request.exam_id)
@@ -45,7 +48,7 @@ def score_case(request: CaseRequest) -> None:
     when: list[int | None] = []
     kept: list[list[EvaluationRecord | None]] = []  # where a metric wants everything at once
     last: list[EvaluationRecord | None] = []
-    for arrived, row in _rows(cases, request.case.id, record, exams.truth(request.exam_id), every):
+    for arrived, row in _rows(cases, request, record, exams.truth(request.exam_id), every):
         when.append(arrived)
         kept += [row] if at_once else []
         last = row if arrived is None else last
@@ -68,6 +71,7 @@ def score_case(request: CaseRequest) -> None:
             {arrived: row for arrived, row in zip(when, numbers, strict=True) if arrived is not None},
             about.get(key),
             [[number for number, _ in row] for row in without],
+            after,
         )
 
 
@@ -133,7 +137,7 @@ def _every_truth(request: CaseRequest) -> list[LabelPictures | None]:
 
 def _rows(
     cases: CaseStore,
-    case_id: str,
+    request: CaseRequest,
     record: ExamRecord,
     truth: Sequence[NDArray[Any]],
     every: Sequence[LabelPictures | None] | None,
@@ -142,8 +146,9 @@ def _rows(
 
     One by one, and nothing of them is kept: a long stream is examined thousands of times.
     """
-    for round_ in cases.complete_rounds(case_id):
-        stored = cases.predictions(case_id, round_.index)
+    rounds = cases.complete_rounds(request.case.id)
+    for round_ in rounds if request.until is None else rounds[: request.until + 1]:
+        stored = cases.predictions(request.case.id, round_.index)
         for samples in (None, *(arrived for arrived, _, _ in round_.examined[:-1])):
             asked = [Asked(j, samples) for j in range(len(truth))]
             yield samples, [_seen(record, truth, every, stored, one, round_.index) for one in asked]

@@ -46,7 +46,10 @@ def run_case(request: CaseRequest, report: Reporter) -> None:
     store = CaseStore(request.workspace)
     with store.lock(request.case.id):
         try:
-            facts = _sit(request, store, report)
+            facts = None if _has_reached(request, store) else _sit(request, store, report)
+            if facts is None:
+                score_case(request)
+                return
             if request.algorithm.contract == "native":
                 score_case(request)  # before the result is declared: a metric that fails is a failure of the case
             store.finish(request.case.id, facts)
@@ -63,8 +66,13 @@ def run_case(request: CaseRequest, report: Reporter) -> None:
             _store_failure(store, request, error)
 
 
-def _sit(request: CaseRequest, store: CaseStore, report: Reporter) -> Mapping[str, object]:
-    """Answer whatever has not been answered yet. What is to be said in the result, beside scores."""
+def _has_reached(request: CaseRequest, store: CaseStore) -> bool:
+    """Whether it has the rounds after which it is to pause; a search looks at it there, however far it went since."""
+    return request.until is not None and len(store.complete_rounds(request.case.id)) > request.until
+
+
+def _sit(request: CaseRequest, store: CaseStore, report: Reporter) -> Mapping[str, object] | None:
+    """Answer whatever has not been answered yet. What is to be said in the result, beside scores; None: it pauses."""
     case = request.case
     state = store.state(case.id, thoroughly=True)
     if request.algorithm.contract == "ianvs":
@@ -88,7 +96,7 @@ def _sit(request: CaseRequest, store: CaseStore, report: Reporter) -> Mapping[st
 
 def _examined(
     request: CaseRequest, store: CaseStore, report: Reporter, nursery: Nursery | None
-) -> Mapping[str, object]:
+) -> Mapping[str, object] | None:
     case = request.case
     _watch(store, request)
     exam = request.exam()
@@ -116,6 +124,9 @@ def _examined(
             rounds.learner.close()
             continue
         break
+    if rounds.paused:
+        shutil.rmtree(store.scratch(case.id), ignore_errors=True)
+        return None
     learned, ready = rounds.learner, rounds.ready
     facts = {
         "bound": rounds.bound,

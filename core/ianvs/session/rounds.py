@@ -59,6 +59,7 @@ class _Step:
 class CaseRounds:
     """A case from its first step to its last, as the keeper takes it. The caller holds the case's lock.
 
+    paused: it went to the step after which it was to pause, and there are others.
     learner: says by `handle` what it wants. may_take_over: whether it may begin where a case with fewer rounds has
     ended.
     """
@@ -75,6 +76,7 @@ class CaseRounds:
         self._request, self._exam, self._report, self._may_take_over = request, exam, report, may_take_over
         self._store, self._id = CaseStore(request.workspace), request.case.id
         self._predicts_untrained = True
+        self.paused = False
         self._feed = DataFeed(exam, request.train_ratio, request.case.seed, exam.rules.passes)
         self._step = _Step()
         self._model = Model()
@@ -94,8 +96,11 @@ class CaseRounds:
         folder.mkdir(parents=True, exist_ok=True)
         if done < 0:
             done = self._untrained()
-        for index in range(done + 1, len(names) + 1):
+        until = self._request.until
+        last = len(names) if until is None else min(until, len(names))
+        for index in range(done + 1, last + 1):
             self._round(index, names)
+        self.paused = last < len(names)
 
     @property
     def bound(self) -> bool:

@@ -5,8 +5,10 @@ from ianvs.store.exam_store import ExamRecord, ExamStore
 from ianvs.store.files import replace_folder, write_atomic, write_json
 from ianvs.store.job_store import JobStore
 from ianvs.store.sealed import as_record
+from ianvs.store.study_store import Axis, Study, StudyStore, Trial
 
 __all__ = [
+    "Axis",
     "CaseState",
     "CaseStore",
     "ExamRecord",
@@ -14,6 +16,9 @@ __all__ = [
     "JobStore",
     "RoundFolder",
     "StoredModule",
+    "Study",
+    "StudyStore",
+    "Trial",
     "as_record",
     "replace_folder",
     "write_atomic",

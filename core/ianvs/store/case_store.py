@@ -3,6 +3,7 @@
 case.json           what determines the result, and the test case in words
 rounds/<k>/         round.json, predictions.npz, model/ (of the last complete round only); appears as a whole
 scores/<key>.json   one metric on every (round, test set); added without running again
+rungs/<k>/          the same of the first k rounds, where a search looked at the case
 result.json         status, failure, when, with which software; there when the case ended
 log.txt             everything that the plugin printed, and tracebacks
 files/              the plugin's own place
@@ -272,7 +273,7 @@ class CaseStore:
         """Drop all rounds and scores: the case starts over. Its log stays."""
         # The plugin's own place is emptied and stays: its process may write there and nowhere else.
         inside = self.files(case_id).iterdir() if self.files(case_id).is_dir() else ()
-        for name in ("rounds", "scores", "result.json"):
+        for name in ("rounds", "scores", "rungs", "result.json"):
             remove(self.folder(case_id) / name)
         for path in inside:
             remove(path)
@@ -287,13 +288,14 @@ class CaseStore:
 
     # --- scores -------------------------------------------------------------------------------------------------
 
-    def score_path(self, case_id: str, key: str) -> Path:
-        return self.folder(case_id) / "scores" / f"{key}.json"
+    def score_path(self, case_id: str, key: str, after: int | None = None) -> Path:
+        """after: of its first rounds, so many; None: of all that it has."""
+        return self.folder(case_id) / _score_name(key, after)
 
-    def has_score(self, case_id: str, key: str) -> bool:
+    def has_score(self, case_id: str, key: str, after: int | None = None) -> bool:
         """Whether it is there and can be believed."""
         try:
-            return self.score(case_id, key) is not None
+            return self.score(case_id, key, after) is not None
         except DamagedError:
             return False
 
@@ -306,20 +308,21 @@ class CaseStore:
         between: Mapping[int, list[float | None]] | None = None,
         about: Mapping[str, str] | None = None,
         left_out: list[list[float | None]] | None = None,
+        after: int | None = None,
     ) -> None:
         """values[k][j]; details[k][j] a mapping of parts where the metric has them.
 
         between: [j] scores by the number of samples that had arrived, of examinations between the ends of rounds.
         about: what the score was computed with, such as the revision of an encoder. left_out: [g][j] scores after the
-        last round without the g-th group of samples.
+        last round without the g-th group of samples. after: of the first rounds, so many; None: of all.
         """
         found = {"values": values, "details": details, "between": dict(between or {}), "about": dict(about or {})}
         found |= {"left_out": left_out} if left_out else {}
-        self._write(case_id, f"scores/{key}.json", found)
+        self._write(case_id, _score_name(key, after), found)
 
-    def score(self, case_id: str, key: str) -> StoredScore | None:
+    def score(self, case_id: str, key: str, after: int | None = None) -> StoredScore | None:
         """As it was written. Raises DamagedError."""
-        found = self._read(case_id, f"scores/{key}.json")
+        found = self._read(case_id, _score_name(key, after))
         if found is None:
             return None
         between = {int(n): np.array(row, dtype=float) for n, row in found.get("between", {}).items()}
@@ -466,6 +469,10 @@ class RoundFolder:
 
 def _round_name(case_id: str, index: int) -> str:
     return f"{case_id}/rounds/{index}/round.json"
+
+
+def _score_name(key: str, after: int | None) -> str:
+    return f"scores/{key}.json" if after is None else f"rungs/{after}/{key}.json"
 
 
 def _read_id(path: Path) -> str | None:

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 from ianvs.config.models.base import Name, Slip, at, entries, lookup_of, path_text, repeated
 from ianvs.config.models.form import NamedSpec, NoKey, OfOptions, Options, PlacedSpec, ReadAs, Several, Spec, absent_is
 from ianvs.config.models.kubeedge_settings import AlgorithmSettings, Contract
+from ianvs.config.models.ranges import ValuesOrRange
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import Place, closest
 
@@ -77,27 +78,20 @@ def _initial_model(value: object, info: ValidationInfo) -> Path | str | None:
         return text
 
 
-def _one_key(entry: dict[str, _Grid]) -> dict[str, _Grid]:
+def _one_key(entry: dict[str, ValuesOrRange]) -> dict[str, ValuesOrRange]:
     if len(entry) != 1:
         raise ValueError("an entry of hyperparameters names one. Begin each on a line of its own with '- '.")
     return entry
 
 
-def _pairs(given: list[dict[str, _Grid]] | dict[str, _Grid]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+def _pairs(given: list[dict[str, ValuesOrRange]] | dict[str, ValuesOrRange]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     pairs = (pair for entry in (given if isinstance(given, list) else [given]) for pair in entry.items())
-    return tuple((name, tuple(grid.values)) for name, grid in pairs if name != OTHER_HYPERPARAMETERS)
-
-
-@dataclass(frozen=True)
-class _Grid(Spec):
-    """The values of one hyperparameter to try."""
-
-    values: Annotated[list[Any], Field(min_length=1, description="the list of values to try")]
+    return tuple((name, grid.tried) for name, grid in pairs if name != OTHER_HYPERPARAMETERS)
 
 
 Hyperparameters = Annotated[
     tuple[tuple[str, tuple[Any, ...]], ...],  # in file order: (hyperparameter, values)
-    ReadAs(list=list[Annotated[dict[str, _Grid], AfterValidator(_one_key)]], mapping=dict[str, _Grid]),
+    ReadAs(list=list[Annotated[dict[str, ValuesOrRange], AfterValidator(_one_key)]], mapping=dict[str, ValuesOrRange]),
     AfterValidator(_pairs),
     absent_is(()),
     Field(validation_alias="hyperparameters"),
@@ -127,7 +121,7 @@ class ModuleSpec(PlacedSpec):
         where = {name: path for path, name, _ in grids(document.data, path)}
         places = {name: document.key_place(where[name]) for name, _ in self.grid} | named
         value_places = {
-            name: tuple(document.value_place((*where[name], "values", index)) for index in range(len(values)))
+            name: tuple(document.value_place(place) for place in _value_paths(document.data, where[name], values))
             for name, values in self.grid
         }
         return replace(made, places=places, value_places=value_places)
@@ -229,10 +223,18 @@ def grids(data: object, module: Steps) -> Iterator[tuple[Steps, str, Any]]:
             yield from (((*path, name), name, grid) for name, grid in entry.items())
 
 
+def _value_paths(data: object, path: Steps, values: Sequence[object]) -> Iterator[Steps]:
+    """Where the values of the hyperparameter at `path` stand, or its range."""
+    kind = next((name for name in at(data, *path) or () if name != "values"), "values")
+    for index in range(len(values)):
+        yield (*path, "values", index) if kind == "values" else (*path, kind)
+
+
 def equal_values(data: object, path: Steps, grid: object) -> Iterator[Slip]:
     """A slip for each of the grid's values at `path` that is there twice: it would be the same case."""
     seen: set[Any] = set()
-    for where, value in entries(data, *path, "values") if isinstance(at(grid, "values"), list) else ():
+    listed = next((key for key in ("values", "choice") if isinstance(at(grid, key), list)), None)
+    for where, value in () if listed is None else entries(data, *path, listed):
         if (same := _comparable(value)) in seen:
             yield Slip("this value is in the list already (1e-3 and 0.001 are one number). Remove one.", where)
         seen.add(same)

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from ianvs.config.models.base import FilePath, Link, Name, Slip, at, entries, found_path, lookup_of, path_text, repeated
 from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, Spec
+from ianvs.config.models.search import SearchSpec, SelectSpec, search_slips, select_slips
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import Place, closest, one_line
 
@@ -23,7 +24,6 @@ __all__ = [
     "PublishedSpec",
     "RankSpec",
     "References",
-    "SelectSpec",
     "folder_name",
 ]
 
@@ -124,20 +124,6 @@ class _SelectedDataItem(Spec):
 _OneColumn = Annotated[dict[str, Literal["ascend", "descend"]], AfterValidator(_one_column)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class SelectSpec(PlacedSpec):
-    """How one configuration of each algorithm is chosen, on other results than those that are reported.
-
-    first_rounds: on the first `rounds` rounds. validation: on a `share` of the samples of every test set. seeds: on the
-    first half of the seeds. exam: on the testenv of the job that is called `exam`.
-    """
-
-    by: Literal["first_rounds", "validation", "seeds", "exam"]
-    rounds: Annotated[int, Field(ge=1)] | None = None
-    share: Annotated[float, Field(gt=0, lt=1)] | None = None  # None: a quarter
-    exam: Name | None = None
-
-
 @dataclass(frozen=True)
 class RankSpec(Spec):
     """How the leaderboard is sorted, cut and saved."""
@@ -213,16 +199,6 @@ class _Simulation(Spec):
     sedna_version: str | None = None
 
 
-def _of_select(data: object) -> Iterator[Slip]:
-    """Keys of rank.select that its way to choose does not read, and those that it needs."""
-    by = at(data, "by")
-    for key, reader in (("rounds", "first_rounds"), ("share", "validation"), ("exam", "exam")):
-        if by == reader and at(data, key) is None and key != "share":
-            yield Slip(f"`by: {by}` needs the key '{key}'. Add it.", ("rank", "select", "by"))
-        elif isinstance(by, str) and by != reader and at(data, key) is not None:
-            yield Slip(f"'{key}' has no effect: it is of `by: {reader}`. Take it out.", ("rank", "select", key))
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Links(PlacedSpec):
     """What the job is called in its file, and the files that it links to."""
@@ -241,6 +217,8 @@ class JobSettings(PlacedSpec):
     """What holds for a job as it stands in its file."""
 
     rank: Annotated[RankSpec, Field(description="how the leaderboard is sorted")]
+    # How hyperparameters that have a range are searched for; None: there are none.
+    search: SearchSpec | None = None
     workspace: Annotated[Path, BeforeValidator(_workspace)] = Path("./workspace")
     seeds: Several[Annotated[int, Field(ge=0, lt=2**32)]] = (0,)
     # How often the first seed of each row is run; what differs between its runs is noise of the machine.
@@ -293,6 +271,7 @@ class JobFile(JobSettings, _Links):
         if isinstance(baseline, str) and names and baseline not in names:
             told = f"'{baseline}' is no algorithm of the job.{closest(baseline, names)} They are: {one_line(names)}."
             yield Slip(told, ("rank", "baseline"))
-        yield from _of_select(at(data, "rank", "select"))
+        yield from select_slips(at(data, "rank", "select"), ("rank", "select"))
+        yield from search_slips(data)
         columns = (where for path, _ in entries(data, "rank", "sort_by") for where, _ in entries(data, *path))
         yield from repeated("metric", ((where, where[-1]) for where in columns), "Sort by it once.", key=True)

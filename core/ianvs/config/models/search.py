@@ -1,0 +1,87 @@
+"""How one configuration of an algorithm is chosen: among those that were run (`rank.select`), or by a search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from ianvs.config.models.base import Name, Slip, at
+from ianvs.config.models.form import PlacedSpec
+from ianvs.config.strict_yaml import Steps
+
+__all__ = ["SearchSpec", "SelectSpec", "search_slips", "select_slips"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectSpec(PlacedSpec):
+    """How one configuration of each algorithm is chosen, on other results than those that are reported.
+
+    first_rounds: on the first `rounds` rounds. validation: on a `share` of the samples of every test set. seeds: on the
+    first half of the seeds. exam: on the testenv of the job that is called `exam`.
+    """
+
+    by: Literal["first_rounds", "validation", "seeds", "exam"]
+    rounds: Annotated[int, Field(ge=1)] | None = None
+    share: Annotated[float, Field(gt=0, lt=1)] | None = None  # None: a quarter
+    exam: Name | None = None
+
+
+def _first_rung(rounds: int) -> int:
+    if rounds < 2:
+        said = "after round 1 nothing is forgotten yet, so that it tells nothing"
+        raise ValueError(f"the first rung is round 2 or later, found {rounds}: {said}. Write first_rung: 2.")
+    return rounds
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchSpec(PlacedSpec):
+    """How hyperparameters with a range are searched for.
+
+    random: drawn evenly. tpe: drawn where trials before were good (Bergstra et al., NeurIPS 2011). asha: as `sampler`
+    says, and weak trials stop at rungs (successive halving; Li et al., MLSys 2020).
+    """
+
+    name: Annotated[Literal["random", "tpe", "asha"], Field(description="the way to search: random, tpe or asha")]
+    trials: Annotated[int, Field(ge=1)] = 50  # of each algorithm that has a range, in each exam
+    metric: Name | None = None  # None: what sort_by names first
+    select: SelectSpec | None = None  # what the search may see; None: everything that is reported
+    sampler: Literal["random", "tpe"] | None = None  # of asha; None: random
+    first_rung: Annotated[int, AfterValidator(_first_rung)] | None = None  # of asha: a round; None: 2
+    reduction: Annotated[int, Field(ge=2)] | None = None  # of asha: one in so many goes on at a rung; None: 3
+    batch: Annotated[int, Field(ge=1)] = 8  # trials that are asked for together, however many run at a time
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0  # of the drawing
+
+
+def select_slips(select: object, path: Steps) -> Iterator[Slip]:
+    """Keys of the `select` at `path` that its way to choose does not read, and those that it needs."""
+    by = at(select, "by")
+    for key, reader in (("rounds", "first_rounds"), ("share", "validation"), ("exam", "exam")):
+        if by == reader and at(select, key) is None and key != "share":
+            yield Slip(f"`by: {by}` needs the key '{key}'. Add it.", (*path, "by"))
+        elif isinstance(by, str) and by != reader and at(select, key) is not None:
+            yield Slip(f"'{key}' has no effect: it is of `by: {reader}`. Take it out.", (*path, key))
+
+
+def search_slips(job: object) -> Iterator[Slip]:
+    """Slips of a job's `search` that concern several keys."""
+    search = at(job, "search")
+    select: object = at(search, "select")
+    if at(search, "name") in ("random", "tpe"):
+        for key in ("sampler", "first_rung", "reduction"):
+            if at(search, key) is not None:
+                yield Slip(f"'{key}' has no effect: it is of `name: asha`. Take it out.", ("search", key))
+    if at(select, "by") == "exam":
+        told = "a search chooses in each exam for itself, not on another one"
+        yield Slip(f"{told}. Choose by first_rounds, validation or seeds.", ("search", "select", "by"))
+    else:
+        yield from select_slips(select, ("search", "select"))
+    rounds = at(select, "rounds")
+    if at(select, "by") == "first_rounds" and rounds == 1:
+        told = "after round 1 nothing is forgotten yet, so that it tells a search nothing. Take 2 or more."
+        yield Slip(told, ("search", "select", "rounds"))
+    if search is not None and at(job, "rank", "select") is not None:
+        told = "a search chooses, and `rank.select` would choose once more. Put it below `search`."
+        yield Slip(told, ("rank", "select"))
