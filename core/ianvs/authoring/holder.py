@@ -245,9 +245,10 @@ class NetworkHolder:
         if not (self.compile and self.network.training):
             return self.network
         if self._compiled is None or self._compiled[0] is not self.network:
-            self._compiled = self.network, torch.compile(self.network)
-        compiled: nn.Module = self._compiled[1]
-        return compiled
+            compiled: Any = torch.compile(self.network)
+            self._compiled = self.network, compiled
+        found: nn.Module = self._compiled[1]
+        return found
 
     def _features(self, x: Tensor) -> Tensor:
         body, _ = networks.body_and_head(self.network)
