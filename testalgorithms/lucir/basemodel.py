@@ -42,8 +42,7 @@ class LUCIR(ExemplarLearner):
         for c in self.new if self.known else []:
             w[c] = normalize(self.directions(own.x[own.y == c]).mean(0), dim=0)
         self.network[-1].weight.data.copy_(w)
-        self.fixed = w[self.old]
-        self.of_old = torch.tensor(self.old, device=w.device)
+        self.fixed, self.of_old = w[self.old], torch.tensor(self.old, device=w.device)
         self.network.train()
 
     def batch(self, data, x, y):
