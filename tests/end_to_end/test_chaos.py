@@ -31,7 +31,8 @@ class Noting(Replay):
             (folder.parent / f"trained-twice-{{round}}").touch()
         super().train(train_data, valid_data, round=round, **context)
 '''
-TIMES = ["Time", "Train_seconds", "Eval_seconds", "Train_cpu_seconds", "Eval_cpu_seconds", "Peak_memory_mb"]
+# Whether a row is in the Pareto front depends on them.
+TIMES = ["Pareto", "Time", "Train_seconds", "Eval_seconds", "Train_cpu_seconds", "Eval_cpu_seconds", "Peak_memory_mb"]
 
 
 def make(folder: Path, cells: int, epochs: int) -> Path:

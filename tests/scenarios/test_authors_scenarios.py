@@ -22,7 +22,7 @@ from tests.documents import python_of
 from tests.edits import edited
 from tests.jobs import write_job
 from tests.packages import install
-from tests.scenarios.datasets import dataset_of, texts
+from tests.scenarios.small_datasets import dataset_of, texts
 
 DOCUMENTED = python_of("add_a_scenario.md")
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ianvs.errors import ConfigError
 from ianvs.scenarios import Round, hold_out
-from tests.scenarios.datasets import dataset_of, streets
+from tests.scenarios.small_datasets import dataset_of, streets
 
 
 def round_of(positions):

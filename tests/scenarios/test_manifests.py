@@ -14,8 +14,8 @@ from ianvs.config.spec import ScenarioSpec
 from ianvs.errors import ConfigError, DataError, Place
 from ianvs.scenarios import build_exam, check_scenario, load_manifest, manifest, read_manifest, save_manifest
 from tests.packages import install
-from tests.scenarios.datasets import dataset_of, streets, texts
 from tests.scenarios.exams import exam_of, same_exam
+from tests.scenarios.small_datasets import dataset_of, streets, texts
 
 PICTURES = dataset_of([*range(6)] * 4, [*range(6)] * 2, shape=(6, 6, 1))
 BUCKETS = dataset_of([0, 1] * 6, [0, 1] * 3, domains=([*"aaaabbbbcccc"], [*"aabbcc"]))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from ianvs.config.spec import ScenarioSpec
 from ianvs.errors import ConfigError, Place
 from ianvs.scenarios import build_exam, check_scenario
-from tests.scenarios.datasets import dataset_of, streets, texts
 from tests.scenarios.exams import exam_of, same_exam
+from tests.scenarios.small_datasets import dataset_of, streets, texts
 
 bounded = settings(max_examples=40, deadline=None)
 EIGHT = dataset_of([*range(8)] * 25, [*range(8)] * 2)  # 25 samples of each of 8 classes

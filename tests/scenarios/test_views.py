@@ -13,7 +13,7 @@ from ianvs.errors import ExamRuleError, PluginError
 from ianvs.scenarios import Part, TestView, TrainView
 from ianvs.scenarios.parts import columns_of
 from ianvs.testenv.scenarios.transforms import Permutation
-from tests.scenarios.datasets import dataset_of, streets, texts
+from tests.scenarios.small_datasets import dataset_of, streets, texts
 
 PICTURES = dataset_of([0, 1, 2] * 4, [2, 1, 0], shape=(4, 5, 3))
 FEATURES = dataset_of([0, 1, 2] * 4, [2, 1, 0], shape=(7,))

@@ -11,8 +11,8 @@ from ianvs.errors import ConfigError
 from ianvs.scenarios import Rules, Stream
 from ianvs.seeding import generator
 from ianvs.testenv.scenarios.blurring import exchange
-from tests.scenarios.datasets import dataset_of
 from tests.scenarios.exams import exam_of, same_exam
+from tests.scenarios.small_datasets import dataset_of
 
 bounded = settings(max_examples=60, deadline=None)
 SIX = dataset_of([*range(6)] * 20, range(6))  # 20 samples of each of 6 classes

@@ -7,8 +7,8 @@ import pytest
 
 from ianvs.errors import ConfigError
 from ianvs.scenarios import Rules, Stream
-from tests.scenarios.datasets import dataset_of, streets, texts
 from tests.scenarios.exams import exam_of
+from tests.scenarios.small_datasets import dataset_of, streets, texts
 
 TEN = dataset_of([*range(10)] * 5, range(10))
 GROUPING = [

@@ -11,7 +11,7 @@ from ianvs.config.spec import ScenarioSpec
 from ianvs.data.dataset import Dataset
 from ianvs.errors import ConfigError
 from ianvs.scenarios import build_exam, check_scenario
-from tests.scenarios.datasets import dataset_of, streets
+from tests.scenarios.small_datasets import dataset_of, streets
 
 
 def scenes() -> Dataset:

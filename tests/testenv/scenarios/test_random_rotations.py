@@ -10,8 +10,8 @@ from scipy.stats import kstest
 from ianvs.config.spec import ScenarioSpec
 from ianvs.errors import ConfigError
 from ianvs.scenarios import build_exam, check_scenario, load_manifest, manifest
-from tests.scenarios.datasets import dataset_of
 from tests.scenarios.exams import exam_of, same_exam
+from tests.scenarios.small_datasets import dataset_of
 
 PICTURES = dataset_of(range(4), range(4), shape=(6, 6, 1))
 

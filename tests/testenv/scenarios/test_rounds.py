@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ianvs.config.spec import ScenarioSpec
 from ianvs.errors import ConfigError
 from ianvs.scenarios import build_exam, manifest
-from tests.scenarios.datasets import dataset_of, streets, texts
+from tests.scenarios.small_datasets import dataset_of, streets, texts
 
 
 def exam_of(dataset, name, options=None, **settings):

@@ -7,8 +7,8 @@ import pytest
 from ianvs.config.spec import ScenarioSpec
 from ianvs.errors import ConfigError
 from ianvs.scenarios import check_scenario
-from tests.scenarios.datasets import dataset_of
 from tests.scenarios.exams import exam_of
+from tests.scenarios.small_datasets import dataset_of
 
 BUCKETS = dataset_of([0, 1] * 6, [0, 1] * 3, domains=([*"aaaabbbbcccc"], [*"aabbcc"]))
 
