@@ -83,6 +83,8 @@ def test_a_plugins_own_modules_are_its_own_whatever_else_is_called_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
 ) -> None:
     name = module.removesuffix(".py").removesuffix("/__init__")
+    for known in [one for one in sys.modules if one.partition(".")[0] == name]:
+        monkeypatch.delitem(sys.modules, known)  # what other tests have imported comes back after this one
     write(tmp_path / "elsewhere" / module, "FACTOR = 0\n")
     monkeypatch.syspath_prepend(str(tmp_path / "elsewhere"))
     before = __import__(name)
