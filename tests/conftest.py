@@ -1,6 +1,11 @@
-"""Tests that need a card are skipped where there is none."""
+"""Tests that need a card are skipped where there is none; forkservers are forked from a warm process."""
+
+from collections.abc import Iterator
 
 import pytest
+
+from ianvs.engines import forking
+from tests import warm_server
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -9,3 +14,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
         if not torch.cuda.is_available():
             pytest.skip("no CUDA device")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def warm() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forking, "_boot", warm_server.boot)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def cold(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.node.get_closest_marker("cold") is not None:
+        monkeypatch.setattr(forking, "_boot", warm_server.cold)

@@ -97,8 +97,8 @@ def test_little_memory_is_a_note_and_a_container_counts() -> None:
 
 
 def test_what_may_be_left_out_is_a_note_with_its_extra() -> None:
-    found = list(package_findings({"ray": None, "transformers": "4.56", "peft": None, "timm": "1.0"}))
-    assert [finding.state for finding in found] == ["note", "ok", "note", "ok"]
+    found = list(package_findings({"ray": None, "transformers": "4.56", "peft": None, "timm": "1.0", "optuna": "4"}))
+    assert [finding.state for finding in found] == ["note", "ok", "note", "ok", "ok"]
     assert found[0].remedy == "pip install 'ianvs[ray]'"
     assert only(seal_findings(0)).state == "note"
     assert only(seal_findings(4)).state == "ok"

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections import deque
+from collections.abc import Mapping, Sequence
 
 from ianvs.engines.engine import Engine, Event, Task, Workload, thread_limits, usable_cores
 from ianvs.errors import IanvsError
@@ -31,6 +32,17 @@ sys.path[:] = json.loads(sys.argv[1])
 from ianvs.engines.forkserver import main
 main(int(sys.argv[2]), sys.argv[4:])
 """
+
+
+def _boot(channel: socket.socket, environment: Mapping[str, str], preload: Sequence[str]) -> subprocess.Popen[bytes]:
+    """The forkserver, which serves at `channel`."""
+    arguments = (json.dumps(sys.path), str(channel.fileno()), str(os.getpid()), *preload)
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", _BOOT, *arguments],
+        pass_fds=[channel.fileno()],
+        env=environment,
+        start_new_session=True,  # a Ctrl-C in the terminal reaches the supervisor alone
+    )
 
 
 class ForkEngine(Engine):
@@ -63,13 +75,7 @@ class ForkEngine(Engine):
             ) from error
         self._channel = ours
         environment = {**os.environ, **thread_limits(self._workload.threads)}
-        arguments = (json.dumps(sys.path), str(theirs.fileno()), str(os.getpid()), *self._workload.preload)
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _BOOT, *arguments],
-            pass_fds=[theirs.fileno()],
-            env=environment,
-            start_new_session=True,  # a Ctrl-C in the terminal reaches the supervisor alone
-        )
+        self._process = _boot(theirs, environment, self._workload.preload)
         theirs.close()
         self._ready = self._gone = False
 

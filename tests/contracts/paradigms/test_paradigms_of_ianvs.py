@@ -245,13 +245,13 @@ def test_a_skewed_deal_gives_every_sample_once_and_is_the_more_skewed_the_smalle
     [
         ("rtt_ms: 40", "rtt: 40", "link"),
         ("up_mbps: 10", "up_mbps: 0", "link"),
-        ("MODE", "edge-first", "'hard_example_mining_mode' of jointinference should be"),
+        ("mining-then-inference", "edge-first", "'hard_example_mining_mode' of jointinference should be"),
         ("name: RandomRouter", "name: Finetune", "Finetune lacks the method hard"),
         ("type: cloudmodel", "type: cloudmodle", "Did you mean 'cloudmodel'"),
     ],
 )
 def test_slips_are_told_before_anything_runs(tmp_path: Path, old: str, new: str, message: str) -> None:
-    text = edited(JOINT, old, new, "MODE", "mining-then-inference", "SHARE", "0.5")
+    text = edited(JOINT, "MODE", "mining-then-inference", "SHARE", "0.5", old, new)
     with pytest.raises(ConfigError, match=re.escape(message)):
         run(tmp_path, {"one": text})
 

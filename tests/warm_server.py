@@ -1,0 +1,120 @@
+"""Forkservers of tests come from a process that has imported torch, which takes two seconds, once for all tests.
+
+Each is a fork of it, with the surroundings of the test that asks: environment, working directory, sys.path, standard
+streams. What the boot of a real one does is tested by what starts `ianvs` as a command, and by tests marked `cold`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ianvs.engines import forking
+from ianvs.engines.engine import thread_limits
+
+__all__ = ["boot", "cold"]
+
+PRELOADED = ("torch", "sklearn.datasets", "ianvs.plugins.check", "ianvs.authoring", "ianvs.session")
+_MOST = 1 << 20
+_ONE_THREAD = thread_limits(1)
+cold = forking._boot  # as it is outside of tests
+_warm: list[socket.socket] = []  # the channel to the one process, when it has been started
+
+
+class _Server:
+    """A forkserver, as far as an engine looks at its process."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        try:
+            self._end: int | None = os.pidfd_open(pid)
+        except ProcessLookupError:
+            self._end = None
+
+    def wait(self, timeout: float | None = None) -> None:
+        if self._end is None:
+            return
+        if not select.select([self._end], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired("forkserver", timeout or 0.0)
+        os.close(self._end)
+        self._end = None
+
+    def kill(self) -> None:
+        if self._end is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._end, signal.SIGKILL)
+
+
+def boot(channel: socket.socket, environment: Mapping[str, str], preload: Sequence[str]) -> object:
+    """In the place of `forking._boot`."""
+    if not _ONE_THREAD.items() <= environment.items():  # libraries that are loaded have read how many they may use
+        return cold(channel, environment, preload)
+    if not _warm:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (ours, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MOST)
+        code = f"import sys; sys.path[:] = {sys.path!r}; from tests.warm_server import main; main({theirs.fileno()})"
+        subprocess.Popen(
+            [sys.executable, "-P", "-c", code],
+            pass_fds=[theirs.fileno()],
+            env={**os.environ, **_ONE_THREAD},
+            start_new_session=True,
+        )
+        theirs.close()
+        _warm.append(ours)
+    told = {"environment": dict(environment), "folder": str(Path.cwd()), "path": sys.path, "preload": list(preload)}
+    socket.send_fds(_warm[0], [json.dumps(told).encode()], [channel.fileno(), 0, 1, 2])
+    return _Server(int(_warm[0].recv(100)))
+
+
+def main(descriptor: int) -> None:
+    """Fork a server for each request, until the tests are gone."""
+    for name in PRELOADED:
+        importlib.import_module(name)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how they ended
+    requests = socket.socket(fileno=descriptor)
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(requests, _MOST, 4)
+        if not message:
+            os._exit(0)
+        pid = os.fork()
+        if pid == 0:
+            requests.close()
+            _serve(json.loads(message), descriptors)
+        for one in descriptors:
+            os.close(one)
+        requests.send(str(pid).encode())
+
+
+def _serve(told: dict[str, object], descriptors: Sequence[int]) -> None:
+    from ianvs.engines.forkserver import main as serve
+
+    try:
+        os.setsid()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        channel, *streams = descriptors
+        for place, one in enumerate(streams):
+            os.dup2(one, place)
+            os.close(one)
+        os.chdir(str(told["folder"]))
+        os.environ.clear()
+        os.environ.update(told["environment"])  # type: ignore[call-overload]
+        sys.path[:] = told["path"]  # type: ignore[call-overload]
+        tempfile.tempdir = None
+        serve(channel, told["preload"])  # type: ignore[arg-type]
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+    finally:
+        os._exit(1)
