@@ -60,22 +60,32 @@ def boot(channel: socket.socket, environment: Mapping[str, str], preload: Sequen
     """In the place of `forking._boot`."""
     if not _ONE_THREAD.items() <= environment.items():  # libraries that are loaded have read how many they may use
         return cold(channel, environment, preload)
-    if not _warm:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        for end in (ours, theirs):
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MOST)
-        code = f"import sys; sys.path[:] = {sys.path!r}; from tests.warm_server import main; main({theirs.fileno()})"
-        subprocess.Popen(
-            [sys.executable, "-P", "-c", code],
-            pass_fds=[theirs.fileno()],
-            env={**os.environ, **_ONE_THREAD},
-            start_new_session=True,
-        )
-        theirs.close()
-        _warm.append(ours)
     told = {"environment": dict(environment), "folder": str(Path.cwd()), "path": sys.path, "preload": list(preload)}
-    socket.send_fds(_warm[0], [json.dumps(told).encode()], [channel.fileno(), 0, 1, 2])
-    return _Server(int(_warm[0].recv(100)))
+    for _ in range(2):  # a test may have ended it
+        if not _warm:
+            _warm.append(_start())
+        with contextlib.suppress(OSError):
+            socket.send_fds(_warm[0], [json.dumps(told).encode()], [channel.fileno(), 0, 1, 2])
+            if pid := _warm[0].recv(100):
+                return _Server(int(pid))
+        _warm.pop().close()
+    return cold(channel, environment, preload)
+
+
+def _start() -> socket.socket:
+    """The channel to a new warm process."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    for end in (ours, theirs):
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MOST)
+    code = f"import sys; sys.path[:] = {sys.path!r}; from tests.warm_server import main; main({theirs.fileno()})"
+    subprocess.Popen(
+        [sys.executable, "-P", "-c", code],
+        pass_fds=[theirs.fileno()],
+        env={**os.environ, **_ONE_THREAD},
+        start_new_session=True,
+    )
+    theirs.close()
+    return ours
 
 
 def main(descriptor: int) -> None:

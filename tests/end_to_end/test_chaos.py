@@ -86,6 +86,7 @@ def undisturbed_and_chaotic(tmp_path: Path, cells: int, epochs: int, kills: int,
     assert len(list(cases.glob("*/result.json"))) == 3 * cells
 
 
+@pytest.mark.slow
 def test_a_job_that_is_killed_again_and_again_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
     undisturbed_and_chaotic(tmp_path, cells=4, epochs=10, kills=4, seed=0)
 

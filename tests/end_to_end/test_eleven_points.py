@@ -259,6 +259,7 @@ def test_11_what_is_held_out_is_drawn_by_seed_and_class_and_not_the_end_of_the_f
     assert labels.min() > 5
 
 
+@pytest.mark.slow
 def test_the_parents_memory_does_not_grow_with_the_cases(tmp_path: Path) -> None:
     many = ", ".join(map(str, range(40)))
     ianvs.run(write_job(tmp_path / "few", hyperparameters="- bias: {values: [0]}"), jobs=2)
