@@ -30,19 +30,19 @@ class Order(torch.utils.data.Sampler[int]):
         return self.length
 
 
-def run(work: Work, clock: Clock) -> tuple[float, list[Tensor]]:
+def run(work: Work, seed: int, clock: Clock) -> tuple[float, list[Tensor]]:
     rounds = [TensorDataset(*part) for part in work.rounds("train")]
     tests = [TensorDataset(*part) for part in work.rounds("test")]
-    torch.manual_seed(stream_seed(work.seed, 0, "init"))
+    torch.manual_seed(stream_seed(seed, 0, "init"))
     network = work.network()
-    memory = Memory(work.seed)
+    memory = Memory(seed)
     anchors: list[tuple[Tensor, Tensor]] = []
     scores = []
     for k, data in enumerate(rounds, 1):
         known = range(2 * (k - 1))
         with clock:
             samples: Dataset[tuple[Tensor, ...]] = ConcatDataset(rounds[:k]) if work.method == "cumulative" else data
-            train(network, samples, work, k, memory, anchors, list(known))
+            train(network, samples, work, seed, k, memory, anchors, list(known))
             if work.method == "ewc":
                 anchors.append((flat(network), fisher(network, data)))
             if work.method == "replay":
@@ -55,6 +55,7 @@ def train(
     network: nn.Module,
     data: Dataset[tuple[Tensor, ...]],
     work: Work,
+    seed: int,
     k: int,
     memory: Memory,
     anchors: list[tuple[Tensor, Tensor]],
@@ -63,9 +64,9 @@ def train(
     teacher = copy.deepcopy(network).eval()
     network.train()
     optimizer = torch.optim.SGD(network.parameters(), LEARNING_RATE, momentum=MOMENTUM)
-    order = Order(len(data), stream_seed(work.seed, k, "order"))  # type: ignore[arg-type]
+    order = Order(len(data), stream_seed(seed, k, "order"))  # type: ignore[arg-type]
     loader = DataLoader(data, work.batch, sampler=order)
-    draws = torch.Generator().manual_seed(stream_seed(work.seed, k, "replay"))
+    draws = torch.Generator().manual_seed(stream_seed(seed, k, "replay"))
     for _ in range(work.epochs):
         for x, y in loader:
             if work.method == "replay" and k > 1:

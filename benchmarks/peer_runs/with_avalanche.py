@@ -45,8 +45,8 @@ class Labelled(TensorDataset):
         return x, self.targets[index]
 
 
-def run(work: Work, clock: Clock) -> tuple[float, None]:
-    torch.manual_seed(work.seed)
+def run(work: Work, seed: int, clock: Clock) -> tuple[float, list[torch.Tensor]]:
+    torch.manual_seed(seed)
     train, test = (Labelled(*work.arrays(part)) for part in ("train", "test"))
     order = list(range(CLASSES))
     benchmark = nc_benchmark(train, test, n_experiences=ROUNDS, task_labels=False, fixed_class_order=order, seed=0)
@@ -69,7 +69,7 @@ def run(work: Work, clock: Clock) -> tuple[float, None]:
         found = strategy.eval(benchmark.test_stream)
         scores = [value for name, value in found.items() if name.startswith("Top1_Acc_Exp")]
     assert len(scores) == ROUNDS
-    return sum(scores) / ROUNDS, None
+    return sum(scores) / ROUNDS, list(network.parameters())
 
 
 if __name__ == "__main__":

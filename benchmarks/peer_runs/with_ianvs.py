@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import pandas as pd
 import torch
 from work import ALPHA, CAPACITY, FISHER_BATCH, LEARNING_RATE, MOMENTUM, ROUNDS, STRENGTH, TEMPERATURE, Work
+
+import ianvs
+from ianvs.store import CaseStore
 
 METHODS = {
     "naive": ("finetune", "Finetune", {}),
@@ -55,7 +57,7 @@ benchmarkingjob:
   name: peers
   workspace: ./workspace
   testenv: ./testenv.yaml
-  seeds: [{seed}]
+  seeds: [{seeds}]
   jobs: 1
   test_object: {{type: algorithms, algorithms: [{{name: mine, url: ./algorithm.yaml}}]}}
   rank: {{sort_by: [{{accuracy: descend}}]}}
@@ -78,7 +80,7 @@ def command_of(work: Work, folder: Path) -> list[str]:
         "mine.py": METHOD.format(module=module, name=name, network=NETWORKS[work.data]),
         "algorithm.yaml": ALGORITHM.format(hyperparameters=lines),
         "testenv.yaml": TESTENV.format(folder=work.folder, rounds=ROUNDS),
-        "job.yaml": JOB.format(seed=work.seed),
+        "job.yaml": JOB.format(seeds=", ".join(map(str, range(work.seeds)))),
     }
     for file, text in texts.items():
         (folder / file).write_text(text)
@@ -86,8 +88,10 @@ def command_of(work: Work, folder: Path) -> list[str]:
 
 
 def outcome_of(folder: Path) -> tuple[float, float, list[torch.Tensor]]:
-    """Accuracy of the last round, processor seconds of training, weights."""
-    row = pd.read_csv(folder / "workspace" / "peers" / "rank" / "all_rank.csv").iloc[0]
-    (saved,) = (folder / "workspace").glob(f"cases/*/rounds/{ROUNDS}/model/*.pt")
-    weights = torch.load(saved, weights_only=True)["network"]
-    return float(row["accuracy"]), float(row["Train_cpu_seconds"]), list(weights.values())
+    """Accuracy of the last seed, processor seconds of training of all, weights of the last."""
+    results = ianvs.load_results(folder / "workspace")
+    last = max(results, key=lambda result: result.case.seed)
+    saved = CaseStore(folder / "workspace").model_folder(last.case.id, ROUNDS)
+    (file,) = saved.glob("*.pt")
+    training = sum(round_.train_cpu_seconds or 0.0 for result in results for round_ in result.rounds)
+    return last.metrics["accuracy"], training, list(torch.load(file, weights_only=True)["network"].values())

@@ -62,14 +62,14 @@ def sequence(work: Work) -> type[ContinualDataset]:
     return Sequence
 
 
-def run(work: Work, clock: Clock) -> tuple[float, None]:
-    torch.manual_seed(work.seed)
+def run(work: Work, seed: int, clock: Clock) -> tuple[float, list[torch.Tensor]]:
+    torch.manual_seed(seed)
     dataset = sequence(work)
     datasets.NAMES[dataset.NAME] = dataset
     name = MODELS[work.method]
     args = Namespace(
         model=name, dataset=dataset.NAME, lr=LEARNING_RATE, batch_size=work.batch, minibatch_size=work.batch,
-        buffer_size=CAPACITY, n_epochs=work.epochs, csv_log=False, tensorboard=False, seed=work.seed,
+        buffer_size=CAPACITY, n_epochs=work.epochs, csv_log=False, tensorboard=False, seed=seed,
     )  # fmt: skip
     kinds = vars(importlib.import_module(f"models.{name}")).values()
     kind = next(kind for kind in kinds if isinstance(kind, type) and getattr(kind, "NAME", "") == name)
@@ -78,7 +78,7 @@ def run(work: Work, clock: Clock) -> tuple[float, None]:
     with clock:  # and the test sets, which its loop asks itself
         training.train(model, sets, args)
     scores, _ = training.evaluate(model, sets)
-    return sum(scores) / len(scores) / 100, None
+    return sum(scores) / len(scores) / 100, list(model.net.parameters())
 
 
 class Backbone(nn.Module):

@@ -1,4 +1,4 @@
-"""The work that every tool does: five rounds of two new classes each, and all test sets after every round."""
+"""The work that every tool does: for each seed five rounds of two new classes each, and all test sets after each."""
 
 from __future__ import annotations
 
@@ -28,14 +28,17 @@ CHANNELS = (32, 64)
 
 @dataclass(frozen=True)
 class Work:
-    """folder: holds train.npz and test.npz, x (N, height, width, channels) uint8 and y (N,). epochs: in a round."""
+    """folder: holds train.npz and test.npz, x (N, height, width, channels) uint8 and y (N,). epochs: in a round.
+
+    seeds: 0 and so on; so many runs.
+    """
 
     folder: str
     data: str
     method: str
     epochs: int
+    seeds: int
     batch: int = 32
-    seed: int = 0
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self)))
@@ -69,15 +72,15 @@ def convolutions(num_classes: int) -> nn.Module:
     )
 
 
-def child(run: Callable[[Work, Clock], tuple[float, list[torch.Tensor] | None]]) -> None:
-    """What a run's process does: reads its work, writes accuracy, seconds of training, and weights where asked."""
+def child(run: Callable[[Work, int, Clock], tuple[float, list[torch.Tensor]]]) -> None:
+    """A run's process: reads its work, writes seconds of training, and accuracy and weights of the last seed."""
     told, out = (Path(name) for name in sys.argv[1:3])
     work = Work(**json.loads(told.read_text()))
     torch.set_num_threads(1)
-    clock = Clock()
-    accuracy, weights = run(work, clock)
-    if weights is not None:
-        torch.save([weight.detach().clone() for weight in weights], out.with_suffix(".pt"))
+    clock, accuracy, weights = Clock(), 0.0, []
+    for seed in range(work.seeds):
+        accuracy, weights = run(work, seed, clock)
+    torch.save([weight.detach().clone() for weight in weights], out.with_suffix(".pt"))
     out.write_text(json.dumps({"accuracy": accuracy, "training": clock.seconds}))
 
 
