@@ -36,7 +36,7 @@ def parallel_chart(key: str, study: Study) -> Markup:
         parts += [text(x - 5, _at(scale, value) + 4, fit(label, 10), "end") for value, label in scale.ticks]
     drawn = sorted(trials, key=lambda trial: (_won(study, trial), trial.reached))  # the winner on top
     lines = [_line(study, trial, columns, places) for trial in drawn]
-    width = places[-1] + 40
+    width = places[-1] + _LEFT  # labels are centred on their axes
     title = f"Trials of {study_name(study)}"
     about = f"{len(trials)} trials of {study.metric} {study.seen}; trials.csv holds their numbers."
     return figure(
