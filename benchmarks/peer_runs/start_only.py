@@ -1,4 +1,4 @@
-"""Imports PyTorch and nothing else: what every tool's process pays before it begins."""
+"""Imports PyTorch, makes an optimiser, and does nothing else: what every tool's process pays before it begins."""
 
 import torch
 from work import Clock, Work, child

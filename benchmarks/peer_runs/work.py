@@ -77,6 +77,7 @@ def child(run: Callable[[Work, int, Clock], tuple[float, list[torch.Tensor]]]) -
     told, out = (Path(name) for name in sys.argv[1:3])
     work = Work(**json.loads(told.read_text()))
     torch.set_num_threads(1)
+    torch.optim.SGD([torch.zeros(1, requires_grad=True)], 1.0)  # the first one loads torch._dynamo: part of the start
     clock, accuracy, weights = Clock(), 0.0, []
     for seed in range(work.seeds):
         accuracy, weights = run(work, seed, clock)
