@@ -11,8 +11,8 @@ reports.
 whole: processor seconds of the process and its children, from its start to its end, without those that PyTorch takes to
 be imported and to make its first optimiser ("start", measured in the same way), by the bare loop's. training: what the
 tool spends in its own training calls, by the bare loop's. Runs take turns on one core; medians of --repeats. On the
-digits the weights of ianvs have to be those of the bare loop, bit for bit; the pictures are trained in another layout in
-memory, which changes last bits, and peers draw other orders: there the accuracies are to be looked at.
+digits the weights of ianvs have to be those of the bare loop, bit for bit; the pictures are trained in another layout
+in memory, which changes last bits, and peers draw other orders: there the accuracies are to be looked at.
 """
 
 from __future__ import annotations
