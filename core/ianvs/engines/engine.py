@@ -92,9 +92,10 @@ class Workload:
     """What an engine is opened for.
 
     jobs: tasks at a time that the user asks for; None: as many as there is room for. tasks: how many will come, None if
-    nobody knows. threads: CPU threads of each. preload: modules that tasks will need, torch for instance. device:
-    "auto", "cpu" or "cuda". gpus: cards of this machine that tasks may use, as CUDA_VISIBLE_DEVICES names them.
-    cases_per_gpu: how many share a card. code: files and folders of authors that tasks read, for workers that don't see
+    nobody knows. threads: CPU threads of each. preload: modules that tasks will need, torch for instance, and functions
+    to call, "module:function". device: "auto", "cpu" or "cuda". gpus: cards of this machine that tasks may use, as
+    CUDA_VISIBLE_DEVICES names them. cases_per_gpu: how many share a card. code: files and folders of authors that tasks
+    read, for workers that don't see
     them.
     """
 
@@ -144,10 +145,16 @@ class Engine(ABC):
 
 
 def preload_modules(names: Iterable[str]) -> None:
-    """Import what tasks will need, so that no task pays for it; one that can't do without fails with the real error."""
+    """Import what tasks will need, so that no task pays for it; one that can't do without fails with the real error.
+
+    names: "package.module", or "package.module:function", which is called.
+    """
     for name in names:
+        module, _, function = name.partition(":")
         with contextlib.suppress(Exception):
-            importlib.import_module(name)
+            imported = importlib.import_module(module)
+            if function:
+                getattr(imported, function)()
 
 
 def call_target(target: str) -> Callable[[Any, Reporter], object]:

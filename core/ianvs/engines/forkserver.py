@@ -36,7 +36,7 @@ from ianvs.engines.temporary import own_folder, sweep
 __all__ = ["MESSAGE_LIMIT", "main"]
 
 MESSAGE_LIMIT = 150_000  # bytes; a packet must fit the socket's buffer
-_MANY = 6  # tasks; from then on cheaper forks have paid for the second that `gather` takes
+_MANY = 15  # tasks; by then cheaper forks would have paid for the second that `gather` takes
 
 
 def main(descriptor: int, preload: list[str]) -> None:

@@ -214,7 +214,7 @@ def _rivals(folder: Path) -> tuple[str, ...]:
     own = {name for name in tops if (folder / f"{name}.py").is_file() or (folder / name / "__init__.py").is_file()}
     return tuple(
         name
-        for name, module in list(sys.modules.items())
+        for name, module in (list(sys.modules.items()) if own else ())  # a look at thousands of objects costs a fork
         if name.partition(".")[0] in own
         and not Path(getattr(module, "__file__", None) or folder).resolve().is_relative_to(folder)
     )

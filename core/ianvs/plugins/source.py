@@ -35,13 +35,18 @@ def source_of(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path |
     return {_short(path, entry.parent): _digest(path) for path in sorted(found)}
 
 
-def imported_names(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path | None = None) -> set[str]:
-    """Top-level names of all packages that the plugin or its local modules import, "torch" for instance."""
+def imported_names(
+    url: str | None, name: str, group: str = ENTRY_POINTS, job: Path | None = None, *, but_for: Path | None = None
+) -> set[str]:
+    """Top-level names of all packages that the plugin or its local modules import, "torch" for instance.
+
+    but_for: a file whose imports don't count.
+    """
     entry, module = _entry(url, name, group)
     if entry is None:
         return set()
     found = source_files(entry, _homes(entry, module, job))
-    return {module.split(".")[0] for path in found for module in _imports(path, _digest(path))}
+    return {module.split(".")[0] for path in found - {but_for} for module in _imports(path, _digest(path))}
 
 
 def _homes(entry: Path, module: str, job: Path | None) -> tuple[Path, ...]:

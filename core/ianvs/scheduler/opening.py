@@ -23,7 +23,8 @@ __all__ = ["ENTRY_POINTS", "authors_files", "engine_problems", "imports_of", "is
 
 ENTRY_POINTS = "ianvs.engines"
 
-_HEAVY = ("torchvision", "transformers", "peft", "sentence_transformers")  # a second or more each to import
+_HEAVY = ("torchvision", "transformers", "peft", "sentence_transformers")  # up to a second each to import
+_BACKBONES = PACKAGE / "authoring" / "backbones.py"  # imports transformers for a `network: hf/NAME` alone
 
 
 def engine_problems(job: JobSpec) -> list[Problem]:
@@ -105,8 +106,10 @@ def _open(job: JobSpec, workload: Workload) -> Engine:
 
 
 def _imported_by_cases(job: JobSpec) -> set[str]:
-    names = {"ianvs.session.case", "ianvs.session.exams", "ianvs.plugins.check"}
-    imported = imports_of(job)
+    names = {"ianvs.session.case", "ianvs.session.exams", "ianvs.session.beforehand:look_up", "ianvs.plugins.check"}
+    imported = imports_of(job, but_for=_BACKBONES)
+    if any(_may_be_a_model(value) for value in _hyperparameters(job)):
+        imported.add("transformers")
     if "torch" in imported:
         # The first optimiser pulls in torch._dynamo, over a second that every case would pay.
         names |= {"torch", "torch._dynamo", "ianvs.authoring"}
@@ -116,11 +119,24 @@ def _imported_by_cases(job: JobSpec) -> set[str]:
     return names | {name for name in _HEAVY if name in imported and importlib.util.find_spec(name)}
 
 
-def imports_of(job: JobSpec) -> set[str]:
-    """Top-level names of all that the job's plugins import."""
+def _hyperparameters(job: JobSpec) -> Iterator[object]:
+    """Every value of each."""
+    for module in (module for algorithm in job.algorithms for module in algorithm.modules):
+        yield from module.constants.values()
+        for _, values in module.grid:
+            yield from values
+
+
+def _may_be_a_model(value: object) -> bool:
+    """Whether it could be "hf/NAME" or the folder of a model."""
+    return isinstance(value, str) and ("/" in value or Path(value).is_dir())
+
+
+def imports_of(job: JobSpec, *, but_for: Path | None = None) -> set[str]:
+    """Top-level names of all that the job's plugins import; imports in the file `but_for` don't count."""
     modules = [module for algorithm in job.algorithms for module in algorithm.modules]
     folder = job.file.parent
-    return {name for module in modules for name in imported_names(module.url, module.name, job=folder)}
+    return {name for module in modules for name in imported_names(module.url, module.name, job=folder, but_for=but_for)}
 
 
 def authors_files(job: JobSpec) -> tuple[Path, ...]:

@@ -9,6 +9,7 @@ import ctypes
 import os
 import sys
 from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from ianvs.sealing.unlisted import find_unlisted
@@ -62,8 +63,7 @@ def confine(closed: Collection[Path] = (), opened: Iterable[Path] = (), writable
                 _allow(ruleset, path, handled if writable is None else handled & _READING)
         for path in writable or ():
             _allow(ruleset, path, handled)
-        libc = ctypes.CDLL(None, use_errno=True)
-        done = libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 and _call(_RESTRICT, ruleset, ctypes.c_uint32(0)) == 0
+        done = _libc().prctl(_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 and _call(_RESTRICT, ruleset, ctypes.c_uint32(0)) == 0
     finally:
         os.close(ruleset)
     if done and closed:
@@ -107,7 +107,12 @@ def _call(number: int, *arguments: object) -> int:
     if sys.platform != "linux":  # elsewhere the number means something else
         return -1
     try:
-        libc = ctypes.CDLL(None, use_errno=True)
-        return int(libc.syscall(ctypes.c_long(number), *arguments))
+        return int(_libc().syscall(ctypes.c_long(number), *arguments))
     except (OSError, AttributeError):  # no Linux
         return -1
+
+
+@lru_cache(maxsize=1)
+def _libc() -> ctypes.CDLL:
+    """One for all calls: each makes classes of its own, and there are hundreds of calls."""
+    return ctypes.CDLL(None, use_errno=True)
