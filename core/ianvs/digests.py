@@ -25,7 +25,7 @@ def noted(path: Path) -> list[int | str]:
     return [stat.st_size, stat.st_mtime_ns, _file_digest(path)]
 
 
-def differs(path: Path, before: Sequence[int | str], *, thoroughly: bool = False) -> bool:
+def differs(path: Path | str, before: Sequence[int | str], *, thoroughly: bool = False) -> bool:
     """Whether a file is gone, or has another content than when it was `noted`.
 
     It is read only if its size or modification time is another one, or `thoroughly`. Raises IanvsError where it may not
@@ -33,14 +33,14 @@ def differs(path: Path, before: Sequence[int | str], *, thoroughly: bool = False
     """
     size, modified, digest = before
     try:
-        stat = path.stat()
+        stat = os.stat(path)  # noqa: PTH116 - for thousands of names, of which hardly any has to become a Path
         if stat.st_size != size:
             return True
-        return (thoroughly or stat.st_mtime_ns != modified) and _file_digest(path) != digest
+        return (thoroughly or stat.st_mtime_ns != modified) and _file_digest(Path(path)) != digest
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return True
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise _unreadable(Path(path), error) from error
 
 
 def doubt(path: Path) -> bool:
@@ -55,7 +55,8 @@ def doubt(path: Path) -> bool:
 def content(path: Path) -> bytes | None:
     """Content of a file; None: it is not there. Raises DamagedError for a folder, IanvsError for what can't be read."""
     try:
-        return path.read_bytes()
+        with path.open("rb", buffering=0) as file:
+            return file.read()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except IsADirectoryError:

@@ -97,9 +97,9 @@ def _name(author: Mapping[str, str]) -> str:
 
 def remarks(leaderboard: Leaderboard) -> list[str]:
     """What the methods say of how it went, for every seed."""
+    telling = varied(leaderboard)
     return [
-        f"{row_name(row)}{f' ({settings})' if (settings := settings_text(row, varied(leaderboard))) else ''}, "
-        f"seed {seed}: {said}"
+        f"{row_name(row)}{f' ({settings})' if (settings := settings_text(row, telling)) else ''}, seed {seed}: {said}"
         for row in leaderboard.rows
         for seed, said in row.remarks.items()
     ]

@@ -105,9 +105,9 @@ def _failed(group: FailureGroup) -> str:
 
 def _remarks(leaderboard: Leaderboard) -> list[str]:
     """What the methods say of how it went, for every seed."""
-    lines = []
+    lines, telling = [], varied(leaderboard)
     for row in leaderboard.rows:
-        which = ", ".join(filter(None, (row.testenv, settings_text(row, varied(leaderboard)))))
+        which = ", ".join(filter(None, (row.testenv, settings_text(row, telling))))
         name = f"{row.algorithm} ({which})" if which else row.algorithm
         lines += [f"- {_escape(name)}, seed {seed}: {_escape(text)}" for seed, text in row.remarks.items()]
     return lines

@@ -76,12 +76,21 @@ def _with_pareto(rows: Sequence[LeaderboardRow], metric: str, higher: bool) -> l
 def _names(rows: Sequence[LeaderboardRow]) -> tuple[str, ...]:
     """Of an algorithm with several rows, with those of its hyperparameters in which these differ."""
     found = []
+    alike: dict[str, list[Mapping[str, object]]] = {}
     for row in rows:
-        alike = [other.hyperparameters for other in rows if other.algorithm == row.algorithm]
-        names = [name for name in row.hyperparameters if len({str(one.get(name)) for one in alike}) > 1]
+        alike.setdefault(row.algorithm, []).append(row.hyperparameters)
+    telling = {algorithm: _varied(settings) for algorithm, settings in alike.items()}
+    for row in rows:
+        names = [name for name in row.hyperparameters if name in telling[row.algorithm]]
         settings = ", ".join(f"{name}={cell_text(row.hyperparameters[name])}" for name in names)
         found.append(f"{row.algorithm} ({settings})" if settings else row.algorithm)
     return tuple(found)
+
+
+def _varied(settings: Sequence[Mapping[str, object]]) -> set[str]:
+    """Hyperparameters that are not the same in all of them."""
+    names = {name for one in settings for name in one}
+    return {name for name in names if len({str(one.get(name)) for one in settings}) > 1}
 
 
 def _to_baseline(

@@ -48,7 +48,7 @@ def read_case(
     if state.status == "finished":
         damaged += (*exam_damage, *(references.damaged(case.id) if references else ()))
     status = "unfinished" if damaged else state.status or "unfinished"
-    stored = {} if damaged else store.result(case.id) or {}
+    stored = {} if damaged else state.result or {}
     sealing = Sealing()
     if "sealing" in stored:
         sealing = as_record(Sealing, stored["sealing"], store.folder(case.id) / "result.json")
@@ -107,7 +107,7 @@ def read_case(
         dataset=exam.dataset if exam else "",
         round_names=names or (exam.rounds if exam else ()),
         directory=store.folder(case.id),
-        failure=None if damaged else store.failure(case.id),
+        failure=None if damaged else store.failure_in(state.result, case.id),
         damaged=damaged,
         waiting=tuple(c.name for c in columns if references and references.waits(case.id, c.metric.needs)),
         bound=bound,
@@ -205,9 +205,12 @@ def by_group(
     whole = _final_score(matrix, some)
     if matrix is None or left_out is None or whole is None:
         return None
-    without = [_final_score(replace(matrix, values=row[None]), some) for row in left_out]
+    without = left_out.mean(axis=1)
+    if some and np.isnan(left_out).any():
+        scores = (_final_score(replace(matrix, values=row[None]), some) for row in left_out)
+        without = np.array([np.nan if score is None else score for score in scores])
     groups = len(without)
-    found = np.array([np.nan if one is None else groups * whole - (groups - 1) * one for one in without])
+    found = groups * whole - (groups - 1) * without
     return found if np.isfinite(found).all() else None
 
 

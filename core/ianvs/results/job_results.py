@@ -28,12 +28,14 @@ if TYPE_CHECKING:
 
 _ELSEWHERE = Path("a-file-that-is-not-known-any-more.py")
 
+_HELD = 5_000  # cases: 50 MB
+
 __all__ = ["Results", "load_results", "record_of"]
 
 
 @dataclass(frozen=True)
 class Results:
-    """The results of a job, read from its workspace when they are asked for.
+    """The results of a job, read from its workspace when they are asked for; of more than _HELD cases, each time anew.
 
     Iterate it for typed results (one CaseResult per case, in the order of the plan); `leaderboard_frame`, `cases` and
     `rounds` are pandas frames. exit_code: 0 all good, 1 some case failed, 130 interrupted.
@@ -60,6 +62,13 @@ class Results:
     ran: int = 0
 
     def __iter__(self) -> Iterator[CaseResult]:
+        return iter(self._held) if len(self.case_list) <= _HELD else self._read()
+
+    @cached_property
+    def _held(self) -> tuple[CaseResult, ...]:
+        return tuple(self._read())
+
+    def _read(self) -> Iterator[CaseResult]:
         cases, exams = CaseStore(self.workspace), ExamStore(self.workspace)
         records: dict[str, tuple[ExamRecord | None, str | None]] = {}
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,12 +42,14 @@ class CaseState:
 
     damaged: files of a case that has ended that are gone or not as they were stored, relative to its folder; it then is
     unfinished. rounds: how many a finished case has, the untrained model's included. scores: keys of those that it has.
+    result: content of result.json, where it can be believed.
     """
 
     status: Status | None
     damaged: tuple[str, ...] = ()
     rounds: int = 0
     scores: frozenset[str] = frozenset()
+    result: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_whole(self) -> bool:
@@ -141,7 +143,7 @@ class CaseStore:
     # --- rounds -------------------------------------------------------------------------------------------------
 
     def round_folder(self, case_id: str, index: int) -> Path:
-        return self.folder(case_id) / "rounds" / str(index)
+        return self.root / f"{case_id}/rounds/{index}"
 
     def model_folder(self, case_id: str, index: int) -> Path:
         """What was saved after round `index`, if it is still kept."""
@@ -183,13 +185,16 @@ class CaseStore:
         with suppress(DamagedError):
             while (found := self._read_round(case_id, index)) is not None and found["after"] == before:
                 answers = found["files"]["predictions.npz"]
-                if differs(self._predictions(case_id, index), answers, thoroughly=thoroughly):
+                if differs(f"{self.root}/{case_id}/rounds/{index}/predictions.npz", answers, thoroughly=thoroughly):
                     return
                 yield found
                 before, index = found["digest"], index + 1
 
     def _read_round(self, case_id: str, index: int) -> dict[str, Any] | None:
-        return read_sealed(self.round_folder(case_id, index) / "round.json", _round_name(case_id, index))
+        return read_sealed(self._round_file(case_id, index), _round_name(case_id, index))
+
+    def _round_file(self, case_id: str, index: int) -> Path:
+        return self.root / f"{case_id}/rounds/{index}/round.json"
 
     def _result_of(self, case_id: str, index: int, stored: Mapping[str, Any]) -> RoundResult:
         scores = stored["gate_scores"]
@@ -198,7 +203,7 @@ class CaseStore:
             "gate_scores": None if scores is None else tuple(scores),
             "examined": tuple(tuple(when) for when in stored["examined"]),
         }
-        return as_record(RoundResult, facts, self.round_folder(case_id, index) / "round.json")
+        return as_record(RoundResult, facts, f"{self.root}/{case_id}/rounds/{index}/round.json")
 
     def modules(self, case_id: str, index: int) -> tuple[StoredModule, ...] | None:
         """The modules after round `index`; None if they are no longer kept. Raises DamagedError."""
@@ -248,7 +253,7 @@ class CaseStore:
             return {extra for _, extra in map(_asked_of, stored.files) if extra}
 
     def _predictions(self, case_id: str, index: int) -> Path:
-        return self.round_folder(case_id, index) / "predictions.npz"
+        return self.root / f"{case_id}/rounds/{index}/predictions.npz"
 
     def _checked_predictions(self, case_id: str, index: int) -> Path:
         stored, path = self._read_round(case_id, index), self._predictions(case_id, index)
@@ -358,7 +363,7 @@ class CaseStore:
         folder = self.folder(case_id)
         files = {"case.json": noted(folder / "case.json")}
         for index, stored in enumerate(self._complete(case_id)):
-            files[f"rounds/{index}/round.json"] = noted(self.round_folder(case_id, index) / "round.json")
+            files[f"rounds/{index}/round.json"] = noted(self._round_file(case_id, index))
             files[f"rounds/{index}/predictions.npz"] = stored["files"]["predictions.npz"]
         for path in sorted(folder.glob("scores/*.json")):
             if self.has_score(case_id, path.stem):
@@ -401,28 +406,33 @@ class CaseStore:
         if found is None:
             return CaseState("unfinished" if (folder / "case.json").exists() else None)
         if found["status"] != "finished":
-            return CaseState(found["status"])
+            return CaseState(found["status"], result=found)
         files = found["files"]
-        damaged = tuple(name for name, before in files.items() if differs(folder / name, before, thoroughly=thoroughly))
+        damaged = tuple(
+            name for name, before in files.items() if differs(f"{folder}/{name}", before, thoroughly=thoroughly)
+        )
         rounds = sum(name.endswith("/round.json") for name in files)
         scores = frozenset(name[7:-5] for name in files if name.startswith("scores/"))
         scores |= frozenset(found.get("handed", {}).get("scores", ()))
-        return CaseState("unfinished" if damaged else "finished", damaged, rounds, scores)
+        return CaseState("unfinished" if damaged else "finished", damaged, rounds, scores, found)
 
     def status(self, case_id: str) -> Status | None:
         """None: nothing is known of the case."""
         return self.state(case_id).status
 
     def failure(self, case_id: str) -> Failure | None:
-        found = self.result(case_id)
-        if found is None or found["failure"] is None:
+        return self.failure_in(self.result(case_id), case_id)
+
+    def failure_in(self, result: Mapping[str, Any] | None, case_id: str) -> Failure | None:
+        """What `result`, the content of result.json, says of it."""
+        if result is None or result["failure"] is None:
             return None
-        stored = found["failure"]
+        stored = result["failure"]
         log = None if stored["log"] is None else Path(stored["log"])
         return as_record(Failure, {**stored, "log": log}, self.folder(case_id) / "result.json")
 
     def _read(self, case_id: str, name: str) -> dict[str, Any] | None:
-        return read_sealed(self.folder(case_id) / name, f"{case_id}/{name}")
+        return read_sealed(self.root / f"{case_id}/{name}", f"{case_id}/{name}")
 
     def _write(self, case_id: str, name: str, value: Mapping[str, object]) -> None:
         write_sealed(self.folder(case_id) / name, f"{case_id}/{name}", value)

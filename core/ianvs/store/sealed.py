@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,13 +40,18 @@ def write_sealed(path: Path, name: str, value: Mapping[str, object]) -> None:
     write_atomic(path, sealed_text(value, name).encode())
 
 
-def as_record(kind: type[T], stored: Mapping[str, Any], path: Path) -> T:
+def as_record(kind: type[T], stored: Mapping[str, Any], path: Path | str) -> T:
     """A dataclass from what is stored of it; fields of a later version are left out. Raises DamagedError."""
-    known = {field.name for field in dataclasses.fields(kind)}
+    known = _names(kind)
     try:
         return kind(**{name: value for name, value in stored.items() if name in known})
     except TypeError:
-        raise DamagedError(path, "was written by another version of ianvs") from None
+        raise DamagedError(Path(path), "was written by another version of ianvs") from None
+
+
+@lru_cache(maxsize=64)
+def _names(kind: type[DataclassInstance]) -> frozenset[str]:
+    return frozenset(field.name for field in dataclasses.fields(kind))
 
 
 def remove(path: Path) -> None:
