@@ -55,8 +55,7 @@ def doubt(path: Path) -> bool:
 def content(path: Path) -> bytes | None:
     """Content of a file; None: it is not there. Raises DamagedError for a folder, IanvsError for what can't be read."""
     try:
-        with path.open("rb", buffering=0) as file:
-            return file.read()
+        return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except IsADirectoryError:
