@@ -7,7 +7,7 @@ streams. What the boot of a real one does is tested by what starts `ianvs` as a 
 from __future__ import annotations
 
 import contextlib
-import importlib
+import gc
 import json
 import os
 import select
@@ -21,11 +21,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ianvs.engines import forking
-from ianvs.engines.engine import thread_limits
+from ianvs.engines.engine import preload_modules, thread_limits
+from ianvs.engines.huge_pages import gather
 
 __all__ = ["boot", "cold"]
 
-PRELOADED = ("torch", "sklearn.datasets", "ianvs.plugins.check", "ianvs.authoring", "ianvs.session")
+PRELOADED = (
+    *("torch", "torch._dynamo", "torchvision", "sklearn.datasets", "ianvs.authoring", "ianvs.plugins.check"),
+    *("ianvs.session.case", "ianvs.session.exams", "ianvs.session.beforehand:look_up"),
+)
 _MOST = 1 << 20
 _ONE_THREAD = thread_limits(1)
 cold = forking._boot  # as it is outside of tests
@@ -90,8 +94,10 @@ def _start() -> socket.socket:
 
 def main(descriptor: int) -> None:
     """Fork a server for each request, until the tests are gone."""
-    for name in PRELOADED:
-        importlib.import_module(name)
+    preload_modules(PRELOADED)
+    gc.collect()
+    gc.freeze()  # else the first collection of each server would copy every page
+    gather()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how they ended
     requests = socket.socket(fileno=descriptor)
     while True:
