@@ -12,7 +12,8 @@ whole: processor seconds of the process and its children, from its start to its 
 be imported and to make its first optimiser ("start", measured in the same way), by the bare loop's. training: what the
 tool spends in its own training calls, by the bare loop's. Runs take turns on one core; medians of --repeats. On the
 digits the weights of ianvs have to be those of the bare loop, bit for bit; the pictures are trained in another layout
-in memory, which changes last bits, and peers draw other orders: there the accuracies are to be looked at.
+in memory, which changes last bits, and peers draw other orders: there the accuracies are to be looked at. Each tool has
+run once before, so that Python finds its byte code.
 """
 
 from __future__ import annotations
@@ -75,6 +76,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for data in options.data:
             (digits if data == "digits" else pictures)(Path(folder), options.samples)
+            for tool in tools:
+                with tempfile.TemporaryDirectory() as nowhere:
+                    tool.run(Work(folder, data, options.methods[0], 1, 1), Path(nowhere))
             for method in options.methods:
                 work = Work(folder, data, method, *((20, 10) if data == "digits" else (1, 1)))
                 compare(work, [tool for tool in tools if method in tool.methods], options.repeats)
@@ -135,7 +139,8 @@ def by_command(work: Work, folder: Path) -> Outcome:
 
 
 def processor_seconds(command: list[str], folder: Path, environment: dict[str, str]) -> float:
-    """Of the process and all its children, which it has waited for."""
+    """Of the process and all its children, which it has waited for. Byte code is kept, as Python does by itself."""
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     if done.returncode:

@@ -93,7 +93,7 @@ for _ in range(3):
         time.sleep(2)
         os._exit(0)
 time.sleep(1.5)"""
-    path = write_job(tmp_path, plugin=doing(share), job=job("limits: {memory_mb: 600}", seeds="[0]"), **ONE_CASE)
+    path = write_job(tmp_path, plugin=doing(share), job=job("limits: {memory_mb: 800}", seeds="[0]"), **ONE_CASE)
     [found] = ianvs.run(path)
     assert (found.status, found.failure) == ("finished", None)
 
