@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 
 from ianvs.engines.engine import Engine, Event, Task, Workload, thread_limits, usable_cores
+from ianvs.engines.huge_pages import MANY
 from ianvs.errors import IanvsError
 
 __all__ = ["ForkEngine"]
@@ -75,7 +76,9 @@ class ForkEngine(Engine):
             ) from error
         self._channel = ours
         environment = {**os.environ, **thread_limits(self._workload.threads)}
-        self._process = _boot(theirs, environment, self._workload.preload)
+        many = (self._workload.tasks or 0) >= MANY
+        preload = (*self._workload.preload, *(["ianvs.engines.huge_pages:gather"] if many else []))
+        self._process = _boot(theirs, environment, preload)
         theirs.close()
         self._ready = self._gone = False
 

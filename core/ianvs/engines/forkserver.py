@@ -30,13 +30,12 @@ from typing import Any
 from ianvs.engines.capped_log import CappedLog
 from ianvs.engines.engine import Event, Task, call_target, preload_modules
 from ianvs.engines.forked import CHILD_SUBREAPER, PARENT_DEATH_SIGNAL, live, prctl
-from ianvs.engines.huge_pages import gather
+from ianvs.engines.huge_pages import MANY, gather
 from ianvs.engines.temporary import own_folder, sweep
 
 __all__ = ["MESSAGE_LIMIT", "main"]
 
 MESSAGE_LIMIT = 150_000  # bytes; a packet must fit the socket's buffer
-_MANY = 15  # tasks; by then cheaper forks would have paid for the second that `gather` takes
 
 
 def main(descriptor: int, preload: list[str]) -> None:
@@ -107,7 +106,7 @@ class _Server:
         folder = tempfile.mkdtemp(dir=self.folder)
         log = None if task.log is None else CappedLog(task.log)
         self.started += 1
-        if self.started == _MANY:
+        if self.started == MANY:
             gather()
         pid = os.fork()
         if pid == 0:
