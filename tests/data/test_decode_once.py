@@ -88,8 +88,9 @@ def test_an_entry_that_was_only_copied_is_not_made_again(tmp_path, monkeypatch):
 def test_a_note_of_digests_that_was_changed_is_no_note(tmp_path):
     spec = two_classes(tmp_path)
     before = data.fingerprint(spec, tmp_path / "cache")
+    other_digits = str.maketrans("abcdef", "bcdefa")
     for memo in (tmp_path / "cache" / "digests").glob("*.json"):
-        for content in ("[]", '{"kept": 3}', "", edited(memo.read_text(), "a", "b")):
+        for content in ("[]", '{"kept": 3}', "", memo.read_text().translate(other_digits)):
             memo.write_text(content)
             assert data.fingerprint(spec, tmp_path / "cache") == before
 
