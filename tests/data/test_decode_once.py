@@ -16,7 +16,6 @@ from ianvs.data import cache
 from ianvs.data.decode import decode_labels, decode_picture
 from ianvs.errors import DataError
 from tests.data.pictures import two_classes, write_index, write_picture
-from tests.edits import edited
 
 
 def forbidden(path, size):
