@@ -155,6 +155,16 @@ def test_what_save_writes_is_where_it_says_and_one_file(tmp_path):
     assert list(tmp_path.iterdir()) == [written]
 
 
+def test_weights_that_run_away_in_a_stream_are_an_error_where_they_are_saved(tmp_path):
+    learner = TorchLearner(learning_rate=1e20, epochs=1, batch_size=40)
+    for chunk in range(1, 5):
+        taught(learner, round=chunk)  # a step each
+    with pytest.raises(PluginError, match=r"infinite or nan in round 4. A smaller learning_rate \(now 1e\+20\)"):
+        learner.save(tmp_path / "model")
+    taught(learner := TorchLearner(epochs=1, batch_size=40), round=1).save(tmp_path / "model")
+    assert (tmp_path / "model.pt").exists()
+
+
 def test_weights_that_run_away_are_an_error_that_says_what_to_do():
     with pytest.raises(PluginError, match=r"infinite or nan in round 2. A smaller learning_rate \(now 1e\+06\)"):
         taught(TorchLearner(learning_rate=1e6, epochs=20, hidden=(64, 64)), round=2)

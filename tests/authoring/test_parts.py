@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ianvs.authoring import Joined, RoundData, mlp, resnet
 from ianvs.authoring.networks import build_network
-from ianvs.authoring.optimizers import OptimizerMaker, build_optimizer
+from ianvs.authoring.optimizers import OptimizerMaker, build_optimizer, take_step
 from ianvs.authoring.randomness import seeded, torch_generator
 from ianvs.authoring.round_data import BLOCK, gather, output_mask
 from ianvs.errors import PluginError
@@ -46,18 +46,23 @@ def test_a_residual_network_on_vectors_is_refused_with_the_remedy():
 @pytest.mark.parametrize("momentum, weight_decay", [(0.0, 0.0), (0.9, 0.0), (0.9, 1e-2), (0.0, 1e-2)])
 @pytest.mark.parametrize("size", [1, 3, 16, 48, 100, 4096])
 def test_sgd_is_torchs_own_bit_for_bit_whatever_the_size(size, momentum, weight_decay):
-    def walk(make):
+    def walk(make, step):
         draw = torch.Generator().manual_seed(0)
-        parameter = torch.nn.Parameter(torch.randn(size, generator=draw))
-        optimizer = make([parameter])
-        for _ in range(20):
+        parameter, idle = (torch.nn.Parameter(torch.randn(size, generator=draw)) for _ in range(2))
+        optimizer = make([parameter, idle])
+        for number in range(20):
             parameter.grad = torch.randn(size, generator=draw)
-            optimizer.step()
-        return parameter.detach()
+            idle.grad = torch.randn(size, generator=draw) if number > 9 else None  # comes in late
+            step(optimizer)
+        return torch.cat([parameter.detach(), idle.detach()])
+
+    def torchs(parameters):
+        return torch.optim.SGD(parameters, lr=0.03, **options)
 
     options = {"momentum": momentum, "weight_decay": weight_decay}
-    ours = walk(lambda p: build_optimizer("sgd", [(p, 0.03)], **options))
-    assert torch.equal(ours, walk(lambda p: torch.optim.SGD(p, lr=0.03, **options)))
+    theirs = walk(torchs, lambda optimizer: optimizer.step())
+    assert torch.equal(walk(lambda p: build_optimizer("sgd", [(p, 0.03)], **options), take_step), theirs)
+    assert torch.equal(walk(torchs, take_step), theirs)
 
 
 def test_adam_is_torchs_own_to_rounding():
@@ -92,7 +97,7 @@ def test_an_optimiser_that_is_made_like_new_is_new(name, options):
                 for p in filter(lambda p: p.requires_grad, (some, other)):
                     p.grad = torch.randn(len(p), generator=draw)
                 optimizer.param_groups[0]["lr"] = 0.03 / (step + 1)
-                optimizer.step()
+                take_step(optimizer)
         return torch.cat([some.detach(), other.detach()])
 
     assert torch.equal(walk(OptimizerMaker()), walk(build_optimizer))

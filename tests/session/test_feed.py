@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from ianvs.data.dataset import Dataset, Samples
 from ianvs.scenarios.exam import Exam, Round, Rules, Stream
-from ianvs.session.feed import DataFeed
+from ianvs.scenarios.parts import columns_of
+from ianvs.session.feed import DataFeed, joined
 
 CLASSES = tuple("abcdef")
 
@@ -53,6 +54,15 @@ def test_a_stream_is_one_list_cut_into_equal_chunks(sizes: list[int], batch: int
         assert feed.arrived(k) == len(handed)
         assert len(handed) >= sum(sizes[:k])
     assert handed == list(range(sum(sizes)))
+
+
+def test_the_chunks_of_a_block_are_handed_over_as_one_part_for_each_round() -> None:
+    feed = DataFeed(stream_of([7, 5, 9], 4, withheld=0.3), 1.0, 0, None)
+    parts = [part for k in (1, 2, 3) for chunk in feed.chunks(k) for part in chunk.parts]
+    fewer = joined(parts)
+    assert len(fewer) < len(parts)
+    for name, column in columns_of(parts).items():
+        np.testing.assert_array_equal(columns_of(fewer)[name].gather(), column.gather())
 
 
 def test_a_long_stream_is_cut_in_a_moment() -> None:

@@ -7,10 +7,11 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.optim.sgd import sgd
 
 from ianvs.errors import require_known
 
-__all__ = ["OPTIMIZERS", "OptimizerMaker", "build_optimizer", "continue_from"]
+__all__ = ["OPTIMIZERS", "OptimizerMaker", "build_optimizer", "continue_from", "take_step"]
 
 CACHE_LINE = 64  # bytes
 OPTIMIZERS = ("sgd", "adam", "adamw")
@@ -44,6 +45,31 @@ def build_optimizer(
         return optimizer
     kind = torch.optim.Adam if name == "adam" else torch.optim.AdamW
     return kind(groups, weight_decay=weight_decay)
+
+
+@torch.no_grad()
+def take_step(optimizer: torch.optim.Optimizer) -> None:
+    """`optimizer.step()`, where that is SGD's by torch's function for it, without what an object does around.
+
+    Hooks and notes for a profiler take as long as the step of a small network.
+    """
+    if type(optimizer) is not torch.optim.SGD:
+        optimizer.step()
+        return
+    for group in optimizer.param_groups:
+        moved = [p for p in group["params"] if p.grad is not None]
+        kept = [optimizer.state[p] if group["momentum"] else {} for p in moved]
+        buffers = [state.get("momentum_buffer") for state in kept]
+        sgd(
+            moved,
+            [p.grad for p in moved],
+            buffers,
+            foreach=False,  # as torch chooses on the CPU; on a card all are fused
+            fused=bool(group["fused"]),
+            **{name: group[name] for name in ("weight_decay", "momentum", "lr", "dampening", "nesterov", "maximize")},
+        )
+        for state, buffer in zip(kept, buffers, strict=True):
+            state["momentum_buffer"] = buffer
 
 
 class OptimizerMaker:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ from ianvs.authoring.precision import chosen_precision
 from ianvs.authoring.pretraining import denoising_loss, fit_probe
 from ianvs.authoring.randomness import seeded
 from ianvs.authoring.round_data import Batch, RoundData, output_mask, resident, sent
-from ianvs.authoring.training_loop import Hooks, Schedule, fit
+from ianvs.authoring.training_loop import Hooks, Schedule, fit, require_finite
 from ianvs.errors import PluginError, require_known
 from ianvs.plugins.contract import TrainData
 from ianvs.seeding import stream_seed
@@ -151,6 +152,7 @@ class TorchLearner(Answering):
         self._masked: tuple[Any, ...] | None = None  # what the last mask on unseen outputs was made of
         self._last_mask: Tensor | None = None
         self.data: RoundData | None = None  # of the round that is being learned
+        self._round = 0  # that was learned last
 
     # What a method may override.
 
@@ -214,6 +216,7 @@ class TorchLearner(Answering):
 
         A reference that is given past rounds again and again is not held to a number of passes.
         """
+        self._round = round
         x, y = train_data.tensors("cpu")
         self.scaling.learn(x)
         self._ready(x, num_classes, device, seed)
@@ -237,7 +240,7 @@ class TorchLearner(Answering):
             bool(pretraining),
         )
         with self._noise(data):
-            self.network.train()
+            self._learn()
             if pretraining is False:
                 self._adapt(data, progress)
                 return
@@ -246,6 +249,13 @@ class TorchLearner(Answering):
             self._fit(self.training_data(data), progress)
             self.after_round(data)
             self.data = None
+
+    def save(self, path: Path) -> Path:
+        """See NetworkHolder. Raises PluginError for weights that are not finite."""
+        if self._shape is not None:
+            trained = [p for p in self.network.parameters() if p.is_floating_point() and p.requires_grad]
+            require_finite(trained, self._round, self.schedule)
+        return super().save(path)
 
     # For methods to use.
 
@@ -278,7 +288,7 @@ class TorchLearner(Answering):
         data = data.labelled()
         _, head = networks.body_and_head(self.network)
         features = replace(data, x=self._features(data.x).clone(), prepare=lambda x: x)
-        self.network.train()
+        self._learn()
         own = own_classes_mask(data, head.out_features)
 
         def loss_of(x: Tensor, y: Tensor) -> Tensor:
@@ -290,7 +300,7 @@ class TorchLearner(Answering):
     def study(self, data: RoundData, progress: Callable[[float], object] | None = None) -> None:
         """Go over `data` outside of train(), where a method learns at another time."""
         with self._noise(data):
-            self.network.train()
+            self._learn()
             self.data = data
             self._fit(data, progress)
             self.data = None

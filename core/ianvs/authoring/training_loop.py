@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 
-from ianvs.authoring.optimizers import build_optimizer, continue_from
+from ianvs.authoring.optimizers import build_optimizer, continue_from, take_step
 from ianvs.authoring.round_data import RoundData
 from ianvs.errors import PluginError, require_known
 
-__all__ = ["DECAYS", "Hooks", "Schedule", "fit"]
+__all__ = ["DECAYS", "Hooks", "Schedule", "fit", "require_finite"]
 
 DECAYS = ("none", "cosine")
 
@@ -132,23 +132,22 @@ def fit(
                     clip_grad_norm_(trainable, schedule.clip_norm)
                 if schedule.clip_value is not None:
                     clip_grad_value_(trainable, schedule.clip_value)
-                optimizer.step()
+                take_step(optimizer)
             if hooks.after_step is not None:
                 hooks.after_step(stored, y, epoch, step)
         if progress is not None:
             progress(done / steps)
-    if not _all_finite(trainable):
-        raise PluginError(
-            f"the weights became infinite or nan in round {data.round}. A smaller learning_rate "
-            f"(now {schedule.learning_rate:g}) or a weaker penalty keeps them finite."
-        )
+    if steps > 1:  # a stream takes one at a time, and is looked at when it is saved
+        require_finite(trainable, data.round, schedule)
     return optimizer
 
 
-def _all_finite(parameters: Sequence[Tensor]) -> bool:
-    """One question to the device: a sum is finite if all of its parts are, and they are no giants."""
-    if not parameters:
-        return True
-    with torch.no_grad():
-        sums = [p.sum(dtype=torch.float32 if p.element_size() < 4 else None) for p in parameters]
-        return math.isfinite(torch.stack(sums).sum().item())
+@torch.no_grad()
+def require_finite(parameters: Sequence[Tensor], round_: int, schedule: Schedule) -> None:
+    """Raises PluginError for weights that are infinite or nan. One question to the device."""
+    sums = [p.sum(dtype=torch.float32 if p.element_size() < 4 else None) for p in parameters]
+    if sums and not math.isfinite(torch.stack(sums).sum().item()):  # of anything infinite, and of giants
+        raise PluginError(
+            f"the weights became infinite or nan in round {round_}. A smaller learning_rate "
+            f"(now {schedule.learning_rate:g}) or a weaker penalty keeps them finite."
+        )

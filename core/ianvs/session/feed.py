@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +18,7 @@ from ianvs.scenarios.parts import Column, columns_of
 from ianvs.seeding import generator
 from ianvs.session.session import ALL, Share
 
-__all__ = ["Chunk", "DataFeed", "Handout"]
+__all__ = ["Chunk", "DataFeed", "Handout", "joined"]
 
 
 @dataclass(frozen=True)
@@ -184,17 +186,20 @@ class DataFeed:
         if stream is None:
             return
         flow = [self._ordered(index, stream.shuffled) for index in range(len(self._kept))]
+        labels = [_labels(part) for part in flow]
         ends = np.cumsum([len(part.positions) for part in flow]).tolist()
         starts = [0, *ends[:-1]]
         for number, start in enumerate(range(0, ends[-1], stream.batch), start=1):
             end = min(start + stream.batch, ends[-1])
             first, begun = bisect_right(ends, start), bisect_left(starts, end)
-            parts = tuple(
-                _slice(flow[index], max(start, starts[index]) - starts[index], end - starts[index])
+            slices = {
+                index: slice(max(start, starts[index]) - starts[index], end - starts[index])
                 for index in range(first, begun)
                 if ends[index] > starts[index]
-            )
-            classes = tuple(sorted({label for part in parts for label in _labels(part) if label >= 0}))
+            }
+            parts = tuple(_sliced(flow[index], where) for index, where in slices.items())
+            told = {label for index, where in slices.items() for label in labels[index][where]}
+            classes = tuple(sorted(label for label in told if label >= 0))
             self._chunks[first].append(Chunk(number, end, begun, bisect_right(ends, end), classes, parts))
 
     def _ordered(self, index: int, shuffled: bool) -> Part:
@@ -206,18 +211,33 @@ class DataFeed:
         return Part(part.samples, part.positions[order], part.transform, labels)
 
 
+def joined(parts: Sequence[Part]) -> list[Part]:
+    """The same samples in as few parts, one after the other."""
+
+    def kind(part: Part) -> tuple[int, int, bool]:
+        return id(part.samples), id(part.transform), part.labels is None
+
+    found = []
+    for _, some in itertools.groupby(parts, kind):
+        first, *_ = same = list(some)
+        told = [part.labels for part in same if part.labels is not None]
+        labels = np.concatenate(told) if told else None
+        found.append(replace(first, positions=np.concatenate([part.positions for part in same]), labels=labels))
+    return found
+
+
 def _without_labels(part: Part) -> Part:
     return replace(part, labels=np.full(len(part.positions), -1))
 
 
-def _slice(part: Part, start: int, end: int) -> Part:
-    labels = None if part.labels is None else part.labels[start:end]
-    return Part(part.samples, part.positions[start:end], part.transform, labels)
+def _sliced(part: Part, where: slice) -> Part:
+    labels = None if part.labels is None else part.labels[where]
+    return Part(part.samples, part.positions[where], part.transform, labels)
 
 
 def _labels(part: Part) -> list[int]:
     labels = part.samples.y[part.positions] if part.labels is None else part.labels
-    return [int(label) for label in labels] if labels.dtype != object else []  # texts have no classes
+    return labels.astype(np.int64).tolist() if labels.dtype != object else []  # texts have no classes
 
 
 def _where(positions: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ from ianvs.scenarios.exam import Exam
 from ianvs.scenarios.parts import columns_of
 from ianvs.sealing.peer import Message
 from ianvs.sealing.shared_arrays import ArrayWriter
-from ianvs.session.feed import Chunk, DataFeed, Handout
+from ianvs.session.feed import Chunk, DataFeed, Handout, joined
 from ianvs.session.learner_messages import FeedCall
 
 __all__ = ["Dispenser", "described"]
@@ -83,16 +83,17 @@ class Dispenser:
                 self._between(chunks[begin - 1][1])
         block: list[tuple[int, Chunk]] = []
         views: list[Handout] = []
-        size = 0
+        samples = sample = 0
         for one in chunks[begin:]:
             block.append(one)
             views.append(self._feed.chunk(one[1], asked.share, asked.skew))
-            size += _bytes(views[-1:])
-            if self._examined(one) or size >= _BLOCK:
+            samples += len(views[-1])
+            sample = sample or _bytes(views) // max(1, samples)
+            if self._examined(one) or samples * sample >= _BLOCK:
                 break
-        self.samples += sum(map(len, views))
-        writer = ArrayWriter(size, self._folder)
-        parts = [part for view in views for part in view.parts]
+        self.samples += samples
+        writer = ArrayWriter(samples * sample, self._folder)
+        parts = joined([part for view in views for part in view.parts])
         told = [self._told(index, chunk, view) for (index, chunk), view in zip(block, views, strict=True)]
         columns = {name: writer.column(column) for name, column in columns_of(parts).items()} if parts else {}
         more = begin + len(block) < len(chunks)

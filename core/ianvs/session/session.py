@@ -95,7 +95,8 @@ class CaseSession:
         self._device, self._folder = device, folder
         self._fed: dict[int, _Fed] = {}  # open views by id
         self._calls: Counter[int] = Counter()  # with training data, in this step, by seed
-        self._passed: dict[int, Counter[Share]] = {}  # over rounds or chunks, in this step, by number
+        self._passed: dict[int, dict[Share, int]] = {}  # over rounds or chunks, in this step, by number
+        self._context: dict[str, Any] = {}  # what is told in every call of this step
         budget = None if paradigm.reference else request.testenv.budget
         limits = (brief.rules.passes, None if budget is None else budget.passes)
         self._said = -math.inf  # when progress was told last
@@ -143,11 +144,10 @@ class CaseSession:
             self._seed(fed.seed)
             module.taught = _taught(module.taught, fed)
         taught = module.taught if module.taught.calls else self._common()
-        offered = self._always() | self._told(taught.calls, taught.seen, taught.new)
-        if fed is not None:
-            offered |= {"valid_data": None, **fed.context}
+        of_data = {"valid_data": None, **fed.context} if fed is not None else {}
+        offered = {**self._always(), **self._told(taught.calls, taught.seen, taught.new), **of_data, **context}
         self.who = f"{module.name}.{method}()"
-        return module.call(method, arguments, offered | context)
+        return module.call(method, arguments, offered)
 
     def measure(self, name: str, value: float) -> None:
         known = self.paradigm.measures
@@ -167,6 +167,7 @@ class CaseSession:
         self.step = Step(index)
         self._calls.clear()
         self._passed.clear()
+        self._context = {}
 
     @contextmanager
     def as_copy(self, modules: Modules) -> Iterator[None]:
@@ -225,13 +226,13 @@ class CaseSession:
             columns = {name: unpacked(memory, spec) for name, spec in told.body["columns"].items()}
             ends = list(itertools.accumulate(chunk["count"] for chunk in chunks))
             for chunk, end in zip(chunks, ends, strict=True):
-                number, rows = chunk["number"], slice(end - chunk["count"], end)
+                number, start = chunk["number"], end - chunk["count"]
                 if chunk["count"]:
-                    held = {name: Held(values[rows]) for name, values in columns.items()}
+                    held = {name: Held(values[start:end]) for name, values in columns.items()}
                     view = self._train_view(chunk, held, self._gone_over(number, share))
                     classes = tuple(chunk["classes"])
                     yield from self._handed_out(_Fed(view, number, number, share, classes, in_stream=True))
-                self._say(Progress(round=chunk["round"], fraction=chunk["done"]))
+                self._say(chunk["round"], chunk["done"])
             if not told.body["more"]:
                 return
             told = self.keeper.call("feed", {**asked.model_dump(), "after": chunks[-1]["number"]})
@@ -257,14 +258,17 @@ class CaseSession:
             del self._fed[id(fed.view)]
             if fed.seed is not None:
                 self.step.passes = max(self.step.passes, fed.view.passes)
-                self._passed.setdefault(fed.number, Counter())[fed.share] += fed.view.passes
+                passed = self._passed.setdefault(fed.number, {})
+                passed[fed.share] = passed.get(fed.share, 0) + fed.view.passes
             for view in views:
                 view.close()
 
     def _gone_over(self, number: int, share: Share) -> int:
         """Passes so far, in this step, over a share of round or chunk `number`: what was handed out is counted once."""
-        passed = self._passed.get(number, Counter())
-        return max(passed[share], math.floor(sum(count / n for (_, n), count in passed.items()) + 1e-9))
+        passed = self._passed.get(number)
+        if passed is None:
+            return 0
+        return max(passed.get(share, 0), math.floor(sum(count / n for (_, n), count in passed.items()) + 1e-9))
 
     def _seed(self, number: int) -> None:
         """A stream of its own for each call of a step with training data."""
@@ -285,8 +289,10 @@ class CaseSession:
         return {"round": number, "classes_seen": seen, "new_classes": new, "generator": draws}
 
     def _always(self) -> dict[str, Any]:
+        if self._context:
+            return self._context
         classes, index = self._brief.classes, self.step.index
-        context = {
+        self._context = {
             "classes": classes,
             "num_classes": len(classes),
             "device": self._device,
@@ -295,17 +301,19 @@ class CaseSession:
             "passes": self._passes,
             "progress": lambda fraction: self._progress(index, fraction),
         }
-        return context if self.rules.training_labels else {**context, "pretraining": True}
+        if not self.rules.training_labels:
+            self._context["pretraining"] = True
+        return self._context
 
     def _progress(self, index: int, fraction: float) -> None:
         if not self._brief.streams:  # the chunks of a stream are too short to tell how far each is
-            self._say(Progress(round=index, fraction=float(fraction), rounds=len(self._brief.rounds)))
+            self._say(index, float(fraction), len(self._brief.rounds))
 
-    def _say(self, told: Progress) -> None:
+    def _say(self, round_: int, fraction: float, rounds: int | None = None) -> None:
         """For eyes: not more often than they can see."""
         if (now := time.monotonic()) - self._said >= _PERIOD:
             self._said = now
-            self.keeper.note("progress", told.model_dump())
+            self.keeper.note("progress", Progress(round=round_, fraction=fraction, rounds=rounds).model_dump())
 
 
 def _taught(before: Taught, fed: _Fed) -> Taught:
