@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,7 +70,7 @@ def score(work: Work, metrics: Sequence[Metric]) -> Scores:
     return Scores(wanted, tuple(told), found)
 
 
-def _stored(work: Work, name: str) -> Any:
+def _stored(work: Work, name: str) -> object:
     """An object of the outcome; classes of the modules are looked for on sys.path, and if need be all are imported."""
     try:
         return read_pickle(work.folder, name)
@@ -79,7 +79,7 @@ def _stored(work: Work, name: str) -> Any:
         return read_pickle(work.folder, name)
 
 
-def _shown(value: Any) -> Value:
+def _shown(value: object) -> Value:
     """A number as a number, nothing and what is not finite as None, anything else as text."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return None
@@ -117,12 +117,12 @@ def transfer_ratio(record: Sequence[tuple[int, int]]) -> float:
     return round(sum(sent for _, sent in record) / (sum(answered for answered, _ in record) + 1), 4)
 
 
-def _numbers_of(rows: Any) -> Matrix:
+def _numbers_of(rows: Iterable[Iterable[object]] | None) -> Matrix:
     """Of cells {score: number} the number, that named accuracy if there are several; None for an empty one."""
     return [[_cell(cell) for cell in row] for row in rows or []]
 
 
-def _cell(cell: Any) -> float | None:
+def _cell(cell: object) -> float | None:
     if not isinstance(cell, Mapping) or not cell:
         return None
     return number(cell.get("accuracy", next(iter(cell.values()))))

@@ -60,7 +60,7 @@ class Work:
     test: str | None = None
     label: str | None = None  # column of the label in a csv file
     initial_model_url: str = ""
-    data_setting: Mapping[str, Any] = field(default_factory=dict)  # train_ratio, splitting_method, data_partition, ...
+    data_setting: Mapping[str, float | str] = field(default_factory=dict)  # train_ratio, splitting_method, ...
     testenv: Mapping[str, Any] = field(default_factory=dict)  # incremental_rounds, round, model_eval, ...
     mode: str | None = None  # "with_compression"
     quantization_type: str | None = None
@@ -69,7 +69,6 @@ class Work:
     sys_path: tuple[str, ...] = ()  # first on sys.path, as PYTHONPATH would be
     packages: tuple[tuple[str, str], ...] = ()  # third_party_packages: name and url of files to import first
     seed: int = 0
-    own_task_data: bool = False  # lifelong learning: update each task with its own part of the round, not with all
 
     def to_json(self) -> str:
         """A text that `from_json` reads; for what has to cross to another process."""
@@ -105,10 +104,10 @@ class Work:
         """`incremental_rounds`."""
         return self.number("incremental_rounds", 2)
 
-    def setting(self, key: str) -> Any:
+    def setting(self, key: str) -> float | str:
         """A key of the data setting, or its default."""
         federated = self.paradigm.startswith("federated")
-        defaults = {
+        defaults: Mapping[str, float | str] = {
             "train_ratio": 1.0 if federated else 0.8,
             "splitting_method": "default",
             "data_partition": "iid",

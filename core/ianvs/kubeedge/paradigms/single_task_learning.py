@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
 
 from ianvs.kubeedge.outcome import Outcome
 from ianvs.kubeedge.plugin_case import Case
@@ -13,7 +12,7 @@ from ianvs.kubeedge.plugin_case import Case
 __all__ = ["run"]
 
 
-def run(case: Case, state: Any) -> Outcome:
+def run(case: Case) -> Outcome:
     """preprocess, train, save, load, predict, each on the same instance. There is nothing to go on from."""
     work, model = case.work, case.need("basemodel")
     if hasattr(model, "preprocess"):
@@ -42,7 +41,7 @@ def run(case: Case, state: Any) -> Outcome:
     return Outcome(result=result, handed_test_labels=whole or isinstance(test.x, dict))
 
 
-def _compressed(case: Case, path: Any) -> Any:
+def _compressed(case: Case, path: str) -> str | None:
     """The path of the quantised model; the path itself where it can't be made; None for a model that is not there."""
     work = case.work
     tool = work.llama_quantize_path
@@ -62,5 +61,5 @@ def _compressed(case: Case, path: Any) -> Any:
     return smaller
 
 
-def _there(file: Any) -> bool:
-    return bool(file) and Path(file).exists()
+def _there(file: str | None) -> bool:
+    return bool(file and Path(file).exists())

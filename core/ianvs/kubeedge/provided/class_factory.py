@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 
 __all__ = ["ClassFactory", "ClassType"]
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Callable[..., Any])
 
 
 class ClassType:
@@ -32,7 +32,7 @@ class ClassType:
 class ClassFactory:
     """Registers classes and functions by kind and alias; of two with the same, the later counts."""
 
-    __registry__: ClassVar[dict[str, dict[str, Any]]] = {}
+    __registry__: ClassVar[dict[str, dict[str, Callable[..., Any]]]] = {}
 
     @classmethod
     def register(cls, type_name: str = ClassType.GENERAL, alias: str | None = None) -> Callable[[T], T]:
@@ -65,7 +65,7 @@ class ClassFactory:
         return kind is not None and (cls_name is None or cls_name in kind)
 
     @classmethod
-    def get_cls(cls, type_name: str, t_cls_name: str | None = None) -> Any:
+    def get_cls(cls, type_name: str, t_cls_name: str | None = None) -> Callable[..., Any]:
         """What is registered. Raises ValueError if nothing is."""
         kind = cls.__registry__.get(type_name, {})
         if t_cls_name not in kind:

@@ -101,7 +101,7 @@ class FileOps:
         Path(cls.join_path(*args)).parent.mkdir(parents=True, exist_ok=True)
 
     @classmethod
-    def clean_folder(cls, target: str | Sequence[str], clean: bool = True) -> Any:
+    def clean_folder(cls, target: str | Sequence[str], clean: bool = True) -> Sequence[str]:
         """Make folders; clean: empty those that are there."""
         for folder in [target] if isinstance(target, str) else target:
             if clean:
@@ -141,7 +141,7 @@ class FileOps:
             shutil.copy(source, target)
 
     @classmethod
-    def dump(cls, obj: Any, dst: str | None = None) -> str:
+    def dump(cls, obj: object, dst: str | None = None) -> str:
         """Pickle an object to `dst` or a temporary file, and return its path."""
         name = _new_file()
         Path(name).write_bytes(pickle.dumps(obj))
@@ -157,7 +157,7 @@ class FileOps:
         return joblib.load(src)
 
     @classmethod
-    def dump_pickle(cls, obj: Any, filename: str) -> None:
+    def dump_pickle(cls, obj: object, filename: str) -> None:
         """Pickle an object to a file."""
         cls.make_base_dir(filename)
         Path(filename).write_bytes(pickle.dumps(obj))
