@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ianvs.comparing.merge_exams import MergedExams
-from ianvs.comparing.merge_sources import Source, StoredCase, shown_case
+from ianvs.comparing.merge_sources import FAILED, Source, StoredCase, shown_case
+from ianvs.config.spec import PublishedSpec
 from ianvs.errors import IanvsError, one_line
 from ianvs.planning import REPEAT
 from ianvs.planning.identity_differences import identity_differences
@@ -76,11 +77,9 @@ def plan_merge(sources: Sequence[Source]) -> MergePlan:
 
 
 def _told(source: str, what: str, cases: Sequence[str]) -> str:
-    return (
-        f"{source}: {cases[0]} {what}."
-        if len(cases) == 1
-        else f"{source}: {len(cases)} cases {what}: {one_line(cases, 4)}."
-    )
+    if len(cases) == 1:
+        return f"{source}: {cases[0]} {what}."
+    return f"{source}: {len(cases)} cases {what}: {one_line(cases, 4)}."
 
 
 def _named(source: Source, names: Mapping[str, str]) -> Iterator[TestCase]:
@@ -105,7 +104,7 @@ def _choose(plan: MergePlan, case: TestCase, holders: Sequence[Source], needed: 
     """The first copy that is finished and whole; else one that failed or was cut off."""
     copies = [source.stored(case, needed) for source in holders]
     good = [copy for copy in copies if not copy.lacks]
-    rest = sorted((copy for copy in copies if copy.lacks and copy.usable), key=lambda copy: copy.status != "failed")
+    rest = sorted((copy for copy in copies if copy.lacks and copy.usable), key=lambda copy: copy.lacks != FAILED)
     kept = next(iter([*good, *rest]), None)
     plan.helpful |= {copy.source.name for copy in copies if copy is kept or not copy.lacks}
     if kept is not None:
@@ -151,7 +150,7 @@ def _results(sources: Sequence[Source], exams: MergedExams, cases: Sequence[Test
         for case_id, roles in source.results.references.items():
             if case_id in ids:
                 references[case_id] = {**roles, **references.get(case_id, {})}
-    published: dict[str, Any] = {}
+    published: dict[str, Mapping[str, PublishedSpec]] = {}
     for source in reversed(sources):
         published |= source.results.published
     return replace(
