@@ -20,7 +20,6 @@ _SIDE = "WORKSPACE, WORKSPACE:JOB, or a job file"
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `compare`, `merge` and `history` to the command line."""
     parser = commands.add_parser("compare", help="what differs between two or more workspaces, and what got better")
     parser.add_argument("sides", nargs="+", metavar="A", help=f"{_SIDE}, or a report; the first is compared with")
     parser.add_argument(

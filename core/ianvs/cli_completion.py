@@ -20,7 +20,6 @@ _JOB = ("-f", "--file", "--from")  # what is followed by a job, or a file
 
 
 def add_commands(commands: argparse._SubParsersAction[Any], whole: argparse.ArgumentParser) -> None:
-    """Add `completion` to the command line `whole`."""
     about = "print a script that completes commands and options in a shell"
     parser = commands.add_parser("completion", help=about)
     parser.add_argument("shell", choices=tuple(_SHELLS), help="; ".join(_SHELLS.values()))

@@ -17,9 +17,9 @@ from ianvs.report.pictures import slug
 from ianvs.report.provenance_facts import provenance_facts
 from ianvs.report.values import Cell, shown_hyperparameters
 from ianvs.results import Results
-from ianvs.types import CaseResult, RoundResult, ScoreMatrix
+from ianvs.types import CaseResult, RoundResult, ScoreMatrix, TestCase
 
-__all__ = ["COSTS_OF_ROUNDS", "CaseRun", "Series", "case_runs", "matrix_table", "metric_series"]
+__all__ = ["COSTS_OF_ROUNDS", "CaseRun", "Series", "case_runs", "costs_of", "matrix_table", "metric_series", "run_name"]
 
 Series = tuple[tuple[int, float], ...]
 """(round, value) in the order of rounds; 0 is the untrained model. Rounds without a value are left out."""
@@ -73,6 +73,10 @@ def case_runs(results: Results) -> Iterator[CaseRun]:
         yield _run(results, result, results.metrics.get(result.case.testenv, ()))
 
 
+def run_name(case: TestCase) -> str:
+    return f"{slug(case.algorithm)}-seed{case.seed}-{case.id[:8]}"
+
+
 def metric_series(result: CaseResult, columns: Sequence[MetricColumn]) -> dict[str, Series]:
     """Of each metric over a score matrix its value after each round, where its source defines one."""
     found = {}
@@ -111,7 +115,7 @@ def _run(results: Results, result: CaseResult, columns: Sequence[MetricColumn]) 
     series |= {f"metric/{name}": one for name, one in metric_series(result, columns).items()}
     series |= {f"cost/{name}": one for name, one in _costs(result.rounds).items()}
     return CaseRun(
-        f"{slug(case.algorithm)}-seed{case.seed}-{case.id[:8]}",
+        run_name(case),
         result,
         params,
         _tags(results, result),
@@ -135,15 +139,16 @@ def _scores(result: CaseResult, matrix: ScoreMatrix) -> Iterator[tuple[str, Seri
         yield f"test/{matrix.metric}/{name}", _series(enumerate(matrix.values[:, j]))
 
 
+def costs_of(round_: RoundResult) -> dict[str, float | None]:
+    """Its costs, and what its paradigm measured."""
+    return {**{name: getattr(round_, name) for name in COSTS_OF_ROUNDS}, **round_.measures}
+
+
 def _costs(rounds: Sequence[RoundResult]) -> dict[str, Series]:
-    measures = dict.fromkeys(name for round_ in rounds for name in round_.measures)
-    found = {
-        name: _series((round_.index, getattr(round_, name)) for round_ in rounds if getattr(round_, name) is not None)
-        for name in COSTS_OF_ROUNDS
-    }
-    return found | {
-        name: _series((round_.index, round_.measures[name]) for round_ in rounds if name in round_.measures)
-        for name in measures
+    by_round = {round_.index: costs_of(round_) for round_ in rounds}
+    return {
+        name: _series((k, value) for k, costs in by_round.items() if (value := costs.get(name)) is not None)
+        for name in dict.fromkeys(name for costs in by_round.values() for name in costs)
     }
 
 
@@ -164,13 +169,13 @@ def _tags(results: Results, result: CaseResult) -> dict[str, str]:
         "over_budget": "; ".join(result.over_budget),
         "warnings": "; ".join(result.warnings),
         "remark": result.remark,
-        "failure": f"{describe_failure(failure)}: {hide_secrets(failure.message, case.hyperparameters)}"
-        if failure
-        else "",
+        "failure": "",
         "finished_at": result.finished_at or "",
         **{f"text.{name}": text for name, text in result.texts.items()},
         "command": str(results.provenance.get("command") or ""),
     }
+    if failure is not None:
+        said["failure"] = f"{describe_failure(failure)}: {hide_secrets(failure.message, case.hyperparameters)}"
     facts = provenance_facts(result.provenance or results.provenance)
     said |= {f"provenance.{name.lower()}": fact for name, fact in facts.items()}
     return {name: text for name, text in said.items() if text}

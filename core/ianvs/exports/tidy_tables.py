@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING, Any
 
-from ianvs.exports.case_runs import COSTS_OF_ROUNDS, metric_series
+from ianvs.exports.case_runs import COSTS_OF_ROUNDS, costs_of, metric_series
 from ianvs.metrics.metric import Metric
 from ianvs.report.columns import COSTS
 from ianvs.report.leaderboard_row import LeaderboardRow
@@ -145,8 +145,7 @@ def _row(row: LeaderboardRow, results: Results) -> dict[str, object]:
         "status": row.status,
         "over_budget": "; ".join(row.over_budget),
     }
-    if row.standing is not None:
-        standing = row.standing
+    if (standing := row.standing) is not None:
         fixed |= {"rank_low": standing.low, "rank_high": standing.high}
         fixed |= {"tier": standing.tier, "p_best": standing.p_best}
     numbers: dict[str, object] = {}
@@ -188,7 +187,7 @@ def _rounds(result: CaseResult) -> Iterator[dict[str, object]]:
             "round": round_.index,
             "round_name": round_.name or "untrained",
             **round_.measures,
-            **{name: getattr(round_, name) for name in COSTS_OF_ROUNDS},
+            **costs_of(round_),
         }
 
 
