@@ -85,7 +85,9 @@ def _parsed(parser: Parser, given: list[str]) -> argparse.Namespace:
         if first not in own:
             given.insert(0, "run")  # `ianvs -f JOB`, as Ianvs's users type it
     elif first not in commands:
-        if not _is_job(first):
+        from ianvs.shipped import shipped_jobs
+
+        if not Path(first).exists() and first not in shipped_jobs():
             parser.command_unknown(first, commands)
         given.insert(0, "run")
     options, unknown = parser.parse_known_args(given)
@@ -97,12 +99,6 @@ def _parsed(parser: Parser, given: list[str]) -> argparse.Namespace:
         assert isinstance(asked, Parser)
         asked.option_unknown(unknown[0])
     return options
-
-
-def _is_job(word: str) -> bool:
-    from ianvs.shipped import shipped_jobs
-
-    return Path(word).exists() or word in shipped_jobs()
 
 
 def _job(options: argparse.Namespace) -> Path:

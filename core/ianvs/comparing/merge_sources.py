@@ -96,7 +96,8 @@ class Source:
         for case in self.results.case_list:
             if case.testenv not in found and not case.role and (identity := self.identity(case)) is not None:
                 drawn = digest([case.row, case.seed]) != case.id  # each seed has an exam of its own
-                found[case.testenv] = json.dumps(_signature(identity["exam"], case.seed if drawn else None))
+                facts = {name: value for name, value in identity["exam"].items() if name not in _OF_ALGORITHM}
+                found[case.testenv] = json.dumps(_ordered(facts, case.seed if drawn else None))
         return found
 
     def _exam_damage(self, identity: Mapping[str, Any]) -> str | None:
@@ -126,13 +127,9 @@ def shown_case(case: TestCase) -> str:
     return f"case {case.id[:8]} ({case.algorithm}{where}, seed {case.seed})"
 
 
-def _signature(exam: Mapping[str, Any], seed: int | None) -> Any:
-    """Facts of an exam in the order of their names, without those of an algorithm; "case" for the case's `seed`."""
-    return _plain({name: value for name, value in exam.items() if name not in _OF_ALGORITHM}, seed)
-
-
-def _plain(value: Any, seed: int | None) -> Any:
+def _ordered(value: object, seed: int | None) -> object:
+    """Facts of an exam in the order of their names; "case" for the case's `seed`."""
     if isinstance(value, Mapping):
         drawn = {name for name in _SEEDS if seed is not None and value.get(name) == seed}
-        return {name: CASE if name in drawn else _plain(inner, seed) for name, inner in sorted(value.items())}
-    return [_plain(inner, seed) for inner in value] if isinstance(value, list | tuple) else value
+        return {name: CASE if name in drawn else _ordered(inner, seed) for name, inner in sorted(value.items())}
+    return [_ordered(inner, seed) for inner in value] if isinstance(value, list | tuple) else value

@@ -96,7 +96,3 @@ class Estimator:
         if _backend() == "keras":
             return offer(self.instance.evaluate, data, **keywords)
         return _by_name(self.instance.evaluate, "data", data, **keywords)
-
-    def save(self, path: str) -> object:
-        """What `save` returns."""
-        return self.instance.save(path)

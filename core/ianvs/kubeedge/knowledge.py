@@ -237,7 +237,7 @@ def _saved(case: Case, model: Estimator, name: str, folder: str) -> str:
     name = name.replace(os.sep, "_")
     path = Path(tempfile.mkdtemp(), name)
     with case.calling("basemodel", "save"):
-        model.save(str(path))
+        model.instance.save(str(path))
         if not path.exists():
             raise PluginError(f"there is no file at {path} afterwards. Let save(path) write the file that it is given.")
     target = Path(folder, "seen_task", name)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from ianvs.config.models.kubeedge import PARADIGM_MODULES
 from ianvs.errors import PluginError
 from ianvs.kubeedge.loading import import_file, load_metric, prepare, registered
@@ -15,8 +17,9 @@ __all__ = ["look", "problems"]
 
 
 def look(question: Mapping[str, Any]) -> list[str]:
-    """`problems`, of what came as JSON: "work", a text of `Work.to_json`, and "metrics", pairs of name and url."""
-    return problems(Work.from_json(question["work"]), [Metric(*pair) for pair in question["metrics"]])
+    """`problems`, of what came as JSON: "work", a Work as a mapping, and "metrics", pairs of name and url."""
+    work = TypeAdapter(Work).validate_python(question["work"])
+    return problems(work, [Metric(*pair) for pair in question["metrics"]])
 
 
 def problems(work: Work, metrics: Sequence[Metric]) -> list[str]:

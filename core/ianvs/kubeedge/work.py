@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -69,19 +68,6 @@ class Work:
     sys_path: tuple[str, ...] = ()  # first on sys.path, as PYTHONPATH would be
     packages: tuple[tuple[str, str], ...] = ()  # third_party_packages: name and url of files to import first
     seed: int = 0
-
-    def to_json(self) -> str:
-        """A text that `from_json` reads; for what has to cross to another process."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Work:
-        """The reverse of `to_json`."""
-        told = json.loads(text)
-        told["modules"] = tuple(Module(**module) for module in told["modules"])
-        told["sys_path"] = tuple(told["sys_path"])
-        told["packages"] = tuple((name, url) for name, url in told["packages"])
-        return cls(**told)
 
     @property
     def root(self) -> Path:

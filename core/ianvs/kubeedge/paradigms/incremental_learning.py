@@ -37,7 +37,7 @@ def run(case: Case) -> Outcome:
     """Rounds 1..n, then the test file."""
     work, model = case.work, Estimator(case.need("basemodel"))
     pairs = case.pairs(_KINDS, work.rounds)[-work.rounds :]
-    now: _State = case.state or _State(0, work.initial_model_url or "")
+    now: _State = case.state or _State(0, work.initial_model_url)
     if now.done == 0 and "hard_example_mining" not in case.modules:
         case.note("Without a module hard_example_mining no example is hard, so nothing is trained.")
     for r in range(now.done + 1, work.rounds + 1):
@@ -48,8 +48,7 @@ def run(case: Case) -> Outcome:
         case.keep(now)
     with case.round("test"):
         now.record.append(_inference(case, model, now.current, case.data("test"), "test"))
-    initial = work.initial_model_url or ""
-    test_scores = _test_scores(case, model, [initial, *now.models])
+    test_scores = _test_scores(case, model, [work.initial_model_url, *now.models])
     return Outcome(
         result=now.record[-1][0],
         record=list(now.record),
@@ -131,7 +130,7 @@ def _train(case: Case, model: Estimator, current: str, file: str, r: int) -> str
     name = os.environ.get("MODEL_NAME") or _MODEL_NAME
     path = Path(tempfile.mkdtemp()) / name
     with case.calling("basemodel", "save"):
-        saved = model.save(str(path)) if hasattr(model.instance, "save") else None
+        saved = model.instance.save(str(path)) if hasattr(model.instance, "save") else None
         if path.exists():
             kept = folder / name
             if path.is_dir() and isinstance(saved, str) and Path(saved).is_relative_to(path):

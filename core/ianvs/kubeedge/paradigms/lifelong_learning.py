@@ -155,32 +155,26 @@ def run(case: Case) -> Outcome:
     now = steps.now
     for r in range(now.next, n + 1):
         with case.round(r):
+            row = _round(steps, pairs, r, matrix)
             if matrix:
-                now.rows.append(_matrix_round(steps, pairs, r, mode == "no-inference"))
-            else:
-                _default_round(steps, pairs[r - 1], r)
+                now.rows.append(row)
         now.next = r + 1
         case.keep(now)
     with case.round("test"):
         return _finished(steps, mode, matrix)
 
 
-def _matrix_round(steps: _Lifelong, pairs: list[tuple[str, str]], r: int, no_inference: bool) -> Row | None:
-    if no_inference or r == 0:
-        steps.train(pairs[r][0], r, initial=r == 0)
-        if not no_inference:
-            steps.evaluate(pairs[0][1], 0)
-    elif not steps.learn_unseen(pairs[r][0], r):
+def _round(steps: _Lifelong, pairs: list[tuple[str, str]], r: int, matrix: bool) -> Row | None:
+    """The scores of the round, where the mode has a matrix; None of one that is skipped."""
+    first = 0 if matrix else 1
+    train, test = pairs[r - first]
+    if r == first or steps.mode == "no-inference":
+        steps.train(train, r, initial=r == first)
+    elif not steps.learn_unseen(train, r):
         return None
-    return steps.matrix_row(pairs, r)
-
-
-def _default_round(steps: _Lifelong, pair: tuple[str, str], r: int) -> None:
-    if r == 1:
-        steps.train(pair[0], r, initial=True)
-    elif not steps.learn_unseen(pair[0], r):
-        return
-    steps.evaluate(pair[1], r)
+    if not matrix or (r == 0 and steps.mode != "no-inference"):
+        steps.evaluate(test, r)
+    return steps.matrix_row(pairs, r) if matrix else None
 
 
 def _finished(steps: _Lifelong, mode: str | None, matrix: bool) -> Outcome:

@@ -37,11 +37,7 @@ class ClassFactory:
     @classmethod
     def register(cls, type_name: str = ClassType.GENERAL, alias: str | None = None) -> Callable[[T], T]:
         """A decorator that registers a class or function, and returns it unchanged. alias: its own name by default."""
-
-        def registered(t_cls: T) -> T:
-            return cls.register_cls(t_cls, type_name, alias)
-
-        return registered
+        return lambda t_cls: cls.register_cls(t_cls, type_name, alias)
 
     @classmethod
     def register_cls(cls, t_cls: T, type_name: str = ClassType.GENERAL, alias: str | None = None) -> T:
