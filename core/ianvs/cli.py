@@ -119,7 +119,6 @@ def _job(options: argparse.Namespace) -> Path:
 
 
 def _command_line() -> Parser:
-    """The parser of all commands."""
     from ianvs import cli_completion
     from ianvs.testenv.datasets.dataset_command import add_commands
 

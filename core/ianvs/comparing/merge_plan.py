@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -32,11 +31,6 @@ class MergePlan:
     said: list[str] = field(default_factory=list)
     odd: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # by source and what is said: cases
     helpful: set[str] = field(default_factory=set)  # sources that have a case which is finished and whole, or is kept
-
-    def taken(self, sources: Sequence[Source]) -> dict[str, int]:
-        """How many cases come from each source."""
-        found = Counter(stored.source.name for stored in self.chosen.values())
-        return {source.name: found[source.name] for source in sources}
 
     def tell(self, source: str, case: TestCase, what: str) -> None:
         """Cases of which the same is to be said are told together."""

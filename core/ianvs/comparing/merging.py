@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -49,7 +50,8 @@ def merge_workspaces(sources: Sequence[str | Path], out: str | Path) -> Merged:
             "Make room, or give --out another folder."
         ) from error
     results = replace(plan.results, workspace=folder.resolve())
-    return Merged(results, plan.taken(read), tuple(dict.fromkeys(plan.said)))
+    taken = Counter(stored.source.name for stored in plan.chosen.values())
+    return Merged(results, {source.name: taken[source.name] for source in read}, tuple(dict.fromkeys(plan.said)))
 
 
 def _require_free(folder: Path, sources: Sequence[Source]) -> None:

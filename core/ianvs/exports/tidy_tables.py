@@ -199,19 +199,14 @@ def _frame(columns: Columns, numbers: Set[str]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    return pd.DataFrame(
-        {
-            name: column
-            if isinstance(getattr(column, "dtype", None), pd.DatetimeTZDtype)
-            else _typed(name, column, numbers)
-            for name, column in columns.items()
-        }
-    )
+    return pd.DataFrame({name: _typed(name, column, numbers) for name, column in columns.items()})
 
 
 def _typed(name: str, column: Iterable[object], numbers: Set[str]) -> pd.Series[Any]:
     import pandas as pd
 
+    if isinstance(column, pd.Series) and isinstance(column.dtype, pd.DatetimeTZDtype):
+        return column
     values = [value.item() if hasattr(value, "item") else value for value in column]
     values = [None if isinstance(value, float) and math.isnan(value) else value for value in values]
     values = [None if value is pd.NaT else value for value in values]

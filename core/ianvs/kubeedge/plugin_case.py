@@ -85,13 +85,10 @@ class Case:
     def calling(self, type_: str, method: str, module: Module | None = None) -> Iterator[None]:
         """An exception in here is one of this module's method."""
         module = module or self.work.module(type_)
-        if module is None:
-            with during(f"{type_}, {method}"):
-                yield
-            return
-        file = Path(module.url).absolute() if module.url else None
+        who = type_ if module is None else f"{type_} '{module.name}'"
+        file = Path(module.url).absolute() if module is not None and module.url else None
         where = f" ({shown_path(file)})" if file else ""
-        with during(f"{type_} '{module.name}'{where}, {method}", file):
+        with during(f"{who}{where}, {method}", file):
             yield
 
     def metric(self) -> tuple[str, Callable[..., Any]]:
@@ -113,7 +110,6 @@ class Case:
         return datafiles.absolute_index(file, self.root / "dataset" / f"{which}_index.txt")
 
     def source(self, file: str, data_type: str, func: Callable[[str], object] | None = None) -> BaseDataSource:
-        """The parsed file."""
         return datafiles.read(file, data_type, self.work.label, func)
 
     def pairs(self, kinds: tuple[str, str], n: int) -> list[tuple[str, str]]:

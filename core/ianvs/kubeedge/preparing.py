@@ -45,8 +45,7 @@ def problems(work: Work, metrics: Sequence[Metric]) -> list[str]:
     present = {module.type for module in work.modules}
     missing = [type_ for type_ in PARADIGM_MODULES.get(work.paradigm, ("basemodel",)) if type_ not in present]
     found += [f"{work.paradigm} needs a module of type '{type_}'." for type_ in missing]
-    gate = [work.model_metric] if work.model_metric is not None else []
-    for metric in [*gate, *metrics]:
+    for metric in filter(None, [work.model_metric, *metrics]):
         if metric.url or metric.name not in METRICS:
             tried(load_metric, metric)
     return found

@@ -96,9 +96,6 @@ class _Loader(Loader):
     def __init__(self, provided: _Provided) -> None:
         self.provided = provided
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return None
-
     def exec_module(self, module: ModuleType) -> None:
         names = self.provided.names or {}
         if self.provided.source:

@@ -45,8 +45,8 @@ def _compressed(case: Case, path: str) -> str | None:
     """The path of the quantised model; the path itself where it can't be made; None for a model that is not there."""
     work = case.work
     tool = work.llama_quantize_path
-    missing = [what for what, file in (("the saved model", path), ("llama_quantize_path", tool)) if not _there(file)]
-    if missing:
+    files = {"the saved model": path, "llama_quantize_path": tool}
+    if missing := [what for what, file in files.items() if not file or not Path(file).exists()]:
         case.note(f"The model was not compressed, and is not there for load: {' and '.join(missing)} is no file.")
         return None
     if not work.quantization_type:
@@ -59,7 +59,3 @@ def _compressed(case: Case, path: str) -> str | None:
         case.note(f"The model was not compressed: {tool} ended with {done.returncode}: {said[0]}")
         return path
     return smaller
-
-
-def _there(file: str | None) -> bool:
-    return bool(file and Path(file).exists())

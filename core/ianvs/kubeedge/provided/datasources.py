@@ -52,7 +52,6 @@ class BaseDataSource:
         self.x = self.y = self.meta_attr = None
 
     def num_examples(self) -> int:
-        """The number of samples."""
         return len(self.x)
 
     def __len__(self) -> int:
@@ -175,12 +174,9 @@ class JSONMetaDataParse(BaseDataSource):
             rows = list(_records(Path(file).with_name("data.jsonl")))
             self.x = as_array([row.get("prompt", "") + _value(row, "query", place) for place, row in rows])
             self.y = as_array([_value(row, "response", place) for place, row in rows])
-            for name, key in (
-                ("explanation", "explanation"),
-                ("judge_prompts", "judge_prompt"),
-                ("level_3", "level_3_dim"),
-                ("level_4", "level_4_dim"),
-            ):
+            further = {"explanation": "explanation", "judge_prompts": "judge_prompt"}
+            further |= {"level_3": "level_3_dim", "level_4": "level_4_dim"}
+            for name, key in further.items():
                 setattr(self, name, as_array([row.get(key, "") for _, row in rows]))
 
 
@@ -203,13 +199,7 @@ class JSONDataParse(BaseDataSource):
         self.ids = self.coco.getImgIds()
         self.class_ids = sorted(self.coco.getCatIds())
         self.annotations = [self._annotation(picture) for picture in self.ids]
-        self.x = {
-            "data_dir": self.data_dir,
-            "coco": self.coco,
-            "ids": self.ids,
-            "class_ids": self.class_ids,
-            "annotations": self.annotations,
-        }
+        self.x = {name: getattr(self, name) for name in ("data_dir", "coco", "ids", "class_ids", "annotations")}
         self.y = list(self.data_dir.glob("*/gt/gt_val_half.txt"))
 
     def _annotation(self, picture: int) -> tuple[NDArray[np.float64], tuple[object, ...], str]:
