@@ -65,6 +65,15 @@ class _Progress(Listener):
         """colour: "yellow" of a warning, "red" of a failure, "" of what somebody who wants quiet need not read."""
         raise NotImplementedError
 
+    def _ending(self, case: PlannedCase, status: Status, failure: Failure | None) -> str:
+        until = case.algorithm.until
+        told: str = status if status == "finished" or until is None else f"paused after round {until}"
+        if failure is not None:
+            said = failure.message.splitlines()[0] if failure.message else ""
+            more = f"`ianvs logs {case.case.id[:8]} {self._job}` shows more" if self._job else f"log: {failure.log}"
+            told = f"{status}, {failure.error}: {said} ({more})"
+        return f"{describe(case)}: {told}"
+
     def planned(self, plan: Plan, to_do: int, damaged: Sequence[str] = ()) -> None:
         self._to_do = to_do
         for warning in plan.job.warnings:
@@ -123,8 +132,7 @@ class PlainProgress(_Progress):
 
     def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None:
         self._done += 1
-        ending = f"{describe(case)}: {_ending(case, status, failure, self._job)}"
-        left = _left(self._start, self._done, self._to_do)
+        ending, left = self._ending(case, status, failure), _left(self._start, self._done, self._to_do)
         self._say(f"[{self._done}/{self._to_do}] {ending}{left}", "" if failure is None else "red")
 
     def _say(self, line: str, colour: str = "") -> None:
@@ -203,7 +211,7 @@ class LiveProgress(_Progress):
         if self._all is not None:
             self._progress.advance(self._all)
         if failure is not None or (status != "finished" and case.algorithm.until is None):
-            self._say(f"{describe(case)}: {_ending(case, status, failure, self._job)}", "red")
+            self._say(self._ending(case, status, failure), "red")
 
     def _remove(self, case: PlannedCase) -> None:
         row = self._rows.pop(case.case.id, None)
@@ -239,15 +247,6 @@ def _so_far(study: Study) -> str:
         return said
     drawn = ", ".join(f"{name}={value}" for name, value in without_secrets(best.drawn).items())
     return f"{said}, so far the best {study.metric} {best.value:.4g} after round {best.reached} ({drawn})"
-
-
-def _ending(case: PlannedCase, status: Status, failure: Failure | None, job: str) -> str:
-    if failure is None:
-        until = case.algorithm.until
-        return status if status == "finished" or until is None else f"paused after round {until}"
-    said = failure.message.splitlines()[0] if failure.message else ""
-    more = f"`ianvs logs {case.case.id[:8]} {job}` shows more" if job else f"log: {failure.log}"
-    return f"{status}, {failure.error}: {said} ({more})"
 
 
 def _left(start: float, done: int, to_do: int) -> str:

@@ -128,25 +128,21 @@ def _ordered(cases: Sequence[TestCase]) -> list[TestCase]:
 
 def _results(sources: Sequence[Source], exams: MergedExams, cases: Sequence[TestCase], said: list[str]) -> Results:
     first = sources[0].results
-    seeds: dict[tuple[str, str], set[int]] = {}
+    seeds: dict[tuple[str, str, str], set[int]] = {}
     for case in cases:
         if not case.role:
-            seeds.setdefault((case.row, case.algorithm), set()).add(case.seed)
+            seeds.setdefault((case.row, case.algorithm, case.testenv), set()).add(case.seed)
     expected = max([first.seeds, *map(len, seeds.values())])
-    names = {(case.row, case.algorithm): case for case in reversed(cases)}
-    for key, found in seeds.items():
+    for (_, algorithm, testenv), found in seeds.items():
         if len(found) < expected:
-            where = f" in {names[key].testenv}" if names[key].testenv else ""
-            said.append(f"{names[key].algorithm}{where} has {len(found)} of {expected} seeds: it is unfinished.")
-    ids = {case.id for case in cases}
+            where = f" in {testenv}" if testenv else ""
+            said.append(f"{algorithm}{where} has {len(found)} of {expected} seeds: it is unfinished.")
     references: dict[str, Mapping[str, str]] = {}
-    for source in sources:
-        for case_id, roles in source.results.references.items():
-            if case_id in ids:
-                references[case_id] = {**roles, **references.get(case_id, {})}
     published: dict[str, Mapping[str, PublishedSpec]] = {}
-    for source in reversed(sources):
-        published |= source.results.published
+    for results in (source.results for source in reversed(sources)):
+        for case_id, roles in results.references.items():
+            references[case_id] = {**references.get(case_id, {}), **roles}
+        published |= results.published
     return replace(
         first,
         seeds=expected,

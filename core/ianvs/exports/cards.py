@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 from huggingface_hub import DatasetCardData, EvalResult, ModelCardData
 
-from ianvs.exports.case_runs import matrix_table
+from ianvs.exports.case_runs import board_table, matrix_table
 from ianvs.metrics.metric import Metric
-from ianvs.report import to_frame
 from ianvs.report.leaderboard_row import LeaderboardRow
 from ianvs.report.provenance_facts import provenance_facts
 from ianvs.report.values import shown_hyperparameters, shown_number
@@ -33,13 +32,12 @@ def dataset_card(results: Results, columns: Mapping[str, Mapping[str, str]], tas
         tags=["continual-learning", "benchmark", "ianvs"],
         configs=[{"config_name": name, "data_files": f"{name}.parquet"} for name in columns],
     )
-    board = to_frame(results.leaderboard).astype(object)
     parts = [
         f"# Results of {results.name}",
         "What algorithms for continual learning scored in an exam, measured by ianvs: the ranking, every case behind "
         "it, every score after every round, and what each round cost.",
         "## Leaderboard",
-        board.where(board.notna(), "").to_markdown(index=False),
+        board_table(results),
         *results.leaderboard.statements,
         *results.leaderboard.notes,
         "## Tables",

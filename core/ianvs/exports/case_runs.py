@@ -12,14 +12,15 @@ import numpy as np
 from ianvs.config.secrets import hide_secrets
 from ianvs.metrics.definition import MatrixMetric
 from ianvs.metrics.metric_columns import MetricColumn
+from ianvs.report import to_frame
 from ianvs.report.gather import case_costs, describe_failure, utc
 from ianvs.report.pictures import slug
 from ianvs.report.provenance_facts import provenance_facts
 from ianvs.report.values import Cell, shown_hyperparameters
 from ianvs.results import Results
-from ianvs.types import CaseResult, RoundResult, ScoreMatrix, TestCase
+from ianvs.types import CaseResult, RoundResult, ScoreMatrix
 
-__all__ = ["COSTS_OF_ROUNDS", "CaseRun", "Series", "case_runs", "costs_of", "matrix_table", "metric_series", "run_name"]
+__all__ = ["COSTS_OF_ROUNDS", "CaseRun", "board_table", "case_runs", "costs_of", "matrix_table", "metric_series"]
 
 Series = tuple[tuple[int, float], ...]
 """(round, value) in the order of rounds; 0 is the untrained model. Rounds without a value are left out."""
@@ -73,10 +74,6 @@ def case_runs(results: Results) -> Iterator[CaseRun]:
         yield _run(results, result, results.metrics.get(result.case.testenv, ()))
 
 
-def run_name(case: TestCase) -> str:
-    return f"{slug(case.algorithm)}-seed{case.seed}-{case.id[:8]}"
-
-
 def metric_series(result: CaseResult, columns: Sequence[MetricColumn]) -> dict[str, Series]:
     """Of each metric over a score matrix its value after each round, where its source defines one."""
     found = {}
@@ -87,6 +84,12 @@ def metric_series(result: CaseResult, columns: Sequence[MetricColumn]) -> dict[s
         if result.metrics.get(column.name) is not None:
             found[column.name] = _series(enumerate(metric.series(matrix), 1))
     return found
+
+
+def board_table(results: Results) -> str:
+    """The leaderboard in markdown."""
+    board = to_frame(results.leaderboard).astype(object)
+    return str(board.where(board.notna(), "").to_markdown(index=False))
 
 
 def matrix_table(matrix: ScoreMatrix) -> str:
@@ -115,7 +118,7 @@ def _run(results: Results, result: CaseResult, columns: Sequence[MetricColumn]) 
     series |= {f"metric/{name}": one for name, one in metric_series(result, columns).items()}
     series |= {f"cost/{name}": one for name, one in _costs(result.rounds).items()}
     return CaseRun(
-        run_name(case),
+        f"{slug(case.algorithm)}-seed{case.seed}-{case.id[:8]}",
         result,
         params,
         _tags(results, result),

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ianvs.exports.cards import dataset_card, model_card
-from ianvs.exports.case_runs import run_name
 from ianvs.exports.parquet_export import write_tables
 from ianvs.report.leaderboard_row import LeaderboardRow
+from ianvs.report.pictures import slug
 from ianvs.results import Results
 from ianvs.store import CaseStore, ExamStore
 from ianvs.types import CaseResult
@@ -39,7 +39,7 @@ def write(results: Results, folder: Path) -> None:
     found = {key: finished[key] for key in chosen if key in finished}
     (data / "README.md").write_text(dataset_card(results, columns, _task(results, next(iter(found.values()), None))))
     for key, result in found.items():
-        case_folder = models / run_name(result.case)
+        case_folder = models / f"{slug(result.case.algorithm)}-seed{result.case.seed}-{result.case.id[:8]}"
         case_folder.mkdir(parents=True)
         card = model_card(results, chosen[key], result, _task(results, result))
         (case_folder / "README.md").write_text(card)
