@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
 __all__ = ["Parser", "add_job", "job_command", "positive", "subparsers_of"]
@@ -80,7 +80,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{message}\n")
 
 
-def _meant(here: str | None, name: str, known: Any) -> str:
+def _meant(here: str | None, name: str, known: Iterable[str]) -> str:
     if here is not None:
         return f" Here it is {here}." if here.startswith(("-", "`", "nothing")) else f" Here it is `{here}`."
     near = difflib.get_close_matches(name, list(known), n=1)
