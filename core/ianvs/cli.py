@@ -6,6 +6,7 @@ Nothing heavy is imported here: each command imports what it needs when it is ca
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import signal
 import sys
@@ -84,7 +85,9 @@ def _parsed(parser: Parser, given: list[str]) -> argparse.Namespace:
         if first not in own:
             given.insert(0, "run")  # `ianvs -f JOB`, as Ianvs's users type it
     elif first not in commands:
-        if not _is_job(first):
+        from ianvs.shipped import shipped_jobs
+
+        if not Path(first).exists() and first not in shipped_jobs():
             parser.command_unknown(first, commands)
         given.insert(0, "run")
     options, unknown = parser.parse_known_args(given)
@@ -96,12 +99,6 @@ def _parsed(parser: Parser, given: list[str]) -> argparse.Namespace:
         assert isinstance(asked, Parser)
         asked.option_unknown(unknown[0])
     return options
-
-
-def _is_job(word: str) -> bool:
-    from ianvs.shipped import shipped_jobs
-
-    return Path(word).exists() or word in shipped_jobs()
 
 
 def _job(options: argparse.Namespace) -> Path:
@@ -122,38 +119,14 @@ def _job(options: argparse.Namespace) -> Path:
 
 
 def _command_line() -> Parser:
-    """The parser of all commands."""
-    from ianvs import (
-        cli_compare,
-        cli_completion,
-        cli_doctor,
-        cli_export,
-        cli_jobs,
-        cli_list,
-        cli_metrics,
-        cli_new,
-        cli_run,
-        cli_schema,
-        cli_stored,
-    )
+    from ianvs import cli_completion
     from ianvs.testenv.datasets.dataset_command import add_commands
 
     parser = Parser(prog="ianvs", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action=_Version)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (
-        cli_run,
-        cli_stored,
-        cli_new,
-        cli_list,
-        cli_compare,
-        cli_jobs,
-        cli_metrics,
-        cli_schema,
-        cli_export,
-        cli_doctor,
-    ):
-        module.add_commands(commands)
+    for name in ("run", "stored", "new", "list", "compare", "jobs", "metrics", "schema", "export", "doctor"):
+        importlib.import_module(f"ianvs.cli_{name}").add_commands(commands)
     add_commands(commands)
     cli_completion.add_commands(commands, parser)
     return parser

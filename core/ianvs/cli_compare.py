@@ -20,7 +20,6 @@ _SIDE = "WORKSPACE, WORKSPACE:JOB, or a job file"
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `compare`, `merge` and `history` to the command line."""
     parser = commands.add_parser("compare", help="what differs between two or more workspaces, and what got better")
     parser.add_argument("sides", nargs="+", metavar="A", help=f"{_SIDE}, or a report; the first is compared with")
     parser.add_argument(
@@ -65,12 +64,12 @@ def _limit(text: str) -> tuple[str, float]:
 
 def _compare(options: argparse.Namespace) -> int:
     from ianvs import api
-    from ianvs.comparing.comparison_text import comparison_csv, comparison_text
+    from ianvs.comparing.comparison_text import comparison_text, records_csv
 
     found = api.compare(options.sides)
     worse = [(limit, one) for metric, limit in options.fail_if_worse for one in found.worse(metric, limit)]
     print(comparison_text(found))
-    _write(options, found.as_dict, lambda: comparison_csv(found))
+    _write(options, found.as_dict, lambda: records_csv(found.records()))
     if options.fail_if_worse:
         print()
     for limit, one in worse:

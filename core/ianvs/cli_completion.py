@@ -20,7 +20,6 @@ _JOB = ("-f", "--file", "--from")  # what is followed by a job, or a file
 
 
 def add_commands(commands: argparse._SubParsersAction[Any], whole: argparse.ArgumentParser) -> None:
-    """Add `completion` to the command line `whole`."""
     about = "print a script that completes commands and options in a shell"
     parser = commands.add_parser("completion", help=about)
     parser.add_argument("shell", choices=tuple(_SHELLS), help="; ".join(_SHELLS.values()))
@@ -40,18 +39,17 @@ def _completion(whole: argparse.ArgumentParser, options: argparse.Namespace) -> 
     return 0
 
 
+_Path = tuple[str, ...]  # such as ("metrics", "compute")
 _Words = list[tuple[str, str]]  # word, what it does
 
 
-def _commands(
-    parser: argparse.ArgumentParser, path: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:
+def _commands(parser: argparse.ArgumentParser, path: _Path) -> Iterator[tuple[_Path, argparse.ArgumentParser]]:
     yield path, parser
     for name, inner in subparsers_of(parser).items():
         yield from _commands(inner, (*path, name))
 
 
-def _words(path: tuple[str, ...], parser: argparse.ArgumentParser) -> _Words:
+def _words(path: _Path, parser: argparse.ArgumentParser) -> _Words:
     """What may follow a command."""
     found: _Words = []
     for action in parser._actions:
@@ -70,7 +68,7 @@ def _words(path: tuple[str, ...], parser: argparse.ArgumentParser) -> _Words:
     return found
 
 
-def _bash(words: dict[tuple[str, ...], _Words], jobs: list[str]) -> Iterator[str]:
+def _bash(words: dict[_Path, _Words], jobs: list[str]) -> Iterator[str]:
     yield "_ianvs() {"
     yield '    local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" path="" word'
     yield "    COMPREPLY=()"
@@ -93,7 +91,7 @@ def _bash(words: dict[tuple[str, ...], _Words], jobs: list[str]) -> Iterator[str
     yield "complete -o default -F _ianvs ianvs"
 
 
-def _fish(words: dict[tuple[str, ...], _Words], jobs: list[str]) -> Iterator[str]:
+def _fish(words: dict[_Path, _Words], jobs: list[str]) -> Iterator[str]:
     yield "complete -c ianvs -f"
     for path, listed in words.items():
         seen = "; and ".join(f"__fish_seen_subcommand_from {name}" for name in path) or "__fish_use_subcommand"

@@ -10,7 +10,6 @@ __all__ = ["add_commands"]
 
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
-    """Add `doctor` to the command line."""
     about = "look whether what a run needs is here: torch, cards, memory, folders, models, Landlock, Ray"
     parser = commands.add_parser("doctor", help=about, description=f"{about}. Exit status 1: a run would break.")
     parser.add_argument(

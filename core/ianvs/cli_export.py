@@ -9,7 +9,6 @@ __all__ = ["add_commands"]
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `export` to the command line."""
     parser = commands.add_parser("export", help="stored results for pandas, MLflow, TensorBoard, W&B, Hugging Face")
     parser.add_argument(
         *("-f", "--file"),

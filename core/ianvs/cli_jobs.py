@@ -8,7 +8,6 @@ __all__ = ["add_commands"]
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `jobs` and `migrate` to the command line."""
     parser = commands.add_parser("jobs", help="list the jobs that come with ianvs, or print the files of one")
     parser.add_argument("name", nargs="?", metavar="NAME", help="print this job's files, each below its path")
     parser.set_defaults(command=_jobs)

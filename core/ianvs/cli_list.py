@@ -18,7 +18,6 @@ _MEANT = {
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `list` and `show` to the command line."""
     parser = commands.add_parser("list", help="what can be named in the files: algorithms, scenarios, metrics, ...")
     parser.add_argument("kind", metavar="KIND", help=", ".join(KINDS))
     parser.set_defaults(command=_list)

@@ -17,7 +17,6 @@ WIDTH = 100  # characters of a line
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `metrics` to the subparsers of the command line."""
     metrics = commands.add_parser("metrics", help="list the metrics, or compute them for a score matrix")
     metrics.set_defaults(command=_metrics)
     inside = metrics.add_subparsers(metavar="")

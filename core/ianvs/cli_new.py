@@ -17,7 +17,6 @@ _KINDS = {
 
 
 def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `new` to the command line."""
     parser = commands.add_parser("new", help="write a small running job, or a method, metric, dataset, paradigm")
     kinds = parser.add_subparsers(title="what", metavar="KIND", dest="kind", required=True)
     for kind, about in _KINDS.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
 __all__ = ["Parser", "add_job", "job_command", "positive", "subparsers_of"]
@@ -80,7 +80,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{message}\n")
 
 
-def _meant(here: str | None, name: str, known: Any) -> str:
+def _meant(here: str | None, name: str, known: Iterable[str]) -> str:
     if here is not None:
         return f" Here it is {here}." if here.startswith(("-", "`", "nothing")) else f" Here it is `{here}`."
     near = difflib.get_close_matches(name, list(known), n=1)
@@ -88,7 +88,6 @@ def _meant(here: str | None, name: str, known: Any) -> str:
 
 
 def subparsers_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """Its commands by name."""
     groups = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     return {name: command for group in groups for name, command in group.choices.items()}
 
@@ -96,7 +95,6 @@ def subparsers_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Argumen
 def job_command(
     commands: argparse._SubParsersAction[Any], name: str, help_: str, command: Callable[[argparse.Namespace], int]
 ) -> argparse.ArgumentParser:
-    """Add a command about a job."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=help_)
     parser.set_defaults(command=command)
     return parser

@@ -15,7 +15,6 @@ __all__ = ["add_commands"]
 
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
-    """Add these to the command line."""
     run = job_command(commands, "run", "run what is not finished, then write and show the leaderboard", _run)
     add_job(run)
     run.add_argument("--jobs", "-j", type=positive, metavar="N", help="test cases at a time (default: by cores)")

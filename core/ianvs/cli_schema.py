@@ -12,7 +12,6 @@ _KINDS = ("job", "testenv", "algorithm")
 
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
-    """Add `schema` to the command line."""
     parser = commands.add_parser("schema", help="the JSON schema of the three files, for editors")
     parser.add_argument("kind", nargs="?", choices=_KINDS, help="of which file; without: of all, by that name")
     parser.set_defaults(command=_schema)

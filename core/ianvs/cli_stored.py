@@ -19,7 +19,6 @@ __all__ = ["add_commands"]
 
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
-    """Add these to the command line."""
     status = job_command(commands, "status", "how the job stands: what runs, what is finished, what failed", _status)
     add_job(status)
     logs = job_command(commands, "logs", "what a case printed, and its traceback if it failed", _logs)

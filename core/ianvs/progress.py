@@ -55,13 +55,55 @@ def _varied(algorithm: PlannedAlgorithm) -> set[str]:
     return {name for name in names if len({str(choice.get(name)) for choice in algorithm.choices}) > 1}
 
 
-class PlainProgress(Listener):
+class _Progress(Listener):
+    """What is said in the same words live and in lines."""
+
+    def __init__(self, job: str) -> None:
+        self._job, self._to_do = job, 0
+
+    def _say(self, line: str, colour: str = "") -> None:
+        """colour: "yellow" of a warning, "red" of a failure, "" of what somebody who wants quiet need not read."""
+        raise NotImplementedError
+
+    def _ending(self, case: PlannedCase, status: Status, failure: Failure | None) -> str:
+        until = case.algorithm.until
+        told: str = status if status == "finished" or until is None else f"paused after round {until}"
+        if failure is not None:
+            said = failure.message.splitlines()[0] if failure.message else ""
+            more = f"`ianvs logs {case.case.id[:8]} {self._job}` shows more" if self._job else f"log: {failure.log}"
+            told = f"{status}, {failure.error}: {said} ({more})"
+        return f"{describe(case)}: {told}"
+
+    def planned(self, plan: Plan, to_do: int, damaged: Sequence[str] = ()) -> None:
+        self._to_do = to_do
+        for warning in plan.job.warnings:
+            self._say(f"warning: {warning}", "yellow")
+        if damaged:
+            self._say(f"warning: {one_line(damaged, 5)} {CHANGED}; made again", "yellow")
+        self._say(_opening(plan, to_do))
+
+    def more(self, to_do: int, studies: Sequence[Study] = ()) -> None:
+        self._to_do += to_do
+        for study in studies:
+            self._say(_so_far(study))
+
+    def retried(self, case: PlannedCase, failure: Failure) -> None:
+        self._say(f"{describe(case)}: {failure.error}, tried again", "yellow")
+
+    def stopping(self, running: int) -> None:
+        plural = "s" if running > 1 else ""
+        later = f"stopping: {running} running case{plural} will end after this round; Ctrl-C again ends them now"
+        self._say(later if running else "ending the running cases now", "yellow")
+
+
+class PlainProgress(_Progress):
     """One line for each case that ends, with how many are left and when that may be."""
 
     def __init__(self, stream: TextIO = sys.stderr, job: str = "", quiet: bool = False, verbose: bool = False) -> None:
-        self._stream, self._job, self._quiet, self._verbose = stream, job, quiet, verbose
+        super().__init__(job)
+        self._stream, self._quiet, self._verbose = stream, quiet, verbose
         self._rounds: dict[str, tuple[object, object]] = {}
-        self._done = self._to_do = 0
+        self._done = 0
         self._start = time.monotonic()
 
     def __enter__(self) -> PlainProgress:
@@ -70,19 +112,12 @@ class PlainProgress(Listener):
     def __exit__(self, *_: object) -> None: ...
 
     def planned(self, plan: Plan, to_do: int, damaged: Sequence[str] = ()) -> None:
-        self._to_do, self._start = to_do, time.monotonic()
-        for warning in _warnings(plan, damaged):
-            self._say(f"warning: {warning}")
-        self._tell(_opening(plan, to_do))
+        self._start = time.monotonic()
+        super().planned(plan, to_do, damaged)
 
     def preparing(self, what: str, fraction: float) -> None:
         if fraction == 0.0:
-            self._tell(f"preparing {what}")
-
-    def more(self, to_do: int, studies: Sequence[Study] = ()) -> None:
-        self._to_do += to_do
-        for study in studies:
-            self._tell(_so_far(study))
+            self._say(f"preparing {what}")
 
     def started(self, case: PlannedCase) -> None:
         if self._verbose:
@@ -97,25 +132,15 @@ class PlainProgress(Listener):
 
     def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None:
         self._done += 1
-        left = _left(self._start, self._done, self._to_do)
-        say = self._tell if failure is None else self._say
-        say(f"[{self._done}/{self._to_do}] {describe(case)}: {_ending(case, status, failure, self._job)}{left}")
+        ending, left = self._ending(case, status, failure), _left(self._start, self._done, self._to_do)
+        self._say(f"[{self._done}/{self._to_do}] {ending}{left}", "" if failure is None else "red")
 
-    def retried(self, case: PlannedCase, failure: Failure) -> None:
-        self._say(_retrying(case, failure))
-
-    def stopping(self, running: int) -> None:
-        self._say(_stopping(running))
-
-    def _tell(self, line: str) -> None:
-        if not self._quiet:
-            self._say(line)
-
-    def _say(self, line: str) -> None:
-        print(line, file=self._stream, flush=True)
+    def _say(self, line: str, colour: str = "") -> None:
+        if colour or not self._quiet:
+            print(line, file=self._stream, flush=True)
 
 
-class LiveProgress(Listener):
+class LiveProgress(_Progress):
     """A bar over the cases, and a line for each case that runs, with its round."""
 
     def __init__(self, stream: TextIO = sys.stderr, job: str = "") -> None:
@@ -139,11 +164,10 @@ class LiveProgress(Listener):
             console=Console(file=stream),
             transient=True,
         )
-        self._job = job
+        super().__init__(job)
         self._all: TaskID | None = None
         self._data: TaskID | None = None
         self._rows: dict[str, TaskID] = {}
-        self._to_do = 0
 
     def __enter__(self) -> LiveProgress:
         self._progress.start()
@@ -155,10 +179,7 @@ class LiveProgress(Listener):
     def planned(self, plan: Plan, to_do: int, damaged: Sequence[str] = ()) -> None:
         if self._data is not None:
             self._progress.remove_task(self._data)
-        for warning in _warnings(plan, damaged):
-            self._progress.console.print(f"warning: {warning}", style="yellow", highlight=False)
-        self._progress.console.print(_opening(plan, to_do), highlight=False)
-        self._to_do = to_do
+        super().planned(plan, to_do, damaged)
         if to_do:
             self._all = self._progress.add_task("cases", total=to_do, note="")
 
@@ -168,11 +189,9 @@ class LiveProgress(Listener):
         self._progress.update(self._data, completed=round(100 * fraction))
 
     def more(self, to_do: int, studies: Sequence[Study] = ()) -> None:
-        for study in studies:
-            self._progress.console.print(_so_far(study), highlight=False)
+        super().more(to_do, studies)
         if self._all is None:
             self._all = self._progress.add_task("cases", total=0, note="")
-        self._to_do += to_do
         self._progress.update(self._all, total=self._to_do)
 
     def started(self, case: PlannedCase) -> None:
@@ -192,8 +211,7 @@ class LiveProgress(Listener):
         if self._all is not None:
             self._progress.advance(self._all)
         if failure is not None or (status != "finished" and case.algorithm.until is None):
-            ending = f"{describe(case)}: {_ending(case, status, failure, self._job)}"
-            self._progress.console.print(ending, style="red", highlight=False)
+            self._say(self._ending(case, status, failure), "red")
 
     def _remove(self, case: PlannedCase) -> None:
         row = self._rows.pop(case.case.id, None)
@@ -202,15 +220,10 @@ class LiveProgress(Listener):
 
     def retried(self, case: PlannedCase, failure: Failure) -> None:
         self._remove(case)
-        self._progress.console.print(_retrying(case, failure), style="yellow", highlight=False)
+        super().retried(case, failure)
 
-    def stopping(self, running: int) -> None:
-        self._progress.console.print(_stopping(running), style="yellow", highlight=False)
-
-
-def _warnings(plan: Plan, damaged: Sequence[str]) -> list[str]:
-    told = f"{one_line(damaged, 5)} {CHANGED}; made again" if damaged else ""
-    return [*map(str, plan.job.warnings), *filter(None, [told])]
+    def _say(self, line: str, colour: str = "") -> None:
+        self._progress.console.print(line, style=colour or None, highlight=False)
 
 
 def _opening(plan: Plan, to_do: int) -> str:
@@ -234,26 +247,6 @@ def _so_far(study: Study) -> str:
         return said
     drawn = ", ".join(f"{name}={value}" for name, value in without_secrets(best.drawn).items())
     return f"{said}, so far the best {study.metric} {best.value:.4g} after round {best.reached} ({drawn})"
-
-
-def _ending(case: PlannedCase, status: Status, failure: Failure | None, job: str) -> str:
-    if failure is None:
-        until = case.algorithm.until
-        return status if status == "finished" or until is None else f"paused after round {until}"
-    said = failure.message.splitlines()[0] if failure.message else ""
-    more = f"`ianvs logs {case.case.id[:8]} {job}` shows more" if job else f"log: {failure.log}"
-    return f"{status}, {failure.error}: {said} ({more})"
-
-
-def _retrying(case: PlannedCase, failure: Failure) -> str:
-    return f"{describe(case)}: {failure.error}, tried again"
-
-
-def _stopping(running: int) -> str:
-    if not running:
-        return "ending the running cases now"
-    plural = "s" if running > 1 else ""
-    return f"stopping: {running} running case{plural} will end after this round; Ctrl-C again ends them now"
 
 
 def _left(start: float, done: int, to_do: int) -> str:

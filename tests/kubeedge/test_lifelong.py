@@ -268,17 +268,6 @@ def test_a_killed_case_ends_the_same(tmp_path, mode):
     assert [list(row) for row in result] == [list(row) for row in whole[1]]
 
 
-def test_own_task_data_teaches_each_task_its_own_part(tmp_path):
-    work = replace(lifelong(tmp_path, "no-inference", "fwt_splitting"), own_task_data=True)
-    numbers, _, _ = finish(work)
-    tasks = [taught([], TRAIN[0], 2)] * 2
-    for i in range(3):
-        lesson = TRAIN[8 * i : 8 * i + 4]
-        tasks = [taught(task, lesson[k::2], 2) for k, task in enumerate(tasks)]
-    last = [cell["right"] for cell in numbers["MATRIX"]["rain"][-1]]
-    assert last == [accuracy(tasks[1], TRAIN[8 * i + 4 : 8 * i + 8][1::2]) for i in range(3)]
-
-
 def test_default_splitting_has_no_pair_before_the_first_round(tmp_path):
     def message() -> str:
         with pytest.raises(PluginError) as failed:

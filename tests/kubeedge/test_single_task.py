@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
 from ianvs.errors import PluginError
 from ianvs.kubeedge.preparing import problems
@@ -91,7 +92,7 @@ def reader(folder: Path, values: dict | None = None) -> Work:
 
 @pytest.mark.parametrize("another", [False, True], ids=["no sedna", "another sedna"])
 def test_single_task_calls_in_order_with_paths_and_words(tmp_path, another):
-    work = Work.from_json(reader(tmp_path, {"skip": 10}).to_json())
+    work = TypeAdapter(Work).validate_python(json.loads(json.dumps(asdict(reader(tmp_path, {"skip": 10})))))
     sedna = other_sedna(tmp_path / "site") if another else None
     url = plugin(tmp_path / "metrics", "acc", FIRST)
     metrics = [

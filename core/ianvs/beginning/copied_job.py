@@ -102,14 +102,10 @@ def _texts(data: object, path: tuple[Step, ...]) -> Iterator[tuple[Steps, str]]:
 def _replaced(text: str, document: Document, changes: dict[Steps, tuple[str, str]]) -> str:
     """`text` with new values at those paths; `document` says where they stand."""
     lines = text.splitlines(keepends=True)
-    for path, (old, new) in sorted(changes.items(), key=lambda change: _position(document, change[0]), reverse=True):
-        place = document.value_place(path)
+    places = {document.value_place(path): change for path, change in changes.items()}
+    for place in sorted(places, reverse=True):
+        old, new = places[place]
         line, start = lines[place.line - 1], place.column - 1
         begin = line.index(old, start)
         lines[place.line - 1] = line[:begin] + new + line[begin + len(old) :]
     return "".join(lines)
-
-
-def _position(document: Document, path: Steps) -> tuple[int, int]:
-    place = document.value_place(path)
-    return place.line, place.column

@@ -23,22 +23,15 @@ def from_template(kind: str, name: str, folder: str) -> dict[str, str]:
     In a template of the kind "metric" it is called my_metric, and MyMetric where it is a class. Raises IanvsError for a
     name that no file of python code can have.
     """
-    own, file_name = f"my_{kind}", name
-    if kind != "job":
-        file_name = _module_name(kind, name)
-    new = {f"-f {own}": f"-f {folder}", own: file_name, f"My{kind.title()}": _class_name(file_name)}
-    texts = {
-        path.name: path.read_text(encoding="utf-8") for path in sorted((_TEMPLATES / kind).iterdir()) if path.is_file()
-    }
-    return {_renamed(file, new): _renamed(text, new) for file, text in texts.items()}
+    own, file_name = f"my_{kind}", name if kind == "job" else _module_name(kind, name)
+    class_name = "".join(part[:1].upper() + part[1:] for part in file_name.split("_"))
+    new = {f"-f {own}": f"-f {folder}", own: file_name, f"My{kind.title()}": class_name}
 
+    def renamed(text: str) -> str:
+        return re.sub("|".join(new), lambda found: new[found[0]], text)
 
-def _renamed(text: str, new: dict[str, str]) -> str:
-    return re.sub("|".join(new), lambda found: new[found[0]], text)
-
-
-def _class_name(module: str) -> str:
-    return "".join(part[:1].upper() + part[1:] for part in module.split("_"))
+    files = (path for path in sorted((_TEMPLATES / kind).iterdir()) if path.is_file())
+    return {renamed(path.name): renamed(path.read_text(encoding="utf-8")) for path in files}
 
 
 def _module_name(kind: str, name: str) -> str:

@@ -39,10 +39,9 @@ def _with_schemas(files: Mapping[str, str]) -> dict[str, str]:
     """`files`, each yaml file with the path of its schema, and the schemas: they hold wherever the folder goes."""
     found = {}
     for name, text in files.items():
-        kind = next(
-            (kind for top, kind in _KINDS.items() if name.endswith(".yaml") and f"\n{top}" in f"\n{text}"), None
-        )
+        kinds = [kind for top, kind in _KINDS.items() if name.endswith(".yaml") and f"\n{top}" in f"\n{text}"]
         lines = [line for line in text.splitlines() if not line.startswith(SCHEMA_LINE)]
-        found[name] = "\n".join([*lines, *([f"{SCHEMA_LINE}{_FOLDER}/{kind}.json"] if kind else []), ""])
+        lines += [f"{SCHEMA_LINE}{_FOLDER}/{kind}.json" for kind in kinds[:1]]
+        found[name] = "\n".join([*lines, ""])
     schemas = {f"{_FOLDER}/{path.name}": path.read_text("utf-8") for path in sorted((PACKAGE / "schemas").iterdir())}
     return found | schemas

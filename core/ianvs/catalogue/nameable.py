@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import EntryPoint
 
 from ianvs.catalogue.first_sentence import learners_of, said_at
@@ -12,6 +13,14 @@ from ianvs.plugins.loader import installed, is_ours
 from ianvs.shipped import shipped_jobs
 
 __all__ = ["KINDS", "Entry", "listed"]
+
+
+_NETWORKS = {
+    "linear": "networks:linear",
+    "mlp": "networks:mlp",
+    "resnet": "networks:resnet",
+    "vit": "small_vit:small_vit",
+}
 
 
 @dataclass(frozen=True)
@@ -45,14 +54,6 @@ def _algorithms() -> Iterator[Entry]:
                 yield Entry("algorithm", name, summary, module, f"{module}:{name}")
 
 
-def _scenarios() -> Iterator[Entry]:
-    return _installed("scenario", "ianvs.scenarios")
-
-
-def _engines() -> Iterator[Entry]:
-    return _installed("engine", "ianvs.engines")
-
-
 def _installed(kind: str, group: str) -> Iterator[Entry]:
     for name, point in installed(group).items():
         yield Entry(kind, name, said_at(point.value), value=point.value, package=_package(point))
@@ -75,20 +76,16 @@ def _datasets() -> Iterator[Entry]:
 
 
 def _networks() -> Iterator[Entry]:
-    for name, function in (("linear", "networks:linear"), ("mlp", "networks:mlp"), ("resnet", "networks:resnet")):
-        yield _network(name, f"ianvs.authoring.{function}")
-    yield _network("vit", "ianvs.authoring.small_vit:small_vit")
     from ianvs.authoring.backbones import torchvision_names
 
+    for name, function in _NETWORKS.items():
+        value = f"ianvs.authoring.{function}"
+        said = said_at(value).partition(": ")[2]  # the shapes stand before
+        yield Entry("network", name, said, value=value)
     for name in torchvision_names():
         yield Entry("network", name, "torchvision's network of that name; for its `weights` see docs/backbones.md")
     yield Entry("network", "timm/NAME", "any network of timm, for pictures")
     yield Entry("network", "hf/NAME", "any network of Hugging Face for pictures, or the folder of one")
-
-
-def _network(name: str, value: str) -> Entry:
-    said = said_at(value).partition(": ")[2]  # the shapes stand before
-    return Entry("network", name, said, value=value)
 
 
 def _paradigms() -> Iterator[Entry]:
@@ -108,12 +105,12 @@ def _jobs() -> Iterator[Entry]:
 
 _KINDS: dict[str, Callable[[], Iterator[Entry]]] = {
     "algorithms": _algorithms,
-    "scenarios": _scenarios,
+    "scenarios": partial(_installed, "scenario", "ianvs.scenarios"),
     "metrics": _metrics,
     "datasets": _datasets,
     "networks": _networks,
     "paradigms": _paradigms,
-    "engines": _engines,
+    "engines": partial(_installed, "engine", "ianvs.engines"),
     "jobs": _jobs,
 }
 KINDS = tuple(_KINDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from itertools import takewhile
 from typing import Any
 
 from pydantic import BaseModel
@@ -79,12 +80,10 @@ def _annotated(annotation: object) -> str:
 
 
 def _arguments(taken: Parameters) -> list[_Row]:
-    required = [
-        (name, _annotated(taken.types[name]) if name in taken.types else "", "required") for name in taken.required
-    ]
-    return required + [
-        (name, _annotated(taken.types[name]) if name in taken.types else "", _said(value))
-        for name, value in taken.defaults.items()
+    values = {name: _said(value) for name, value in taken.defaults.items()}
+    return [
+        (name, _annotated(taken.types[name]) if name in taken.types else "", values.get(name, "required"))
+        for name in taken.names
     ]
 
 
@@ -185,12 +184,8 @@ def _job(entry: Entry) -> Iterator[str]:
     from ianvs.shipped import shipped_jobs
 
     file = shipped_jobs()[entry.name]
-    comments = []
-    for line in file.read_text(encoding="utf-8").splitlines():
-        if not line.startswith("#"):
-            break
-        comments.append(line.removeprefix("#").strip())
-    yield from _indented("\n".join(comments))
+    comments = takewhile(lambda line: line.startswith("#"), file.read_text(encoding="utf-8").splitlines())
+    yield from _indented("\n".join(line.removeprefix("#").strip() for line in comments))
     yield "  files:"
     yield from _indented("\n".join(map(str, files_of_job(file))))
     yield f"  `ianvs -f {entry.name}` runs it; `ianvs jobs {entry.name}` prints its files;"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isfinite
 from typing import Literal
 
 from ianvs.comparing.pairing import RowPair
+from ianvs.errors import IanvsError, closest
+from ianvs.metrics.metric_columns import columns_named
 from ianvs.stats import Difference, Summary, paired_difference, unpaired_difference
 
-__all__ = ["Change", "change_of"]
+__all__ = ["Change", "change_of", "meant"]
 
 LEVEL = 0.95
 
@@ -64,6 +67,14 @@ def change_of(pair: RowPair, metric: str, higher_is_better: bool | None) -> Chan
     if means[0].mean is None and means[1].mean is None:
         return None
     return Change(metric, means[0].mean, means[1].mean, 0, unpaired_difference(means[1], means[0]), higher_is_better)
+
+
+def meant(metric: str, columns: Iterable[str]) -> list[str]:
+    """Those of `columns` that a user means by `metric`. Raises IanvsError if there are none."""
+    known = list(dict.fromkeys(columns))
+    if not (found := columns_named(metric, known)):
+        raise IanvsError(f"metric '{metric}' is not known here.{closest(metric, known)} There are: {', '.join(known)}.")
+    return found
 
 
 def _known(value: float | None) -> bool:

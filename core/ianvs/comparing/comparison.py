@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any
 
-from ianvs.comparing.change import Change, change_of
-from ianvs.comparing.pairing import Pairing, RowPair, pair_rows
+from ianvs.comparing.change import Change, change_of, meant
+from ianvs.comparing.pairing import RowPair, pair_rows
 from ianvs.comparing.sides import Side, SideRow
-from ianvs.errors import IanvsError, closest
-from ianvs.metrics.metric_columns import columns_named
+from ianvs.errors import IanvsError
 
 __all__ = ["Comparison", "Contrast", "ComparedRow", "Worse", "compare_sides"]
 
@@ -52,12 +50,10 @@ class Worse:
 
     def __str__(self) -> str:
         change = self.change
+        where = f"{self.side}: {self.row.name}: {change.metric}"
         if change.worse_by == inf:
-            return f"{self.side}: {self.row.name}: {change.metric} was {change.before:.4g} and is not there any more"
-        return (
-            f"{self.side}: {self.row.name}: {change.metric} {change.before:.4g} -> {change.after:.4g}, "
-            f"worse by {change.worse_by:.4g}"
-        )
+            return f"{where} was {change.before:.4g} and is not there any more"
+        return f"{where} {change.before:.4g} -> {change.after:.4g}, worse by {change.worse_by:.4g}"
 
 
 @dataclass(frozen=True)
@@ -71,14 +67,7 @@ class Comparison:
 
         Raises IanvsError where no row can be judged: the metric is not known, has no direction, or no rows correspond.
         """
-        known = list(
-            dict.fromkeys(title for one in self.contrasts for title in (*one.first.metrics, *one.other.metrics))
-        )
-        named = columns_named(metric, known)
-        if metric not in known and not [name for name in named if name in known]:
-            raise IanvsError(
-                f"metric '{metric}' is not known here.{closest(metric, known)} There are: {', '.join(known)}."
-            )
+        named = meant(metric, (title for one in self.contrasts for title in (*one.first.metrics, *one.other.metrics)))
         judged = [
             Worse(one.other.name, row.pair, change)
             for one in self.contrasts
@@ -99,7 +88,7 @@ class Comparison:
                 about = _about(contrast, row.pair)
                 yield from ({**about, **_numbers(change)} for change in row.changes)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Ready for json."""
         return {"level": 0.95, "comparisons": [_contrast(one) for one in self.contrasts]}
 
@@ -112,7 +101,7 @@ def compare_sides(sides: Sequence[Side]) -> Comparison:
 
 
 def _against(first: Side, other: Side) -> Contrast:
-    paired: Pairing = pair_rows(first, other)
+    pairs, only_first, only_other = pair_rows(first, other)
     metrics = {**other.metrics, **first.metrics}
     for title, higher in other.metrics.items():
         if metrics[title] is None:
@@ -123,7 +112,7 @@ def _against(first: Side, other: Side) -> Contrast:
         found = (change_of(pair, title, metrics[title]) for title in ordered)
         return ComparedRow(pair, tuple(change for change in found if change is not None))
 
-    return Contrast(first, other, tuple(map(compared, paired.rows)), paired.only_before, paired.only_after)
+    return Contrast(first, other, tuple(map(compared, pairs)), tuple(only_first), tuple(only_other))
 
 
 def _about(contrast: Contrast, pair: RowPair) -> dict[str, object]:
@@ -132,7 +121,7 @@ def _about(contrast: Contrast, pair: RowPair) -> dict[str, object]:
         "other": contrast.other.name,
         "algorithm": pair.before.algorithm,
         "testenv": pair.before.testenv,
-        "hyperparameters": ", ".join(f"{title}={text}" for title, text in pair.before.settings.items()),
+        "hyperparameters": pair.before.settings_text,
         "same_cases": len(pair.same),
         "seeds": len(pair.seeds),
         "differs": "; ".join(pair.differs),
@@ -156,15 +145,13 @@ def _numbers(change: Change) -> dict[str, object]:
     }
 
 
-def _contrast(contrast: Contrast) -> dict[str, Any]:
+def _contrast(contrast: Contrast) -> dict[str, object]:
     return {
         "first": contrast.first.name,
         "other": contrast.other.name,
         "rows": [
             {
-                "algorithm": row.pair.before.algorithm,
-                "testenv": row.pair.before.testenv,
-                "hyperparameters": dict(row.pair.before.settings),
+                **_named(row.pair.before),
                 "seeds": list(row.pair.seeds),
                 "same": list(row.pair.same),
                 "differs": list(row.pair.differs),
@@ -172,15 +159,10 @@ def _contrast(contrast: Contrast) -> dict[str, Any]:
             }
             for row in contrast.rows
         ],
-        "only_first": [_alone(row) for row in contrast.only_first],
-        "only_other": [_alone(row) for row in contrast.only_other],
+        "only_first": [{**_named(row), "status": row.status} for row in contrast.only_first],
+        "only_other": [{**_named(row), "status": row.status} for row in contrast.only_other],
     }
 
 
-def _alone(row: SideRow) -> dict[str, Any]:
-    return {
-        "algorithm": row.algorithm,
-        "testenv": row.testenv,
-        "hyperparameters": dict(row.settings),
-        "status": row.status,
-    }
+def _named(row: SideRow) -> dict[str, object]:
+    return {"algorithm": row.algorithm, "testenv": row.testenv, "hyperparameters": dict(row.settings)}

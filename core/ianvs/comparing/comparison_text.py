@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ianvs.comparing.change import Change
 from ianvs.comparing.comparison import ComparedRow, Comparison, Contrast
 from ianvs.comparing.sides import SideRow
 
-__all__ = ["comparison_csv", "comparison_text"]
+__all__ = ["comparison_text", "records_csv", "table"]
 
 _MOST = 6  # differences of a row that are listed
 
@@ -21,9 +21,9 @@ def comparison_text(comparison: Comparison) -> str:
     return "\n\n".join("\n\n".join(_blocks(contrast)) for contrast in comparison.contrasts)
 
 
-def comparison_csv(comparison: Comparison) -> str:
-    """One line for each row and metric; a missing number is blank."""
-    stream, records = io.StringIO(newline=""), list(comparison.records())
+def records_csv(records: Iterable[Mapping[str, object]]) -> str:
+    """One line for each record; a missing number is blank."""
+    stream, records = io.StringIO(newline=""), list(records)
     if records:
         writer = csv.DictWriter(stream, list(records[0]), lineterminator="\n")
         writer.writeheader()
@@ -36,14 +36,14 @@ def _blocks(contrast: Contrast) -> Iterator[str]:
     common, names = _common(contrast.rows), _names(contrast.rows)
     if contrast.rows:
         lines = [_case_line(name, row, common) for name, row in zip(names, contrast.rows, strict=True)]
-        yield _table(["Row", "Same cases", "Differs in"], lines)
+        yield table(["Row", "Same cases", "Differs in"], lines)
     if common:
         yield f"In all rows that correspond: {'; '.join(common)}."
     told = zip(names, contrast.rows, strict=True)
     lines = [_change_line(name, change) for name, row in told for change in row.changes if change.verdict != "equal"]
     if lines:
         head = ["Row", "Metric", contrast.first.name, contrast.other.name, "Difference", "95 % interval", "Seeds", ""]
-        yield _table(head, lines)
+        yield table(head, lines)
     yield "\n".join(_summary(contrast))
 
 
@@ -62,7 +62,7 @@ def _summary(contrast: Contrast) -> Iterator[str]:
         yield "Seeds -: between two means, whose seeds are not known or are others (Welch's t)."
     for name, rows in ((contrast.first.name, contrast.only_first), (contrast.other.name, contrast.only_other)):
         if rows:
-            yield f"Only in {name}: {'; '.join(map(_alone, rows))}."
+            yield f"Only in {name}: {'; '.join(row.name for row in rows)}."
 
 
 def _names(rows: Sequence[ComparedRow]) -> list[str]:
@@ -72,7 +72,7 @@ def _names(rows: Sequence[ComparedRow]) -> list[str]:
     def name(row: SideRow) -> str:
         alike = [other.settings for other in every if (other.algorithm, other.testenv) == (row.algorithm, row.testenv)]
         differing = {t: s for t, s in row.settings.items() if any(other.get(t) != s for other in alike)}
-        return _alone(replace(row, settings=differing))
+        return replace(row, settings=differing).name
 
     return [name(row) for row in every]
 
@@ -95,22 +95,13 @@ def _case_line(name: str, row: ComparedRow, common: Sequence[str]) -> list[str]:
 
 
 def _change_line(name: str, change: Change) -> list[str]:
-    difference = change.difference
-    where = (
-        ""
-        if difference is None or difference.low is None or difference.high is None
-        else f"{_signed(difference.low)} to {_signed(difference.high)}"
-    )
-    return [
-        name,
-        change.metric,
-        _shown(change.before),
-        _shown(change.after),
-        "" if difference is None else _signed(difference.mean),
-        where,
-        str(change.pairs or "-"),
-        _said(change),
-    ]
+    means = ["" if mean is None else f"{mean:.4g}" for mean in (change.before, change.after)]
+    by = where = ""
+    if change.difference is not None:
+        low, high = change.difference.low, change.difference.high
+        by = f"{change.difference.mean:+.3g}"
+        where = "" if low is None or high is None else f"{low:+.3g} to {high:+.3g}"
+    return [name, change.metric, *means, by, where, str(change.pairs or "-"), _said(change)]
 
 
 def _said(change: Change) -> str:
@@ -120,21 +111,8 @@ def _said(change: Change) -> str:
     return f"{change.verdict}, not separated"
 
 
-def _alone(row: SideRow) -> str:
-    settings = ", ".join(f"{title}={text}" for title, text in row.settings.items())
-    where = f" in {row.testenv}" if row.testenv else ""
-    return f"{row.algorithm}{f' ({settings})' if settings else ''}{where}"
-
-
-def _shown(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.3g}"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """For a terminal."""
     from tabulate import tabulate
 
     # Else tabulate would make numbers of texts, and cut the zeros of "0.10".

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from ianvs.errors import IanvsError, closest
-from ianvs.metrics.metric_columns import columns_named
+from ianvs.comparing.change import meant
+from ianvs.comparing.sides import row_name
+from ianvs.errors import IanvsError
 from ianvs.report import LeaderboardRow
 from ianvs.report.gather import utc
 from ianvs.report.values import cell_text
@@ -21,6 +22,7 @@ from ianvs.store import CaseStore
 __all__ = ["History", "HistoryLine", "Point", "history_of"]
 
 _PATIENCE = 10.0  # seconds that git may take
+_Key = tuple[str, str, tuple[tuple[str, str], ...]]  # algorithm, testenv, hyperparameters
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 
@@ -51,8 +53,7 @@ class HistoryLine:
 
     @property
     def name(self) -> str:
-        where = f" in {self.testenv}" if self.testenv else ""
-        return f"{self.algorithm}{f' ({self.settings})' if self.settings else ''}{where}"
+        return row_name(self.algorithm, self.settings, self.testenv)
 
 
 @dataclass(frozen=True)
@@ -75,39 +76,35 @@ def history_of(jobs: Sequence[tuple[str, Results]], metric: str | None = None) -
     """
     if len(jobs) < 2:
         raise IanvsError("a history needs two workspaces, or more.")
-    shown = _metric(jobs, metric)
+    columns: dict[str, bool | None] = {}  # key: whether higher is better, as the first job says that has it
+    for _, results in jobs:
+        for column in results.leaderboard.columns:
+            if column.kind == "metric":
+                columns.setdefault(column.key, column.higher_is_better)
+    shown = _metric(jobs, columns, metric)
     points = [_point(name, results) for name, results in jobs]
     times = _commit_times(point.commit for point in points)
     by_commit = all(point.commit in times for point in points)
     moments = [times[point.commit] if by_commit else point.moment for point in points]
     never = datetime.max.replace(tzinfo=UTC)
     order = sorted(range(len(jobs)), key=lambda i: (moments[i] or never, points[i].moment or never))
-    rows: dict[tuple[str, str, tuple[tuple[str, str], ...]], list[Summary | None]] = {}
+    rows: dict[_Key, list[Summary | None]] = {}
     for place, i in enumerate(order):
         for row in jobs[i][1].leaderboard.rows:
             line = rows.setdefault(_key(row), [None] * len(jobs))
             found = row.metrics.get(shown)
             line[place] = found if found is not None and found.mean is not None else None
     placed = (Point(points[i].name, points[i].commit, points[i].changed, moments[i]) for i in order)
-    return History(shown, _direction(jobs, shown), tuple(placed), tuple(_lines(rows)), by_commit)
+    return History(shown, columns.get(shown), tuple(placed), tuple(_lines(rows)), by_commit)
 
 
-def _metric(jobs: Sequence[tuple[str, Results]], metric: str | None) -> str:
-    boards = [results.leaderboard for _, results in jobs]
-    known = list(dict.fromkeys(column.key for board in boards for column in board.columns if column.kind == "metric"))
+def _metric(jobs: Sequence[tuple[str, Results]], known: Iterable[str], metric: str | None) -> str:
     if metric is None:
-        if not boards[0].sort_by:
+        by = jobs[0][1].leaderboard.sort_by
+        if not by:
             raise IanvsError(f"{jobs[0][0]} is ranked by no metric. Give --metric. There are: {', '.join(known)}.")
-        return boards[0].sort_by[0][0]
-    found = columns_named(metric, known)
-    if not found or found[0] not in known:
-        raise IanvsError(f"metric '{metric}' is not known here.{closest(metric, known)} There are: {', '.join(known)}.")
-    return found[0]
-
-
-def _direction(jobs: Sequence[tuple[str, Results]], metric: str) -> bool | None:
-    columns = (column for _, results in jobs for column in results.leaderboard.columns)
-    return next((c.higher_is_better for c in columns if c.kind == "metric" and c.key == metric), None)
+        return by[0][0]
+    return meant(metric, known)[0]
 
 
 def _point(name: str, results: Results) -> Point:
@@ -137,14 +134,12 @@ def _commit_times(commits: Iterable[str]) -> dict[str, datetime]:
     return found
 
 
-def _key(row: LeaderboardRow) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+def _key(row: LeaderboardRow) -> _Key:
     settings = tuple(sorted((name, cell_text(value)) for name, value in row.hyperparameters.items()))
     return row.algorithm, row.testenv, settings
 
 
-def _lines(
-    rows: Mapping[tuple[str, str, tuple[tuple[str, str], ...]], Sequence[Summary | None]],
-) -> Iterable[HistoryLine]:
+def _lines(rows: Mapping[_Key, Sequence[Summary | None]]) -> Iterable[HistoryLine]:
     """Of the hyperparameters those are told in which lines of one algorithm differ."""
     for (algorithm, testenv, settings), values in rows.items():
         alike = [other for name, exam, other in rows if (name, exam) == (algorithm, testenv)]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
-from typing import Any
 
+from ianvs.comparing.comparison_text import records_csv, table
 from ianvs.comparing.history import History
 from ianvs.report.values import shown_number
 from ianvs.stats import Summary
@@ -16,8 +14,6 @@ __all__ = ["history_csv", "history_dict", "history_text"]
 
 def history_text(history: History) -> str:
     """A column for each workspace; a note says how they are ordered."""
-    from tabulate import tabulate
-
     better = {True: " (higher is better)", False: " (lower is better)", None: ""}[history.higher_is_better]
     several = any(line.testenv for line in history.lines)
     head = [*(["Testenv"] if several else []), "Algorithm", *(point.label for point in history.points)]
@@ -26,30 +22,21 @@ def history_text(history: History) -> str:
         for line in history.lines
     ]
     order = "the commits' times" if history.by_commit else "when their last cases ended"
-    where = [
-        f"  {point.label}: {point.name}{point.moment.strftime(', %Y-%m-%d %H:%M UTC') if point.moment else ''}"
-        for point in history.points
-    ]
-    notes = [
-        f"{history.metric}{better}, mean ± sample standard deviation over seeds; in the order of {order}:",
-        *where,
-    ]
+    notes = [f"{history.metric}{better}, mean ± sample standard deviation over seeds; in the order of {order}:"]
+    for point in history.points:
+        when = point.moment.strftime(", %Y-%m-%d %H:%M UTC") if point.moment else ""
+        notes.append(f"  {point.label}: {point.name}{when}")
     if any(point.changed for point in history.points):
         notes.append("+: with changes that were not committed.")
-    return "\n".join([tabulate(rows, head, tablefmt="simple", disable_numparse=True), "", *notes])
+    return "\n".join([table(head, rows), "", *notes])
 
 
 def history_csv(history: History) -> str:
     """One line for each row and workspace."""
-    stream = io.StringIO(newline="")
-    records = list(_records(history))
-    writer = csv.DictWriter(stream, list(records[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    return stream.getvalue()
+    return records_csv(_records(history))
 
 
-def history_dict(history: History) -> dict[str, Any]:
+def history_dict(history: History) -> dict[str, object]:
     """Ready for json."""
     return {
         "metric": history.metric,

@@ -69,14 +69,12 @@ class MergedExams:
         return tuple(shown | dict.fromkeys(new for _, new, exam in pairs if exam not in own))
 
     def _hold_against(self, source: Source, name: str, same: str, said: list[str]) -> None:
-        known = {column.key: column.name for column in self._columns[same]}
-        theirs = {column.key: column.name for column in source.results.metrics[name]}
-        more = [shown for key, shown in theirs.items() if key not in known]
+        known = {column.key for column in self._columns[same]}
+        more = [column.name for column in source.results.metrics[name] if column.key not in known]
         where = f" of {same}" if same else ""
         if more:
-            said.append(
-                f"{source.name}: the metrics {', '.join(more)}{where} are left out: the first job has not them."
-            )
+            listed = ", ".join(more)
+            said.append(f"{source.name}: the metrics {listed}{where} are left out: the first job has not them.")
         if source.results.budgets.get(name) != self.budgets.get(same):
             said.append(f"{source.name}: the budget{where} is another one; that of the first job holds for all rows.")
 

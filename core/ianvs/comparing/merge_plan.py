@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ianvs.comparing.merge_exams import MergedExams
-from ianvs.comparing.merge_sources import Source, StoredCase, shown_case
+from ianvs.comparing.merge_sources import FAILED, Source, StoredCase, shown_case
+from ianvs.config.spec import PublishedSpec
 from ianvs.errors import IanvsError, one_line
 from ianvs.planning import REPEAT
 from ianvs.planning.identity_differences import identity_differences
@@ -31,11 +31,6 @@ class MergePlan:
     said: list[str] = field(default_factory=list)
     odd: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # by source and what is said: cases
     helpful: set[str] = field(default_factory=set)  # sources that have a case which is finished and whole, or is kept
-
-    def taken(self, sources: Sequence[Source]) -> dict[str, int]:
-        """How many cases come from each source."""
-        found = Counter(stored.source.name for stored in self.chosen.values())
-        return {source.name: found[source.name] for source in sources}
 
     def tell(self, source: str, case: TestCase, what: str) -> None:
         """Cases of which the same is to be said are told together."""
@@ -76,11 +71,9 @@ def plan_merge(sources: Sequence[Source]) -> MergePlan:
 
 
 def _told(source: str, what: str, cases: Sequence[str]) -> str:
-    return (
-        f"{source}: {cases[0]} {what}."
-        if len(cases) == 1
-        else f"{source}: {len(cases)} cases {what}: {one_line(cases, 4)}."
-    )
+    if len(cases) == 1:
+        return f"{source}: {cases[0]} {what}."
+    return f"{source}: {len(cases)} cases {what}: {one_line(cases, 4)}."
 
 
 def _named(source: Source, names: Mapping[str, str]) -> Iterator[TestCase]:
@@ -105,7 +98,7 @@ def _choose(plan: MergePlan, case: TestCase, holders: Sequence[Source], needed: 
     """The first copy that is finished and whole; else one that failed or was cut off."""
     copies = [source.stored(case, needed) for source in holders]
     good = [copy for copy in copies if not copy.lacks]
-    rest = sorted((copy for copy in copies if copy.lacks and copy.usable), key=lambda copy: copy.status != "failed")
+    rest = sorted((copy for copy in copies if copy.lacks and copy.usable), key=lambda copy: copy.lacks != FAILED)
     kept = next(iter([*good, *rest]), None)
     plan.helpful |= {copy.source.name for copy in copies if copy is kept or not copy.lacks}
     if kept is not None:
@@ -135,25 +128,21 @@ def _ordered(cases: Sequence[TestCase]) -> list[TestCase]:
 
 def _results(sources: Sequence[Source], exams: MergedExams, cases: Sequence[TestCase], said: list[str]) -> Results:
     first = sources[0].results
-    seeds: dict[tuple[str, str], set[int]] = {}
+    seeds: dict[tuple[str, str, str], set[int]] = {}
     for case in cases:
         if not case.role:
-            seeds.setdefault((case.row, case.algorithm), set()).add(case.seed)
+            seeds.setdefault((case.row, case.algorithm, case.testenv), set()).add(case.seed)
     expected = max([first.seeds, *map(len, seeds.values())])
-    names = {(case.row, case.algorithm): case for case in reversed(cases)}
-    for key, found in seeds.items():
+    for (_, algorithm, testenv), found in seeds.items():
         if len(found) < expected:
-            where = f" in {names[key].testenv}" if names[key].testenv else ""
-            said.append(f"{names[key].algorithm}{where} has {len(found)} of {expected} seeds: it is unfinished.")
-    ids = {case.id for case in cases}
+            where = f" in {testenv}" if testenv else ""
+            said.append(f"{algorithm}{where} has {len(found)} of {expected} seeds: it is unfinished.")
     references: dict[str, Mapping[str, str]] = {}
-    for source in sources:
-        for case_id, roles in source.results.references.items():
-            if case_id in ids:
-                references[case_id] = {**roles, **references.get(case_id, {})}
-    published: dict[str, Any] = {}
-    for source in reversed(sources):
-        published |= source.results.published
+    published: dict[str, Mapping[str, PublishedSpec]] = {}
+    for results in (source.results for source in reversed(sources)):
+        for case_id, roles in results.references.items():
+            references[case_id] = {**references.get(case_id, {}), **roles}
+        published |= results.published
     return replace(
         first,
         seeds=expected,

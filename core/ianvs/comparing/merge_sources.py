@@ -15,12 +15,13 @@ from ianvs.results import Results
 from ianvs.scenarios.drawn import CASE
 from ianvs.store import CaseStore, ExamStore
 from ianvs.store.keys import digest
-from ianvs.types import Status, TestCase
+from ianvs.types import TestCase
 
-__all__ = ["Source", "StoredCase", "read_source", "shown_case"]
+__all__ = ["FAILED", "Source", "StoredCase", "read_source", "shown_case"]
 
 _OF_ALGORITHM = ("as_one", "splitting_method")  # facts about an exam that an algorithm or its paradigm decides
 _SEEDS = ("order_seed", "seed")  # options of scenarios that may be the seed of the case
+FAILED = "it failed"
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,6 @@ class StoredCase:
 
     source: Source
     case: TestCase
-    status: Status
     lacks: str
     usable: bool
 
@@ -68,23 +68,19 @@ class Source:
 
         needed: {key: name} of the scores that it has to have.
         """
-        state = self.cases.state(case.id, thoroughly=True)
-        status: Status = state.status or "unfinished"
-        identity = self.identity(case)
+        state, identity = self.cases.state(case.id, thoroughly=True), self.identity(case)
+        lacks = ""
         if identity is None:
-            return StoredCase(self, case, "unfinished", "its case.json is damaged", usable=False)
-        if state.damaged:
-            return StoredCase(self, case, "unfinished", f"damaged are {one_line(state.damaged, 3)}", usable=False)
-        if status != "finished":
-            return StoredCase(
-                self, case, status, "it failed" if status == "failed" else "it has not finished", usable=True
-            )
-        if damage := self._exam_damage(identity):
-            return StoredCase(self, case, "unfinished", f"its exam is damaged: {damage}", usable=False)
-        missing = [name for key, name in needed.items() if key not in state.scores]
-        if missing:
-            return StoredCase(self, case, "unfinished", f"it has no score {one_line(missing)}", usable=False)
-        return StoredCase(self, case, "finished", "", usable=True)
+            lacks = "its case.json is damaged"
+        elif state.damaged:
+            lacks = f"damaged are {one_line(state.damaged, 3)}"
+        elif state.status != "finished":
+            return StoredCase(self, case, FAILED if state.status == "failed" else "it has not finished", usable=True)
+        elif damage := self._exam_damage(identity):
+            lacks = f"its exam is damaged: {damage}"
+        elif missing := [name for key, name in needed.items() if key not in state.scores]:
+            lacks = f"it has no score {one_line(missing)}"
+        return StoredCase(self, case, lacks, usable=not lacks)
 
     def values(self, case: TestCase, keys: Iterable[str]) -> dict[str, str]:
         """Of a finished case what is stored under `keys`, as text that is the same for the same numbers."""
@@ -100,7 +96,8 @@ class Source:
         for case in self.results.case_list:
             if case.testenv not in found and not case.role and (identity := self.identity(case)) is not None:
                 drawn = digest([case.row, case.seed]) != case.id  # each seed has an exam of its own
-                found[case.testenv] = json.dumps(_signature(identity["exam"], case.seed if drawn else None))
+                facts = {name: value for name, value in identity["exam"].items() if name not in _OF_ALGORITHM}
+                found[case.testenv] = json.dumps(_ordered(facts, case.seed if drawn else None))
         return found
 
     def _exam_damage(self, identity: Mapping[str, Any]) -> str | None:
@@ -130,13 +127,9 @@ def shown_case(case: TestCase) -> str:
     return f"case {case.id[:8]} ({case.algorithm}{where}, seed {case.seed})"
 
 
-def _signature(exam: Mapping[str, Any], seed: int | None) -> Any:
-    """Facts of an exam in the order of their names, without those of an algorithm; "case" for the case's `seed`."""
-    return _plain({name: value for name, value in exam.items() if name not in _OF_ALGORITHM}, seed)
-
-
-def _plain(value: Any, seed: int | None) -> Any:
+def _ordered(value: object, seed: int | None) -> object:
+    """Facts of an exam in the order of their names; "case" for the case's `seed`."""
     if isinstance(value, Mapping):
         drawn = {name for name in _SEEDS if seed is not None and value.get(name) == seed}
-        return {name: CASE if name in drawn else _plain(inner, seed) for name, inner in sorted(value.items())}
-    return [_plain(inner, seed) for inner in value] if isinstance(value, list | tuple) else value
+        return {name: CASE if name in drawn else _ordered(inner, seed) for name, inner in sorted(value.items())}
+    return [_ordered(inner, seed) for inner in value] if isinstance(value, list | tuple) else value

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -48,7 +50,8 @@ def merge_workspaces(sources: Sequence[str | Path], out: str | Path) -> Merged:
             "Make room, or give --out another folder."
         ) from error
     results = replace(plan.results, workspace=folder.resolve())
-    return Merged(results, plan.taken(read), tuple(dict.fromkeys(plan.said)))
+    taken = Counter(stored.source.name for stored in plan.chosen.values())
+    return Merged(results, {source.name: taken[source.name] for source in read}, tuple(dict.fromkeys(plan.said)))
 
 
 def _require_free(folder: Path, sources: Sequence[Source]) -> None:
@@ -71,7 +74,7 @@ def _copy(plan: MergePlan, sources: Sequence[Source], new: Path) -> None:
             exams[exam] = stored
     for exam, stored in exams.items():
         if exam.isalnum() and (origin := stored.source.exams.folder(exam)).is_dir():
-            _copy_folder(origin, new / "exams" / exam, link=True)
+            _copy_tree(origin.resolve(), new / "exams" / exam, link=True, hidden=False)
     for name in (".names", ".lineage"):
         for source in sources:
             _copy_hints(source.cases.root / name, new / "cases" / name, set(plan.chosen))
@@ -80,39 +83,30 @@ def _copy(plan: MergePlan, sources: Sequence[Source], new: Path) -> None:
 def _copy_case(origin: Path, to: Path) -> None:
     to.mkdir(parents=True)
     for path in sorted(origin.iterdir()):
-        if path.name.startswith(".") or path.name == "running.json":
-            continue  # under way
-        if path.is_dir() and not path.is_symlink():
+        if not path.name.startswith(".") and path.name != "running.json":  # else it is under way
             written_once = path.name in _WRITTEN_ONCE
-            _copy_folder(path, to / path.name, link=written_once, half_written=written_once)
-        else:
-            _copy_file(path, to / path.name, link=path.name in _WRITTEN_ONCE)
+            _copy_tree(path, to / path.name, link=written_once, hidden=not written_once)
 
 
-def _copy_folder(origin: Path, to: Path, *, link: bool, half_written: bool = True) -> None:
-    """Without what is half-written just below `origin`; further down, names are a plugin's."""
-    to.mkdir(parents=True)
-    for path in sorted(origin.iterdir()):
-        if half_written and path.name.startswith("."):
-            continue
-        if path.is_dir() and not path.is_symlink():
-            _copy_folder(path, to / path.name, link=link, half_written=False)
-        else:
-            _copy_file(path, to / path.name, link=link)
+def _copy_tree(origin: Path, to: Path, *, link: bool, hidden: bool) -> None:
+    """link: one file under two names, if the disk can and the user may; else a copy with the time that was noted.
 
-
-def _copy_file(origin: Path, to: Path, *, link: bool) -> None:
-    """link: one file under two names, if the disk can and the user may; else a copy with the time that was noted."""
+    hidden: whether names just below `origin` that begin with "." are a plugin's, as they are further down; else they
+    are half-written, and left out.
+    """
     if origin.is_symlink():
         to.symlink_to(origin.readlink())
-        return
-    if link:
-        try:
-            os.link(origin, to)
-            return
-        except OSError:
-            pass  # another disk, or somebody else's file
-    shutil.copy2(origin, to)
+    elif origin.is_dir():
+        to.mkdir(parents=True)
+        for path in sorted(origin.iterdir()):
+            if hidden or not path.name.startswith("."):
+                _copy_tree(path, to / path.name, link=link, hidden=True)
+    else:
+        if link:
+            with suppress(OSError):  # another disk, or somebody else's file
+                os.link(origin, to)
+                return
+        shutil.copy2(origin, to)
 
 
 def _copy_hints(origin: Path, to: Path, cases: set[str]) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 
-from ianvs.comparing.case_differences import case_differences
+from ianvs.comparing.case_differences import case_differences, changes
 from ianvs.comparing.sides import Side, SideRow
 
-__all__ = ["Pairing", "RowPair", "pair_rows"]
+__all__ = ["RowPair", "pair_rows"]
 
 
 @dataclass(frozen=True)
@@ -27,22 +27,15 @@ class RowPair:
 
     @property
     def name(self) -> str:
-        """ "ewc (Strength=100) in online" """
-        settings = ", ".join(f"{title}={text}" for title, text in self.before.settings.items())
-        where = f" in {self.before.testenv}" if self.before.testenv else ""
-        return f"{self.before.algorithm}{f' ({settings})' if settings else ''}{where}"
+        return self.before.name
 
 
-@dataclass(frozen=True)
-class Pairing:
-    rows: tuple[RowPair, ...]
-    only_before: tuple[SideRow, ...]
-    only_after: tuple[SideRow, ...]
-
-
-def pair_rows(before: Side, after: Side) -> Pairing:
+def pair_rows(before: Side, after: Side) -> tuple[list[RowPair], list[SideRow], list[SideRow]]:
     """Rows of the same algorithm, hyperparameters and exam; else of the same cases, whatever their names; else the only
-    two rows that are left of an algorithm in an exam, which differ in hyperparameters. In the order of `before`."""
+    two rows that are left of an algorithm in an exam, which differ in hyperparameters. In the order of `before`.
+
+    Beside the pairs, the rows that only `before` has, and those that only `after` has.
+    """
     before, after = (_without(side, before.modules | after.modules) for side in (before, after))
     exams, theirs = _exam_names(before, after), set(map(id, after.rows))
 
@@ -67,8 +60,8 @@ def pair_rows(before: Side, after: Side) -> Pairing:
             if name in other:
                 found[id(row)] = other[name]
                 left = [each for each in left if each is not other[name]]
-    pairs = tuple(_pair(row, found[id(row)]) for row in before.rows if id(row) in found)
-    return Pairing(pairs, tuple(row for row in before.rows if id(row) not in found), tuple(left))
+    pairs = [_pair(row, found[id(row)]) for row in before.rows if id(row) in found]
+    return pairs, [row for row in before.rows if id(row) not in found], left
 
 
 def _without(side: Side, modules: frozenset[str]) -> Side:
@@ -105,7 +98,5 @@ def _pair(before: SideRow, after: SideRow) -> RowPair:
     found = [difference for seed in both for difference in case_differences(before.cases[seed], after.cases[seed])]
     same = [seed for seed in both if before.cases[seed].id == after.cases[seed].id]
     if not both:
-        old, new = before.settings, after.settings
-        changed = [title for title in {**old, **new} if old.get(title) != new.get(title)]
-        found += [f"{title} {old.get(title, 'none')} -> {new.get(title, 'none')}" for title in changed]
+        found = changes(before.settings, after.settings)
     return RowPair(before, after, tuple(sorted(both)), tuple(sorted(same)), tuple(dict.fromkeys(found)))

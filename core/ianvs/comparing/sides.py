@@ -20,7 +20,7 @@ from ianvs.results import Results
 from ianvs.stats import Summary
 from ianvs.store import CaseStore
 
-__all__ = ["CaseFacts", "Side", "SideRow", "read_side"]
+__all__ = ["CaseFacts", "Side", "SideRow", "read_side", "row_name"]
 
 # Columns of all_rank.csv between the dataset and the number of seeds that are no module and no hyperparameter.
 _NO_SETTINGS = ("Adopted", "Pareto")
@@ -53,8 +53,16 @@ class SideRow:
     cases: Mapping[int, CaseFacts] = field(default_factory=dict)  # by seed, those that have begun
 
     @property
+    def settings_text(self) -> str:
+        """ "Strength=100, Epochs=5" """
+        return ", ".join(f"{title}={text}" for title, text in self.settings.items())
+
+    @property
+    def name(self) -> str:
+        return row_name(self.algorithm, self.settings_text, self.testenv)
+
+    @property
     def exams(self) -> set[str]:
-        """Ids of the exams of its cases."""
         return {str(case.identity.get("exam_id")) for case in self.cases.values()}
 
 
@@ -67,6 +75,11 @@ class Side:
     metrics: Mapping[str, bool | None]
     modules: frozenset[str] = frozenset()
     is_report: bool = False
+
+
+def row_name(algorithm: str, settings: str, testenv: str) -> str:
+    """ "ewc (Strength=100) in online" """
+    return f"{algorithm}{f' ({settings})' if settings else ''}{f' in {testenv}' if testenv else ''}"
 
 
 def read_side(said: str | Path) -> Side:

@@ -30,7 +30,8 @@ def machine_findings(workspace: Path) -> Iterator[Finding]:
     yield Finding("ok", f"{usable} of {os.cpu_count()} cores can be used: as many cases run at a time, or --jobs N")
     memory = psutil.virtual_memory()
     yield from memory_findings(memory.total, memory.available, _limit())
-    yield from card_findings(_drivers_cards(), *_torchs_cards())
+    torch = looked()
+    yield from card_findings(_drivers_cards(), torch.get("cuda"), torch.get("cards", ()))
     yield from folder_findings(workspace, "the workspace", "Choose another with --workspace.")
     yield from folder_findings(Path(tempfile.gettempdir()), "the folder for temporary files", "Set TMPDIR to another.")
     yield from seal_findings(landlock_version())
@@ -107,8 +108,3 @@ def _drivers_cards() -> list[str] | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return [line.replace(", ", ", driver ") for line in done.stdout.splitlines()]
-
-
-def _torchs_cards() -> tuple[str | None, list[str]]:
-    found = looked()
-    return found.get("cuda"), list(found.get("cards", ()))

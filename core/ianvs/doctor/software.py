@@ -47,9 +47,8 @@ def software_findings() -> Iterator[Finding]:
     yield Finding("ok", f"ianvs {version('ianvs')}, Python {platform.python_version()}, {system}")
     if sys.platform != "linux":
         remedy = "Where exams have to be kept from learners, use Linux (docs/install.md)."
-        yield Finding(
-            "note", "each case starts a new Python, which is slower than on Linux, and nothing is sealed", remedy
-        )
+        said = "each case starts a new Python, which is slower than on Linux, and nothing is sealed"
+        yield Finding("note", said, remedy)
     yield from torch_findings(_version("torch"), _version("torchvision"), _wanted_torch(), looked())
     yield from package_findings({name: _version(name) for name, _, _ in _OPTIONAL})
 
@@ -105,8 +104,7 @@ def looked() -> Mapping[str, Any]:
         done = subprocess.run(
             [sys.executable, "-P", "-c", _LOOK], capture_output=True, text=True, timeout=_SECONDS, check=True
         )
-        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-        return found
+        return dict(json.loads(done.stdout.splitlines()[-1]))
     except subprocess.TimeoutExpired:
         return {"error": f"it took longer than {_SECONDS:g} seconds"}
     except subprocess.CalledProcessError as error:

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 from huggingface_hub import DatasetCardData, EvalResult, ModelCardData
 
-from ianvs.exports.case_runs import matrix_table
+from ianvs.exports.case_runs import board_table, matrix_table
 from ianvs.metrics.metric import Metric
-from ianvs.report import to_frame
 from ianvs.report.leaderboard_row import LeaderboardRow
 from ianvs.report.provenance_facts import provenance_facts
 from ianvs.report.values import shown_hyperparameters, shown_number
@@ -33,20 +32,18 @@ def dataset_card(results: Results, columns: Mapping[str, Mapping[str, str]], tas
         tags=["continual-learning", "benchmark", "ianvs"],
         configs=[{"config_name": name, "data_files": f"{name}.parquet"} for name in columns],
     )
-    board = to_frame(results.leaderboard).astype(object)
     parts = [
         f"# Results of {results.name}",
         "What algorithms for continual learning scored in an exam, measured by ianvs: the ranking, every case behind "
         "it, every score after every round, and what each round cost.",
         "## Leaderboard",
-        board.where(board.notna(), "").to_markdown(index=False),
+        board_table(results),
         *results.leaderboard.statements,
         *results.leaderboard.notes,
         "## Tables",
     ]
     for table, meanings in columns.items():
-        listed = "\n".join(f"| `{column}` | {_cell(meaning)} |" for column, meaning in meanings.items())
-        parts.append(f"### {table}.parquet\n\n{_TABLES[table]}\n\n| column | meaning |\n|---|---|\n{listed}")
+        parts.append(f"### {table}.parquet\n\n{_TABLES[table]}\n\n{_listed('column', 'meaning', meanings)}")
     parts.append(_provenance(results.provenance))
     return f"---\n{data.to_yaml()}\n---\n\n" + "\n\n".join(parts) + "\n"
 
@@ -77,7 +74,6 @@ def model_card(results: Results, row: LeaderboardRow, result: CaseResult, task: 
         eval_results=found or None,
     )
     settings = shown_hyperparameters(case.hyperparameters)
-    listed = "\n".join(f"| `{key}` | {_cell(str(value))} |" for key, value in settings.items())
     matrices = [f"### {score}\n\n{matrix_table(matrix)}" for score, matrix in result.matrices.items()]
     parts = [
         f"# {name}",
@@ -92,7 +88,7 @@ def model_card(results: Results, row: LeaderboardRow, result: CaseResult, task: 
         f"Paradigm {case.paradigm}, dataset {result.dataset}, "
         + ", ".join(f"{kind} `{module}`" for kind, module in case.modules)
         + ".",
-        f"| hyperparameter | value |\n|---|---|\n{listed}" if settings else "",
+        _listed("hyperparameter", "value", settings) if settings else "",
         *([f"What a reader must know: {'; '.join(result.warnings)}."] if result.warnings else ()),
         "## Limits",
         "It was trained to be examined, on this exam alone. The scores say nothing of other data.",
@@ -118,6 +114,11 @@ def _scores(row: LeaderboardRow, result: CaseResult, metrics: Mapping[str, Metri
 def _provenance(found: Mapping[str, object], command: object = None) -> str:
     facts = {"Command": str(command or found.get("command") or ""), **provenance_facts(found)}
     return "## Provenance\n\n" + "\n".join(f"- {name}: {fact}" for name, fact in facts.items() if fact)
+
+
+def _listed(what: str, of: str, entries: Mapping[str, object]) -> str:
+    rows = (f"| `{name}` | {_cell(str(value))} |" for name, value in entries.items())
+    return "\n".join([f"| {what} | {of} |", "|---|---|", *rows])
 
 
 def _cell(text: str) -> str:

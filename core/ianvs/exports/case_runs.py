@@ -12,6 +12,7 @@ import numpy as np
 from ianvs.config.secrets import hide_secrets
 from ianvs.metrics.definition import MatrixMetric
 from ianvs.metrics.metric_columns import MetricColumn
+from ianvs.report import to_frame
 from ianvs.report.gather import case_costs, describe_failure, utc
 from ianvs.report.pictures import slug
 from ianvs.report.provenance_facts import provenance_facts
@@ -19,7 +20,7 @@ from ianvs.report.values import Cell, shown_hyperparameters
 from ianvs.results import Results
 from ianvs.types import CaseResult, RoundResult, ScoreMatrix
 
-__all__ = ["COSTS_OF_ROUNDS", "CaseRun", "Series", "case_runs", "matrix_table", "metric_series"]
+__all__ = ["COSTS_OF_ROUNDS", "CaseRun", "board_table", "case_runs", "costs_of", "matrix_table", "metric_series"]
 
 Series = tuple[tuple[int, float], ...]
 """(round, value) in the order of rounds; 0 is the untrained model. Rounds without a value are left out."""
@@ -85,6 +86,12 @@ def metric_series(result: CaseResult, columns: Sequence[MetricColumn]) -> dict[s
     return found
 
 
+def board_table(results: Results) -> str:
+    """The leaderboard in markdown."""
+    board = to_frame(results.leaderboard).astype(object)
+    return str(board.where(board.notna(), "").to_markdown(index=False))
+
+
 def matrix_table(matrix: ScoreMatrix) -> str:
     """In markdown: a row after each round, a column for each test set."""
     lines = [["after round", *matrix.tests], ["---", *["---:"] * len(matrix.tests)]]
@@ -135,15 +142,16 @@ def _scores(result: CaseResult, matrix: ScoreMatrix) -> Iterator[tuple[str, Seri
         yield f"test/{matrix.metric}/{name}", _series(enumerate(matrix.values[:, j]))
 
 
+def costs_of(round_: RoundResult) -> dict[str, float | None]:
+    """Its costs, and what its paradigm measured."""
+    return {**{name: getattr(round_, name) for name in COSTS_OF_ROUNDS}, **round_.measures}
+
+
 def _costs(rounds: Sequence[RoundResult]) -> dict[str, Series]:
-    measures = dict.fromkeys(name for round_ in rounds for name in round_.measures)
-    found = {
-        name: _series((round_.index, getattr(round_, name)) for round_ in rounds if getattr(round_, name) is not None)
-        for name in COSTS_OF_ROUNDS
-    }
-    return found | {
-        name: _series((round_.index, round_.measures[name]) for round_ in rounds if name in round_.measures)
-        for name in measures
+    by_round = {round_.index: costs_of(round_) for round_ in rounds}
+    return {
+        name: _series((k, value) for k, costs in by_round.items() if (value := costs.get(name)) is not None)
+        for name in dict.fromkeys(name for costs in by_round.values() for name in costs)
     }
 
 
@@ -164,13 +172,13 @@ def _tags(results: Results, result: CaseResult) -> dict[str, str]:
         "over_budget": "; ".join(result.over_budget),
         "warnings": "; ".join(result.warnings),
         "remark": result.remark,
-        "failure": f"{describe_failure(failure)}: {hide_secrets(failure.message, case.hyperparameters)}"
-        if failure
-        else "",
+        "failure": "",
         "finished_at": result.finished_at or "",
         **{f"text.{name}": text for name, text in result.texts.items()},
         "command": str(results.provenance.get("command") or ""),
     }
+    if failure is not None:
+        said["failure"] = f"{describe_failure(failure)}: {hide_secrets(failure.message, case.hyperparameters)}"
     facts = provenance_facts(result.provenance or results.provenance)
     said |= {f"provenance.{name.lower()}": fact for name, fact in facts.items()}
     return {name: text for name, text in said.items() if text}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from ianvs.exports.cards import dataset_card, model_card
@@ -34,7 +34,9 @@ def write(results: Results, folder: Path) -> None:
     data.mkdir()
     columns = write_tables(results, data, to="huggingface")
     chosen = {_median_case(row, results): row for row in _best_rows(results)}
-    found = {case: result for case, result in _results_of(results, chosen).items() if result.status == "finished"}
+    # Of the leaderboard's own cases: where it chose, what is left after the choice.
+    finished = {(one.case.id, one.case.algorithm): one for one in results.reported if one.status == "finished"}
+    found = {key: finished[key] for key in chosen if key in finished}
     (data / "README.md").write_text(dataset_card(results, columns, _task(results, next(iter(found.values()), None))))
     for key, result in found.items():
         case_folder = models / f"{slug(result.case.algorithm)}-seed{result.case.seed}-{result.case.id[:8]}"
@@ -43,14 +45,13 @@ def write(results: Results, folder: Path) -> None:
         (case_folder / "README.md").write_text(card)
 
 
-def _best_rows(results: Results) -> Iterator[LeaderboardRow]:
+def _best_rows(results: Results) -> Iterable[LeaderboardRow]:
     """The highest row of each algorithm in each exam, of those that have all their cases; bounds are no competitors."""
-    seen = set()
+    found: dict[tuple[str, str], LeaderboardRow] = {}
     for row in results.leaderboard.rows:
-        key = (row.testenv, row.algorithm)
-        if row.rank is not None and key not in seen:
-            seen.add(key)
-            yield row
+        if row.rank is not None:
+            found.setdefault((row.testenv, row.algorithm), row)
+    return found.values()
 
 
 def _median_case(row: LeaderboardRow, results: Results) -> tuple[str, str]:
@@ -60,14 +61,6 @@ def _median_case(row: LeaderboardRow, results: Results) -> tuple[str, str]:
     scores = {seed: value for seed, value in zip(row.seeds, row.by_seed[name], strict=True) if value is not None}
     from_worst = sorted(scores, key=lambda seed: (scores[seed], seed), reverse=not falls)
     return ids[row.id, row.algorithm, from_worst[(len(from_worst) - 1) // 2]], row.algorithm
-
-
-def _results_of(
-    results: Results, wanted: Mapping[tuple[str, str], LeaderboardRow]
-) -> dict[tuple[str, str], CaseResult]:
-    """Of the leaderboard's own cases: where it chose, what is left after the choice."""
-    found = {(result.case.id, result.case.algorithm): result for result in results.reported}
-    return {key: found[key] for key in wanted if key in found}
 
 
 def _task(results: Results, result: CaseResult | None) -> str:

@@ -41,7 +41,7 @@ def write(results: Results, folder: Path) -> None:
 def _write_run(client: Any, experiment: str, run: CaseRun) -> None:
     from mlflow.entities import Metric, Param, RunTag
 
-    ended = _milliseconds(run.ended)
+    ended = int((run.ended or datetime.now(UTC)).timestamp() * 1000)  # ms
     seconds = sum(round_.train_seconds + round_.eval_seconds for round_ in run.result.rounds)
     began = ended - int(1000 * seconds)  # what was measured, without the time between
     tags = {"ianvs.kind": "case", **{f"ianvs.{name}": text for name, text in run.tags.items()}}
@@ -79,9 +79,5 @@ def _names(names: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _milliseconds(moment: datetime | None) -> int:
-    return int((moment or datetime.now(UTC)).timestamp() * 1000)
-
-
-def _plain(value: Mapping[str, Any]) -> Any:
+def _plain(value: Mapping[str, object]) -> object:
     return json.loads(json.dumps(dict(value), default=str))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ianvs.exports.case_runs import CaseRun, case_runs, matrix_table
+from ianvs.exports.case_runs import CaseRun, board_table, case_runs, matrix_table
 from ianvs.exports.exporting import needs
-from ianvs.report import to_frame
 from ianvs.results import Results
 
 __all__ = ["write"]
@@ -22,9 +21,7 @@ def write(results: Results, folder: Path) -> None:
         with open_writer(str(folder / run.name)) as writer:
             _write_run(writer, run)
     with open_writer(str(folder / "leaderboard")) as writer:
-        board = to_frame(results.leaderboard).astype(object)
-        table = board.where(board.notna(), "").to_markdown(index=False)
-        writer.add_text("leaderboard", table)
+        writer.add_text("leaderboard", board_table(results))
 
 
 def _write_run(writer: Any, run: CaseRun) -> None:

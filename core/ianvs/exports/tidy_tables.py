@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING, Any
 
-from ianvs.exports.case_runs import COSTS_OF_ROUNDS, metric_series
+from ianvs.exports.case_runs import COSTS_OF_ROUNDS, costs_of, metric_series
 from ianvs.metrics.metric import Metric
 from ianvs.report.columns import COSTS
 from ianvs.report.leaderboard_row import LeaderboardRow
@@ -145,8 +145,7 @@ def _row(row: LeaderboardRow, results: Results) -> dict[str, object]:
         "status": row.status,
         "over_budget": "; ".join(row.over_budget),
     }
-    if row.standing is not None:
-        standing = row.standing
+    if (standing := row.standing) is not None:
         fixed |= {"rank_low": standing.low, "rank_high": standing.high}
         fixed |= {"tier": standing.tier, "p_best": standing.p_best}
     numbers: dict[str, object] = {}
@@ -188,7 +187,7 @@ def _rounds(result: CaseResult) -> Iterator[dict[str, object]]:
             "round": round_.index,
             "round_name": round_.name or "untrained",
             **round_.measures,
-            **{name: getattr(round_, name) for name in COSTS_OF_ROUNDS},
+            **costs_of(round_),
         }
 
 
@@ -200,19 +199,14 @@ def _frame(columns: Columns, numbers: Set[str]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    return pd.DataFrame(
-        {
-            name: column
-            if isinstance(getattr(column, "dtype", None), pd.DatetimeTZDtype)
-            else _typed(name, column, numbers)
-            for name, column in columns.items()
-        }
-    )
+    return pd.DataFrame({name: _typed(name, column, numbers) for name, column in columns.items()})
 
 
 def _typed(name: str, column: Iterable[object], numbers: Set[str]) -> pd.Series[Any]:
     import pandas as pd
 
+    if isinstance(column, pd.Series) and isinstance(column.dtype, pd.DatetimeTZDtype):
+        return column
     values = [value.item() if hasattr(value, "item") else value for value in column]
     values = [None if isinstance(value, float) and math.isnan(value) else value for value in values]
     values = [None if value is pd.NaT else value for value in values]

@@ -7,12 +7,16 @@ import os
 from collections.abc import Callable
 from inspect import Parameter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 __all__ = ["Estimator", "accepts", "offer", "positionals"]
 
+T = TypeVar("T")
 
-def _parameters(function: Callable[..., Any]) -> list[Parameter] | None:
+_BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _parameters(function: Callable[..., object]) -> list[Parameter] | None:
     """None where Python can't tell, as for some functions written in C."""
     try:
         return list(inspect.signature(function).parameters.values())
@@ -20,7 +24,7 @@ def _parameters(function: Callable[..., Any]) -> list[Parameter] | None:
         return None
 
 
-def accepts(function: Callable[..., Any], keyword: str) -> bool:
+def accepts(function: Callable[..., object], keyword: str) -> bool:
     """Whether a function names this keyword, or has any ** parameter."""
     parameters = _parameters(function)
     return parameters is None or any(
@@ -29,27 +33,33 @@ def accepts(function: Callable[..., Any], keyword: str) -> bool:
     )
 
 
-def positionals(function: Callable[..., Any]) -> int:
+def positionals(function: Callable[..., object]) -> int:
     """How many arguments without a name a function takes; with *, any number."""
     parameters = _parameters(function)
     if parameters is None or any(p.kind is Parameter.VAR_POSITIONAL for p in parameters):
         return 1 << 30
-    return sum(p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD) for p in parameters)
+    return sum(p.kind in _BY_PLACE for p in parameters)
 
 
-def offer(function: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+def offer(function: Callable[..., T], *args: object, **keywords: object) -> T:
     """Call with `args`, and with those of `keywords` that the function names or that its ** parameter takes."""
     return function(*args, **{name: value for name, value in keywords.items() if accepts(function, name)})
 
 
-def _by_name(function: Callable[..., Any], name: str, value: Any, **keywords: Any) -> Any:
+def _by_name(function: Callable[..., T], name: str, value: object, **keywords: object) -> T:
     """`offer` with a keyword that must arrive: as the first argument of a function that calls it otherwise."""
     parameters = _parameters(function) or []
-    places = [p for p in parameters if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
+    places = [p for p in parameters if p.kind in _BY_PLACE]
     named = any(p.name == name and p.kind is not Parameter.POSITIONAL_ONLY for p in parameters)
     if named or not places or places[0].name in keywords:
         return function(**{name: value}, **{key: told for key, told in keywords.items() if accepts(function, key)})
     return offer(function, value, **keywords)
+
+
+def _backend() -> str:
+    """BACKEND_TYPE at this moment: "torch", "keras", "" for any other."""
+    told = os.environ.get("BACKEND_TYPE", "").lower()
+    return {"torch": "torch", "keras": "keras", "tensorflow": "keras"}.get(told, "")
 
 
 class Estimator:
@@ -58,43 +68,30 @@ class Estimator:
     def __init__(self, instance: Any) -> None:
         self.instance = instance
 
-    @property
-    def backend(self) -> str:
-        """BACKEND_TYPE at this moment, in capitals."""
-        return os.environ.get("BACKEND_TYPE", "").upper()
-
-    @property
-    def _keras(self) -> bool:
-        return self.backend in ("KERAS", "TENSORFLOW")
-
-    def train(self, data: Any, **keywords: Any) -> Any:
+    def train(self, data: object, **keywords: object) -> object:
         """`fit` if there is one, else `train`."""
         method = self.instance.fit if hasattr(self.instance, "fit") else self.instance.train
-        if self._keras:
+        if _backend() == "keras":
             return method(train_data=data, valid_data=keywords.get("valid_data"))
         return _by_name(method, "train_data", data, **keywords)
 
-    def load(self, url: str | None, *, hub: bool = False) -> Any:
+    def load(self, url: str, *, hub: bool = False) -> None:
         """Nothing happens without a method `load`, or if there is no such path; hub: it is a name, not a path."""
         if not hasattr(self.instance, "load") or not url or not (hub or Path(url).exists()):
-            return None
-        if self.backend == "TORCH":
-            return self.instance.load()
-        return _by_name(self.instance.load, "model_url", url)
+            return
+        if _backend() == "torch":
+            self.instance.load()
+        else:
+            _by_name(self.instance.load, "model_url", url)
 
-    def predict(self, x: Any, method: str = "predict", **keywords: Any) -> Any:
+    def predict(self, x: object, method: str = "predict", **keywords: object) -> Any:
         """`predict`, or the method named instead, of x."""
         function = getattr(self.instance, method)
-        if self.backend == "TORCH" or self._keras:
+        if _backend():
             return _by_name(function, "data", x, **keywords)
         return offer(function, x, **keywords)
 
-    def evaluate(self, data: Any, **keywords: Any) -> Any:
-        """Its own evaluation."""
-        if self._keras:
+    def evaluate(self, data: object, **keywords: object) -> object:
+        if _backend() == "keras":
             return offer(self.instance.evaluate, data, **keywords)
         return _by_name(self.instance.evaluate, "data", data, **keywords)
-
-    def save(self, path: str) -> Any:
-        """What `save` returns."""
-        return self.instance.save(path)

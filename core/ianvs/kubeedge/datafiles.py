@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from ianvs.errors import DataError, shown_path
 from ianvs.kubeedge.provided.datasources import (
@@ -34,7 +33,9 @@ def paths_and_label(line: str) -> tuple[list[str], str]:
     return paths, label
 
 
-def read(file: str, data_type: str, label: str | None = None, func: Callable[[str], Any] | None = None) -> Any:
+def read(
+    file: str, data_type: str, label: str | None = None, func: Callable[[str], object] | None = None
+) -> BaseDataSource:
     """The parsed source. label: the column of a csv file. func: for each line of a txt file.
 
     Raises DataError for a file that is not there or has another suffix.
@@ -72,7 +73,7 @@ def _absolute(word: str, folder: Path, first: bool) -> str:
     return str(place) if place.is_file() or (first and place.is_dir()) else word
 
 
-def true_labels(file: str, label: str | None) -> Any:
+def true_labels(file: str, label: str | None) -> object:
     """What a metric gets as `y`: the labels as words, a column, answers or responses.
 
     Of lines with three words or more it is the last one: `picture depth label`.

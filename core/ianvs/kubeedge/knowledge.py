@@ -6,18 +6,20 @@ import os
 import pickle
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ianvs.errors import PluginError
 from ianvs.kubeedge.calls import Estimator, accepts, offer
 from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.artifact import Model, Task, TaskGroup
 from ianvs.kubeedge.provided.datasources import BaseDataSource, as_array
+from ianvs.kubeedge.storing import take_place
 from ianvs.store.files import write_atomic
 
 __all__ = ["Knowledge", "source_of"]
@@ -25,7 +27,7 @@ __all__ = ["Knowledge", "source_of"]
 _MIN_SAMPLES = 10
 
 
-def source_of(like: Any, x: Any, y: Any, data_type: str | None = None) -> Any:
+def source_of(like: BaseDataSource, x: object, y: object, data_type: str | None = None) -> BaseDataSource:
     """A source of some rows."""
     source = BaseDataSource(data_type or like.data_type)
     source.x, source.y = x, y
@@ -40,13 +42,18 @@ class Knowledge:
     """
 
     index: str
-    extractor: Any = None
-    groups: list[Any] = field(default_factory=list)
+    extractor: object = None
+    groups: list[TaskGroup] = field(default_factory=list)
     given: list[str] = field(default_factory=list)  # modules whose attribute `models` is ours
+
+    @property
+    def models(self) -> list[Model]:
+        """Of the groups, in their order."""
+        return [group.model for group in self.groups]
 
     # Training
 
-    def train(self, case: Case, model: Estimator, data: Any, r: int, initial: bool) -> None:
+    def train(self, case: Case, model: Estimator, data: BaseDataSource, r: int, initial: bool) -> None:
         """Train all tasks anew (initial), or go on with each of them on the data of a round."""
         folder = case.folder("train", r)
         os.environ["CLOUD_KB_INDEX"], os.environ["OUTPUT_URL"] = self.index, folder
@@ -61,7 +68,7 @@ class Knowledge:
         known = {"extractor": self.extractor, "task_groups": self.groups}
         write_atomic(Path(self.index), pickle.dumps({"seen_task": known, "unseen_task": {}}))
 
-    def _initial(self, case: Case, model: Estimator, data: Any, folder: str) -> None:
+    def _initial(self, case: Case, model: Estimator, data: BaseDataSource, folder: str) -> None:
         tasks, self.extractor, data = self._defined(case, model, data)
         groups = self._grouped(case, tasks)
         least = int(os.environ.get("MIN_TRAIN_SAMPLE") or _MIN_SAMPLES)
@@ -71,26 +78,23 @@ class Knowledge:
             if not (group.samples and len(group.samples) >= least):
                 rare.append(i)
             elif trained is not None:
-                path = trained.model
-                if not isinstance(path, str):
-                    path = path.save(model_name=f"{group.entry}.model")
-                trained.model = path
-                group.model = Model(i, trained.entry, path, trained.result)
-                group.model.meta_attr = trained.meta_attr
+                if not isinstance(trained.model, str):
+                    trained.model = trained.model.save(model_name=f"{group.entry}.model")
+                group.model = Model(i, trained.entry, trained.model, trained.result, trained.meta_attr)
             else:
-                group.model = self._trained(case, model, group, i, group.samples, folder)
+                group.model = self._trained(case, model, group, i, folder)
         if rare:
             # Tasks with few samples share one model, which is trained on all data after the others.
             with case.calling("basemodel", "train"), case.timed("train"):
                 result = model.train(data)
             path = _saved(case, model, "global.model", folder)
             for i in rare:
-                groups[i].samples = data
-                groups[i].model = Model(i, groups[i].entry, path, result)
-                groups[i].model.meta_attr = [task.meta_attr for task in groups[i].tasks]
+                group = groups[i]
+                group.samples = data
+                group.model = Model(i, group.entry, path, result, [task.meta_attr for task in group.tasks])
         self.groups = groups
 
-    def _defined(self, case: Case, model: Estimator, data: Any) -> tuple[list[Any], Any, Any]:
+    def _defined(self, case: Case, model: Estimator, data: BaseDataSource) -> tuple[list[Task], object, BaseDataSource]:
         definition = case.made("task_definition")
         if definition is None:
             return [Task("global", data)], {"global": 0}, data
@@ -100,13 +104,13 @@ class Knowledge:
                 raise PluginError("it has to return three things: tasks, extractor, source.")
             return list(told[0]), told[1], told[2]
 
-    def _grouped(self, case: Case, tasks: list[Any]) -> list[Any]:
+    def _grouped(self, case: Case, tasks: list[Task]) -> list[TaskGroup]:
         discovery = case.made("task_relationship_discovery")
-        if discovery is not None:
+        if discovery is None:
+            groups = [TaskGroup(task.entry, [task]) for task in tasks]
+        else:
             with case.calling("task_relationship_discovery", "call"):
                 groups = list(discovery(tasks))
-        else:
-            groups = [TaskGroup(task.entry, [task]) for task in tasks]
         for i, group in enumerate(groups):
             if not hasattr(group, "tasks"):
                 groups[i] = group = TaskGroup(getattr(group, "entry", "global"), [])
@@ -114,57 +118,36 @@ class Knowledge:
                 group.samples = group.tasks[0].samples
         return groups
 
-    def _trained(self, case: Case, model: Estimator, group: Any, i: int, data: Any, folder: str) -> Model:
+    def _trained(self, case: Case, model: Estimator, group: TaskGroup, i: int, folder: str) -> Model:
+        """The model of a group after training on its samples."""
         with case.calling("basemodel", "train"), case.timed("train"):
-            result = model.train(data)
-        path = isinstance(result, str)
-        record = Model(
-            i,
-            group.entry,
-            _saved(case, model, f"{group.entry}.pth" if path else f"{group.entry}.model", folder),
-            {} if path else result,
-        )
-        record.meta_attr = [task.meta_attr for task in group.tasks]
-        return record
+            result = model.train(group.samples)
+        is_path = isinstance(result, str)
+        path = _saved(case, model, f"{group.entry}.{'pth' if is_path else 'model'}", folder)
+        return Model(i, group.entry, path, {} if is_path else result, [task.meta_attr for task in group.tasks])
 
-    def _update(self, case: Case, model: Estimator, data: Any, folder: str) -> None:
-        """Each task goes on from its model with all data of the round; with `own_task_data` with its own part."""
+    def _update(self, case: Case, model: Estimator, data: BaseDataSource, folder: str) -> None:
+        """Each task goes on from its model: with all data of the round, unless a decision gives it some of its own."""
         again = case.made("unseen_sample_re_recognition", self.index)
         if again is not None:
             with case.calling("unseen_sample_re_recognition", "call"):
                 seen, unseen = again(data)
                 data = source_of(data, _joined(seen.x, unseen.x), _joined(seen.y, unseen.y))
-        groups, own = self.groups, case.work.own_task_data
         decision = case.made("task_update_decision", self.index)
-        if decision is not None:
+        if decision is None:
+            groups = self.groups
+            for group in groups:
+                group.samples = data
+        else:
             with case.calling("task_update_decision", "call"):
                 tasks, _ = offer(decision, data, task_type="seen_task")
             groups = self._grouped(case, tasks)
-        parts = self._parts(case, data) if own else {}
-        kept = []
-        for i, group in enumerate(groups):
-            samples = parts.get(i) if own else data
-            if decision is not None and not own:
-                samples = group.samples
-            if samples is None or not len(samples):
-                if own:
-                    kept.append(group)
-                continue
+        self.groups = [group for group in groups if group.samples is not None and len(group.samples)]
+        for i, group in enumerate(self.groups):
             before = group.model.model if group.model is not None else group.tasks[0].model
             with case.calling("basemodel", "load"):
                 model.load(getattr(before, "model", before))
-            group.samples = samples
-            group.model = self._trained(case, model, group, len(kept), samples, folder)
-            kept.append(group)
-        self.groups = kept
-
-    def _parts(self, case: Case, data: Any) -> dict[int, Any]:
-        data, indices = self._allocated(case, data)
-        positions = np.array(indices, dtype=int)
-        return {
-            int(i): source_of(data, as_array(data.x)[positions == i], as_array(data.y)[positions == i])
-            for i in np.unique(positions)
-        }
+            group.model = self._trained(case, model, group, i, folder)
 
     # Answers
 
@@ -175,11 +158,11 @@ class Knowledge:
             if instance is None or isinstance(instance, dict):
                 continue
             if type_ in self.given or not hasattr(instance, "models"):
-                instance.models = [group.model for group in self.groups]
+                instance.models = self.models
                 self.given = sorted({*self.given, type_})
 
     def predict(
-        self, case: Case, model: Estimator, data: Any, method: str = "predict", **keywords: Any
+        self, case: Case, model: Estimator, data: BaseDataSource, method: str = "predict", **keywords: object
     ) -> tuple[Any, list[Task]]:
         """Results in the order of the samples, and the tasks that they came from, each with its own."""
         data, indices = self._allocated(case, data)
@@ -202,7 +185,7 @@ class Knowledge:
             tasks.append(task)
         return self._integrated(case, tasks), tasks
 
-    def _allocated(self, case: Case, data: Any) -> tuple[Any, Any]:
+    def _allocated(self, case: Case, data: BaseDataSource) -> tuple[BaseDataSource, ArrayLike]:
         allocation = case.made("task_allocation")
         if allocation is None:
             return data, [0] * len(data.x)
@@ -212,8 +195,10 @@ class Knowledge:
                 raise PluginError("it has to return two things: the source, and for each sample the index of its task.")
             return told[0], told[1]
 
-    def _remodeled(self, case: Case, data: Any, indices: Any) -> tuple[Any, Any]:
-        models = [group.model for group in self.groups]
+    def _remodeled(
+        self, case: Case, data: BaseDataSource, indices: ArrayLike
+    ) -> tuple[Iterable[BaseDataSource], Iterable[Model]]:
+        models = self.models
         remodeling = case.made("task_remodeling", models=models)
         if remodeling is not None:
             with case.calling("task_remodeling", "call"):
@@ -232,9 +217,8 @@ class Knowledge:
             found.append(models[i] if -len(models) <= i < len(models) else models[0])
         return sources, found
 
-    def _integrated(self, case: Case, tasks: list[Task]) -> Any:
-        models = [group.model for group in self.groups]
-        integrate = case.made("inference_integrate", models=models)
+    def _integrated(self, case: Case, tasks: list[Task]) -> object:
+        integrate = case.made("inference_integrate", models=self.models)
         if integrate is not None:
             with case.calling("inference_integrate", "call"):
                 return integrate(tasks=tasks)
@@ -244,8 +228,8 @@ class Knowledge:
         return as_array([results[i] for i in sorted(results)])
 
 
-def _joined(first: Any, second: Any) -> Any:
-    return np.concatenate([part for part in (first, second) if part is not None and len(part)] or [np.array([])])
+def _joined(*parts: NDArray[Any] | None) -> NDArray[Any]:
+    return np.concatenate([part for part in parts if part is not None and len(part)] or [np.array([])])
 
 
 def _saved(case: Case, model: Estimator, name: str, folder: str) -> str:
@@ -253,13 +237,10 @@ def _saved(case: Case, model: Estimator, name: str, folder: str) -> str:
     name = name.replace(os.sep, "_")
     path = Path(tempfile.mkdtemp(), name)
     with case.calling("basemodel", "save"):
-        model.save(str(path))
+        model.instance.save(str(path))
         if not path.exists():
             raise PluginError(f"there is no file at {path} afterwards. Let save(path) write the file that it is given.")
     target = Path(folder, "seen_task", name)
-    if target.exists():
-        shutil.rmtree(target) if target.is_dir() else target.unlink()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.move(path, target)
+    take_place(path, target)
     shutil.rmtree(path.parent, ignore_errors=True)
     return str(target)

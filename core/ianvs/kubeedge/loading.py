@@ -7,7 +7,7 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.abc import Loader
 from pathlib import Path
@@ -25,16 +25,13 @@ __all__ = ["import_file", "import_modules", "kind_of", "load_metric", "prepare",
 
 _OWN = "__ianvs_registered__"  # of a module that was imported here: what it registered, by kind and alias
 
-_STP = (
-    "task_definition",
-    "task_relationship_discovery",
-    "task_allocation",
-    "task_remodeling",
-    "inference_integrate",
-)
 _KINDS = {
     **dict.fromkeys(("basemodel", "edgemodel", "cloudmodel", "dataset_processor"), ClassType.GENERAL),
-    **dict.fromkeys(_STP, ClassType.STP),
+    "task_definition": ClassType.STP,
+    "task_relationship_discovery": ClassType.STP,
+    "task_allocation": ClassType.STP,
+    "task_remodeling": ClassType.STP,
+    "inference_integrate": ClassType.STP,
     "hard_example_mining": ClassType.HEM,
     "task_update_decision": ClassType.KM,
     "unseen_task_allocation": ClassType.UTP,
@@ -161,17 +158,16 @@ def import_modules(work: Work) -> None:
             import_file(module.url)
 
 
-def registered(module: Module) -> Any:
+def registered(module: Module) -> Callable[..., Any]:
     """The class or function that a module names. Raises PluginError if its file registers no such thing."""
     return _found(kind_of(module.type), module.name, module.url)
 
 
-def _found(kind: str, name: str, url: str | None) -> Any:
-    if url:
-        # What this file registered counts, though another one may have taken the name since.
-        own = vars(import_file(url)).get(_OWN, {})
-        if (kind, name) in own:
-            return own[kind, name]
+def _found(kind: str, name: str, url: str | None) -> Callable[..., Any]:
+    # What this file registered counts, though another one may have taken the name since.
+    own: dict[tuple[str, str], Callable[..., Any]] = vars(import_file(url)).get(_OWN, {}) if url else {}
+    if (kind, name) in own:
+        return own[kind, name]
     if ClassFactory.is_exists(kind, name):
         return ClassFactory.get_cls(kind, name)
     others = [other for other in vars(ClassType).values() if isinstance(other, str)]
@@ -183,7 +179,7 @@ def _found(kind: str, name: str, url: str | None) -> Any:
     raise PluginError(f"{who} as '{kind}'.{hint}{listed}")
 
 
-def load_metric(metric: Metric) -> Any:
+def load_metric(metric: Metric) -> Callable[..., Any]:
     """The function of a metric with a url. Raises PluginError if its file can't be imported or has no such function."""
     if not metric.url:
         raise PluginError(f"the metric '{metric.name}' needs a url: it is none of those that ianvs computes by itself.")

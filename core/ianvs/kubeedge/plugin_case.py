@@ -13,6 +13,7 @@ from ianvs.errors import PluginError, shown_path
 from ianvs.kubeedge import datafiles
 from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.loading import load_metric, registered
+from ianvs.kubeedge.provided.datasources import BaseDataSource
 from ianvs.kubeedge.splitting import write_pairs
 from ianvs.kubeedge.storing import Standing
 from ianvs.kubeedge.work import Module, Work
@@ -36,12 +37,12 @@ class Case:
         self.notes: list[str] = []
         self.clock: dict[str, dict[str, list[float]]] = {}  # round -> phase -> [seconds, CPU seconds]
         self.now = ""  # the round that runs
-        self._standing: Standing | None = None
+        self.state: Any = None  # what the paradigm kept last; None at the beginning of a case
 
     # Modules
 
     def build(self) -> None:
-        """Make the instances, in the order of the file."""
+        """Make the instances, in the order of the file. From then on state can be kept."""
         for module in self.work.modules:
             thing = registered(module) if module.url else None
             if module.type == "hard_example_mining" or (thing is None and module.type != "aggregation"):
@@ -50,6 +51,9 @@ class Case:
             else:
                 with self.calling(module.type, "constructor", module):
                     self.modules[module.type] = (thing or registered(module))(**module.values)
+        os.environ["LOCAL_TEST"] = "TRUE"
+        folders = [str(Path(module.url).absolute().parent) for module in self.work.modules if module.url]
+        self._standing = Standing(self.root, folders)
 
     def need(self, *types: str) -> Any:
         """The instance of a type, or a list of several. Raises PluginError naming the paradigm if one is missing."""
@@ -61,7 +65,7 @@ class Case:
         found = [self.modules[type_] for type_ in types]
         return found[0] if len(types) == 1 else found
 
-    def made(self, type_: str, *first: Any, **more: Any) -> Any:
+    def made(self, type_: str, *first: object, **more: object) -> Any:
         """An object of a module: its instance, or one made of {"method", "param"}; None without such a module.
 
         first, more: what Ianvs gives to the constructor before `param`, as far as it takes it.
@@ -81,16 +85,13 @@ class Case:
     def calling(self, type_: str, method: str, module: Module | None = None) -> Iterator[None]:
         """An exception in here is one of this module's method."""
         module = module or self.work.module(type_)
-        if module is None:
-            with during(f"{type_}, {method}"):
-                yield
-            return
-        file = Path(module.url).absolute() if module.url else None
+        who = type_ if module is None else f"{type_} '{module.name}'"
+        file = Path(module.url).absolute() if module is not None and module.url else None
         where = f" ({shown_path(file)})" if file else ""
-        with during(f"{type_} '{module.name}'{where}, {method}", file):
+        with during(f"{who}{where}, {method}", file):
             yield
 
-    def metric(self) -> tuple[str, Any]:
+    def metric(self) -> tuple[str, Callable[..., Any]]:
         """Name and function of the model_metric. Raises PluginError if none is given."""
         metric = self.work.model_metric
         if metric is None:
@@ -108,8 +109,7 @@ class Case:
             raise PluginError(f"testenv: dataset has no {which} file, such as {which}_index or {which}_data.")
         return datafiles.absolute_index(file, self.root / "dataset" / f"{which}_index.txt")
 
-    def source(self, file: str, data_type: str, func: Any = None) -> Any:
-        """The parsed file."""
+    def source(self, file: str, data_type: str, func: Callable[[str], object] | None = None) -> BaseDataSource:
         return datafiles.read(file, data_type, self.work.label, func)
 
     def pairs(self, kinds: tuple[str, str], n: int) -> list[tuple[str, str]]:
@@ -152,27 +152,16 @@ class Case:
 
     # Going on after a kill
 
-    def watch(self) -> None:
-        """From here on state can be kept."""
-        folders = [str(Path(module.url).absolute().parent) for module in self.work.modules if module.url]
-        self._standing = Standing(self.root, folders)
+    def resume(self) -> bool:
+        """Let state, instances, clocks and notes be what was kept last; whether there is such a thing."""
+        stored = self._standing.resumed()
+        vars(self).update(stored or {})
+        return stored is not None
 
-    def resume(self) -> Any:
-        """The state that was kept last, or None; instances, clocks and notes go on from there."""
-        self.watch()
-        stored = self._standing.resumed() if self._standing is not None else None
-        if stored is None:
-            return None
-        self.modules, self.notes, self.clock = stored["modules"], stored["notes"], stored["clock"]
-        return stored["state"]
-
-    def keep(self, state: Any) -> None:
+    def keep(self, state: object) -> None:
         """Store that the case stands here: after a kill it goes on from `state`."""
-        if self._standing is None:
-            return
         stored = {"state": state, "modules": self.modules, "notes": self.notes, "clock": self.clock}
-        why = self._standing.keep(stored)
-        if why:
+        if why := self._standing.keep(stored):
             self.note(f"A case that is interrupted starts over, since it can't be stored between rounds: {why}.")
 
 

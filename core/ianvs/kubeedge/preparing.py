@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from ianvs.config.models.kubeedge import PARADIGM_MODULES
 from ianvs.errors import PluginError
 from ianvs.kubeedge.loading import import_file, load_metric, prepare, registered
@@ -15,8 +17,9 @@ __all__ = ["look", "problems"]
 
 
 def look(question: Mapping[str, Any]) -> list[str]:
-    """`problems`, of what came as JSON: "work", a text of `Work.to_json`, and "metrics", pairs of name and url."""
-    return problems(Work.from_json(question["work"]), [Metric(*pair) for pair in question["metrics"]])
+    """`problems`, of what came as JSON: "work", a Work as a mapping, and "metrics", pairs of name and url."""
+    work = TypeAdapter(Work).validate_python(question["work"])
+    return problems(work, [Metric(*pair) for pair in question["metrics"]])
 
 
 def problems(work: Work, metrics: Sequence[Metric]) -> list[str]:
@@ -42,8 +45,7 @@ def problems(work: Work, metrics: Sequence[Metric]) -> list[str]:
     present = {module.type for module in work.modules}
     missing = [type_ for type_ in PARADIGM_MODULES.get(work.paradigm, ("basemodel",)) if type_ not in present]
     found += [f"{work.paradigm} needs a module of type '{type_}'." for type_ in missing]
-    gate = [work.model_metric] if work.model_metric is not None else []
-    for metric in [*gate, *metrics]:
+    for metric in filter(None, [work.model_metric, *metrics]):
         if metric.url or metric.name not in METRICS:
             tried(load_metric, metric)
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
@@ -20,61 +20,37 @@ _HERE = "ianvs.kubeedge.provided"
 class _Provided:
     """A module to provide.
 
-    names: what it has, each with its name in `source`, one of ours. package: it has others below it.
+    source: one of ours. names: {name: what has it in `source`}; None: it has all of `__all__`. package: it has others
+    below it.
     """
 
-    source: str | None = None
-    names: tuple[tuple[str, str], ...] = ()
+    source: str = ""
+    names: Mapping[str, str] | None = None
     package: bool = False
 
 
-def _of(source: str, *names: str, package: bool = False) -> _Provided:
-    return _Provided(f"{_HERE}.{source}", tuple((name, name) for name in names), package)
-
-
 _FOLDER = _Provided(package=True)
-_AGGREGATION = ("BaseAggregation", "AggClient", "FedAvg")
 
 PROVIDED: dict[str, _Provided] = {
     "sedna": _FOLDER,
     "sedna.common": _FOLDER,
-    "sedna.common.class_factory": _of("class_factory", "ClassFactory", "ClassType"),
-    "sedna.common.config": _of("config", "BaseConfig", "Context"),
-    "sedna.common.file_ops": _of("file_ops", "FileOps"),
-    "sedna.common.log": _Provided(f"{_HERE}.log", (("LOGGER", "SEDNA_LOGGER"),)),
-    "sedna.common.utils": _of("utils", "get_host_ip"),
-    "sedna.datasources": _of(
-        "datasources",
-        "BaseDataSource",
-        "TxtDataParse",
-        "CSVDataParse",
-        "JSONDataParse",
-        "JsonlDataParse",
-        "JSONMetaDataParse",
-    ),
+    "sedna.common.class_factory": _Provided("class_factory"),
+    "sedna.common.config": _Provided("config"),
+    "sedna.common.file_ops": _Provided("file_ops"),
+    "sedna.common.log": _Provided("log", {"LOGGER": "SEDNA_LOGGER"}),
+    "sedna.common.utils": _Provided("utils", {"get_host_ip": "get_host_ip"}),
+    "sedna.datasources": _Provided("datasources"),
     "sedna.algorithms": _FOLDER,
-    "sedna.algorithms.aggregation.aggregation": _of("aggregation", *_AGGREGATION),
-    "sedna.algorithms.aggregation": _of("aggregation", *_AGGREGATION, package=True),
-    "sedna.algorithms.hard_example_mining": _of(
-        "hard_examples", "ThresholdFilter", "CrossEntropyFilter", "IBTFilter", "RandomFilter"
-    ),
+    "sedna.algorithms.aggregation.aggregation": _Provided("aggregation"),
+    "sedna.algorithms.aggregation": _Provided("aggregation", package=True),
+    "sedna.algorithms.hard_example_mining": _Provided("hard_examples"),
     "sedna.algorithms.seen_task_learning": _FOLDER,
-    "sedna.algorithms.seen_task_learning.artifact": _of("artifact", "Task", "TaskGroup", "Model"),
+    "sedna.algorithms.seen_task_learning.artifact": _Provided("artifact"),
     "core": _FOLDER,
     "core.common": _FOLDER,
-    "core.common.log": _Provided(f"{_HERE}.log", (("LOGGER", "CORE_LOGGER"),)),
-    "core.common.constant": _of(
-        "constant", "DatasetFormat", "ModuleType", "ParadigmType", "SystemMetricType", "TestObjectType"
-    ),
-    "core.common.utils": _of(
-        "utils",
-        "is_local_file",
-        "is_local_dir",
-        "get_file_format",
-        "yaml2dict",
-        "load_module",
-        "get_local_time",
-    ),
+    "core.common.log": _Provided("log", {"LOGGER": "CORE_LOGGER"}),
+    "core.common.constant": _Provided("constant"),
+    "core.common.utils": _Provided("utils"),
 }
 
 
@@ -120,21 +96,20 @@ class _Loader(Loader):
     def __init__(self, provided: _Provided) -> None:
         self.provided = provided
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return None
-
     def exec_module(self, module: ModuleType) -> None:
-        if self.provided.source is not None:
-            source = importlib.import_module(self.provided.source)
+        names = self.provided.names or {}
+        if self.provided.source:
+            source = importlib.import_module(f"{_HERE}.{self.provided.source}")
             module.__file__ = source.__file__
             module.__doc__ = source.__doc__
-            for name, ours in self.provided.names:
+            names = names or {name: name for name in source.__all__}
+            for name, ours in names.items():
                 thing = getattr(source, ours)
                 setattr(module, name, thing)
                 # Pickles name a class by its module: what is stored here can be read with a real sedna and the reverse.
                 if isinstance(thing, type) and thing.__module__ == source.__name__:
                     thing.__module__ = module.__name__
-        module.__dict__["__all__"] = [name for name, _ in self.provided.names]
+        module.__dict__["__all__"] = list(names)
         module.__dict__["__getattr__"] = _absent(module.__name__)
 
 

@@ -7,7 +7,6 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from ianvs.errors import PluginError
 from ianvs.kubeedge.loading import import_modules, prepare
@@ -42,13 +41,10 @@ def run(work: Work, report: Report = lambda text: None) -> None:
     seed_everything(work.seed)
     import_modules(work)
     case = _fresh(work, report)
-    state = case.resume() if interrupted else None
-    if interrupted and state is None:
+    if interrupted and not case.resume():
         begin_anew(root)
         case = _fresh(work, report)
-    if state is None:
-        case.watch()
-    outcome = paradigm(case, state)
+    outcome = paradigm(case)
     case.report("storing the result")
     objects = {"result": outcome.result, "system": outcome.system()}
     numbers = {
@@ -79,8 +75,7 @@ def _temporary_files_below(folder: Path) -> None:
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
     if len(str(folder)) > _LONGEST and Path("/proc/self/fd").is_dir():
         handle = os.open(folder, os.O_RDONLY)  # never closed: the process is the case's
-        config: dict[str, Any] = vars(multiprocessing.process.current_process())["_config"]
-        config["tempdir"] = f"/proc/{os.getpid()}/fd/{handle}"
+        vars(multiprocessing.process.current_process())["_config"]["tempdir"] = f"/proc/{os.getpid()}/fd/{handle}"
 
 
 def _fresh(work: Work, report: Report) -> Case:
@@ -89,5 +84,4 @@ def _fresh(work: Work, report: Report) -> Case:
     seed_everything(work.seed)
     case = Case(work, report)
     case.build()
-    os.environ["LOCAL_TEST"] = "TRUE"
     return case

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +18,7 @@ from ianvs.kubeedge.work import METRICS, Metric, Work
 from ianvs.metrics import MatrixMetric, find
 from ianvs.types import ScoreMatrix
 
-__all__ = ["Scores", "matrices", "score", "system_scores"]
+__all__ = ["Scores", "score", "system_scores"]
 
 Value = float | str | None
 Matrix = list[list[float | None]]  # [k][j]; None: not evaluated
@@ -54,23 +53,22 @@ def score(work: Work, metrics: Sequence[Metric]) -> Scores:
     theirs = [metric for metric in metrics if metric not in ours]
     if theirs:
         prepare(work)
-        result, labels = None, None
+        result = labels = None
         for metric in theirs:
             function = load_metric(metric)
             with during(f"metric '{metric.name}'", metric.url):
                 if metric.name in METRICS:
-                    wanted[metric.name] = _shown(function(_stored(work, "system")))
-                    continue
-                if labels is None:
-                    result, labels = (
-                        _stored(work, "result"),
-                        true_labels(str(outcome["labels_file"]), work.label),
-                    )
-                wanted[metric.name] = _shown(function(labels, result))
+                    value = function(_stored(work, "system"))
+                else:
+                    if labels is None:
+                        result = _stored(work, "result")
+                        labels = true_labels(str(outcome["labels_file"]), work.label)
+                    value = function(labels, result)
+                wanted[metric.name] = _shown(value)
     return Scores(wanted, tuple(told), found)
 
 
-def _stored(work: Work, name: str) -> Any:
+def _stored(work: Work, name: str) -> object:
     """An object of the outcome; classes of the modules are looked for on sys.path, and if need be all are imported."""
     try:
         return read_pickle(work.folder, name)
@@ -79,12 +77,10 @@ def _stored(work: Work, name: str) -> Any:
         return read_pickle(work.folder, name)
 
 
-def _shown(value: Any) -> Value:
+def _shown(value: object) -> Value:
     """A number as a number, nothing and what is not finite as None, anything else as text."""
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
-        return None
     told = number(value)
-    return told if told is not None else str(value)
+    return told if told is not None or value is None or isinstance(value, float) else str(value)
 
 
 def _columns(name: str) -> tuple[str, ...]:
@@ -106,7 +102,7 @@ def system_scores(outcome: Mapping[str, Any]) -> tuple[dict[str, Value], dict[st
         "task_avg_acc": None if average is None else round(average, 3),
         "forget_rate": round(sum(forget) / len(forget), 3) if forget else None,
     }
-    found = matrices(outcome["MATRIX"])
+    found = {key: _numbers_of(rows)[1:] for key, rows in (outcome["MATRIX"] or {}).items()}  # after round 1 and later
     empty = [name for name in METRICS if (not found if name == "MATRIX" else values[name] is None)]
     warnings = {name: [f"{outcome['paradigm']} gave no {name} in this case: its cell is empty."] for name in empty}
     return values, warnings, found
@@ -117,20 +113,15 @@ def transfer_ratio(record: Sequence[tuple[int, int]]) -> float:
     return round(sum(sent for _, sent in record) / (sum(answered for answered, _ in record) + 1), 4)
 
 
-def _numbers_of(rows: Any) -> Matrix:
+def _numbers_of(rows: Iterable[Iterable[object]] | None) -> Matrix:
     """Of cells {score: number} the number, that named accuracy if there are several; None for an empty one."""
     return [[_cell(cell) for cell in row] for row in rows or []]
 
 
-def _cell(cell: Any) -> float | None:
+def _cell(cell: object) -> float | None:
     if not isinstance(cell, Mapping) or not cell:
         return None
     return number(cell.get("accuracy", next(iter(cell.values()))))
-
-
-def matrices(stored: Mapping[str, Any] | None) -> dict[str, Matrix]:
-    """Of each key of MATRIX the rows after round 1 and later."""
-    return {key: _numbers_of(rows)[1:] for key, rows in (stored or {}).items()}
 
 
 def _transfer(R: Matrix | None, untrained: Sequence[float | None] | None, *names: str) -> dict[str, Value]:

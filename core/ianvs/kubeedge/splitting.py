@@ -8,7 +8,7 @@ from pathlib import Path
 from ianvs.errors import DataError, PluginError, closest, shown_path
 from ianvs.store.files import write_atomic
 
-__all__ = ["METHODS", "Pair", "equal_parts", "split", "write_pairs"]
+__all__ = ["METHODS", "Pair", "split", "write_pairs"]
 
 Pair = tuple[list[str], list[str]]  # lines for training, lines for evaluation
 
@@ -18,12 +18,9 @@ METHODS = ("default", "fwt_splitting", "hard-example_splitting", "city_splitting
 _SIMULATED = "synthia_sim"
 
 
-def equal_parts(lines: Sequence[str], n: int) -> list[list[str]]:
-    """n parts of `len // n` lines; the last has the remainder too."""
-    return _parts(lines, n, len(lines) // n)
-
-
-def _parts(lines: Sequence[str], n: int, size: int) -> list[list[str]]:
+def _parts(lines: Sequence[str], n: int, size: int | None = None) -> list[list[str]]:
+    """n parts of `size` lines, by default `len // n`; the last has the remainder too."""
+    size = len(lines) // n if size is None else size
     ends = [*(size * i for i in range(1, n)), len(lines)]
     return [list(lines[size * i : end]) for i, end in enumerate(ends)]
 
@@ -39,25 +36,26 @@ def split(lines: Sequence[str], method: str, ratio: float, n: int) -> dict[int, 
     "default" and "city_splitting" give 1..n; the other two 0..n, where 0 is for the model before all rounds. Raises
     PluginError for a method that there isn't, and for city_splitting with one round.
     """
-    if method == "default":
-        return {i: _cut(part, ratio) for i, part in enumerate(equal_parts(lines, n), 1)}
-    if method == "fwt_splitting":
-        return {0: (list(lines[:1]), list(lines[:1])), **split(lines, "default", ratio, n)}
+    if method not in METHODS:
+        known = ", ".join(METHODS)
+        raise PluginError(f"there is no splitting_method '{method}'.{closest(method, METHODS)} There are: {known}.")
+    before: dict[int, Pair] = {}
     if method == "hard-example_splitting":
         half, first = len(lines) // 2, int(len(lines) * ratio / 2)
-        later = _parts(lines[half:], n, len(lines) // (2 * n))
-        begin = (list(lines[:first]), list(lines[first:half]))
-        return {0: begin, **{i: _cut(part, ratio) for i, part in enumerate(later, 1)}}
-    if method == "city_splitting":
+        before = {0: (list(lines[:first]), list(lines[first:half]))}
+        parts = _parts(lines[half:], n, len(lines) // (2 * n))
+    elif method == "city_splitting":
         if n < 2:
             raise PluginError(
                 "city_splitting needs at least 2 rounds: one for the simulator, the others for the camera."
             )
         real = next((i for i, line in enumerate(lines) if _SIMULATED not in line), 0)
-        parts = [list(lines[:real]), *equal_parts(lines[real:], n - 1)]
-        return {i: _cut(part, ratio) for i, part in enumerate(parts, 1)}
-    known = ", ".join(METHODS)
-    raise PluginError(f"there is no splitting_method '{method}'.{closest(method, METHODS)} There are: {known}.")
+        parts = [list(lines[:real]), *_parts(lines[real:], n - 1)]
+    else:
+        if method == "fwt_splitting":
+            before = {0: (list(lines[:1]), list(lines[:1]))}
+        parts = _parts(lines, n)
+    return {**before, **{i: _cut(part, ratio) for i, part in enumerate(parts, 1)}}
 
 
 def write_pairs(

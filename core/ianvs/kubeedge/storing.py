@@ -18,7 +18,7 @@ import numpy as np
 
 from ianvs.store.files import write_atomic, write_json
 
-__all__ = ["Standing", "begin_anew", "read_outcome", "read_pickle", "seed_everything", "write_outcome"]
+__all__ = ["Standing", "begin_anew", "read_outcome", "read_pickle", "seed_everything", "take_place", "write_outcome"]
 
 _FOLDER = "case"  # below W; plugins are told of no path in it
 _STANDING = "standing.pickle"
@@ -34,8 +34,8 @@ def seed_everything(seed: int) -> None:
         torch.manual_seed(seed)
 
 
-def _random_states() -> dict[str, Any]:
-    states: dict[str, Any] = {"python": random.getstate(), "numpy": np.random.get_state()}
+def _random_states() -> Mapping[str, Any]:
+    states: dict[str, object] = {"python": random.getstate(), "numpy": np.random.get_state()}
     torch = sys.modules.get("torch")
     if torch is not None:
         states["torch"] = torch.get_rng_state()
@@ -73,7 +73,7 @@ class Standing:
         """Whether something was kept of a case."""
         return (root / _FOLDER / _STANDING).exists()
 
-    def keep(self, content: Any) -> str | None:
+    def keep(self, content: Mapping[str, object]) -> str | None:
         """Store `content` with all else, atomically. Returns why it can't be done, or None."""
         now = self._global_values()
         changed = [name for name, value in self._globals.items() if now.get(name, value) != value]
@@ -95,7 +95,7 @@ class Standing:
         write_atomic(self._path, stored)
         return None
 
-    def resumed(self) -> Any:
+    def resumed(self) -> Mapping[str, object] | None:
         """What was kept last, with all else restored; None if there is nothing that can be gone on with."""
         try:
             stored = pickle.loads(self._path.read_bytes())
@@ -109,7 +109,8 @@ class Standing:
             path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
         os.environ.update(stored["environment"])
         _set_random_states(stored["random"])
-        return stored["content"]
+        content: Mapping[str, object] = stored["content"]
+        return content
 
     def _files(self) -> dict[str, tuple[int, int] | None]:
         """Size and time of each file below W, None for a folder; all but our own."""
@@ -138,7 +139,7 @@ class Standing:
                         self._watch(found, f"{name}.{key}.{attribute}", of_class)
         return found
 
-    def _watch(self, found: dict[str, str], name: str, value: Any) -> None:
+    def _watch(self, found: dict[str, str], name: str, value: object) -> None:
         plain = isinstance(value, int | float | str | bytes | list | tuple | dict | set | np.ndarray) or value is None
         if name.rpartition(".")[2].startswith("__") or not plain:
             return
@@ -158,8 +159,20 @@ def begin_anew(root: Path) -> None:
     kept = {_FOLDER, *json.loads(note.read_text(encoding="utf-8"))}
     for path in root.iterdir():
         if path.name not in kept:
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+            _remove(path)
     (root / _FOLDER / _STANDING).unlink(missing_ok=True)
+
+
+def take_place(path: Path, target: Path) -> None:
+    """Move the file or folder `path` to `target`, in the place of what is there."""
+    if target.exists():
+        _remove(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(path, target)
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def write_outcome(root: Path, numbers: Mapping[str, Any], objects: Mapping[str, Any]) -> None:
@@ -170,12 +183,12 @@ def write_outcome(root: Path, numbers: Mapping[str, Any], objects: Mapping[str, 
     (root / _FOLDER / _STANDING).unlink(missing_ok=True)
 
 
-def read_outcome(folder: Path | str) -> dict[str, Any] | None:
+def read_outcome(folder: Path | str) -> Mapping[str, Any] | None:
     """What is known in numbers of a finished case with this W; None if it has not finished."""
     path = Path(folder, _FOLDER, _OUTCOME)
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
 
 
-def read_pickle(folder: Path | str, name: str) -> Any:
+def read_pickle(folder: Path | str, name: str) -> object:
     """An object of the outcome: authors' code may run. For the process of a case or of its metrics only."""
     return pickle.loads(Path(folder, _FOLDER, f"{name}.pickle").read_bytes())

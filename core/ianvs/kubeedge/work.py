@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +59,7 @@ class Work:
     test: str | None = None
     label: str | None = None  # column of the label in a csv file
     initial_model_url: str = ""
-    data_setting: Mapping[str, Any] = field(default_factory=dict)  # train_ratio, splitting_method, data_partition, ...
+    data_setting: Mapping[str, float | str] = field(default_factory=dict)  # train_ratio, splitting_method, ...
     testenv: Mapping[str, Any] = field(default_factory=dict)  # incremental_rounds, round, model_eval, ...
     mode: str | None = None  # "with_compression"
     quantization_type: str | None = None
@@ -69,24 +68,9 @@ class Work:
     sys_path: tuple[str, ...] = ()  # first on sys.path, as PYTHONPATH would be
     packages: tuple[tuple[str, str], ...] = ()  # third_party_packages: name and url of files to import first
     seed: int = 0
-    own_task_data: bool = False  # lifelong learning: update each task with its own part of the round, not with all
-
-    def to_json(self) -> str:
-        """A text that `from_json` reads; for what has to cross to another process."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Work:
-        """The reverse of `to_json`."""
-        told = json.loads(text)
-        told["modules"] = tuple(Module(**module) for module in told["modules"])
-        told["sys_path"] = tuple(told["sys_path"])
-        told["packages"] = tuple((name, url) for name, url in told["packages"])
-        return cls(**told)
 
     @property
     def root(self) -> Path:
-        """W as a path."""
         return Path(self.folder)
 
     def module(self, type_: str) -> Module | None:
@@ -102,13 +86,12 @@ class Work:
 
     @property
     def rounds(self) -> int:
-        """`incremental_rounds`."""
         return self.number("incremental_rounds", 2)
 
-    def setting(self, key: str) -> Any:
+    def setting(self, key: str) -> float | str:
         """A key of the data setting, or its default."""
         federated = self.paradigm.startswith("federated")
-        defaults = {
+        defaults: Mapping[str, float | str] = {
             "train_ratio": 1.0 if federated else 0.8,
             "splitting_method": "default",
             "data_partition": "iid",

@@ -116,7 +116,7 @@ def import_problems(job: JobSpec) -> Iterator[Problem]:
             place = algorithm.place or Place(algorithm.file)
             with tempfile.TemporaryDirectory() as folder:
                 work = work_of(algorithm, exam, {}, 0, Path(folder), job.working_directory)
-                question = {"work": work.to_json(), "metrics": metrics}
+                question = {"work": dataclasses.asdict(work), "metrics": metrics}
                 try:
                     found = ask_isolated("ianvs.kubeedge.preparing:look", question, seconds)
                 except TimeoutError:

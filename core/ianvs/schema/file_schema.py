@@ -6,33 +6,31 @@ A schema says less than ianvs checks: nothing of what several keys or files say 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from pydantic import TypeAdapter
 
 from ianvs.config.models import FILE_KINDS
 from ianvs.config.models.form import NamedSpec, Spec
 from ianvs.config.models.samples import DatasetSpec
-from ianvs.schema.named_options import dataset_options, named, paradigm_options, scenario_options
+from ianvs.schema.named_options import Schema, dataset_options, named, paradigm_options, plain, scenario_options
 
 __all__ = ["KINDS", "file_schema"]
 
 KINDS = {"job": "benchmarkingjob", "testenv": "testenv", "algorithm": "algorithm"}
 """What a schema is called, and the key at the top of the files that it is for."""
 
-_Schema = dict[str, Any]
-_ALSO: Mapping[str, tuple[_Schema, ...]] = {  # forms that a validator of ours turns into the one that the model has
+_ALSO: Mapping[str, tuple[Schema, ...]] = {  # forms that a validator of ours turns into the one that the model has
     "using": ({"type": "string"},),
     "image_size": ({"type": "integer", "minimum": 1},),
     "initial_model_url": ({"type": "string"},),
 }
 
 
-def file_schema(kind: str) -> _Schema:
+def file_schema(kind: str) -> Schema:
     """Of the files of a kind, such as "testenv"."""
     key = KINDS[kind]
     made = TypeAdapter(FILE_KINDS[key]).json_schema()
-    sections: _Schema = made.pop("$defs", {})
+    sections: Schema = made.pop("$defs", {})
     models = {model.__name__: model for model in _specs(Spec)}
     used = {name: _section(section, models.get(name)) for name, section in sections.items() if name != "Place"}
     for name, bring in (("ScenarioSpec", scenario_options), ("DatasetSpec", dataset_options)):
@@ -60,34 +58,18 @@ def _specs(model: type[Spec]) -> Iterator[type[Spec]]:
         yield from _specs(inner)
 
 
-def _section(schema: _Schema, model: type[Spec] | None) -> _Schema:
+def _section(schema: Schema, model: type[Spec] | None) -> Schema:
     """The schema of one section with the keys that a file may have."""
-    section = dict(_cleaned(schema))
+    section: Schema = plain(schema)
     if model is None or "properties" not in section:
         return section
-    properties = {key: _with_forms(key, value) for key, value in section["properties"].items()}
+    properties = section["properties"]
+    for key in _ALSO.keys() & properties.keys():
+        properties[key] = {"anyOf": [*_ALSO[key], properties[key]]}
     for key, remark in model.without_effect.items():
         properties.setdefault(key, {"description": f"without effect{f': {remark}' if remark else ''}"})
-    section["properties"] = properties
     # A dataset has options where it has a name, which is said among its conditions.
     section["additionalProperties"] = model.has_options or model is DatasetSpec
     if issubclass(model, NamedSpec):
         return {"anyOf": [{"type": "string", "minLength": 1}, section]}
     return section
-
-
-def _with_forms(key: str, schema: _Schema) -> _Schema:
-    also = _ALSO.get(key)
-    return {"anyOf": [*also, schema]} if also else schema
-
-
-def _cleaned(schema: Any) -> Any:
-    """Without what no file has, and without titles that only repeat a key."""
-    if isinstance(schema, list):
-        return [_cleaned(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    kept = {name: value for name, value in schema.items() if not (name == "title" and isinstance(value, str))}
-    if isinstance(kept.get("properties"), dict):
-        kept["properties"] = {key: value for key, value in kept["properties"].items() if not key.startswith("<")}
-    return {name: _cleaned(value) for name, value in kept.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from importlib.metadata import EntryPoint
 from typing import Any
 
 from pydantic import BaseModel
@@ -13,13 +14,13 @@ from ianvs.paradigms import GROUP, PARADIGMS
 from ianvs.plugins.loader import installed
 from ianvs.scenarios.request import Scenario
 
-__all__ = ["dataset_options", "named", "paradigm_options", "scenario_options"]
+__all__ = ["Schema", "dataset_options", "named", "paradigm_options", "plain", "scenario_options"]
 
-_Schema = dict[str, Any]
+Schema = dict[str, Any]
 _DRAWN = ("seed", "order_seed")  # may be `case`: the number of the case's seed
 
 
-def scenario_options() -> Iterator[_Schema]:
+def scenario_options() -> Iterator[Schema]:
     """For each installed scenario: its options, if it is named."""
     names: list[str] = []
     for name, point in installed("ianvs.scenarios").items():
@@ -31,7 +32,7 @@ def scenario_options() -> Iterator[_Schema]:
     yield {"anyOf": [_known(names), {"type": "object", "properties": {"name": _known(names)}}]}
 
 
-def dataset_options() -> Iterator[_Schema]:
+def dataset_options() -> Iterator[Schema]:
     """For each installed dataset the same; they share the keys of all datasets."""
     names = []
     for name, point in installed("ianvs.datasets").items():
@@ -43,9 +44,9 @@ def dataset_options() -> Iterator[_Schema]:
     yield {"if": {"not": {"required": ["name"]}}, "then": {"propertyNames": {"enum": [*DatasetSpec.known_keys()]}}}
 
 
-def paradigm_options(keys: set[str]) -> Iterator[_Schema]:
+def paradigm_options(keys: set[str]) -> Iterator[Schema]:
     """For each paradigm: its options, which stand beside `paradigm_type`. keys: what every algorithm may have."""
-    kinds: dict[str, Any] = {**PARADIGMS, **{name: _loaded(point) for name, point in installed(GROUP).items()}}
+    kinds: dict[str, object] = {**PARADIGMS, **{name: _loaded(point) for name, point in installed(GROUP).items()}}
     for name, kind in kinds.items():
         model = getattr(kind, "options", None)
         own = _options(model) if model is not None else {}
@@ -58,7 +59,7 @@ def paradigm_options(keys: set[str]) -> Iterator[_Schema]:
         yield {"if": if_named, "then": {"properties": own, "propertyNames": {"enum": known}}}
 
 
-def named(group: str) -> _Schema:
+def named(group: str) -> Schema:
     """A name of a group of entry points, or any other: an author's own."""
     if group == "metrics":
         from ianvs.metrics.registry import metrics
@@ -67,44 +68,50 @@ def named(group: str) -> _Schema:
     return _known([*installed(f"ianvs.{group}")])
 
 
-def _known(names: list[str]) -> _Schema:
+def _known(names: list[str]) -> Schema:
     """Editors offer these names, and take others."""
     return {"anyOf": [{"enum": names}, {"type": "string"}]}
 
 
-def _loaded(point: Any) -> object:
+def _loaded(point: EntryPoint) -> object:
     try:
         return point.load()
     except Exception:  # `ianvs validate` says what is wrong with it, where it is named
         return None
 
 
-def _options(model: type[BaseModel]) -> Mapping[str, _Schema]:
+def _options(model: type[BaseModel]) -> Mapping[str, Schema]:
     made = model.model_json_schema()
     inner = made.pop("$defs", {})
-    found = {name: _inlined(schema, inner) for name, schema in made.get("properties", {}).items()}
+    found = {name: plain(schema, inner) for name, schema in made.get("properties", {}).items()}
     return {
         name: {"anyOf": [schema, {"const": "case"}]} if name in _DRAWN else schema for name, schema in found.items()
     }
 
 
-def _inlined(schema: Any, definitions: Mapping[str, Any]) -> Any:
-    """With what "$ref" points to in its place: a schema of options has no definitions of its own."""
+def plain(schema: Any, definitions: Mapping[str, object] | None = None) -> Any:
+    """Without keys that no file has, and without titles that only repeat a key.
+
+    definitions: what "$ref" points to, and what takes its place; None: references stay.
+    """
     if isinstance(schema, list):
-        return [_inlined(part, definitions) for part in schema]
+        return [plain(part, definitions) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    if isinstance(ref := schema.get("$ref"), str):
-        return _inlined(definitions[ref.rpartition("/")[2]], definitions)
-    kept = {name: value for name, value in schema.items() if not (name == "title" and isinstance(value, str))}
-    return {name: _inlined(value, definitions) for name, value in kept.items()}
+    if definitions is not None and isinstance(ref := schema.get("$ref"), str):
+        return plain(definitions[ref.rpartition("/")[2]], definitions)
+    return {
+        name: plain(value, definitions)
+        for name, value in schema.items()
+        if not name.startswith("<") and not (name == "title" and isinstance(value, str))
+    }
 
 
-def _mapping_named(key: str, names: list[str]) -> _Schema:
+def _mapping_named(key: str, names: list[str]) -> Schema:
     return {"type": "object", "properties": {key: {"enum": names}}, "required": [key]}
 
 
-def _if_named(key: str, names: list[str], own: Mapping[str, _Schema], shared: tuple[str, ...]) -> _Schema:
+def _if_named(key: str, names: list[str], own: Mapping[str, Schema], shared: tuple[str, ...]) -> Schema:
     """Under one of these names, and without an author's `url`, there are these options and no others."""
     asked = {**_mapping_named(key, names), "not": {"required": ["url"]}}
     return {"if": asked, "then": {"properties": dict(own), "propertyNames": {"enum": [*shared, *own]}}}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ianvs.errors import PluginError, closest
 from ianvs.kubeedge.outcome import Outcome
@@ -20,7 +19,7 @@ from ianvs.kubeedge.plugin_case import Case
 
 __all__ = ["PARADIGMS", "find"]
 
-Run = Callable[[Case, Any], Outcome]  # with the state that the case goes on from, None at its beginning
+Run = Callable[[Case], Outcome]
 
 PARADIGMS: dict[str, Run] = {
     "singletasklearning": single_task_learning.run,

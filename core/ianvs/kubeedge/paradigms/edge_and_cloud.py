@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,13 @@ from ianvs.kubeedge.provided.config import Context
 
 __all__ = ["run"]
 
+
 MODES = ("mining-then-inference", "inference-then-mining", "self-design")
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*")
 
 
-def run(case: Case, state: Any) -> Outcome:
+def run(case: Case) -> Outcome:
     """One result for each item of the test file: [hard, result, the edge's, the cloud's], or what self-design gives."""
     os.environ["RESULT_SAVED_URL"] = str(case.root.parent)
     edge_model, cloud, mining = case.need("edgemodel", "cloudmodel", "hard_example_mining")
@@ -41,14 +42,10 @@ def run(case: Case, state: Any) -> Outcome:
     if mode not in MODES:
         raise PluginError(f"testenv: hard_example_mining_mode is '{mode}'; it can be {', '.join(MODES)}.")
     results = [_answer(case, edge, cloud, hem, item, mode) for item in data.x]
-    for module in dict.fromkeys(module.type for module in case.work.modules):
-        thing = case.modules[module]
+    for type_, thing in (*case.modules.items(), ("hard_example_mining", hem)):
         if hasattr(thing, "cleanup"):
-            with case.calling(module, "cleanup"):
+            with case.calling(type_, "cleanup"):
                 thing.cleanup()
-    if hasattr(hem, "cleanup"):
-        with case.calling("hard_example_mining", "cleanup"):
-            hem.cleanup()
     return Outcome(result=results, handed_test_labels=processor is not None, measures=_routes(results))
 
 
@@ -67,40 +64,31 @@ def _load(case: Case, edge: Estimator) -> None:
         edge.load(path, hub=hub)
 
 
-def _answer(case: Case, edge: Estimator, cloud: Any, hem: Any, item: Any, mode: str) -> Any:
+def _answer(case: Case, edge: Estimator, cloud: Any, hem: Callable[..., object], item: object, mode: str) -> object:
     told = {"mining_mode": mode}
 
-    def at_edge() -> Any:
+    def at_edge() -> object:
         with case.calling("edgemodel", "predict"), case.timed("edge"):
             return edge.predict(item, **told)
 
-    def in_cloud() -> Any:
-        with case.calling("cloudmodel", "inference"), case.timed("cloud"):
-            return offer(cloud.inference, item, post_process=None, **told)
-
-    def hard(of: Any) -> Any:
-        with case.calling("hard_example_mining", "call"), case.timed("mining"):
-            return hem(of)
-
     if mode == "self-design":
         return at_edge()
-    if mode == "mining-then-inference":
-        chosen = hard(item)
-        if chosen:
-            answer = in_cloud()
-            return [chosen, copy.deepcopy(answer), None, answer]
+    edge_first = mode == "inference-then-mining"
+    answer = at_edge() if edge_first else None
+    shown = copy.deepcopy(answer)
+    with case.calling("hard_example_mining", "call"), case.timed("mining"):
+        hard = hem(shown if edge_first else item)
+    if hard:
+        with case.calling("cloudmodel", "inference"), case.timed("cloud"):
+            better = offer(cloud.inference, item, post_process=None, **told)
+        return [hard, copy.deepcopy(better), answer, better]
+    if not edge_first:
         answer = at_edge()
-        return [chosen, copy.deepcopy(answer), answer, None]
-    first = at_edge()
-    shown = copy.deepcopy(first)
-    chosen = hard(shown)
-    if chosen:
-        answer = in_cloud()
-        return [chosen, copy.deepcopy(answer), first, answer]
-    return [chosen, shown, first, None]
+        shown = copy.deepcopy(answer)
+    return [hard, shown, answer, None]
 
 
-def _routes(results: Sequence[Any]) -> dict[str, Any]:
+def _routes(results: Sequence[Any]) -> dict[str, object]:
     """Which results the cloud gave, and the share that the edge gave alone; nothing where they don't say."""
     if not results or not all(isinstance(result, list | tuple) and len(result) == 4 for result in results):
         return {}

@@ -6,13 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ianvs.errors import PluginError
 from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.outcome import Outcome, number
-from ianvs.kubeedge.paradigms.federated_data import array_parts
+from ianvs.kubeedge.paradigms.federated_data import Part, array_parts
 from ianvs.kubeedge.paradigms.federated_learning import KINDS, Federation, answers
 from ianvs.kubeedge.plugin_case import Case
+from ianvs.kubeedge.provided.datasources import BaseDataSource
 
 __all__ = ["forget_rate", "run"]
 
@@ -26,14 +28,14 @@ class _State:
     handed: bool = False
 
 
-def run(case: Case, state: Any) -> Outcome:
+def run(case: Case) -> Outcome:
     """Tasks 0..n-1 of `round` rounds each, an examination on the slices so far after each; then the test file."""
     work = case.work
     case.metric()  # as Ianvs does: right after the modules
     n, rounds = work.rounds, work.number("round", 1)
     pairs = case.pairs(KINDS, n)
     test = case.source(case.data("test"), "eval")
-    now: _State = state or _State(Federation.of(case))
+    now: _State = case.state or _State(Federation.of(case))
     for t in range(now.task, n):
         with during(f"task {t}"):
             parts = array_parts(case, pairs[t][0], t)
@@ -63,13 +65,13 @@ def run(case: Case, state: Any) -> Outcome:
     )
 
 
-def _labelled(part: list[Any], ratio: float) -> dict[str, Any]:
+def _labelled(part: Part, ratio: float) -> dict[str, NDArray[Any]]:
     x, y = part
     count = int(ratio * len(x))
     return {"label_x": x[:count], "label_y": y[:count], "unlabel_x": x[count:], "unlabel_y": y[count:]}
 
 
-def _examined(case: Case, now: _State, test: Any, task: int, n: int) -> list[list[float]]:
+def _examined(case: Case, now: _State, test: BaseDataSource, task: int, n: int) -> list[list[float]]:
     """The model_metric of each test item alone, by slices 0..task of the test file."""
     name, function = case.metric()
     step = len(test.x) // n
@@ -88,7 +90,7 @@ def _examined(case: Case, now: _State, test: Any, task: int, n: int) -> list[lis
     return scores
 
 
-def _one(test: Any, i: int) -> Any:
+def _one(test: BaseDataSource, i: int) -> BaseDataSource:
     source = type(test)(test.data_type)
     source.x, source.y = test.x[i : i + 1], test.y[i : i + 1]
     return source

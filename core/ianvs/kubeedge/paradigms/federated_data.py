@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,12 @@ from ianvs.kubeedge.provided.datasources import BaseDataSource
 from ianvs.seeding import generator
 from ianvs.store.files import write_atomic
 
-__all__ = ["array_parts", "question_file", "text_parts"]
+__all__ = ["Part", "array_parts", "question_file", "text_parts"]
 
 Part = list[NDArray[Any]]  # x, y
 
 
-def array_parts(case: Case, file: str, task: int) -> list[Part]:
+def array_parts(case: Case, file: str, task: int) -> Sequence[Part]:
     """The part of each client: x, the samples of the .npy files that the lines name, and y, their labels (int32).
 
     Drawn by the case's seed and the number of the task. Raises DataError for a file that is no array, and PluginError
@@ -58,7 +59,7 @@ def array_parts(case: Case, file: str, task: int) -> list[Part]:
     return [[x[rows], y[rows]] for rows in chosen]
 
 
-def text_parts(case: Case, source: BaseDataSource) -> list[tuple[list[Any], list[Any]]]:
+def text_parts(case: Case, source: BaseDataSource) -> Sequence[tuple[list[str], list[str]]]:
     """The part of each client: questions and answers, drawn at random; sizes differ by one at most, larger first."""
     order = generator(case.work.seed, 0, "federated partition").permutation(len(source))
     parts = np.array_split(order, case.work.number("client_number", 1))

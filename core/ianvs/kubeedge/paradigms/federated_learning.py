@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import pickle
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from ianvs.kubeedge.outcome import Outcome
 from ianvs.kubeedge.paradigms.federated_data import array_parts, question_file, text_parts
 from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.aggregation import AggClient
+from ianvs.kubeedge.provided.datasources import BaseDataSource
 
 __all__ = ["Federation", "KINDS", "answers", "run"]
 
@@ -40,8 +41,8 @@ class Federation:
         with case.calling("basemodel", "deepcopy"):
             return cls([copy.deepcopy(model) for _ in range(case.work.number("client_number", 1))])
 
-    def train(self, case: Case, parts: list[Any], **keywords: Any) -> list[dict[str, Any]]:
-        """One round: all clients train, in their order, and get the joined weights. Returns what train returned."""
+    def train(self, case: Case, parts: Sequence[object], **keywords: object) -> None:
+        """One round: all clients train, in their order, and get the joined weights."""
         sent: list[AggClient] = []
         told = []
         texts = bool(case.work.testenv.get("if_mode_llm"))
@@ -56,7 +57,7 @@ class Federation:
                         info = client.train(part, None, **keywords)
                     if not isinstance(info, Mapping) or "num_samples" not in info:
                         raise PluginError(f"it has to return a mapping with `num_samples`, not {info!r:.200}.")
-                info = dict(info) if not isinstance(info, dict) else info
+                info = info if isinstance(info, dict) else dict(info)
                 info["client_id"] = k
                 agg = AggClient()
                 agg.num_samples = info["num_samples"]
@@ -68,29 +69,25 @@ class Federation:
         with case.calling("aggregation", "aggregate"), case.timed("aggregate"):
             joined = server.aggregate(sent)
         if hasattr(server, "helper_function") and "task_id" in keywords:
-            self._help(case, server, told)
+            for k, (client, info) in enumerate(zip(self.clients, told, strict=True)):
+                with during(f"client {k}"):
+                    with case.calling("aggregation", "helper_function"):
+                        helped = server.helper_function(info)
+                    with case.calling("basemodel", "helper_function"):
+                        client.helper_function(helped)
         for k, client in enumerate(self.clients):
             with during(f"client {k}"), case.calling("basemodel", "set_weights"):
                 client.set_weights(joined)
         self.rounds += 1
         self.uploaded.append([_bytes(agg.weights) for agg in sent])
         self.downloaded.append([_bytes(joined)] * len(sent))
-        return told
 
-    def _help(self, case: Case, server: Any, told: list[dict[str, Any]]) -> None:
-        for k, (client, info) in enumerate(zip(self.clients, told, strict=True)):
-            with during(f"client {k}"):
-                with case.calling("aggregation", "helper_function"):
-                    helped = server.helper_function(info)
-                with case.calling("basemodel", "helper_function"):
-                    client.helper_function(helped)
-
-    def measures(self) -> dict[str, Any]:
+    def measures(self) -> dict[str, object]:
         """By round and client. What else passes than weights is not counted."""
         return {"uploaded_bytes": self.uploaded, "downloaded_bytes": self.downloaded}
 
 
-def run(case: Case, state: Any) -> Outcome:
+def run(case: Case) -> Outcome:
     """Rounds 0..round-1, then the test file."""
     texts = bool(case.work.testenv.get("if_mode_llm"))
     file = case.pairs(KINDS, 1)[0][0]
@@ -98,8 +95,8 @@ def run(case: Case, state: Any) -> Outcome:
     if texts:
         file = question_file(file, case.root / "dataset" / "train_questions.jsonl")
         labels_file = question_file(case.data("test"), case.root / "dataset" / "test_questions.jsonl")
-    parts: list[Any] = text_parts(case, case.source(file, "train")) if texts else list(array_parts(case, file, 0))
-    now: Federation = state or Federation.of(case)
+    parts = text_parts(case, case.source(file, "train")) if texts else array_parts(case, file, 0)
+    now: Federation = case.state or Federation.of(case)
     for r in range(now.rounds, case.work.number("round", 1)):
         with case.round(r):
             now.train(case, parts, round=r)
@@ -110,7 +107,7 @@ def run(case: Case, state: Any) -> Outcome:
     return Outcome(result=result, handed_test_labels=handed, labels_file=labels_file, measures=now.measures())
 
 
-def answers(case: Case, client: Any, x: Any, source: Any) -> tuple[Any, bool]:
+def answers(case: Case, client: Any, x: object, source: BaseDataSource) -> tuple[object, bool]:
     """What a client predicts for x, and whether it had to be handed the source, with its labels, instead."""
     with case.calling("basemodel", "predict"), case.timed("predict"):
         try:
@@ -121,7 +118,7 @@ def answers(case: Case, client: Any, x: Any, source: Any) -> tuple[Any, bool]:
         return offer(client.predict, source, kwargs={}), True
 
 
-def _bytes(weights: Any) -> int:
+def _bytes(weights: object) -> int:
     """Of arrays and tensors what they hold; of anything else the length of its pickle."""
     if hasattr(weights, "nbytes"):
         return int(weights.nbytes)

@@ -14,6 +14,8 @@ from ianvs.errors import PluginError
 from ianvs.kubeedge.calls import Estimator
 from ianvs.kubeedge.outcome import Outcome, number
 from ianvs.kubeedge.plugin_case import Case
+from ianvs.kubeedge.provided.datasources import BaseDataSource
+from ianvs.kubeedge.storing import take_place
 from ianvs.store.files import write_atomic
 
 __all__ = ["run"]
@@ -28,14 +30,14 @@ class _State:
     current: str  # path of the model in use
     record: list[tuple[dict[Any, Any], list[tuple[str, str]]]] = field(default_factory=list)
     models: list[str] = field(default_factory=list)  # the one in use after each round
-    gates: list[dict[str, Any]] = field(default_factory=list)  # what was compared in each round
+    gates: list[dict[str, object]] = field(default_factory=list)  # what was compared in each round
 
 
-def run(case: Case, state: Any) -> Outcome:
+def run(case: Case) -> Outcome:
     """Rounds 1..n, then the test file."""
     work, model = case.work, Estimator(case.need("basemodel"))
     pairs = case.pairs(_KINDS, work.rounds)[-work.rounds :]
-    now = state or _State(0, work.initial_model_url or "")
+    now: _State = case.state or _State(0, work.initial_model_url)
     if now.done == 0 and "hard_example_mining" not in case.modules:
         case.note("Without a module hard_example_mining no example is hard, so nothing is trained.")
     for r in range(now.done + 1, work.rounds + 1):
@@ -46,8 +48,7 @@ def run(case: Case, state: Any) -> Outcome:
         case.keep(now)
     with case.round("test"):
         now.record.append(_inference(case, model, now.current, case.data("test"), "test"))
-    initial = work.initial_model_url or ""
-    test_scores = _test_scores(case, model, [initial, *now.models])
+    test_scores = _test_scores(case, model, [work.initial_model_url, *now.models])
     return Outcome(
         result=now.record[-1][0],
         record=list(now.record),
@@ -129,16 +130,12 @@ def _train(case: Case, model: Estimator, current: str, file: str, r: int) -> str
     name = os.environ.get("MODEL_NAME") or _MODEL_NAME
     path = Path(tempfile.mkdtemp()) / name
     with case.calling("basemodel", "save"):
-        saved = model.save(str(path)) if hasattr(model.instance, "save") else None
+        saved = model.instance.save(str(path)) if hasattr(model.instance, "save") else None
         if path.exists():
-            target = folder / name
-            if target.exists():
-                shutil.rmtree(target) if target.is_dir() else target.unlink()
-            target.parent.mkdir(parents=True, exist_ok=True)
-            kept = target
+            kept = folder / name
             if path.is_dir() and isinstance(saved, str) and Path(saved).is_relative_to(path):
-                kept = target / Path(saved).relative_to(path)
-            shutil.move(path, target)
+                kept /= Path(saved).relative_to(path)
+            take_place(path, folder / name)
             return str(kept)
         for returned in (saved, trained):
             if isinstance(returned, str) and returned and Path(returned).exists():
@@ -149,7 +146,7 @@ def _train(case: Case, model: Estimator, current: str, file: str, r: int) -> str
         )
 
 
-def _evaluated(case: Case, model: Estimator, data: Any, path: str) -> Any:
+def _evaluated(case: Case, model: Estimator, data: BaseDataSource, path: str) -> Any:
     """The score of the model at `path`, as its own `evaluate` has it."""
     name, function = case.metric()
     with case.calling("basemodel", "evaluate"):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,23 +18,25 @@ from ianvs.kubeedge.knowledge import Knowledge, source_of
 from ianvs.kubeedge.outcome import Outcome, number
 from ianvs.kubeedge.paradigms.multi_inference import multi_inference
 from ianvs.kubeedge.plugin_case import Case
-from ianvs.kubeedge.provided.datasources import as_array
+from ianvs.kubeedge.provided.datasources import BaseDataSource, as_array
 
 __all__ = ["run"]
 
 _KINDS = ("model_train", "model_eval")
 _CUSTOM = ("task_allocation", "task_remodeling", "inference_integrate")  # these are handed sources with labels
 
-Score = dict[str, Any]  # the name of the function of model_metric: its value
+Score = Mapping[str, object]  # the name of the function of model_metric: its value
+Scores = list[tuple[object, Score]]  # by the entry of a task
+Row = dict[str, list[Score | str]]  # by "all", task and "task_avg" a cell for each of rounds 1..n
 
 
 @dataclass
 class _State:
     knowledge: Knowledge
     next: int
-    rows: list[dict[str, list[Any]] | None] = field(default_factory=list)  # by round; None: it was skipped
-    record: list[tuple[Any, Any]] = field(default_factory=list)
-    dropped: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[Row | None] = field(default_factory=list)  # by round; None: it was skipped
+    record: list[tuple[Sized, Sized]] = field(default_factory=list)
+    dropped: list[dict[str, object]] = field(default_factory=list)
 
 
 class _Lifelong:
@@ -46,12 +47,11 @@ class _Lifelong:
         self.model = Estimator(case.need("basemodel"))
         self.n = case.work.rounds
 
-    def train(self, data: Any, r: int, initial: bool) -> None:
-        if isinstance(data, str):
-            data = self.case.source(data, "train", paths_and_label)
-        self.now.knowledge.train(self.case, self.model, data, r, initial)
+    def train(self, data: str | BaseDataSource, r: int, initial: bool) -> None:
+        source = self.case.source(data, "train", paths_and_label) if isinstance(data, str) else data
+        self.now.knowledge.train(self.case, self.model, source, r, initial)
 
-    def evaluate(self, file: str, r: int) -> tuple[Score, list[tuple[Any, Score]]]:
+    def evaluate(self, file: str, r: int) -> tuple[Score, Scores]:
         """The score of all samples, and of each task by its entry."""
         case, knowledge = self.case, self.now.knowledge
         told = {"model_threshold": str(case.work.threshold), "operator": case.work.operator_name}
@@ -64,24 +64,24 @@ class _Lifelong:
         with case.timed("evaluate"):
             results, tasks = knowledge.predict(case, self.model, data, task_index=knowledge.index)
             with during(f"model_metric '{name}'", metric.url if metric else None):
-                scores = [(task.entry, {name: function(task.samples.y, task.result)}) for task in tasks]
-                overall = {name: function(data.y, results)}
+                scores: Scores = [(task.entry, {name: function(task.samples.y, task.result)}) for task in tasks]
+                overall: Score = {name: function(data.y, results)}
         for entry, score in scores:
             value = number(score[name])
             if value is not None and case.work.passes(value, case.work.threshold):
                 self.now.dropped.append({"round": r, "file": Path(file).name, "task": str(entry)})
         return overall, scores
 
-    def matrix_row(self, pairs: list[tuple[str, str]], r: int) -> dict[str, list[Any]]:
-        """By "all", task and "task_avg" a cell for each of rounds 1..n, the one without the samples of a task ""."""
-        row: dict[str, list[Any]] = {}
+    def matrix_row(self, pairs: list[tuple[str, str]], r: int) -> Row:
+        """The cell of a round without samples of a task is ""."""
+        row: Row = {}
         for j in range(1, self.n + 1):
             overall, scores = self.evaluate(pairs[j][1], r)
             for key, score in (("all", overall), *scores, ("task_avg", {"accuracy": _mean(scores)})):
                 row.setdefault(str(key), [""] * self.n)[j - 1] = score
         return row
 
-    def infer(self, file: str, r: int | str) -> tuple[list[Any], Any]:
+    def infer(self, file: str, r: int | str) -> tuple[list[object], BaseDataSource]:
         """The result of each sample alone, and a source of those that belong to no task that is known."""
         case, knowledge = self.case, self.now.knowledge
         folder = case.folder("inference", "results", r)
@@ -90,7 +90,7 @@ class _Lifelong:
         os.environ["MODEL_URLS"] = knowledge.index
         data = case.source(file, "eval", paths_and_label)
         knowledge.models_are_read(case)
-        results: list[Any] = []
+        results: list[object] = []
         x, y = [], []
         for i in range(len(data.x)):
             with case.timed("predict"):
@@ -103,7 +103,15 @@ class _Lifelong:
                     shutil.copy(path, copies)
         return results, source_of(data, as_array(x), as_array(y), "train")
 
-    def _one(self, sample: Any) -> tuple[Any, bool]:
+    def learn_unseen(self, file: str, r: int) -> bool:
+        """Infer, and train on the samples of unseen tasks; whether there were any."""
+        results, unseen = self.infer(file, r)
+        self.now.record.append((results, unseen.x))
+        if len(unseen.x):
+            self.train(unseen, r, initial=False)
+        return len(unseen.x) > 0
+
+    def _one(self, sample: BaseDataSource) -> tuple[object, bool]:
         case, knowledge, model = self.case, self.now.knowledge, self.model
         mode = {} if self.mode is None else {"mode": self.mode}
         told = {"task_index": knowledge.index, "task_type": "seen_task", **mode}
@@ -129,7 +137,7 @@ class _Lifelong:
         return np.concatenate(results), is_unseen
 
 
-def run(case: Case, state: Any) -> Outcome:
+def run(case: Case) -> Outcome:
     """By the `mode` of model_metric: no-inference, hard-example-mining, multi-inference, or the default."""
     mode = case.work.eval_mode
     if mode == "multi-inference":
@@ -143,46 +151,30 @@ def run(case: Case, state: Any) -> Outcome:
             f"set splitting_method to fwt_splitting or hard-example_splitting."
         )
     first = Knowledge(str(case.root / "output" / "kb" / "index.pkl"))
-    steps = _Lifelong(case, state or _State(first, 0 if matrix else 1))
+    steps = _Lifelong(case, case.state or _State(first, 0 if matrix else 1))
     now = steps.now
     for r in range(now.next, n + 1):
         with case.round(r):
+            row = _round(steps, pairs, r, matrix)
             if matrix:
-                now.rows.append(_matrix_round(steps, pairs, r, mode == "no-inference"))
-            else:
-                _default_round(steps, pairs[r - 1], r)
+                now.rows.append(row)
         now.next = r + 1
         case.keep(now)
     with case.round("test"):
         return _finished(steps, mode, matrix)
 
 
-def _matrix_round(
-    steps: _Lifelong, pairs: list[tuple[str, str]], r: int, no_inference: bool
-) -> dict[str, list[Any]] | None:
-    if no_inference or r == 0:
-        steps.train(pairs[r][0], r, initial=r == 0)
-        if not no_inference:
-            steps.evaluate(pairs[0][1], 0)
-    else:
-        results, unseen = steps.infer(pairs[r][0], r)
-        steps.now.record.append((results, unseen.x))
-        if not len(unseen.x):
-            return None
-        steps.train(unseen, r, initial=False)
-    return steps.matrix_row(pairs, r)
-
-
-def _default_round(steps: _Lifelong, pair: tuple[str, str], r: int) -> None:
-    if r == 1:
-        steps.train(pair[0], r, initial=True)
-    else:
-        results, unseen = steps.infer(pair[0], r)
-        steps.now.record.append((results, unseen.x))
-        if not len(unseen.x):
-            return
-        steps.train(unseen, r, initial=False)
-    steps.evaluate(pair[1], r)
+def _round(steps: _Lifelong, pairs: list[tuple[str, str]], r: int, matrix: bool) -> Row | None:
+    """The scores of the round, where the mode has a matrix; None of one that is skipped."""
+    first = 0 if matrix else 1
+    train, test = pairs[r - first]
+    if r == first or steps.mode == "no-inference":
+        steps.train(train, r, initial=r == first)
+    elif not steps.learn_unseen(train, r):
+        return None
+    if not matrix or (r == 0 and steps.mode != "no-inference"):
+        steps.evaluate(test, r)
+    return steps.matrix_row(pairs, r) if matrix else None
 
 
 def _finished(steps: _Lifelong, mode: str | None, matrix: bool) -> Outcome:
@@ -194,15 +186,15 @@ def _finished(steps: _Lifelong, mode: str | None, matrix: bool) -> Outcome:
         average = {"accuracy": _mean(scores)}
     if mode == "no-inference":
         data = case.source(test, "eval", paths_and_label)
-        index = now.knowledge.index
+        told = {"task_index": now.knowledge.index, "task_type": "seen_task"}
         with case.timed("predict"):
-            told = {"task_index": index, "task_type": "seen_task"}
             result, _ = now.knowledge.predict(case, steps.model, data, **told)
     else:
         result, _ = steps.infer(test, "test")
     whole = _matrix(now.rows, n) if matrix else None
     numbers = [
-        [number(next(iter(cell.values()))) if cell else None for cell in row] for row in (whole or {}).get("all", [])
+        [None if isinstance(cell, str) else number(next(iter(cell.values()))) for cell in row]
+        for row in (whole or {}).get("all", [])
     ]
     return Outcome(
         result=result,
@@ -216,13 +208,13 @@ def _finished(steps: _Lifelong, mode: str | None, matrix: bool) -> Outcome:
     )
 
 
-def _matrix(rows: list[dict[str, list[Any]] | None], n: int) -> dict[str, list[list[Any]]]:
+def _matrix(rows: list[Row | None], n: int) -> dict[str, list[list[Score | str]]]:
     """MATRIX: by key n + 1 rows of n cells. A round that was skipped, or a task without samples, has empty cells."""
     keys = list(dict.fromkeys(key for row in rows for key in row or {}))
     return {key: [(row or {}).get(key, [""] * n) for row in rows] for key in ["all", *keys] if key in keys}
 
 
-def _mean(scores: Sequence[tuple[Any, Mapping[str, Any]]]) -> float | None:
+def _mean(scores: Scores) -> float | None:
     """Over tasks, unweighted."""
     values = [number(next(iter(score.values()))) for _, score in scores]
     known = [value for value in values if value is not None]

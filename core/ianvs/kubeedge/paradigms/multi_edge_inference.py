@@ -6,7 +6,6 @@ import importlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from ianvs.errors import PluginError
 from ianvs.kubeedge.outcome import Outcome
@@ -15,35 +14,33 @@ from ianvs.kubeedge.plugin_case import Case
 __all__ = ["run"]
 
 
-def run(case: Case, state: Any) -> Outcome:
+def run(case: Case) -> Outcome:
     """load and predict; before that, partition, if the model says that it is `model_parallel`."""
     work, model = case.work, case.need("basemodel")
     initial = work.initial_model_url
+    loaded: tuple[object, ...]
     if vars(model).get("model_parallel"):
         if hasattr(model, "partition"):
             with case.calling("basemodel", "partition"):
                 folder, devices = model.partition(initial)
+                loaded = folder, devices
         else:
-            folder, devices = _partition(case, model, initial)
-        data = case.source(case.data("test"), "inference")
-        os.environ["RESULT_SAVED_URL"] = case.folder("inference") + "/"
-        with case.calling("basemodel", "load"):
-            model.load(folder, devices)
-        with case.calling("basemodel", "predict"), case.timed("predict"):
-            result = model.predict(data.x)
+            loaded = _partition(case, model, initial)
+        told = {}
     else:
-        train = case.source(case.data("train"), "train")
-        data = case.source(case.data("test"), "inference")
+        loaded = (initial,)
+        told = {"train_dataset": case.source(case.data("train"), "train")}
         os.environ["BASE_MODEL_URL"] = initial
-        os.environ["RESULT_SAVED_URL"] = case.folder("inference") + "/"
-        with case.calling("basemodel", "load"):
-            model.load(initial)
-        with case.calling("basemodel", "predict"), case.timed("predict"):
-            result = model.predict(data.x, train_dataset=train)
+    data = case.source(case.data("test"), "inference")
+    os.environ["RESULT_SAVED_URL"] = case.folder("inference") + "/"
+    with case.calling("basemodel", "load"):
+        model.load(*loaded)
+    with case.calling("basemodel", "predict"), case.timed("predict"):
+        result = model.predict(data.x, **told)
     return Outcome(result=result, handed_test_labels=isinstance(data.x, Mapping))
 
 
-def _partition(case: Case, model: Any, initial: str) -> tuple[str, dict[str, str]]:
+def _partition(case: Case, model: object, initial: str) -> tuple[str, dict[str, str]]:
     """The folder of the parts of an onnx file, and the device of each: cut at the model's partition_point_list.
 
     Ianvs puts the parts beside the user's model; here they are below W, as everything is.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ianvs.errors import PluginError
@@ -11,10 +12,12 @@ from ianvs.kubeedge.knowledge import source_of
 from ianvs.kubeedge.outcome import Outcome
 from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.artifact import Model, Task
+from ianvs.kubeedge.provided.datasources import BaseDataSource
 
 __all__ = ["multi_inference"]
 
 _NEEDED = ("task_allocation", "task_remodeling", "inference_integrate")
+_OF_PREDICT: Mapping[str, Any] = {"with_nms": False, "model_forward_result": None, "only_nms": None, "conf": None}
 
 
 def multi_inference(case: Case) -> Outcome:
@@ -23,17 +26,18 @@ def multi_inference(case: Case) -> Outcome:
     if missing:
         raise PluginError(f"mode multi-inference needs modules {', '.join(_NEEDED)}; {', '.join(missing)} is missing.")
     model = Estimator(case.need("basemodel"))
-    allocation, remodeling, integrate = (case.made(type_) for type_ in _NEEDED)
+    modules = [case.made(type_) for type_ in _NEEDED]
     data = case.source(case.data("test"), "inference", paths_and_label)
     results = []
     for i in range(len(data.x)):
         sample = source_of(data, data.x[i : i + 1], None, "test")
         with case.timed("predict"):
-            results.append(_one(case, model, sample, allocation, remodeling, integrate))
+            results.append(_one(case, model, sample, *modules))
     return Outcome(result=results)
 
 
-def _one(case: Case, model: Estimator, sample: Any, allocation: Any, remodeling: Any, integrate: Any) -> Any:
+def _one(case: Case, model: Estimator, sample: BaseDataSource, *modules: Callable[..., Any]) -> object:
+    allocation, remodeling, integrate = modules
     with case.calling("task_allocation", "call"):
         sample, numbers = allocation(task_extractor=None, samples=sample)
     with case.calling("task_remodeling", "call"):
@@ -47,13 +51,7 @@ def _one(case: Case, model: Estimator, sample: Any, allocation: Any, remodeling:
                 model.load(record.model)
             task = Task(record.entry, path)
             with case.calling("basemodel", "predict"):
-                keywords: dict[str, Any] = {
-                    "with_nms": False,
-                    "model_forward_result": None,
-                    "only_nms": None,
-                    "conf": None,
-                }
-                task.result = model.predict(path, **keywords)
+                task.result = model.predict(path, **_OF_PREDICT)
             task.model = record
             tasks.append(task)
         with case.calling("inference_integrate", "call"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
 
 from ianvs.kubeedge.outcome import Outcome
 from ianvs.kubeedge.plugin_case import Case
@@ -13,7 +12,7 @@ from ianvs.kubeedge.plugin_case import Case
 __all__ = ["run"]
 
 
-def run(case: Case, state: Any) -> Outcome:
+def run(case: Case) -> Outcome:
     """preprocess, train, save, load, predict, each on the same instance. There is nothing to go on from."""
     work, model = case.work, case.need("basemodel")
     if hasattr(model, "preprocess"):
@@ -42,12 +41,12 @@ def run(case: Case, state: Any) -> Outcome:
     return Outcome(result=result, handed_test_labels=whole or isinstance(test.x, dict))
 
 
-def _compressed(case: Case, path: Any) -> Any:
+def _compressed(case: Case, path: str) -> str | None:
     """The path of the quantised model; the path itself where it can't be made; None for a model that is not there."""
     work = case.work
     tool = work.llama_quantize_path
-    missing = [what for what, file in (("the saved model", path), ("llama_quantize_path", tool)) if not _there(file)]
-    if missing:
+    files = {"the saved model": path, "llama_quantize_path": tool}
+    if missing := [what for what, file in files.items() if not file or not Path(file).exists()]:
         case.note(f"The model was not compressed, and is not there for load: {' and '.join(missing)} is no file.")
         return None
     if not work.quantization_type:
@@ -60,7 +59,3 @@ def _compressed(case: Case, path: Any) -> Any:
         case.note(f"The model was not compressed: {tool} ended with {done.returncode}: {said[0]}")
         return path
     return smaller
-
-
-def _there(file: Any) -> bool:
-    return bool(file) and Path(file).exists()

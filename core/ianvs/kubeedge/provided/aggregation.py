@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ianvs.kubeedge.provided.class_factory import ClassFactory, ClassType
 
 __all__ = ["AggClient", "BaseAggregation", "FedAvg"]
 
 
+Weights = Iterable[ArrayLike]
+
+
 class AggClient:
     """What a client sent: its weights, a list of arrays, and the number of samples behind them."""
 
     num_samples: int
-    weights: Any
+    weights: Weights
 
 
 class BaseAggregation(ABC):
@@ -25,10 +28,10 @@ class BaseAggregation(ABC):
 
     def __init__(self) -> None:
         self.total_size = 0
-        self.weights: Any = None
+        self.weights: Weights | None = None
 
     @abstractmethod
-    def aggregate(self, clients: Sequence[AggClient]) -> Any:
+    def aggregate(self, clients: Sequence[AggClient]) -> object:
         """The weights for all clients, from those that each of them sent."""
 
 
@@ -36,7 +39,7 @@ class BaseAggregation(ABC):
 class FedAvg(BaseAggregation):
     """Federated averaging (McMahan et al. 2017, algorithm 1): the mean of the weights, by number of samples."""
 
-    def aggregate(self, clients: Sequence[AggClient]) -> Any:
+    def aggregate(self, clients: Sequence[AggClient]) -> Weights | None:
         """Nested lists, one for each layer. Without clients, the weights of the last call."""
         if not len(clients):
             return self.weights

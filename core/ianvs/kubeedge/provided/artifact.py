@@ -10,9 +10,9 @@ __all__ = ["Model", "Task", "TaskGroup"]
 class Task:
     """The samples of one task. model, result: set where it is trained or has been answered."""
 
-    def __init__(self, entry: Any, samples: Any, meta_attr: Any = None) -> None:
+    def __init__(self, entry: object, samples: Any, meta_attr: object = None) -> None:
         self.entry, self.samples, self.meta_attr = entry, samples, meta_attr
-        self.test_samples: Any = None
+        self.test_samples: object = None
         self.model: Any = None
         self.result: Any = None
 
@@ -20,7 +20,7 @@ class Task:
 class TaskGroup:
     """Tasks that share a model."""
 
-    def __init__(self, entry: Any, tasks: list[Task]) -> None:
+    def __init__(self, entry: object, tasks: list[Task]) -> None:
         self.entry, self.tasks = entry, tasks
         self.samples: Any = None
         self.model: Any = None
@@ -29,6 +29,6 @@ class TaskGroup:
 class Model:
     """A stored model: `model` is its path, `index` the position of its group."""
 
-    def __init__(self, index: int, entry: Any, model: Any, result: Any) -> None:
+    def __init__(self, index: int, entry: object, model: Any, result: object, meta_attr: object = None) -> None:
         self.index, self.entry, self.model, self.result = index, entry, model, result
-        self.meta_attr: Any = None
+        self.meta_attr = meta_attr

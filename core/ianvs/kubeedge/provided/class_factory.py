@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 
 __all__ = ["ClassFactory", "ClassType"]
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Callable[..., Any])
 
 
 class ClassType:
@@ -32,20 +32,15 @@ class ClassType:
 class ClassFactory:
     """Registers classes and functions by kind and alias; of two with the same, the later counts."""
 
-    __registry__: ClassVar[dict[str, dict[str, Any]]] = {}
+    __registry__: ClassVar[dict[str, dict[str, Callable[..., Any]]]] = {}
 
     @classmethod
     def register(cls, type_name: str = ClassType.GENERAL, alias: str | None = None) -> Callable[[T], T]:
         """A decorator that registers a class or function, and returns it unchanged. alias: its own name by default."""
-
-        def registered(t_cls: T) -> T:
-            return cls.register_cls(t_cls, type_name, alias)
-
-        return registered
+        return lambda t_cls: cls.register_cls(t_cls, type_name, alias)
 
     @classmethod
     def register_cls(cls, t_cls: T, type_name: str = ClassType.GENERAL, alias: str | None = None) -> T:
-        """Register `t_cls`, and return it."""
         name = alias if alias is not None else getattr(t_cls, "__name__", type(t_cls).__name__)
         cls.__registry__.setdefault(type_name, {})[name] = t_cls
         return t_cls
@@ -65,7 +60,7 @@ class ClassFactory:
         return kind is not None and (cls_name is None or cls_name in kind)
 
     @classmethod
-    def get_cls(cls, type_name: str, t_cls_name: str | None = None) -> Any:
+    def get_cls(cls, type_name: str, t_cls_name: str | None = None) -> Callable[..., Any]:
         """What is registered. Raises ValueError if nothing is."""
         kind = cls.__registry__.get(type_name, {})
         if t_cls_name not in kind:

@@ -14,7 +14,7 @@ class Context:
     parameters: ClassVar[Any] = os.environ
 
     @classmethod
-    def get_parameters(cls, param: str, default: Any = None) -> Any:
+    def get_parameters(cls, param: str, default: object = None) -> Any:
         """The variable `param`, else `PARAM`, else `default`. An empty value counts as missing."""
         return cls.parameters.get(param) or cls.parameters.get(str(param).upper()) or default
 
@@ -45,6 +45,6 @@ class BaseConfig(metaclass=_FromEnvironment):
     def __getattr__(self, name: str) -> Any:
         return getattr(type(self), name)
 
-    def get(self, item: str, default: Any = "") -> Any:
+    def get(self, item: str, default: object = "") -> object:
         """The variable, or `default` if it is missing or empty."""
         return getattr(self, item) or default

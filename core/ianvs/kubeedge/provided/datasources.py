@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ianvs.errors import DataError
 from ianvs.kubeedge.provided.class_factory import ClassFactory, ClassType
@@ -17,18 +18,13 @@ from ianvs.kubeedge.provided.file_ops import FileOps
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "BaseDataSource",
-    "CSVDataParse",
-    "JSONDataParse",
-    "JSONMetaDataParse",
-    "JsonlDataParse",
-    "TxtDataParse",
-    "as_array",
-]
+# What sedna.datasources has.
+__all__ = ["BaseDataSource", "CSVDataParse", "JSONDataParse", "JSONMetaDataParse", "JsonlDataParse", "TxtDataParse"]
+
+T = TypeVar("T")
 
 
-def as_array(values: Any) -> Any:
+def as_array(values: Sequence[object]) -> NDArray[Any]:
     """A numpy array of `values`; of objects, one for each value, where they differ in length."""
     try:
         return np.array(values)
@@ -40,19 +36,22 @@ def as_array(values: Any) -> Any:
 
 
 class BaseDataSource:
-    """Samples `x` with their labels `y`; plugins assign both as they like."""
+    """Samples `x` with their labels `y`; plugins assign both as they like.
 
-    def __init__(self, data_type: str = "train", func: Callable[[str], Any] | str | None = None) -> None:
+    inx: of the part of a source that belongs to one task, the positions of its samples in the whole.
+    """
+
+    x: Any
+    y: Any
+    meta_attr: Any
+    inx: list[int]
+
+    def __init__(self, data_type: str = "train", func: Callable[..., Any] | str | None = None) -> None:
         self.data_type = data_type
-        self.process_func: Any = None
-        if func is not None:
-            self.process_func = func if callable(func) else ClassFactory.get_cls(ClassType.CALLBACK, func)()
-        self.x: Any = None
-        self.y: Any = None
-        self.meta_attr: Any = None
+        self.process_func = ClassFactory.get_cls(ClassType.CALLBACK, func)() if isinstance(func, str) else func
+        self.x = self.y = self.meta_attr = None
 
     def num_examples(self) -> int:
-        """The number of samples."""
         return len(self.x)
 
     def __len__(self) -> int:
@@ -63,7 +62,7 @@ class BaseDataSource:
         """Whether labels are left out."""
         return self.data_type == "test"
 
-    def parse(self, *args: Any, **kwargs: Any) -> None:
+    def parse(self, *args: str | Path, **kwargs: Any) -> None:
         """Read files into `x` and `y`."""
         raise NotImplementedError
 
@@ -72,7 +71,7 @@ class BaseDataSource:
         return FileOps.dump(self, output or None)
 
 
-def _lines(file: Any) -> Iterator[tuple[int, str]]:
+def _lines(file: str | Path) -> Iterator[tuple[int, str]]:
     """Lines that are not empty, stripped, with their numbers. A file that is missing has none."""
     if file and Path(file).exists():
         for number, line in enumerate(Path(file).read_text(encoding="utf-8").splitlines(), 1):
@@ -80,7 +79,7 @@ def _lines(file: Any) -> Iterator[tuple[int, str]]:
                 yield number, line.strip()
 
 
-def _records(file: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+def _records(file: str | Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The objects of a jsonl file, each with its place. Raises DataError for a line that is none."""
     for number, line in _lines(file):
         place = f"{file}:{number}"
@@ -93,7 +92,7 @@ def _records(file: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         yield place, record
 
 
-def _value(record: dict[str, Any], key: str, place: str) -> Any:
+def _value(record: Mapping[str, T], key: str, place: str) -> T:
     if key not in record:
         raise DataError(f"{place}: there is no '{key}'; the keys are {', '.join(map(repr, record))}.")
     return record[key]
@@ -105,25 +104,24 @@ class TxtDataParse(BaseDataSource):
     With a function for each line, `x` and `y` are the first and the second of what it returns.
     """
 
-    def parse(self, *args: Any, use_raw: Any = None, **_: Any) -> None:
+    def parse(self, *args: str | Path, use_raw: bool | None = None, **_: object) -> None:
         """use_raw: `x` has all words of each line, and `y` is empty."""
         read = self.process_func or str.split
         x, y = [], []
         for file in args:
             for _number, line in _lines(file):
-                words: Any = read(line)
-                if not len(words):
-                    continue
-                x.append(words if use_raw else words[0])
-                if not use_raw and not self.is_test_data:
-                    y.append(words[1] if len(words) > 1 else 0)
+                words = read(line)
+                if len(words):
+                    x.append(words if use_raw else words[0])
+                    if not use_raw and not self.is_test_data:
+                        y.append(words[1] if len(words) > 1 else 0)
         self.x, self.y = as_array(x), as_array(y)
 
 
 class CSVDataParse(BaseDataSource):
     """A table: `y` is the column `label`, a Series, and `x` a frame of the other columns."""
 
-    def parse(self, *args: Any, label: str | None = None, **kwargs: Any) -> None:
+    def parse(self, *args: str | Path, label: str | None = None, **kwargs: Any) -> None:
         """label: None reads no labels. kwargs: for pandas.read_csv. Raises DataError if the column is not there."""
         import pandas as pd
 
@@ -143,7 +141,7 @@ class CSVDataParse(BaseDataSource):
 class JsonlDataParse(BaseDataSource):
     """A json object in each line: `x` are the questions, `y` the answers."""
 
-    def parse(self, *args: Any, **_: Any) -> None:
+    def parse(self, *args: str | Path, **_: object) -> None:
         """Raises DataError with the line where a key is missing."""
         rows = [
             (_value(record, "question", place), _value(record, "answer", place))
@@ -159,11 +157,9 @@ class JSONMetaDataParse(BaseDataSource):
     x: prompt + query, y: response. Further (N,) arrays: explanation, judge_prompts, level_3, level_4.
     """
 
-    def __init__(self, data_type: str = "train", func: Any = None) -> None:
-        super().__init__(data_type, func)
-        self.need_other_info = True
+    need_other_info = True
 
-    def parse(self, *args: Any, **_: Any) -> None:
+    def parse(self, *args: str | Path, **_: object) -> None:
         """Raises DataError with file and line where a key is missing."""
         for file in args:
             if not (file and Path(file).exists()):
@@ -178,12 +174,9 @@ class JSONMetaDataParse(BaseDataSource):
             rows = list(_records(Path(file).with_name("data.jsonl")))
             self.x = as_array([row.get("prompt", "") + _value(row, "query", place) for place, row in rows])
             self.y = as_array([_value(row, "response", place) for place, row in rows])
-            for name, key in (
-                ("explanation", "explanation"),
-                ("judge_prompts", "judge_prompt"),
-                ("level_3", "level_3_dim"),
-                ("level_4", "level_4_dim"),
-            ):
+            further = {"explanation": "explanation", "judge_prompts": "judge_prompt"}
+            further |= {"level_3": "level_3_dim", "level_4": "level_4_dim"}
+            for name, key in further.items():
                 setattr(self, name, as_array([row.get(key, "") for _, row in rows]))
 
 
@@ -194,7 +187,7 @@ class JSONDataParse(BaseDataSource):
     width, frame, video, name); name). y: the files of true tracks below the folder `train`.
     """
 
-    def parse(self, *args: Any, **_: Any) -> None:
+    def parse(self, *args: str | Path, **_: object) -> None:
         """args: the json file. Raises DataError without pycocotools."""
         try:
             coco = importlib.import_module("pycocotools.coco")
@@ -206,16 +199,10 @@ class JSONDataParse(BaseDataSource):
         self.ids = self.coco.getImgIds()
         self.class_ids = sorted(self.coco.getCatIds())
         self.annotations = [self._annotation(picture) for picture in self.ids]
-        self.x = {
-            "data_dir": self.data_dir,
-            "coco": self.coco,
-            "ids": self.ids,
-            "class_ids": self.class_ids,
-            "annotations": self.annotations,
-        }
+        self.x = {name: getattr(self, name) for name in ("data_dir", "coco", "ids", "class_ids", "annotations")}
         self.y = list(self.data_dir.glob("*/gt/gt_val_half.txt"))
 
-    def _annotation(self, picture: int) -> tuple[Any, tuple[Any, ...], str]:
+    def _annotation(self, picture: int) -> tuple[NDArray[np.float64], tuple[object, ...], str]:
         about = self.coco.loadImgs(picture)[0]
         boxes = []
         for box in self.coco.loadAnns(self.coco.getAnnIds(imgIds=[int(picture)], iscrowd=False)):

@@ -10,6 +10,7 @@ import shutil
 import tarfile
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,10 @@ def _new_file() -> str:
     handle, name = tempfile.mkstemp()
     os.close(handle)
     return name
+
+
+def _same(one: str | Path, other: str | Path) -> bool:
+    return Path(one).exists() and Path(other).exists() and Path(one).samefile(other)
 
 
 def _refuse_remote(*urls: str) -> None:
@@ -48,8 +53,7 @@ class FileOps:
                 archive.add(src, arcname=Path(src).name)
             src = packed
         cls.copy_file(src, dst)
-        same = Path(src).exists() and Path(dst).exists() and Path(src).samefile(dst)
-        if clean and not same:
+        if clean and not _same(src, dst):
             cls.delete(src)
         return dst
 
@@ -66,7 +70,6 @@ class FileOps:
 
     @classmethod
     def exists(cls, path: str) -> bool:
-        """Whether there is a file or folder."""
         return Path(path).exists()
 
     @classmethod
@@ -87,12 +90,10 @@ class FileOps:
 
     @classmethod
     def remove_path_prefix(cls, org_str: str, prefix: str) -> str:
-        """`org_str` without `prefix`, if it begins so."""
         return org_str.removeprefix(prefix.removesuffix(os.sep)) if prefix else org_str
 
     @classmethod
     def make_dir(cls, *args: str) -> None:
-        """Make the folder that the parts name."""
         Path(cls.join_path(*args)).mkdir(parents=True, exist_ok=True)
 
     @classmethod
@@ -101,13 +102,14 @@ class FileOps:
         Path(cls.join_path(*args)).parent.mkdir(parents=True, exist_ok=True)
 
     @classmethod
-    def clean_folder(cls, target: str | Sequence[str], clean: bool = True) -> Any:
+    def clean_folder(cls, target: str | Sequence[str], clean: bool = True) -> Sequence[str]:
         """Make folders; clean: empty those that are there."""
-        for folder in [target] if isinstance(target, str) else target:
+        folders = [target] if isinstance(target, str) else target
+        for folder in folders:
             if clean:
                 cls.delete(folder)
             Path(folder).mkdir(parents=True, exist_ok=True)
-        return [target] if isinstance(target, str) else target
+        return folders
 
     @classmethod
     def delete(cls, path: str) -> None:
@@ -115,15 +117,13 @@ class FileOps:
         if Path(path).is_dir() and not Path(path).is_symlink():
             shutil.rmtree(path, ignore_errors=True)
         else:
-            try:
-                Path(path).unlink(missing_ok=True)
-            except OSError:
-                return
+            with suppress(OSError):
+                Path(path).unlink()
 
     @classmethod
     def copy_folder(cls, src: str, dst: str) -> None:
         """Copy what is in a folder into another one, which is made if it is not there."""
-        if dst and Path(src).is_dir() and not (Path(dst).exists() and Path(src).samefile(dst)):
+        if dst and Path(src).is_dir() and not _same(src, dst):
             shutil.copytree(src, dst, dirs_exist_ok=True)
 
     @classmethod
@@ -135,13 +135,12 @@ class FileOps:
         elif source.is_file() and dst:
             if target.is_dir():
                 target = target / source.name
-            if target.exists() and target.samefile(source):
-                return
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, target)
+            if not _same(source, target):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(source, target)
 
     @classmethod
-    def dump(cls, obj: Any, dst: str | None = None) -> str:
+    def dump(cls, obj: object, dst: str | None = None) -> str:
         """Pickle an object to `dst` or a temporary file, and return its path."""
         name = _new_file()
         Path(name).write_bytes(pickle.dumps(obj))
@@ -157,8 +156,7 @@ class FileOps:
         return joblib.load(src)
 
     @classmethod
-    def dump_pickle(cls, obj: Any, filename: str) -> None:
-        """Pickle an object to a file."""
+    def dump_pickle(cls, obj: object, filename: str) -> None:
         cls.make_base_dir(filename)
         Path(filename).write_bytes(pickle.dumps(obj))
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import random
-from typing import Any
+from collections.abc import Sequence
 
 from ianvs.kubeedge.provided.class_factory import ClassFactory, ClassType
 
 __all__ = ["CrossEntropyFilter", "IBTFilter", "RandomFilter", "ThresholdFilter"]
 
 
-def _box_scores(result: Any) -> list[float] | None:
+def _box_scores(result: Sequence[Sequence[float]] | None) -> list[float] | None:
     """Entry 4 of each box; None if there is no box, or one has fewer than five entries."""
     if result is None or not len(result) or any(len(box) <= 4 for box in result):
         return None
@@ -26,10 +26,10 @@ def _probabilities(values: list[float]) -> bool:
 class ThresholdFilter:
     """Hard: the mean score of the boxes lies below `threshold`."""
 
-    def __init__(self, threshold: float = 0.5, **_: Any) -> None:
+    def __init__(self, threshold: float = 0.5, **_: object) -> None:
         self.threshold = float(threshold)
 
-    def __call__(self, infer_result: Any = None) -> bool:
+    def __call__(self, infer_result: Sequence[Sequence[float]] | None = None) -> bool:
         scores = _box_scores(infer_result)
         return scores is not None and sum(scores) / len(scores) < self.threshold
 
@@ -38,10 +38,10 @@ class ThresholdFilter:
 class CrossEntropyFilter:
     """Hard: 1 - H(p) / ln n lies below `threshold_cross_entropy`, H the entropy of the n class probabilities."""
 
-    def __init__(self, threshold_cross_entropy: float = 0.5, **_: Any) -> None:
+    def __init__(self, threshold_cross_entropy: float = 0.5, **_: object) -> None:
         self.threshold_cross_entropy = float(threshold_cross_entropy)
 
-    def __call__(self, infer_result: Any = None) -> bool:
+    def __call__(self, infer_result: Sequence[float] | None = None) -> bool:
         p = [] if infer_result is None else [float(value) for value in infer_result]
         if len(p) < 2 or not _probabilities(p):
             return False
@@ -53,10 +53,10 @@ class CrossEntropyFilter:
 class IBTFilter:
     """Hard: at least a share of 1 - `threshold_img` of the boxes scores `threshold_box` or less."""
 
-    def __init__(self, threshold_img: float = 0.5, threshold_box: float = 0.5, **_: Any) -> None:
+    def __init__(self, threshold_img: float = 0.5, threshold_box: float = 0.5, **_: object) -> None:
         self.threshold_img, self.threshold_box = float(threshold_img), float(threshold_box)
 
-    def __call__(self, infer_result: Any = None) -> bool:
+    def __call__(self, infer_result: Sequence[Sequence[float]] | None = None) -> bool:
         scores = _box_scores(infer_result)
         if scores is None or not _probabilities(scores):
             return False
@@ -67,8 +67,8 @@ class IBTFilter:
 class RandomFilter:
     """Hard: by chance, a share of `random_ratio`, whatever it is called with."""
 
-    def __init__(self, random_ratio: float = 0.3, **_: Any) -> None:
+    def __init__(self, random_ratio: float = 0.3, **_: object) -> None:
         self.random_ratio = float(random_ratio)
 
-    def __call__(self, *_: Any, **__: Any) -> bool:
+    def __call__(self, *_: object, **__: object) -> bool:
         return random.random() < self.random_ratio

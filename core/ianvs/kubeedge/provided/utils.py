@@ -7,19 +7,11 @@ import socket
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import yaml
 
-__all__ = [
-    "get_file_format",
-    "get_host_ip",
-    "get_local_time",
-    "is_local_dir",
-    "is_local_file",
-    "load_module",
-    "yaml2dict",
-]
+# What core.common.utils has; sedna.common.utils has get_host_ip.
+__all__ = ["get_file_format", "get_local_time", "is_local_dir", "is_local_file", "load_module", "yaml2dict"]
 
 
 def get_host_ip() -> str:
@@ -33,12 +25,10 @@ def get_host_ip() -> str:
 
 
 def is_local_file(url: str) -> bool:
-    """Whether `url` is a file here."""
     return Path(url).is_file()
 
 
 def is_local_dir(url: str) -> bool:
-    """Whether `url` is a folder here."""
     return Path(url).is_dir()
 
 
@@ -53,7 +43,7 @@ def get_local_time() -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime())
 
 
-def yaml2dict(url: str) -> Any:
+def yaml2dict(url: str) -> object:
     """The content of a yaml file. Raises RuntimeError for a file of another suffix."""
     if Path(url).suffix not in (".yaml", ".yml"):
         raise RuntimeError(f"{url} is no yaml file: its name has to end in .yaml or .yml.")
