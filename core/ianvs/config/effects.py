@@ -16,7 +16,7 @@ __all__ = ["warnings_of"]
 def warnings_of(model: Spec, document: Document, kind: str) -> Iterator[Problem]:
     """What the author of `document` should know about it."""
     for key, remark in model.without_effect.items():
-        if key in document.data[kind]:
+        if key in at(document.data, kind):
             yield _no_effect(document, (kind, key), remark)
     if isinstance(model, TestEnvSpec):
         yield from _of_testenv(model, document)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 __all__ = ["HIDDEN", "hide_secrets", "is_secret", "without_secrets", "without_userinfo"]
 
@@ -40,7 +39,7 @@ def is_secret(name: str) -> bool:
     return any(map(_OFTEN.fullmatch, parts)) and not any(map(_MEASURES.fullmatch, parts))
 
 
-def without_secrets(values: Mapping[str, Any]) -> dict[str, Any]:
+def without_secrets(values: Mapping[str, object]) -> dict[str, object]:
     """The same, with `***` for values of keys, tokens and passwords, and for who logs in at a URL; nested ones too.
 
     A value that a file gives as `${NAME}` is shown so: the variable's name is no secret, a default beside it may be.
@@ -48,7 +47,7 @@ def without_secrets(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _hidden(value) if is_secret(str(name)) else _without(value) for name, value in values.items()}
 
 
-def _hidden(value: object) -> Any:
+def _hidden(value: object) -> object:
     if isinstance(value, list | tuple) and value and all(map(_is_variable, value)):
         return [_hidden(part) for part in value]
     return _VARIABLE.sub(r"\1}", str(value)) if _is_variable(value) else HIDDEN
@@ -58,7 +57,7 @@ def _is_variable(value: object) -> bool:
     return isinstance(value, str) and _VARIABLE.fullmatch(value) is not None
 
 
-def _without(value: object) -> Any:
+def _without(value: object) -> object:
     if isinstance(value, Mapping):
         return without_secrets(value)
     if isinstance(value, str):
@@ -71,7 +70,7 @@ def without_userinfo(text: str) -> str:
     return _USERINFO.sub(HIDDEN, text)
 
 
-def hide_secrets(text: str, hyperparameters: Mapping[str, Any]) -> str:
+def hide_secrets(text: str, hyperparameters: Mapping[str, object]) -> str:
     """`text` without the values of hyperparameters that are secrets: messages like to quote them."""
     for secret in sorted(set(_secrets(hyperparameters)), key=len, reverse=True):
         text = text.replace(secret, HIDDEN)

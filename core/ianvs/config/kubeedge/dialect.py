@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 
 from ianvs.config.kubeedge.finding import FoundElsewhereError, KubeEdgeLookup, module_file, root_of
 from ianvs.config.kubeedge.forms import algorithm_form, job_form, testenv_form
 from ianvs.config.kubeedge.rewriting import Rewriting
 from ianvs.config.kubeedge.which_contract import contract_of
-from ianvs.config.models import JobFile
 from ianvs.config.models.base import at, entries
-from ianvs.config.models.kubeedge import KubeEdgeAlgorithm, KubeEdgeTestEnv
 from ianvs.config.models.kubeedge_settings import Contract
 from ianvs.config.paths import Lookup
 from ianvs.config.strict_yaml import Document, read
 from ianvs.errors import ConfigError, Problem
 
-__all__ = ["MODELS", "Dialect", "dialect_of"]
-
-MODELS: Mapping[str, type[JobFile] | type[KubeEdgeTestEnv] | type[KubeEdgeAlgorithm]] = MappingProxyType(
-    {"benchmarkingjob": JobFile, "testenv": KubeEdgeTestEnv, "algorithm": KubeEdgeAlgorithm}
-)
-"""The key at the top of a file, and the model of what stands below it."""
+__all__ = ["Dialect", "dialect_of"]
 
 
 @dataclass

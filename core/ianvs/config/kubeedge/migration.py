@@ -6,7 +6,6 @@ import copy
 import os
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from ianvs.config.kubeedge.dialect import Dialect
 from ianvs.config.kubeedge.rewriting import Rewriting
@@ -30,7 +29,7 @@ def migrated(dialect: Dialect, folder: Path) -> dict[Path, str]:
 
 def _text(file: Path, rewriting: Rewriting, dialect: Dialect, targets: dict[Path, Path]) -> str:
     folder = targets[file].parent
-    data: Any = copy.deepcopy(rewriting.data)
+    data: object = copy.deepcopy(rewriting.data)
     comments: dict[Steps, list[str]] = {(): [f"Written by `ianvs migrate` from {_relative(file, folder)}."]}
     for change in rewriting.changes:
         if change.renamed is None:  # else it is about a path, and what that was is said below
@@ -47,7 +46,7 @@ def _text(file: Path, rewriting: Rewriting, dialect: Dialect, targets: dict[Path
         said = "where Ianvs would be called: plugins are run there, and relative paths of theirs start there"
         comments["benchmarkingjob", "working_directory"] = [said]
     if (algorithm := at(data, "algorithm")) is not None and "contract" not in algorithm:
-        data["algorithm"] = {"contract": "ianvs", **algorithm}
+        at(data)["algorithm"] = {"contract": "ianvs", **algorithm}
         comments["algorithm", "contract"] = ["its plugins are written for KubeEdge Ianvs and are handed paths"]
     return yaml_text(data, comments)
 

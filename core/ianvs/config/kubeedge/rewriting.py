@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 from ianvs.config.models.base import at, entries
 from ianvs.config.strict_yaml import Document, Step, Steps
@@ -47,7 +46,7 @@ class Rewriting:
     _moved: list[tuple[Steps, Steps]] = field(default_factory=list)  # (from, to), in their order
 
     def __post_init__(self) -> None:
-        self.data: Any = copy.deepcopy(self.original.data)
+        self.data: object = copy.deepcopy(self.original.data)
 
     def place(self, path: Steps) -> Place:
         """Where in the file is what now stands at `path`."""

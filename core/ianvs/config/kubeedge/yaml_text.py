@@ -6,8 +6,8 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
+from ianvs.config.models.base import at
 from ianvs.config.scalars import resolve_scalar
 from ianvs.config.strict_yaml import Step, Steps
 
@@ -27,13 +27,13 @@ def yaml_text(data: object, comments: Comments) -> str:
     return "\n".join([*_commented(placed, (), ""), *_lines(data, (), "", placed)]) + "\n"
 
 
-def _nearest(data: Any, path: Steps) -> Steps:
+def _nearest(data: object, path: Steps) -> Steps:
     """The longest beginning of `path` that has a line of its own."""
     for depth, step in enumerate(path):
         in_list = isinstance(data, list) and isinstance(step, int) and step < len(data) and not _in_line(data)
         if not in_list and not (isinstance(data, dict) and step in data):
             return path[:depth]
-        data = data[step]
+        data = at(data, step)
     return path
 
 

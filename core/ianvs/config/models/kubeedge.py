@@ -14,16 +14,8 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from ianvs.config.models.algorithm import (
-    AlgorithmSpec,
-    Hyperparameters,
-    ModuleSpec,
-    ParadigmSpec,
-    SplitSpec,
-    equal_values,
-    grids,
-)
-from ianvs.config.models.base import Name, Slip, at, entries, leaves, repeated
+from ianvs.config.models.algorithm import AlgorithmSpec, Hyperparameters, ModuleSpec, ParadigmSpec, SplitSpec
+from ianvs.config.models.base import Name, Slip, at, leaves, repeated
 from ianvs.config.models.form import NotEmpty, PlacedSpec, ReadAs, Several, absent_is
 from ianvs.config.models.kubeedge_settings import AlgorithmSettings, AnyPath, ExamSettings
 from ianvs.config.models.samples import DatasetSpec, SourceSpec
@@ -159,7 +151,6 @@ class KubeEdgeTestEnv(ExamSettings):
 
     @staticmethod
     def conflicts(data: object) -> Iterator[Slip]:
-        """Slips that concern several keys, in `data` of any shape."""
         dataset = at(data, "dataset")
         if isinstance(dataset, dict):
             for part in PARTS:
@@ -170,14 +161,13 @@ class KubeEdgeTestEnv(ExamSettings):
         named = (((*path, "name"), at(metric, "name")) for path, metric in leaves(data, "metrics"))
         yield from repeated("metric", named, "Keep one.")
 
-    def spec(self, file: Path) -> TestEnvSpec:
+    def spec(self) -> TestEnvSpec:
         """The same as others know it."""
         return TestEnvSpec(
             dataset=self.dataset.spec(),
             metrics=tuple(spec for metric in self.metrics for spec in metric.specs()),
             incremental_rounds=self.incremental_rounds,
             name=self.name,
-            file=file,
             settings=_only(ExamSettings, self),
             place=self.place,
             places=self.places,
@@ -209,16 +199,7 @@ class KubeEdgeAlgorithm(AlgorithmSettings):
     contract: Literal["ianvs"] = "ianvs"
     name: Annotated[str, absent_is("")] = ""
 
-    @staticmethod
-    def conflicts(data: object) -> Iterator[Slip]:
-        """Slips that concern several keys, in `data` of any shape."""
-        types = [((*path, "type"), at(module, "type")) for path, module in entries(data, "modules")]
-        yield from repeated("module type", types, "An algorithm has one of each.")
-        for path, _ in entries(data, "modules"):
-            named = [(where, name) for where, name, _ in grids(data, path)]
-            yield from repeated("hyperparameter", named, "Put all its values in one list.", key=True)
-            for where, _, grid in grids(data, path):
-                yield from equal_values(data, where, grid)
+    conflicts = staticmethod(AlgorithmSpec.conflicts)
 
     def spec(self) -> AlgorithmSpec:
         """The same as others know it."""

@@ -97,11 +97,10 @@ class DataSetting(PlacedSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FederatedDataSetting(PlacedSpec):
+class FederatedDataSetting(DataSetting):
     """The same for federated learning, and how a round is divided among clients."""
 
     train_ratio: _Share = 1.0
-    splitting_method: SplittingMethod = "default"
     data_partition: Literal["iid", "non-iid"] = "iid"
     non_iid_ratio: _Share = 0.6  # of the classes, for each client
     label_data_ratio: Annotated[float, Field(ge=0, le=1)] = 1.0  # of a client's samples that have labels
@@ -132,7 +131,7 @@ class AlgorithmSettings(PlacedSpec):
     fl_data_setting: Annotated[FederatedDataSetting, absent_is(FederatedDataSetting())] = FederatedDataSetting()
     third_party_packages: Annotated[tuple[ThirdPartyPackage, ...], Field(strict=False), absent_is(())] = ()
 
-    def data_setting(self, paradigm: str) -> DataSetting | FederatedDataSetting | None:
+    def data_setting(self, paradigm: str) -> DataSetting | None:
         """That of `paradigm`, an Ianvs name; None: it cuts nothing."""
         if paradigm.startswith("federated"):
             return self.fl_data_setting

@@ -57,7 +57,7 @@ class ValuesOrRange(Spec):
     choice: Annotated[list[Any] | None, Field(min_length=2, description="for a search: the list to choose from")] = None
 
     def __post_init__(self) -> None:
-        given = {name.replace("whole", "int"): value for name, value in vars(self).items() if value is not None}
+        given = self._given
         if len(given) > 1:
             raise ValueError(f"{' and '.join(given)} are given for one hyperparameter. Keep one of them.")
         if not given:
@@ -75,13 +75,14 @@ class ValuesOrRange(Spec):
             raise ValueError(f"log_uniform begins above 0, found {low:g}: there is no logarithm of it. Take uniform.")
 
     @property
+    def _given(self) -> dict[Any, Any]:
+        """By key what the file gives."""
+        return {name.replace("whole", "int"): value for name, value in vars(self).items() if value is not None}
+
+    @property
     def tried(self) -> tuple[Any, ...]:
         """The values, or the one range."""
-        if self.values is not None:
-            return tuple(self.values)
-        if self.choice is not None:
-            return (Range("choice", choices=tuple(self.choice)),)
-        if self.whole is not None:
-            return (Range("int", self.whole[0], self.whole[1]),)
-        low, high = self.uniform or self.log_uniform or (0.0, 0.0)
-        return (Range("uniform" if self.uniform else "log_uniform", low, high),)
+        ((kind, value),) = self._given.items()
+        if kind == "values":
+            return tuple(value)
+        return (Range("choice", choices=tuple(value)) if kind == "choice" else Range(kind, *value),)

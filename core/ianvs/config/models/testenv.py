@@ -137,7 +137,6 @@ class TestEnvSpec(PlacedSpec):
 
     @staticmethod
     def conflicts(data: object) -> Iterator[Slip]:
-        """Slips that concern several keys, in `data` of any shape."""
         yield from conflicting_sources(data)
         metrics = list(leaves(data, "metrics"))
         asked = (
