@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ianvs.config.spec import DatasetSpec
+from ianvs.config.spec import DatasetSpec, JobSpec
 
-__all__ = ["closed_paths", "opened_paths"]
+__all__ = ["closed_paths", "closed_to", "opened_paths"]
 
 _OF_WORKSPACE = ("cases", "exams", "cache")
 
@@ -19,6 +19,11 @@ def closed_paths(workspace: Path, datasets: Iterable[DatasetSpec], folders: Iter
     needed = [Path(path).resolve() for path in (sys.prefix, sys.base_prefix, *filter(None, sys.path))]
     found = dict.fromkeys(path.resolve() for path in (workspace, *parts, *_of_data(datasets), *folders))
     return [path for path in found if not any(one.is_relative_to(path) for one in needed)]
+
+
+def closed_to(job: JobSpec) -> list[Path]:
+    """What is closed to the authors' code that a job names, before its exams are built."""
+    return closed_paths(job.workspace, (testenv.dataset for testenv in job.testenvs))
 
 
 def _of_data(datasets: Iterable[DatasetSpec]) -> Iterator[Path]:

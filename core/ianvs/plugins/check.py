@@ -15,14 +15,13 @@ from ianvs.errors import IanvsError, Place, PluginError, Problem, closest, shown
 from ianvs.plugins.contract import CONTEXT, EXAM_FACTS
 from ianvs.plugins.loader import Loaded, cause, load
 from ianvs.plugins.reference import reference_of
-from ianvs.plugins.signature import constructor_parameters, misnamed, named_arguments
+from ianvs.plugins.signature import BY_NAME, constructor_parameters, misnamed, named_arguments
 from ianvs.plugins.value_types import type_problems, value_place
 from ianvs.sealing.landlock import confine
 
-__all__ = ["FORCED", "NO_CUDA", "Checked", "Closed", "Subject", "check_algorithm", "check_task"]
+__all__ = ["FORCED", "NO_CUDA", "Checked", "Closed", "Subject", "check_task"]
 
 NO_CUDA = "device: cuda is asked for, but torch finds no CUDA device here. Use `device: auto` or `cpu`."
-METHODS = ("train", "predict", "save", "load")  # of a base model
 FORCED = "teacher_forced"  # of a base model, where the testenv asks for it
 
 _Say = Callable[[str], None]
@@ -73,14 +72,9 @@ def check_task(asked: tuple[Sequence[Subject], Closed], report: Callable[[object
     return [_check(subject, say(index)) for index, subject in enumerate(subjects)]
 
 
-def check_algorithm(algorithm: AlgorithmSpec) -> list[Problem]:
-    """Everything that is wrong with the algorithm's modules, short of building them. Imports the authors' code."""
-    return [problem for module in algorithm.modules for problem in _check_module(module, algorithm, METHODS)]
-
-
 def _check(subject: Subject, say: _Say) -> Checked:
     module = subject.module
-    say(f"importing {_file(module)}")
+    say("importing " + (f"'{module.name}'" if module.url is None else shown_path(module.url)))
     problems: list[Problem] = []
     if subject.exam is None:
         given = sorted({name for choice in subject.choices for name in choice})
@@ -139,13 +133,8 @@ def _blamed(module: ModuleSpec, said: str, choice: Mapping[str, object], algorit
     return module.places.get("name") or module.place or Place(algorithm.file)
 
 
-def _file(module: ModuleSpec) -> str:
-    """What is imported, as a user would call it."""
-    return f"'{module.name}'" if module.url is None else shown_path(module.url)
-
-
 def _check_module(
-    module: ModuleSpec, algorithm: AlgorithmSpec, methods: Sequence[str], built_with: Sequence[str] = ()
+    module: ModuleSpec, algorithm: AlgorithmSpec, methods: Sequence[str], built_with: Sequence[str]
 ) -> list[Problem]:
     place = module.places.get("name") or module.place or Place(algorithm.file)
     try:
@@ -195,21 +184,12 @@ def _check_hidden(target: object, module: ModuleSpec, place: Place) -> list[Prob
         function = getattr(target, method, None)
         if not callable(function) or not isinstance(target, type):
             continue
-        parameters = list(inspect.signature(function).parameters.values())[1 + given :]
-        for parameter in parameters:
-            needed = parameter.default is parameter.empty and parameter.kind in (
-                parameter.POSITIONAL_OR_KEYWORD,
-                parameter.KEYWORD_ONLY,
-            )
-            if needed and parameter.name not in offered and parameter.name != "valid_data":
-                known = ", ".join(offered)
-                problems.append(
-                    Problem(
-                        f"{module.name}.{method}() needs an argument '{parameter.name}' that nobody gives."
-                        f"{closest(parameter.name, offered)} It may name: {known}.",
-                        place,
-                    )
-                )
+        for parameter in list(inspect.signature(function).parameters.values())[1 + given :]:
+            needed = parameter.default is parameter.empty and parameter.kind in BY_NAME
+            if needed and parameter.name not in (*offered, "valid_data"):
+                message = f"{module.name}.{method}() needs an argument '{parameter.name}' that nobody gives."
+                hint = f"{closest(parameter.name, offered)} It may name: {', '.join(offered)}."
+                problems.append(Problem(message + hint, place))
     return problems
 
 

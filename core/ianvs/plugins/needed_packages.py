@@ -15,6 +15,8 @@ from importlib.machinery import PathFinder
 from itertools import islice
 from pathlib import Path
 
+from ianvs.plugins.source import origin_of
+
 __all__ = ["Missing", "missing_packages", "registered_names"]
 
 PROVIDED = ("sedna", "core")  # by the process in which such plugins run, ahead of any installed package
@@ -93,10 +95,8 @@ def registered_names(files: Sequence[Path], folders: Sequence[Path]) -> set[str]
 
 def _registrations(tree: ast.AST) -> Iterator[tuple[ast.Call, str | None]]:
     """(the call of ClassFactory, what it decorates); None for a call that is no decorator."""
-    decorators: dict[int, str] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef):
-            decorators |= {id(decorator): node.name for decorator in node.decorator_list}
+    decorated = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef))
+    decorators = {id(decorator): node.name for node in decorated for decorator in node.decorator_list}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             factory = node.func.value.id if isinstance(node.func.value, ast.Name) else ""
@@ -166,26 +166,15 @@ def _there(dotted: str, folders: Sequence[Path]) -> bool:
         return top in sys.modules
     places = [place for place in (spec.origin, *(spec.submodule_search_locations or ())) if place]
     near = any(Path(place).is_relative_to(folder) for place in places for folder in local)
-    return not near or _found(dotted, [*local, *sys.path]) is not None
+    return not near or origin_of(dotted, [*local, *sys.path]) is not None
 
 
 def _files_of(dotted: str, folders: Sequence[Path]) -> list[Path]:
     """The file of a local module, and those of the packages around it, which are imported first."""
     parts = dotted.split(".") if dotted else []
     names = [".".join(parts[: n + 1]) for n in range(len(parts))] or ["__init__"]
-    origins = (_found(name, list(map(str, folders))) for name in names)
+    origins = (origin_of(name, list(map(str, folders))) for name in names)
     return [Path(origin) for origin in origins if origin and origin.endswith(".py")]
-
-
-def _found(dotted: str, search: list[str]) -> str | None:
-    """Where the module lies; "" for a package without a file; None if it is nowhere."""
-    origin: str | None = None
-    for part in dotted.split("."):
-        spec = PathFinder.find_spec(part, search)
-        if spec is None:
-            return None
-        origin, search = spec.origin or "", list(spec.submodule_search_locations or [])
-    return origin
 
 
 def _remedy(dotted: str, near: Sequence[Path], folders: Sequence[Path]) -> tuple[str, str]:
@@ -197,7 +186,7 @@ def _remedy(dotted: str, near: Sequence[Path], folders: Sequence[Path]) -> tuple
         walk = ((Path(where), name) for where, inner, own in os.walk(folder) for name in (*inner, *own))
         for where, name in ((folder.parent, folder.name), *islice(walk, _MOST)):
             if name in (top, f"{top}.py"):
-                if _found(dotted, [str(where)]) is not None:
+                if origin_of(dotted, [str(where)]) is not None:
                     return dotted, f"It lies in {where}: set PYTHONPATH to that folder."
                 places.append(where / name)
     if places:

@@ -43,6 +43,7 @@ _MAPPINGS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 _PATHS = (Path, os.PathLike)
 # Kinds of pydantic's errors about what an author says with Field.
 _LIMITS = ("greater_than", "less_than", "multiple_of", "too_", "string_too", "string_pattern")
+_PLURALS = {"a whole number": "whole numbers", "a number": "numbers", "a text": "texts", "a path": "paths"}
 _LONGEST = 60  # characters of a value that a message shows
 
 
@@ -209,12 +210,8 @@ def _words(annotation: object) -> str:
         return f"a list of {len(arguments)}"
     if kind in _LISTS:
         items = [part for part in arguments if part is not Ellipsis][:1]
-        return f"a list of {_plural(_described(items[0]))}" if items and items[0] is not Any else "a list"
+        words = _described(items[0]) if items and items[0] is not Any else ""
+        return f"a list of {_PLURALS.get(words, words)}" if words else "a list"
     if kind in _MAPPINGS:
         return "a mapping"
     return str(getattr(annotation, "__name__", annotation))
-
-
-def _plural(words: str) -> str:
-    known = {"a whole number": "whole numbers", "a number": "numbers", "a text": "texts", "a path": "paths"}
-    return known.get(words, words)
