@@ -201,12 +201,11 @@ def _override_problems(jobs: int | None, device: str | None) -> Iterator[Problem
 
 def _in_order(problems: list[Problem], files: list[Path]) -> list[Problem]:
     """`problems` by file in reading order, then by line; each once."""
+    order = {file: index for index, file in enumerate(files)}
 
     def position(problem: Problem) -> tuple[int, int, int]:
         place = problem.place
-        if place is None:
-            return (-1, 0, 0)
-        return (files.index(place.file) if place.file in files else len(files), place.line, place.column)
+        return (order.get(place.file, len(files)), place.line, place.column) if place else (-1, 0, 0)
 
     return sorted(dict.fromkeys(map(_printable, problems)), key=position)
 

@@ -54,7 +54,11 @@ class Reading:
         if file not in self._documents:
             self._documents[file] = None
             try:
-                document = self._documents[file] = self._as_ours(read(file))
+                document = read(file)
+                lookup = self.lookup_of(document)
+                if self.dialect is not None and isinstance(lookup, KubeEdgeLookup):
+                    document = self.dialect.rewritten(document, lookup, self._metrics).document()
+                self._documents[file] = document
                 self.problems += document.problems
             except ConfigError as error:
                 for problem in error.problems:
@@ -75,12 +79,6 @@ class Reading:
         except ConfigError as error:
             self.problems += error.problems
             return None
-
-    def _as_ours(self, document: Document) -> Document:
-        lookup = self.lookup_of(document)
-        if self.dialect is None or not isinstance(lookup, KubeEdgeLookup):
-            return document
-        return self.dialect.rewritten(document, lookup, self._metrics).document()
 
     def _metrics(self, job: Rewriting) -> list[str]:
         """The names that the testenvs of a job list."""

@@ -182,13 +182,13 @@ class _Builder:
         if len(path) > MAX_DEPTH:
             raise _refusal("an alias that contains itself. Write the value out.", place)
         self.values[path] = place
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, place)
+        if node.tag != _TAG + ("map" if isinstance(node, yaml.MappingNode) else "seq"):
+            self._unknown_tag(node, place)
         if isinstance(node, yaml.MappingNode):
-            self._expect_tag(node, "map", place)
             return self._mapping(node, path)
-        if isinstance(node, yaml.SequenceNode):
-            self._expect_tag(node, "seq", place)
-            return [self.build(item, (*path, index)) for index, item in enumerate(node.value)]
-        return self._scalar(node, place)
+        return [self.build(item, (*path, index)) for index, item in enumerate(node.value)]
 
     def _mapping(self, node: yaml.MappingNode, path: Steps) -> dict[str, object]:
         data: dict[str, object] = {}
@@ -235,10 +235,6 @@ class _Builder:
         elif not isinstance(value, _TAG_TYPES[name]) or (name != "bool" and isinstance(value, bool)):
             self._problem(f"this value does not fit its tag !!{name}. Remove the tag.", place)
         return float(value) if name == "float" and isinstance(value, int) else value
-
-    def _expect_tag(self, node: yaml.Node, name: str, place: Place) -> None:
-        if node.tag != _TAG + name:
-            self._unknown_tag(node, place)
 
     def _unknown_tag(self, node: yaml.Node, place: Place) -> None:
         self._problem(f"the tag '{node.tag.replace(_TAG, '!!')}' is not understood. Write a plain value.", place)

@@ -34,7 +34,9 @@ def with_hyperparameters(job: JobSpec) -> JobSpec:
     problems: list[Problem] = []
     taken = _Taken(job)
     for (_, key), overrides in groups.items():
-        problems += _equal(overrides)
+        grid = {"values": [override.value for override in overrides]}
+        for slip in equal_values({"grid": grid}, ("grid",), grid):
+            problems.append(Problem(slip.message, overrides[int(slip.path[-1])].place))
         changed = [_changed(algorithm, overrides, taken) for algorithm in job.algorithms]
         if any(changed):
             both = zip(changed, job.algorithms, strict=True)
@@ -42,19 +44,11 @@ def with_hyperparameters(job: JobSpec) -> JobSpec:
         else:
             known = list(dict.fromkeys(name for a in job.algorithms for names in _names(a, taken) for name in names))
             hint = closest(key, known) or f" They have: {one_line(known, 20)}."
-            message = (
-                f"no algorithm of the job has a hyperparameter '{key}', and '{key}' is no key of a job or testenv."
-            )
-            problems.append(Problem(message + hint, overrides[0].place))
+            message = f"no algorithm of the job has a hyperparameter '{key}', and '{key}' is no key of a job or testenv"
+            problems.append(Problem(f"{message}.{hint}", overrides[0].place))
     if problems:
         raise ConfigError(problems)
     return job
-
-
-def _equal(overrides: Sequence[Override]) -> Iterator[Problem]:
-    grid = {"values": [override.value for override in overrides]}
-    for slip in equal_values({"grid": grid}, ("grid",), grid):
-        yield Problem(slip.message, overrides[int(slip.path[-1])].place)
 
 
 def _changed(algorithm: AlgorithmSpec, overrides: Sequence[Override], taken: _Taken) -> AlgorithmSpec | None:

@@ -13,15 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 
-from ianvs.config.spec import (
-    AlgorithmSpec,
-    GateSpec,
-    JobSpec,
-    MetricSpec,
-    ModelMetric,
-    TestEnvSpec,
-    ThirdPartyPackage,
-)
+from ianvs.config.spec import AlgorithmSpec, GateSpec, JobSpec, MetricSpec, ModelMetric, TestEnvSpec, ThirdPartyPackage
 from ianvs.metrics.registry import foreign_module
 from ianvs.package import find_gguf
 from ianvs.paradigms import GROUP, PARADIGMS

@@ -88,19 +88,17 @@ class PlannedStudy:
         found = self.stored.winner if self.ended else None
         for trial in self.stored.trials:
             if trial.number != found:
-                yield from self.stage(trial, settled="" if trial.waits else said_of(trial, self.stored.rounds))
+                yield from self.stage(trial, settled="" if trial.waits else _became(trial, self.stored.rounds))
                 continue
             choice = self.hyperparameters(trial.drawn)
             for base in {id(base): base for base in self.bases.values()}.values():
                 yield replace(base, choices=(choice,), trial=(self.key, trial.number))
 
 
-def said_of(trial: Trial, rounds: int) -> str:
-    """What became of a trial, in words."""
+def _became(trial: Trial, rounds: int) -> str:
+    """What became of a trial that has ended, in words."""
     if trial.failed:
         return "trial failed"
-    if trial.waits:
-        return "trial goes on"
     return "trial finished" if trial.reached == rounds else f"trial stopped after round {trial.reached}"
 
 

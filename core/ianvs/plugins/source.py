@@ -28,10 +28,7 @@ def source_of(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path |
     Names are relative to the plugin's folder (or to our package), so that a moved folder keeps its fingerprint.
     job: the folder of the job, whose modules are local as well.
     """
-    entry, module = _entry(url, name, group)
-    if entry is None:
-        return {}
-    found = source_files(entry, _homes(entry, module, job))
+    entry, found = _files(url, name, group, job)
     return {_short(path, entry.parent): _digest(path) for path in sorted(found)}
 
 
@@ -42,20 +39,23 @@ def imported_names(
 
     but_for: a file whose imports don't count.
     """
-    entry, module = _entry(url, name, group)
-    if entry is None:
-        return set()
-    found = source_files(entry, _homes(entry, module, job))
+    _, found = _files(url, name, group, job)
     return {module.split(".")[0] for path in found - {but_for} for module in _imports(path, _digest(path))}
 
 
-def _homes(entry: Path, module: str, job: Path | None) -> tuple[Path, ...]:
-    """Folders whose modules are local: the plugin's, which of a module on sys.path is its package, and the job's."""
+def _files(url: str | None, name: str, group: str, job: Path | None) -> tuple[Path, set[Path]]:
+    """(the plugin's file, this one and those that it reaches); none where it is not known.
+
+    Local are modules in the plugin's folder, which of a module on sys.path is that of its package, and in the job's.
+    """
+    entry, module = _entry(url, name, group)
+    if entry is None:
+        return Path(), set()
     own = entry.parent
     if module:
         below = module.count(".") - (entry.name != "__init__.py")
         own = entry if below < 0 else entry.parents[below]
-    return (own,) if job is None else (own, job.resolve())
+    return entry, source_files(entry, (own,) if job is None else (own, job.resolve()))
 
 
 def source_files(entry: Path, homes: Collection[Path] | None = None) -> set[Path]:

@@ -7,13 +7,13 @@ neither is `"0.05"`: a plugin gets the values as they stand in the file, nobody 
 
 from __future__ import annotations
 
-import collections.abc
 import json
 import math
 import numbers
 import os
 import types
 import typing
+from collections import abc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
@@ -28,18 +28,8 @@ from ianvs.plugins.signature import Parameters
 
 __all__ = ["type_problems", "value_place"]
 
-_LISTS = (
-    list,
-    tuple,
-    set,
-    frozenset,
-    collections.abc.Sequence,
-    collections.abc.MutableSequence,
-    collections.abc.Iterable,
-    collections.abc.Collection,
-    collections.abc.Set,
-)
-_MAPPINGS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+_LISTS = (list, tuple, set, frozenset, abc.Sequence, abc.MutableSequence, abc.Iterable, abc.Collection, abc.Set)
+_MAPPINGS = (dict, abc.Mapping, abc.MutableMapping)
 _PATHS = (Path, os.PathLike)
 # Kinds of pydantic's errors about what an author says with Field.
 _LIMITS = ("greater_than", "less_than", "multiple_of", "too_", "string_too", "string_pattern")

@@ -58,13 +58,12 @@ class ArrayWriter:
         """All rows, gathered a block at a time."""
         count = len(column)
         first = column.gather(np.arange(min(count, 1)))
-        if first.dtype.kind not in "biuf":
-            return self.objects(column.gather().tolist())
-        at = self._aligned()
         rows = max(1, _BLOCK // max(1, first.nbytes // max(1, len(first))))
+        if first.dtype.kind not in "biuf" or rows >= count:
+            return self.array(column.gather())
+        at = self._aligned()
         for start in range(0, count, rows):
-            whole = rows >= count
-            self._write(column.gather(None if whole else np.arange(start, min(start + rows, count))))
+            self._write(column.gather(np.arange(start, min(start + rows, count))))
         return {"dtype": first.dtype.str, "shape": [count, *first.shape[1:]], "at": at}
 
     def array(self, values: NDArray[Any]) -> Spec:

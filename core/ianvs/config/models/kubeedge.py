@@ -12,11 +12,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
 from ianvs.config.models.algorithm import AlgorithmSpec, Hyperparameters, ModuleSpec, ParadigmSpec, SplitSpec
 from ianvs.config.models.base import Name, Slip, at, leaves, repeated
-from ianvs.config.models.form import NotEmpty, PlacedSpec, ReadAs, Several, absent_is
+from ianvs.config.models.form import PlacedSpec, Several, absent_is
 from ianvs.config.models.kubeedge_settings import AlgorithmSettings, AnyPath, ExamSettings
 from ianvs.config.models.samples import DatasetSpec, SourceSpec
 from ianvs.config.models.testenv import MetricSpec, TestEnvSpec
@@ -141,12 +141,7 @@ class KubeEdgeTestEnv(ExamSettings):
     """What stands below `testenv:`."""
 
     dataset: Annotated[_Files, Field(description="the files of the samples, such as train_index and test_index")]
-    metrics: Annotated[
-        tuple[_Metric, ...],
-        ReadAs(list=Annotated[list[_Metric], NotEmpty]),
-        AfterValidator(tuple),
-        Field(description="a list of metrics such as '- name: accuracy'"),
-    ]
+    metrics: Annotated[Several[_Metric], Field(description="a list of metrics such as '- name: accuracy'")]
     name: Annotated[Name, absent_is("")] = ""
 
     @staticmethod

@@ -252,12 +252,11 @@ def _using(testenv: object, path: Steps, train: list[str]) -> Iterator[Slip]:
     if isinstance(text, str):
         words = [(path, word) for word in _split(text)]
     yield from repeated("domain", words, "Name it once.")
-    sources = at(testenv, "dataset", train[0]) if train else None
-    lists = at(testenv, "dataset", "classes")
-    for where, word in words:
-        if isinstance(sources, dict) and isinstance(word, str) and word not in sources:
-            hint = closest(word, sources) or f" There are: {one_line(list(sources))}."
-            yield Slip(f"domain '{word}' is not in {train[0]}.{hint}", where, key=False)
-        if isinstance(lists, dict) and isinstance(word, str) and word not in lists:
-            hint = closest(word, lists) or f" There are lists for: {one_line(list(lists))}."
-            yield Slip(f"domain '{word}' has no class list in classes.{hint}", where, key=False)
+    known = [(key, f"is not in {key}", "There are") for key in train[:1]]
+    known.append(("classes", "has no class list in classes", "There are lists for"))
+    texts = [(where, word) for where, word in words if isinstance(word, str)]
+    for where, word, (key, lack, listed) in [(*text, of) for text in texts for of in known]:
+        names = at(testenv, "dataset", key)
+        if isinstance(names, dict) and word not in names:
+            hint = closest(word, names) or f" {listed}: {one_line(list(names))}."
+            yield Slip(f"domain '{word}' {lack}.{hint}", where, key=False)
