@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import typing
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -148,14 +147,8 @@ def _exam_names(testenvs: Sequence[TestEnvSpec]) -> list[str]:
     """What each exam is called: by its own `name`, else by its scenario; where two are alike, by its file too."""
     names = [exam.name or (exam.scenario.name if exam.scenario else exam.file.stem) for exam in testenvs]
     files = [exam.file.parent.name if exam.file.stem == "testenv" else exam.file.stem for exam in testenvs]
-    times = Counter(names)
-    alike = [f"{name} ({file})" if times[name] > 1 else name for name, file in zip(names, files, strict=True)]
-    times, before = Counter(alike), Counter[str]()
-    numbered = []
-    for name in alike:
-        before[name] += 1
-        numbered.append(f"{name} {before[name]}" if times[name] > 1 else name)
-    return numbered
+    told = [f"{name} ({file})" if names.count(name) > 1 else name for name, file in zip(names, files, strict=True)]
+    return [f"{name} {told[: n + 1].count(name)}" if told.count(name) > 1 else name for n, name in enumerate(told)]
 
 
 def _algorithms(reading: Reading, document: Document) -> Iterator[AlgorithmSpec]:

@@ -67,18 +67,17 @@ def sorted_out(overrides: Sequence[Override], job: Document) -> tuple[list[Overr
     problems: list[Problem] = []
     for override in overrides:
         owner = next((name for name in names if override.key.startswith(f"{name}.")), "")
+        first, dot, _ = override.key.partition(".")
+        kind = next((kind for kind in _FILES if first in FILE_KINDS[kind].known_keys()), "")
         if owner:
             key = override.key.removeprefix(f"{owner}.")
             found.append(replace(override, key=key, kind="algorithm", algorithm=owner))
-            continue
-        first, dot, _ = override.key.partition(".")
-        kind = next((kind for kind in _FILES if first in FILE_KINDS[kind].known_keys()), "")
-        if not kind and dot:
+        elif kind or not dot:
+            found.append(replace(override, kind=kind or "algorithm"))
+        else:
             known = [*names, *(key for kind in _FILES for key in FILE_KINDS[kind].known_keys())]
             message = f"'{first}' is no key of the job or of a testenv, and no algorithm of the job."
             problems.append(Problem(f"{message}{closest(first, known)}", override.place))
-            continue
-        found.append(replace(override, kind=kind or "algorithm"))
     for again in repeats((one, one.key) for one in found if one.kind != "algorithm"):
         problems.append(Problem(f"'{again.key}' is set twice. Keep one.", again.place))
     return found, problems

@@ -77,8 +77,8 @@ def without_unused(job: JobSpec) -> JobSpec:
     algorithms, warnings = [], list(job.warnings)
     for algorithm, info in zip(job.algorithms, paradigm_info(job), strict=True):
         name = algorithm.paradigm.name
-        others = [m for m in algorithm.modules if info.methods and m.type not in info.methods]
-        unused = [module for module in others if module.type in MODULE_TYPES]
+        idle = set(MODULE_TYPES) - info.methods.keys() if info.methods else set()
+        unused = [module for module in algorithm.modules if module.type in idle]
         for module in unused:
             message = f"a module of type {module.type} has no effect yet in {name}; its hyperparameters are not tried."
             warnings.append(Problem(message, module.places.get("type", module.place)))
@@ -86,7 +86,7 @@ def without_unused(job: JobSpec) -> JobSpec:
         if split is not None and info.as_one:
             key, split = "incremental_learning_data_setting", None
             warnings.append(Problem(f"'{key}' has no effect in {name}.", algorithm.places.get(key, algorithm.place)))
-        modules = tuple(module for module in algorithm.modules if module not in unused)
+        modules = tuple(module for module in algorithm.modules if module.type not in idle)
         algorithms.append(replace(algorithm, modules=modules, split=split))
     return replace(job, algorithms=tuple(algorithms), warnings=tuple(warnings))
 

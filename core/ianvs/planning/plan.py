@@ -149,14 +149,14 @@ class Plan:
     def _why_new(self, case: TestCase, algorithm: PlannedAlgorithm) -> str:
         if case.role == REPEAT:
             return "a repetition, never run"
-        predecessor = self.store.predecessor(case)
+        predecessor = self.store.predecessor(case) or ""
         before = None
         with suppress(DamagedError):
             before = self.store.identity(predecessor) if predecessor else None
         if before is None:
             return "never run"
         now = {"exam": algorithm.exam, "algorithm": algorithm.identity}
-        return f"changed since {predecessor[:8] if predecessor else ''}: {'; '.join(identity_differences(before, now))}"
+        return f"changed since {predecessor[:8]}: {'; '.join(identity_differences(before, now))}"
 
 
 def make_plan(job: JobSpec) -> Plan:

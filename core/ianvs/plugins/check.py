@@ -143,16 +143,8 @@ def _check_module(
         return [Problem(str(error), place)]
     if not callable(target):
         return [Problem(f"'{module.name}' is not a class.", place)]
-    problems: list[Problem] = []
-    missing = [method for method in methods if not callable(getattr(target, method, None))]
-    if FORCED in methods and isinstance(target, type):
-        problems += _check_forced(target, module, place)
-        missing = [method for method in missing if method != FORCED]
-    if isinstance(target, type) and missing:
-        plural = "s" if len(missing) > 1 else ""
-        problems.append(Problem(f"{module.name} lacks the method{plural} {', '.join(missing)}.", place))
-    problems += _check_hidden(target, module, place)
-    problems += _check_reference(target, module, place)
+    broken = list(_broken(target, module.name, methods)) if isinstance(target, type) else []
+    problems = [Problem(message, place) for message in (*broken, *_check_reference(target, module))]
     takes = constructor_parameters(target)
     given = list(dict.fromkeys([*dict(module.grid), *module.constants, *built_with]))
     problems += [
@@ -162,42 +154,35 @@ def _check_module(
     return [*problems, *type_problems(module, takes, place)]
 
 
-def _check_forced(target: type, module: ModuleSpec, place: Place) -> Iterator[Problem]:
-    """Who can't be asked what it makes of the true replies."""
+def _broken(target: type, name: str, methods: Sequence[str]) -> Iterator[str]:
+    """What the class `name` lacks of `methods`, and what its methods ask for that they will not get."""
+    missing = [method for method in methods if not callable(getattr(target, method, None))]
     out = "or take `teacher_forced: true` and the metrics that read it out of the testenv."
-    if not callable(getattr(target, FORCED, None)):
-        yield Problem(
-            f"{module.name} lacks the method {FORCED}(data, **context), by which the testenv asks what it makes of the "
-            f"true replies: (N, 3), for each conversation right tokens, tokens, log-likelihood. Add it, {out}",
-            place,
+    if FORCED in missing:
+        missing.remove(FORCED)
+        yield (
+            f"{name} lacks the method {FORCED}(data, **context), by which the testenv asks what it makes of the "
+            f"true replies: (N, 3), for each conversation right tokens, tokens, log-likelihood. Add it, {out}"
         )
-    if getattr(target, "adapts_in_testing", False):
-        yield Problem(
-            f"{module.name} learns while it is tested, so replies can't be shown to it. Drop it, {out}", place
-        )
-
-
-def _check_hidden(target: object, module: ModuleSpec, place: Place) -> list[Problem]:
-    """A required argument that no exam offers would fail only after the data were loaded."""
-    problems = []
+    if FORCED in methods and getattr(target, "adapts_in_testing", False):
+        yield f"{name} learns while it is tested, so replies can't be shown to it. Drop it, {out}"
+    if missing:
+        yield f"{name} lacks the method{'s' if len(missing) > 1 else ''} {', '.join(missing)}."
+    # A required argument that no exam offers would fail only after the data were loaded.
     for method, given, offered in (("train", 1, CONTEXT), ("predict", 1, CONTEXT), ("check_exam", 0, EXAM_FACTS)):
         function = getattr(target, method, None)
-        if not callable(function) or not isinstance(target, type):
-            continue
-        for parameter in list(inspect.signature(function).parameters.values())[1 + given :]:
+        parameters = list(inspect.signature(function).parameters.values()) if callable(function) else []
+        for parameter in parameters[1 + given :]:
             needed = parameter.default is parameter.empty and parameter.kind in BY_NAME
             if needed and parameter.name not in (*offered, "valid_data"):
-                message = f"{module.name}.{method}() needs an argument '{parameter.name}' that nobody gives."
                 hint = f"{closest(parameter.name, offered)} It may name: {', '.join(offered)}."
-                problems.append(Problem(message + hint, place))
-    return problems
+                yield f"{name}.{method}() needs an argument '{parameter.name}' that nobody gives.{hint}"
 
 
-def _check_reference(target: object, module: ModuleSpec, place: Place) -> list[Problem]:
+def _check_reference(target: object, module: ModuleSpec) -> Iterator[str]:
     try:
         url, name = reference_of(module.url, module.name, target)
         if (url, name) != (module.url, module.name):
             load(url, name)
     except PluginError as error:
-        return [Problem(f"the `reference` of {module.name} can't be used: {error}", place)]
-    return []
+        yield f"the `reference` of {module.name} can't be used: {error}"

@@ -114,16 +114,13 @@ def _reached(files: Sequence[Path], folders: Sequence[Path]) -> Iterator[tuple[P
             continue
         seen.add((file, lazily))
         tree = _tree(file)
-        for one in _imports(tree) if tree is not None else ():
-            one = _Import(one.name, one.level, one.line, one.lazily or lazily)
-            if one.level:
-                home = file.parents[one.level - 1]
-                waiting += [(inner, one.lazily) for inner in _files_of(one.name, [home])]
-                continue
-            if one.name.partition(".")[0] in (*PROVIDED, *sys.stdlib_module_names):
-                continue
-            yield file, one
-            waiting += [(inner, one.lazily) for inner in _files_of(one.name, folders)]
+        for one in _imports(tree, lazily) if tree is not None else ():
+            search = [file.parents[one.level - 1]] if one.level else folders
+            if not one.level:
+                if one.name.partition(".")[0] in (*PROVIDED, *sys.stdlib_module_names):
+                    continue
+                yield file, one
+            waiting += [(inner, one.lazily) for inner in _files_of(one.name, search)]
 
 
 def _tree(file: Path) -> ast.Module | None:
@@ -133,9 +130,12 @@ def _tree(file: Path) -> ast.Module | None:
         return None
 
 
-def _imports(tree: ast.Module) -> Iterator[_Import]:
-    """All that are not made under a `try` that goes on without them, nor for a script or a type checker alone."""
-    waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
+def _imports(tree: ast.Module, lazily: bool) -> Iterator[_Import]:
+    """All that are not made under a `try` that goes on without them, nor for a script or a type checker alone.
+
+    lazily: whether the file itself is imported by a function.
+    """
+    waiting: list[tuple[ast.AST, bool]] = [(tree, lazily)]
     while waiting:
         node, lazily = waiting.pop()
         if isinstance(node, ast.Import):

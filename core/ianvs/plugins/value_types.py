@@ -43,25 +43,22 @@ def type_problems(module: ModuleSpec, takes: Parameters, place: Place | None) ->
     for name, values in given.items():
         if name not in takes.types:
             continue
-        annotation = takes.types[name]
-        if takes.defaults.get(name, ...) is None:
+        annotation, default = takes.types[name], takes.defaults.get(name, ...)
+        if default is None:
             annotation = annotation | None if isinstance(annotation, type) else Union[annotation, None]  # noqa: UP007
         adapter = _adapter(annotation)
         if adapter is None:
             continue
         for index, value in enumerate(values):
             said = _wrong(adapter, annotation, value, tried=name in dict(module.grid))
-            if said is None or _is_default(value, name, takes):
+            if said is None or (type(value) is type(default) and value == default):
                 continue
             what, remedy = said
             shown = "a value that is not shown" if is_secret(name) else _shown(value)
-            default = f" Its default is {_shown(takes.defaults[name], bare=True)}." if _has_default(name, takes) else ""
-            if not remedy and not default:
-                remedy = f" Write {what}."
-            yield Problem(
-                f"{name} of {module.name} takes {what}, found {shown}.{remedy}{default}",
-                value_place(module, name, index) or place,
-            )
+            if isinstance(default, bool | int | float | str) and not is_secret(name):
+                remedy += f" Its default is {_shown(default, bare=True)}."
+            message = f"{name} of {module.name} takes {what}, found {shown}.{remedy or f' Write {what}.'}"
+            yield Problem(message, value_place(module, name, index) or place)
 
 
 def value_place(module: ModuleSpec, name: str, index: int = 0) -> Place | None:
@@ -107,16 +104,6 @@ def _is_number(text: str) -> bool:
         return math.isfinite(float(text))
     except ValueError:
         return False
-
-
-def _has_default(name: str, takes: Parameters) -> bool:
-    value = takes.defaults.get(name)
-    return isinstance(value, bool | int | float | str) and not is_secret(name)
-
-
-def _is_default(value: object, name: str, takes: Parameters) -> bool:
-    default = takes.defaults.get(name, ...)
-    return type(value) is type(default) and value == default
 
 
 def _shown(value: object, bare: bool = False) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-from collections import Counter
 from pathlib import Path
 
 from ianvs.config.kubeedge.dialect import Dialect
@@ -18,12 +17,11 @@ __all__ = ["migrated"]
 
 def migrated(dialect: Dialect, folder: Path) -> dict[Path, str]:
     """{file below `folder`: its text} of the job's files, with a comment at each change."""
-    names: Counter[str] = Counter()
-    targets: dict[Path, Path] = {}
-    for file in dialect.files:
-        names[file.name] += 1
-        times = names[file.name]
-        targets[file] = folder / (file.name if times == 1 else f"{file.stem}-{times}{file.suffix}")
+    names = [file.name for file in dialect.files]
+    targets = {}
+    for n, file in enumerate(dialect.files):
+        before = names[:n].count(file.name)
+        targets[file] = folder / (f"{file.stem}-{before + 1}{file.suffix}" if before else file.name)
     return {targets[file]: _text(file, rewriting, dialect, targets) for file, rewriting in dialect.files.items()}
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field
@@ -34,17 +33,15 @@ __all__ = [
     "parser_of",
 ]
 
-PARADIGM_MODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "singletasklearning": ("basemodel",),
-        "incrementallearning": ("basemodel",),
-        "lifelonglearning": ("basemodel",),
-        "jointinference": ("edgemodel", "cloudmodel", "hard_example_mining"),
-        "multiedgeinference": ("basemodel",),
-        "federatedlearning": ("basemodel", "aggregation"),
-        "federatedclassincrementallearning": ("basemodel", "aggregation"),
-    }
-)
+PARADIGM_MODULES: Mapping[str, tuple[str, ...]] = {
+    "singletasklearning": ("basemodel",),
+    "incrementallearning": ("basemodel",),
+    "lifelonglearning": ("basemodel",),
+    "jointinference": ("edgemodel", "cloudmodel", "hard_example_mining"),
+    "multiedgeinference": ("basemodel",),
+    "federatedlearning": ("basemodel", "aggregation"),
+    "federatedclassincrementallearning": ("basemodel", "aggregation"),
+}
 """Ianvs's paradigms, and the types of modules that each can't do without."""
 
 PRIVATE_PARADIGMS = ("singletasklearning_acboost", "singletasklearning_tta")
