@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from ianvs.config.effects import warnings_of
 from ianvs.config.kubeedge.dialect import Dialect
 from ianvs.config.kubeedge.finding import KubeEdgeLookup
 from ianvs.config.kubeedge.rewriting import Rewriting
@@ -116,7 +115,7 @@ class Reading:
             return None
         if len(self.problems) != before:
             return None
-        self.warnings += warnings_of(validated, document, kind)
+        self.warnings += [slip_problem(slip, document, kind) for slip in validated.remarks(section)]
         return validated.placed(document, (kind,))
 
     def constants(self, document: Document, path: Steps) -> Document | None:

@@ -44,25 +44,21 @@ def without_secrets(values: Mapping[str, object]) -> dict[str, object]:
 
     A value that a file gives as `${NAME}` is shown so: the variable's name is no secret, a default beside it may be.
     """
-    return {name: _hidden(value) if is_secret(str(name)) else _without(value) for name, value in values.items()}
+    return {name: _shown(value, is_secret(str(name))) for name, value in values.items()}
 
 
-def _hidden(value: object) -> object:
-    if isinstance(value, list | tuple) and value and all(map(_is_variable, value)):
-        return [_hidden(part) for part in value]
-    return _VARIABLE.sub(r"\1}", str(value)) if _is_variable(value) else HIDDEN
+def _shown(value: object, secret: bool) -> object:
+    if isinstance(value, list | tuple) and (not secret or (value and all(map(_is_variable, value)))):
+        return [_shown(part, secret) for part in value]
+    if secret:
+        return _VARIABLE.sub(r"\1}", str(value)) if _is_variable(value) else HIDDEN
+    if isinstance(value, Mapping):
+        return without_secrets(value)
+    return without_userinfo(value) if isinstance(value, str) else value
 
 
 def _is_variable(value: object) -> bool:
     return isinstance(value, str) and _VARIABLE.fullmatch(value) is not None
-
-
-def _without(value: object) -> object:
-    if isinstance(value, Mapping):
-        return without_secrets(value)
-    if isinstance(value, str):
-        return without_userinfo(value)
-    return [_without(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def without_userinfo(text: str) -> str:

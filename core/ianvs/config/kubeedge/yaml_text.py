@@ -7,9 +7,9 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from ianvs.config.models.base import at
+from ianvs.config.models.base import at, entries
 from ianvs.config.scalars import resolve_scalar
-from ianvs.config.strict_yaml import Step, Steps
+from ianvs.config.strict_yaml import Steps
 
 __all__ = ["yaml_text"]
 
@@ -39,9 +39,7 @@ def _nearest(data: object, path: Steps) -> Steps:
 
 def _lines(value: object, path: Steps, indent: str, comments: Comments) -> Iterator[str]:
     """Those of a mapping or a list that isn't empty, each of its entries on lines of its own."""
-    entries: Iterator[tuple[Step, object]]
-    entries = iter(value.items()) if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ())
-    for step, inner in entries:
+    for (step,), inner in entries(value):
         where = (*path, step)
         yield from _commented(comments, where, indent)
         head = "-" if isinstance(step, int) else f"{_scalar(step)}:"

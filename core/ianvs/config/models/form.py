@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cache
 from inspect import signature
@@ -103,6 +103,12 @@ class Spec:
     def conflicts(data: object) -> Iterable[Slip]:
         """Slips that concern several keys, in `data` of any shape."""
         return ()
+
+    def remarks(self, given: Mapping[str, object]) -> Iterator[Slip]:
+        """What is accepted and has no effect, or is read otherwise than it looks, in what a file gives of it."""
+        for key, remark in self.without_effect.items():
+            if key in given:
+                yield Slip(f"'{key}' has no effect{f': {remark}' if remark else ' yet'}.", (key,))
 
     @classmethod
     @cache
