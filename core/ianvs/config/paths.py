@@ -71,7 +71,7 @@ class Lookup:
         if present:
             found, wanted = ("a folder", "a file") if want == "file" else ("a file", "a folder")
             raise ValueError(f"'{text}' is {found}, {shown_path(present[0])}; {wanted} belongs here.")
-        noun = "file" if want == "file" else "folder" if want == "folder" else "file or folder"
+        noun = "file or folder" if want == "any" else want
         looked = " and ".join(map(shown_path, tried))
         raise ValueError(f"there is no {noun} '{text}'. Looked for {looked}.{neighbour(tried)}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -103,9 +103,13 @@ class Reading:
         self, document: Document | None, kind: str, model: type[Model], link: Place | None = None
     ) -> Model | None:
         """What stands below the key `kind` of `document`, if nothing is wrong with it."""
-        if document is None or not self._has(document, kind, model, link):
+        if document is None:
             return None
-        section = at(document.data, kind)
+        for problem in _at_the_top(document, kind, model, link):
+            (self.warnings if problem.warning else self.problems).append(problem)
+        if not isinstance(document.data, dict) or kind not in document.data:
+            return None
+        section = document.data[kind]
         before = len(self.problems)
         self.problems += [slip_problem(slip, document, kind) for slip in model.conflicts(section)]
         try:
@@ -139,32 +143,26 @@ class Reading:
                 self.problems.append(Problem(f"{message} {remedy}", linked.key_place(where)))
         return linked
 
-    def _has(self, document: Document, kind: str, model: type[Spec], link: Place | None) -> bool:
-        """Whether the file is of this kind; notes what stands beside the key that says so."""
-        data = document.data
-        if not isinstance(data, dict):
-            message = f"expected '{kind}:' at the top of the file, found {described(data)}."
-            self.problems.append(Problem(message, document.value_place(())))
-            return False
-        if kind not in data:
-            self.problems.append(_not_of(data, document, kind, link))
-            return False
-        for key in data:
-            if key != kind:
-                self._beside(document, kind, model, key)
-        return True
 
-    def _beside(self, document: Document, kind: str, model: type[Spec], key: str) -> None:
+def _at_the_top(document: Document, kind: str, model: type[Spec], link: Place | None) -> Iterator[Problem]:
+    """What is wrong with a file that is to be of this kind, and with what stands beside the key that says so."""
+    data = document.data
+    if not isinstance(data, dict):
+        yield Problem(f"expected '{kind}:' at the top of the file, found {described(data)}.", document.value_place(()))
+    elif kind not in data:
+        yield _not_of(data, document, kind, link)
+    for key in data if isinstance(data, dict) and kind in data else ():
         place = document.key_place((key,))
+        if key == kind:
+            continue
         if key in FILE_KINDS:
-            message = f"'{key}' stands beside '{kind}'. Give it a file of its own."
-            self.problems.append(Problem(message, place))
+            yield Problem(f"'{key}' stands beside '{kind}'. Give it a file of its own.", place)
         elif key in model.known_keys():
-            self.problems.append(Problem(f"key '{key}' stands beside '{kind}'. Indent it below.", place))
+            yield Problem(f"key '{key}' stands beside '{kind}'. Indent it below.", place)
         elif home := home_of(key, kind):
-            self.problems.append(Problem(f"unknown key '{key}' at the top of the file.{home}", place))
+            yield Problem(f"unknown key '{key}' at the top of the file.{home}", place)
         else:
-            self.warnings.append(Problem(f"'{key}' stands beside '{kind}' and is not read.", place))
+            yield Problem(f"'{key}' stands beside '{kind}' and is not read.", place, warning=True)
 
 
 def _not_of(data: Mapping[str, object], document: Document, kind: str, link: Place | None) -> Problem:

@@ -89,9 +89,6 @@ def metric_info(specs: Sequence[MetricSpec], cache: Path, seconds: float = 120.0
     return found
 
 
-# --- plugins ----------------------------------------------------------------------------------------------------------
-
-
 def look_at_plugin(url: str | None, name: str) -> Answer:
     """What `plugin_info` wants to know of it, by running its author's code; {} where that fails."""
     try:
@@ -111,9 +108,6 @@ def _still_true(answer: Answer) -> bool:
         return bool(answer["source"] == digest(source_of(answer["url"], answer["name"])))
     except (KeyError, OSError):  # it could not be imported, or its file is gone
         return False
-
-
-# --- metrics ----------------------------------------------------------------------------------------------------------
 
 
 def _path_of(spec: MetricSpec, cache: Path) -> Path | None:

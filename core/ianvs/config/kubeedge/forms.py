@@ -39,9 +39,6 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*")
 _FORM_OF = {"metadata": "data_info", "jsonl": "data"}  # of `train_url`, by who reads it; else an index
 
 
-# --- job ----------------------------------------------------------------------------------------------------------
-
-
 def job_form(job: Rewriting, lookup: KubeEdgeLookup, metrics: Callable[[], Sequence[str]]) -> None:
     """metrics: the names that the testenv lists, in their order; asked for once the links of the job are found."""
     top: Steps = ("benchmarkingjob",)
@@ -96,9 +93,6 @@ def _sort_by(job: Rewriting, path: Steps, metrics: Sequence[str]) -> None:
         return
     said = f"rank.sort_by names no metric of the testenv: sorted by the first one, '{metrics[0]}', descending."
     job.put(path, [{metrics[0]: "descend"}], said)
-
-
-# --- testenv ------------------------------------------------------------------------------------------------------
 
 
 def testenv_form(testenv: Rewriting, lookup: KubeEdgeLookup) -> None:
@@ -162,9 +156,6 @@ def _dataset(testenv: Rewriting, path: Steps) -> None:
             testenv.drop((*path, "name"), said)
 
 
-# --- algorithm ----------------------------------------------------------------------------------------------------
-
-
 def algorithm_form(algorithm: Rewriting, lookup: KubeEdgeLookup) -> None:
     top: Steps = ("algorithm",)
     name = at(algorithm.data, *top, "paradigm_type")
@@ -209,9 +200,6 @@ def _weights(algorithm: Rewriting, path: Steps, lookup: KubeEdgeLookup) -> None:
             algorithm.problems.append(Problem(said, algorithm.place(path), warning=True))
         return
     algorithm.lead(path, found)
-
-
-# --- all three ----------------------------------------------------------------------------------------------------
 
 
 def _ignore(file: Rewriting, model: type[Spec], top: Steps, *below: Sequence[Step], also: Collection[str] = ()) -> None:

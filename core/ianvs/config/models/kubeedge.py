@@ -86,9 +86,6 @@ def parser_of(path: Path) -> str:
     return kind if kind in ("csv", "txt", "json", "jsonl") else ""
 
 
-# --- testenv ------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Files(PlacedSpec):
     """The files of training and test samples. They are handed out as they are."""
@@ -164,9 +161,6 @@ class KubeEdgeTestEnv(ExamSettings):
             place=self.place,
             places=self.places,
         )
-
-
-# --- algorithm ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,7 @@ __all__ = [
     "AlgorithmSettings",
     "AnyPath",
     "Contract",
-    "DataSetting",
     "ExamSettings",
-    "FederatedDataSetting",
     "ModelEval",
     "ModelMetric",
     "ThirdPartyPackage",
@@ -39,9 +37,6 @@ def _path_or_none(value: object) -> Path | None:
 
 AnyPath = Annotated[Path | None, BeforeValidator(_path_or_none)]
 """A path that need not exist yet: what is missing is told by a later check. Nothing, or empty text, is None."""
-
-
-# --- testenv ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,9 +78,6 @@ class ExamSettings(PlacedSpec):
     if_mode_llm: bool = False
     hard_example_mining_mode: Annotated[str, absent_is("mining-then-inference")] = "mining-then-inference"
     model_eval: Annotated[ModelEval, absent_is(ModelEval())] = ModelEval()
-
-
-# --- algorithm ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
