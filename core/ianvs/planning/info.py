@@ -65,27 +65,25 @@ def metric_info(specs: Sequence[MetricSpec], cache: Path, seconds: float = 120.0
     seconds: what importing an author's file may take.
     """
     found: list[Metric | list[Problem]] = []
-    authored = []
+    authored: dict[int, MetricSpec] = {}
     for n, spec in enumerate(specs):
         try:
             found.append(outline(spec))
         except ConfigError as error:
             found.append(list(error.problems))
         else:
-            authored += [n] if spec.url is not None and spec.contract == "native" else []
-    questions: list[Answer] = [
-        {"name": specs[n].name, "url": str(specs[n].url), "of": specs[n].of, "options": dict(specs[n].options)}
-        for n in authored
+            authored |= {n: spec} if spec.url is not None and spec.contract == "native" else {}
+    questions = [
+        {"name": spec.name, "url": str(spec.url), "of": spec.of, "options": dict(spec.options)}
+        for spec in authored.values()
     ]
-    files = [_path_of(specs[n], cache) for n in authored]
+    files = [_path_of(spec, cache) for spec in authored.values()]
     told = answers("ianvs.planning.info:look_at_metric", questions, files, seconds)
-    for n, answer in zip(authored, told, strict=True):
+    for (n, spec), answer in zip(authored.items(), told, strict=True):
         if isinstance(answer, str):
-            answer = {"problems": [f"importing the file of metric '{specs[n].name}' {answer}."]}
-        if "problems" in answer:
-            found[n] = [Problem(message, specs[n].place) for message in answer["problems"]]
-        else:
-            found[n] = Metric(specs[n].name, "score", **answer)
+            answer = {"problems": [f"importing the file of metric '{spec.name}' {answer}."]}
+        wrong = [Problem(message, spec.place) for message in answer.get("problems", ())]
+        found[n] = wrong or Metric(spec.name, "score", **answer)
     return found
 
 

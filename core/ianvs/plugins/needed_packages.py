@@ -61,7 +61,7 @@ def missing_packages(files: Sequence[Path], folders: Sequence[Path]) -> list[Mis
     """
     found: dict[str, Missing] = {}
     near = list(dict.fromkeys(file.parent for file in files))
-    search = [*near, *folders]
+    search = [str(folder) for folder in (*near, *folders)]
     for file, one in _reached(files, search):
         if _there(one.name, search):
             continue
@@ -78,7 +78,7 @@ def registered_names(files: Sequence[Path], folders: Sequence[Path]) -> set[str]
     None: that can't be read from their syntax.
     """
     names: set[str] = set()
-    search = [*(file.parent for file in files), *folders]
+    search = [str(folder) for folder in (*(file.parent for file in files), *folders)]
     for file in dict.fromkeys([*files, *(file for file, _ in _reached(files, search))]):
         tree = _tree(file)
         if tree is None:
@@ -104,7 +104,7 @@ def _registrations(tree: ast.AST) -> Iterator[tuple[ast.Call, str | None]]:
                 yield node, decorators.get(id(node))
 
 
-def _reached(files: Sequence[Path], folders: Sequence[Path]) -> Iterator[tuple[Path, _Import]]:
+def _reached(files: Sequence[Path], folders: Sequence[str]) -> Iterator[tuple[Path, _Import]]:
     """(file, import) of all imports in `files` and in the local modules that they lead to."""
     waiting = [(file, False) for file in files]
     seen: set[tuple[Path, bool]] = set()
@@ -115,7 +115,7 @@ def _reached(files: Sequence[Path], folders: Sequence[Path]) -> Iterator[tuple[P
         seen.add((file, lazily))
         tree = _tree(file)
         for one in _imports(tree, lazily) if tree is not None else ():
-            search = [file.parents[one.level - 1]] if one.level else folders
+            search = [str(file.parents[one.level - 1])] if one.level else folders
             if not one.level:
                 if one.name.partition(".")[0] in (*PROVIDED, *sys.stdlib_module_names):
                     continue
@@ -157,30 +157,30 @@ def _goes_on(handler: ast.ExceptHandler) -> bool:
     return not raises and any(name in caught for name in _OPTIONAL)
 
 
-def _there(dotted: str, folders: Sequence[Path]) -> bool:
+def _there(dotted: str, folders: Sequence[str]) -> bool:
     """Whether it can be imported. Of an installed package its top level is looked for alone."""
-    local = list(map(str, folders))
     top = dotted.partition(".")[0]
-    spec = PathFinder.find_spec(top, [*local, *sys.path])  # a package's file anywhere goes before a folder without one
+    search = [*folders, *sys.path]  # a package's file anywhere goes before a folder without one
+    spec = PathFinder.find_spec(top, search)
     if spec is None:
         return top in sys.modules
     places = [place for place in (spec.origin, *(spec.submodule_search_locations or ())) if place]
-    near = any(Path(place).is_relative_to(folder) for place in places for folder in local)
-    return not near or origin_of(dotted, [*local, *sys.path]) is not None
+    near = any(Path(place).is_relative_to(folder) for place in places for folder in folders)
+    return not near or origin_of(dotted, search) is not None
 
 
-def _files_of(dotted: str, folders: Sequence[Path]) -> list[Path]:
+def _files_of(dotted: str, folders: Sequence[str]) -> list[Path]:
     """The file of a local module, and those of the packages around it, which are imported first."""
     parts = dotted.split(".") if dotted else []
     names = [".".join(parts[: n + 1]) for n in range(len(parts))] or ["__init__"]
-    origins = (origin_of(name, list(map(str, folders))) for name in names)
+    origins = (origin_of(name, folders) for name in names)
     return [Path(origin) for origin in origins if origin and origin.endswith(".py")]
 
 
-def _remedy(dotted: str, near: Sequence[Path], folders: Sequence[Path]) -> tuple[str, str]:
+def _remedy(dotted: str, near: Sequence[Path], folders: Sequence[str]) -> tuple[str, str]:
     """(what is missing, what to do about it): the same for all modules that one deed brings."""
     top = dotted.partition(".")[0]
-    spec = PathFinder.find_spec(top, list(map(str, folders)))
+    spec = PathFinder.find_spec(top, folders)
     places = [] if spec is None or spec.origin is None else [Path(spec.origin)]
     for folder in near if not places else ():
         walk = ((Path(where), name) for where, inner, own in os.walk(folder) for name in (*inner, *own))

@@ -14,7 +14,8 @@ __all__ = ["Range", "ValuesOrRange"]
 
 _FORMS = "Write {values: [...]}, or for a search one of uniform, log_uniform, int: [low, high], or choice: [...]."
 
-_Numbers = Annotated[list[float], Field(min_length=2, max_length=2)]
+_Numbers = Annotated[list[float], Field(min_length=2, max_length=2)] | None
+_Whole = Annotated[list[int], Field(min_length=2, max_length=2)] | None
 
 
 @dataclass(frozen=True)
@@ -46,14 +47,9 @@ class ValuesOrRange(Spec):
     """The values of one hyperparameter to try, or a range for `search`."""
 
     values: Annotated[list[Any] | None, Field(min_length=1, description="the list of values to try")] = None
-    uniform: Annotated[_Numbers | None, Field(description="for a search: lowest and highest number")] = None
-    log_uniform: Annotated[_Numbers | None, Field(description="the same, even over powers; the lowest is above 0")] = (
-        None
-    )
-    whole: Annotated[
-        list[int] | None,
-        Field(min_length=2, max_length=2, validation_alias="int", description="the same, whole numbers"),
-    ] = None
+    uniform: Annotated[_Numbers, Field(description="for a search: lowest and highest number")] = None
+    log_uniform: Annotated[_Numbers, Field(description="the same, even over powers; the lowest is above 0")] = None
+    whole: Annotated[_Whole, Field(validation_alias="int", description="the same, whole numbers")] = None
     choice: Annotated[list[Any] | None, Field(min_length=2, description="for a search: the list to choose from")] = None
 
     def __post_init__(self) -> None:
