@@ -8,7 +8,7 @@ import pytest
 
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec, ParadigmSpec
 from ianvs.errors import Place
-from ianvs.plugins.check import check_algorithm
+from ianvs.plugins.check import Closed, Subject, check_task
 from tests.edits import edited
 
 METHODS = """
@@ -26,7 +26,9 @@ def check(tmp_path: Path, source: str, name: str = "Model", **grid: tuple[object
     places = {key: Place(yaml, 11 + number, 11) for number, key in enumerate(grid)}
     module = ModuleSpec("basemodel", name, str(path), tuple(grid.items()), places=places, place=Place(yaml, 4, 7))
     spec = AlgorithmSpec(name="x", file=yaml, paradigm=ParadigmSpec("incrementallearning"), modules=(module,))
-    return [str(found) for found in check_algorithm(spec)]
+    subject = Subject(spec, module, ("train", "predict", "save", "load"), choices=())
+    [checked] = check_task(([subject], Closed()), lambda told: None)
+    return [str(found) for found in checked.problems]
 
 
 BASE = f"""

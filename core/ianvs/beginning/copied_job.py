@@ -49,7 +49,7 @@ def _names(documents: dict[Path, Document], job: Path) -> dict[Path, str]:
         (job.parent / str(at(entry, "url"))).resolve(): str(at(entry, "name"))
         for _, entry in entries(documents[job].data, "benchmarkingjob", "test_object", "algorithms")
     }
-    testenvs = [path for path, document in documents.items() if "testenv" in document.data]
+    testenvs = [path for path, document in documents.items() if at(document.data, "testenv") is not None]
     for path in documents:
         if path == job:
             continue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import typing
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -14,15 +13,15 @@ from ianvs.config.kubeedge.dialect import Dialect, dialect_of
 from ianvs.config.messages import GPU_IS_CUDA, GPU_WORDS
 from ianvs.config.models import JobFile, TestEnvSpec
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
-from ianvs.config.models.base import at, entries
+from ianvs.config.models.base import at, entries, one_or_several
 from ianvs.config.models.job import Device, EngineSpec, JobSettings, References
 from ianvs.config.models.kubeedge import KubeEdgeAlgorithm, KubeEdgeTestEnv
 from ianvs.config.overrides import Override, sorted_out
 from ianvs.config.paths import Lookup
 from ianvs.config.reading import Reading
 from ianvs.config.spec import AlgorithmSpec, JobSpec
-from ianvs.config.strict_yaml import Document, Step, Steps
-from ianvs.errors import ConfigError, Place, Problem, closest
+from ianvs.config.strict_yaml import Document, Step
+from ianvs.errors import ConfigError, Problem, closest
 
 __all__ = ["dialect_of_job", "files_of_job", "load_job"]
 
@@ -46,20 +45,14 @@ def load_job(
     """
     here = Path.cwd()
     file = (here / Path(path).expanduser()).absolute()
-    variables = os.environ if environment is None else environment
-    reading = Reading(Lookup(file.parent, here, variables, root=(here / root).absolute() if root else None))
-    reading, document = _opened(reading, file)
+    reading, document = _opened(file, root, os.environ if environment is None else environment)
     reading.problems += _override_problems(jobs, device)
     if overrides and document is not None:
         reading.overrides, slips = sorted_out(overrides, document)
         reading.problems += slips
         document = reading.overridden(document, "benchmarkingjob")
     job = reading.validated(document, "benchmarkingjob", JobFile)
-    testenvs: list[TestEnvSpec] = []
-    algorithms: list[AlgorithmSpec] = []
-    if document and at(document.data, "benchmarkingjob") is not None:
-        testenvs = list(_testenvs(reading, document))
-        algorithms = list(_algorithms(reading, document))
+    testenvs, algorithms = _linked(reading, document)
     if root and not (here / root).is_dir() and not any(testenv.dataset.download for testenv in testenvs):
         reading.problems.append(Problem(f"there is no folder '{root}', given as the dataset's root."))
     told = list(reading.dialect.problems()) if reading.dialect else []
@@ -83,7 +76,7 @@ def load_job(
         name=job.name,
         file=file,
         testenvs=tuple(replace(exam, name=name) for exam, name in zip(testenvs, _exam_names(testenvs), strict=True)),
-        algorithms=tuple(algorithms),
+        algorithms=algorithms,
         references=named,
         published={link.name: link.published for link in job.test_object.algorithms if link.published},
         overrides=tuple(reading.overrides),
@@ -95,8 +88,9 @@ def load_job(
     )
 
 
-def _opened(reading: Reading, file: Path) -> tuple[Reading, Document | None]:
+def _opened(file: Path, root: Path | None, variables: Mapping[str, str]) -> tuple[Reading, Document | None]:
     """The job's file, read in the dialect that its algorithms tell."""
+    reading = Reading(Lookup(file.parent, Path.cwd(), variables, root=Path.cwd() / root if root else None))
     document = reading.open(file)
     dialect = None if document is None else dialect_of(document, reading.lookup)
     if dialect is None:
@@ -110,13 +104,10 @@ def dialect_of_job(path: Path, root: Path | None = None) -> Dialect | None:
 
     Raises ConfigError for what no change can mend.
     """
-    file = path.absolute()
-    reading = Reading(Lookup(file.parent, Path.cwd(), os.environ, root=root.absolute() if root else None))
-    reading, document = _opened(reading, file)
-    if document is not None and reading.dialect is not None:
+    reading, document = _opened(path.absolute(), root, os.environ)
+    if reading.dialect is not None:
         reading.validated(document, "benchmarkingjob", JobFile)
-        list(_testenvs(reading, document))
-        list(_algorithms(reading, document))
+        _linked(reading, document)
     if reading.problems:
         raise ConfigError(_in_order(reading.problems, reading.files))
     return reading.dialect
@@ -132,49 +123,43 @@ def files_of_job(path: Path) -> list[Path]:
     document = reading.open(file)
     if document is None:
         raise ConfigError(reading.problems)
-    list(_testenvs(reading, document))
-    list(_algorithms(reading, document))
+    _linked(reading, document)
     return reading.files
 
 
+def _linked(reading: Reading, document: Document | None) -> tuple[tuple[TestEnvSpec, ...], tuple[AlgorithmSpec, ...]]:
+    """The testenvs and algorithms of the job in `document` that could be read."""
+    if document is None:
+        return (), ()
+    return tuple(_testenvs(reading, document)), tuple(_algorithms(reading, document))
+
+
 def _testenvs(reading: Reading, document: Document) -> Iterator[TestEnvSpec]:
-    """Each testenv of the job that could be read."""
-    path: Steps = ("benchmarkingjob", "testenv")
-    several = isinstance(at(document.data, *path), list)
-    for link in [where for where, _ in entries(document.data, *path)] if several else [path]:
+    model: type[TestEnvSpec | KubeEdgeTestEnv] = TestEnvSpec if reading.dialect is None else KubeEdgeTestEnv
+    for link in one_or_several(document.data, "benchmarkingjob", "testenv"):
         source = reading.overridden(reading.follow(document, link), "testenv")
-        if reading.dialect is None:
-            testenv = reading.validated(source, "testenv", TestEnvSpec, document.value_place(link))
-            if source and testenv:
-                yield replace(testenv, file=source.file)
-        else:
-            given = reading.validated(source, "testenv", KubeEdgeTestEnv, document.value_place(link))
-            if source and given:
-                yield given.spec(source.file)
+        given = reading.validated(source, "testenv", model, document.value_place(link))
+        if source and given:
+            yield replace(given.spec() if isinstance(given, KubeEdgeTestEnv) else given, file=source.file)
 
 
-def _exam_names(testenvs: list[TestEnvSpec]) -> list[str]:
+def _exam_names(testenvs: Sequence[TestEnvSpec]) -> list[str]:
     """What each exam is called: by its own `name`, else by its scenario; where two are alike, by its file too."""
     names = [exam.name or (exam.scenario.name if exam.scenario else exam.file.stem) for exam in testenvs]
     files = [exam.file.parent.name if exam.file.stem == "testenv" else exam.file.stem for exam in testenvs]
-    times = Counter(names)
-    alike = [f"{name} ({file})" if times[name] > 1 else name for name, file in zip(names, files, strict=True)]
-    times, before = Counter(alike), Counter[str]()
-    numbered = []
-    for name in alike:
-        before[name] += 1
-        numbered.append(f"{name} {before[name]}" if times[name] > 1 else name)
-    return numbered
+    told = [f"{name} ({file})" if names.count(name) > 1 else name for name, file in zip(names, files, strict=True)]
+    return [f"{name} {told[: n + 1].count(name)}" if told.count(name) > 1 else name for n, name in enumerate(told)]
 
 
 def _algorithms(reading: Reading, document: Document) -> Iterator[AlgorithmSpec]:
-    """Each algorithm of the job that could be read."""
+    model: type[AlgorithmSpec | KubeEdgeAlgorithm] = AlgorithmSpec if reading.dialect is None else KubeEdgeAlgorithm
     for path, entry in entries(document.data, "benchmarkingjob", "test_object", "algorithms"):
         link = (*path, "url")
-        linked = reading.follow(document, link) if isinstance(entry, dict) else None
-        algorithm = _algorithm(reading, linked, document.value_place(link))
+        linked = reading.follow(document, link)
+        given = reading.validated(linked, "algorithm", model, document.value_place(link))
         constants = _constants(reading, linked) if linked else {}
-        if linked and algorithm:
+        if linked and given:
+            algorithm = given.spec() if isinstance(given, KubeEdgeAlgorithm) else given
             modules = [module.with_constants(constants.get(i, ())) for i, module in enumerate(algorithm.modules)]
             if reading.dialect is None:  # else they are made in the order of the file
                 modules.sort(key=lambda module: module.type != "basemodel")
@@ -185,13 +170,6 @@ def _algorithms(reading: Reading, document: Document) -> Iterator[AlgorithmSpec]
                 modules=tuple(modules),
                 place=document.value_place((*path, "name")),
             )
-
-
-def _algorithm(reading: Reading, document: Document | None, link: Place) -> AlgorithmSpec | None:
-    if reading.dialect is None:
-        return reading.validated(document, "algorithm", AlgorithmSpec, link)
-    given = reading.validated(document, "algorithm", KubeEdgeAlgorithm, link)
-    return None if given is None else given.spec()
 
 
 def _constants(reading: Reading, document: Document) -> dict[Step, list[Document]]:
@@ -216,12 +194,11 @@ def _override_problems(jobs: int | None, device: str | None) -> Iterator[Problem
 
 def _in_order(problems: list[Problem], files: list[Path]) -> list[Problem]:
     """`problems` by file in reading order, then by line; each once."""
+    order = {file: index for index, file in enumerate(files)}
 
     def position(problem: Problem) -> tuple[int, int, int]:
         place = problem.place
-        if place is None:
-            return (-1, 0, 0)
-        return (files.index(place.file) if place.file in files else len(files), place.line, place.column)
+        return (order.get(place.file, len(files)), place.line, place.column) if place else (-1, 0, 0)
 
     return sorted(dict.fromkeys(map(_printable, problems)), key=position)
 

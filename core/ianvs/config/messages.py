@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from ianvs.config.models.base import Slip, at, described
 from ianvs.config.models.form import Spec
@@ -51,13 +51,14 @@ _EXAMPLES = {
 
 def problems_of(error: ValidationError, model: type[Spec], document: Document, kind: str) -> Iterator[Problem]:
     """The problems in what stands below the key `kind` of `document`, which did not fit `model`."""
+    section = at(document.data, kind)
     for found in error.errors(include_url=False):
-        path = _existing(found["loc"], document.data[kind])
-        beside = found["type"] == "missing" and not path and found["loc"][-1] in document.data
+        path = _existing(found["loc"], section)
+        beside = found["type"] == "missing" and not path and (found["loc"][-1],) in document.keys
         # In a tuple, pydantic counts entries that are right.
         counted = found["type"] == "too_short" and len(found["input"]) >= found["ctx"]["min_length"]
         if not (beside or counted):  # else it is a problem already, that of a key at the top or those of the entries
-            for slip in _slips(found, path, model, document.data[kind], kind):
+            for slip in _slips(found, path, model, section, kind):
                 yield slip_problem(slip, document, kind)
 
 
@@ -66,17 +67,17 @@ def slip_problem(slip: Slip, document: Document, kind: str) -> Problem:
     return Problem(slip.message, document.key_place(path) if slip.key else document.value_place(path))
 
 
-def _existing(loc: tuple[int | str, ...], data: Any) -> Steps:
+def _existing(loc: Steps, data: object) -> Steps:
     """pydantic's `loc` without what is not in the file: names of forms, and keys that are missing."""
     path: Steps = ()
     for step in loc:
         there = step in data if isinstance(data, dict) else isinstance(data, list) and isinstance(step, int)
         if there:
-            path, data = (*path, step), data[step]
+            path, data = (*path, step), at(data, step)
     return path
 
 
-def _slips(found: Any, path: Steps, model: type[Spec], data: object, kind: str) -> Iterator[Slip]:
+def _slips(found: ErrorDetails, path: Steps, model: type[Spec], data: object, kind: str) -> Iterator[Slip]:
     if found["type"] == "unexpected_keyword_argument":
         yield _unknown_key(path, model, kind)
     elif found["type"] == "missing":
@@ -115,7 +116,7 @@ def _section_name(kind: str, path: Steps) -> str:
     return [kind, *(step for step in path if isinstance(step, str))][-1]
 
 
-def _mismatch(found: Any, path: Steps) -> str:
+def _mismatch(found: ErrorDetails, path: Steps) -> str:
     """What should stand at `path`, what does, and the remedy."""
     kind, context, value = found["type"], found.get("ctx", {}), found["input"]
     shown = described(value)
@@ -151,15 +152,14 @@ def _choice(choices: list[str], value: object, shown: str) -> str:
 
 
 def _remedy(expected: str, value: object, path: Steps, shown: str) -> str:
-    hidden = shown != described(value)
-    scalar = isinstance(value, str | int | float)
+    scalar = isinstance(value, str | int | float) and shown == described(value)  # else it is not to be shown
     if example := _EXAMPLES.get(label(path) if path else ""):
         return f" {example}"
     if expected == "a mapping" and "hyperparameters" in path and isinstance(path[-1], str):
         return " Write its values as {values: [...]}."
-    if expected == "a list" and scalar and not hidden:
+    if expected == "a list" and scalar:
         return f" Write [{_as_yaml(value)}]."
-    if expected == "text" and scalar and not hidden:
+    if expected == "text" and scalar:
         return f" Put it in quotes: '{_as_yaml(value)}'."
     if expected == "true or false" and value in ("yes", "on", "no", "off"):
         return f" Write {'true' if value in ('yes', 'on') else 'false'}."

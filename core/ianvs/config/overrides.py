@@ -6,13 +6,12 @@ A key is `seeds` or `rank.baseline` of the job, `scenario.rounds` or `dataset.na
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from ianvs.config.models import FILE_KINDS
-from ianvs.config.models.base import at
+from ianvs.config.models.base import at, entries, repeats
 from ianvs.config.strict_yaml import Document, Steps, parse
 from ianvs.errors import ConfigError, Place, Problem, closest
 
@@ -29,7 +28,7 @@ class Override:
     """
 
     key: str
-    value: Any
+    value: object
     said: str
     kind: str = ""
     algorithm: str = ""
@@ -62,35 +61,26 @@ def parsed(said: Sequence[str] | Mapping[str, object]) -> tuple[Override, ...]:
 
 def sorted_out(overrides: Sequence[Override], job: Document) -> tuple[list[Override], list[Problem]]:
     """Each with whom it is for; and what is wrong with their keys."""
-    listed = at(job.data, "benchmarkingjob", "test_object", "algorithms")
-    entries = listed if isinstance(listed, list) else []
-    names = [name for entry in entries if isinstance(name := at(entry, "name"), str)]
+    listed = entries(job.data, "benchmarkingjob", "test_object", "algorithms")
+    names = [name for _, entry in listed if isinstance(name := at(entry, "name"), str)]
     found: list[Override] = []
     problems: list[Problem] = []
     for override in overrides:
         owner = next((name for name in names if override.key.startswith(f"{name}.")), "")
+        first, dot, _ = override.key.partition(".")
+        kind = next((kind for kind in _FILES if first in FILE_KINDS[kind].known_keys()), "")
         if owner:
             key = override.key.removeprefix(f"{owner}.")
             found.append(replace(override, key=key, kind="algorithm", algorithm=owner))
-            continue
-        first, dot, _ = override.key.partition(".")
-        kind = next((kind for kind in _FILES if first in FILE_KINDS[kind].known_keys()), "")
-        if not kind and dot:
+        elif kind or not dot:
+            found.append(replace(override, kind=kind or "algorithm"))
+        else:
             known = [*names, *(key for kind in _FILES for key in FILE_KINDS[kind].known_keys())]
             message = f"'{first}' is no key of the job or of a testenv, and no algorithm of the job."
             problems.append(Problem(f"{message}{closest(first, known)}", override.place))
-            continue
-        found.append(replace(override, kind=kind or "algorithm"))
-    problems += _repeated([one for one in found if one.kind != "algorithm"])
+    for again in repeats((one, one.key) for one in found if one.kind != "algorithm"):
+        problems.append(Problem(f"'{again.key}' is set twice. Keep one.", again.place))
     return found, problems
-
-
-def _repeated(overrides: Sequence[Override]) -> Iterator[Problem]:
-    seen: set[str] = set()
-    for override in overrides:
-        if override.key in seen:
-            yield Problem(f"'{override.key}' is set twice. Keep one.", override.place)
-        seen.add(override.key)
 
 
 def overridden(document: Document, kind: str, overrides: Sequence[Override]) -> Document:
@@ -114,7 +104,7 @@ def overridden(document: Document, kind: str, overrides: Sequence[Override]) -> 
     return replace(document, data=data, keys=keys, values=values)
 
 
-def _with(data: Any, path: Steps, override: Override) -> Any:
+def _with(data: object, path: Steps, override: Override) -> object:
     if not path:
         return override.value
     if isinstance(data, str):  # `scenario: class-incremental` is `scenario: {name: class-incremental}`

@@ -13,7 +13,7 @@ from typing import Literal
 
 from ianvs.errors import shown_path
 
-__all__ = ["Lookup", "Want", "expand", "neighbour"]
+__all__ = ["Lookup", "Want", "absolute", "expand", "neighbour"]
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
@@ -55,7 +55,7 @@ class Lookup:
 
     def plain(self, text: str) -> Path:
         """`text` as an absolute path; relative to the working directory, whether it exists or not."""
-        return self._noted(_absolute(self.working_directory / self._written(text)), text)
+        return self._noted(absolute(self.working_directory / self._written(text)), text)
 
     def find(self, text: str, want: Want = "file", below: Path | None = None) -> Path:
         """The absolute path of an existing file or folder, looked for under `below` first if that is given.
@@ -71,7 +71,7 @@ class Lookup:
         if present:
             found, wanted = ("a folder", "a file") if want == "file" else ("a file", "a folder")
             raise ValueError(f"'{text}' is {found}, {shown_path(present[0])}; {wanted} belongs here.")
-        noun = "file" if want == "file" else "folder" if want == "folder" else "file or folder"
+        noun = "file or folder" if want == "any" else want
         looked = " and ".join(map(shown_path, tried))
         raise ValueError(f"there is no {noun} '{text}'. Looked for {looked}.{neighbour(tried)}")
 
@@ -92,10 +92,11 @@ class Lookup:
         # joining an absolute path gives that path alone
         for start in (below, self.folder, self.working_directory):
             if start is not None:
-                yield _absolute(start / written)
+                yield absolute(start / written)
 
 
-def _absolute(path: Path) -> Path:
+def absolute(path: Path) -> Path:
+    """`path` from the root of the file system on, without `..`."""
     path = path.absolute()
     return path.resolve() if os.pardir in path.parts else path
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from ianvs.config.effects import warnings_of
-from ianvs.config.kubeedge.dialect import MODELS, Dialect
+from ianvs.config.kubeedge.dialect import Dialect
 from ianvs.config.kubeedge.finding import KubeEdgeLookup
 from ianvs.config.kubeedge.rewriting import Rewriting
 from ianvs.config.messages import problems_of, slip_problem
-from ianvs.config.models import FILE_KINDS, AlgorithmSpec, JobFile, TestEnvSpec
-from ianvs.config.models.base import at, described, entries
-from ianvs.config.models.kubeedge import KubeEdgeAlgorithm, KubeEdgeTestEnv
+from ianvs.config.models import FILE_KINDS
+from ianvs.config.models.base import at, described, entries, one_or_several
+from ianvs.config.models.form import Spec
 from ianvs.config.overrides import Override, overridden
 from ianvs.config.paths import Lookup, neighbour
 from ianvs.config.shape import home_of
@@ -25,7 +24,7 @@ from ianvs.errors import ConfigError, Place, Problem, closest
 
 __all__ = ["Reading"]
 
-Model = TypeVar("Model", JobFile, TestEnvSpec, AlgorithmSpec, KubeEdgeTestEnv, KubeEdgeAlgorithm)
+Model = TypeVar("Model", bound=Spec)
 _ARTICLES = {"benchmarkingjob": "a benchmarkingjob", "testenv": "a testenv", "algorithm": "an algorithm"}
 
 
@@ -54,7 +53,11 @@ class Reading:
         if file not in self._documents:
             self._documents[file] = None
             try:
-                document = self._documents[file] = self._as_ours(read(file))
+                document = read(file)
+                lookup = self.lookup_of(document)
+                if self.dialect is not None and isinstance(lookup, KubeEdgeLookup):
+                    document = self.dialect.rewritten(document, lookup, self._metrics).document()
+                self._documents[file] = document
                 self.problems += document.problems
             except ConfigError as error:
                 for problem in error.problems:
@@ -76,18 +79,10 @@ class Reading:
             self.problems += error.problems
             return None
 
-    def _as_ours(self, document: Document) -> Document:
-        lookup = self.lookup_of(document)
-        if self.dialect is None or not isinstance(lookup, KubeEdgeLookup):
-            return document
-        return self.dialect.rewritten(document, lookup, self._metrics).document()
-
     def _metrics(self, job: Rewriting) -> list[str]:
         """The names that the testenvs of a job list."""
-        document, path = job.document(), ("benchmarkingjob", "testenv")
-        several = isinstance(at(document.data, *path), list)
-        links = [where for where, _ in entries(document.data, *path)] if several else [path]
-        found = [self.follow(document, link) for link in links]
+        document = job.document()
+        found = [self.follow(document, link) for link in one_or_several(document.data, "benchmarkingjob", "testenv")]
         metrics = [metric for file in found if file for _, metric in entries(file.data, "testenv", "metrics")]
         return [name for metric in metrics if isinstance(name := at(metric, "name"), str)]
 
@@ -108,29 +103,30 @@ class Reading:
         self, document: Document | None, kind: str, model: type[Model], link: Place | None = None
     ) -> Model | None:
         """What stands below the key `kind` of `document`, if nothing is wrong with it."""
-        if document is None or not self._has(document, kind, link):
+        if document is None:
+            return None
+        for problem in _at_the_top(document, kind, model, link):
+            (self.warnings if problem.warning else self.problems).append(problem)
+        if not isinstance(document.data, dict) or kind not in document.data:
             return None
         section = document.data[kind]
         before = len(self.problems)
         self.problems += [slip_problem(slip, document, kind) for slip in model.conflicts(section)]
         try:
-            validated: Model = _adapter(kind, self.dialect is not None).validate_python(
-                section, context=self.lookup_of(document)
-            )
+            validated = model.adapter().validate_python(section, context=self.lookup_of(document))
         except ValidationError as error:
             self.problems += problems_of(error, model, document, kind)
             return None
         if len(self.problems) != before:
             return None
-        self.warnings += warnings_of(validated, document, kind)
+        self.warnings += [slip_problem(slip, document, kind) for slip in validated.remarks(section)]
         return validated.placed(document, (kind,))
 
     def constants(self, document: Document, path: Steps) -> Document | None:
         """The file of constants that the text at `path` leads to."""
-        if at(document.data, *path) is None or not isinstance(at(document.data, *path), str):
-            message = (
-                f"expected the path of a yaml file of hyperparameters, found {described(at(document.data, *path))}."
-            )
+        text = at(document.data, *path)
+        if not isinstance(text, str):
+            message = f"expected the path of a yaml file of hyperparameters, found {described(text)}."
             self.problems.append(Problem(message, document.value_place(path)))
             return None
         linked = self.follow(document, path)
@@ -147,42 +143,30 @@ class Reading:
                 self.problems.append(Problem(f"{message} {remedy}", linked.key_place(where)))
         return linked
 
-    def _has(self, document: Document, kind: str, link: Place | None) -> bool:
-        """Whether the file is of this kind; notes what stands beside the key that says so."""
-        data = document.data
-        if not isinstance(data, dict):
-            message = f"expected '{kind}:' at the top of the file, found {described(data)}."
-            self.problems.append(Problem(message, document.value_place(())))
-            return False
-        if kind not in data:
-            self.problems.append(_not_of(document, kind, link))
-            return False
-        for key in data:
-            if key != kind:
-                self._beside(document, kind, key)
-        return True
 
-    def _beside(self, document: Document, kind: str, key: str) -> None:
+def _at_the_top(document: Document, kind: str, model: type[Spec], link: Place | None) -> Iterator[Problem]:
+    """What is wrong with a file that is to be of this kind, and with what stands beside the key that says so."""
+    data = document.data
+    if not isinstance(data, dict):
+        yield Problem(f"expected '{kind}:' at the top of the file, found {described(data)}.", document.value_place(()))
+    elif kind not in data:
+        yield _not_of(data, document, kind, link)
+    for key in data if isinstance(data, dict) and kind in data else ():
         place = document.key_place((key,))
+        if key == kind:
+            continue
         if key in FILE_KINDS:
-            message = f"'{key}' stands beside '{kind}'. Give it a file of its own."
-            self.problems.append(Problem(message, place))
-        elif key in (FILE_KINDS if self.dialect is None else MODELS)[kind].known_keys():
-            self.problems.append(Problem(f"key '{key}' stands beside '{kind}'. Indent it below.", place))
+            yield Problem(f"'{key}' stands beside '{kind}'. Give it a file of its own.", place)
+        elif key in model.known_keys():
+            yield Problem(f"key '{key}' stands beside '{kind}'. Indent it below.", place)
         elif home := home_of(key, kind):
-            self.problems.append(Problem(f"unknown key '{key}' at the top of the file.{home}", place))
+            yield Problem(f"unknown key '{key}' at the top of the file.{home}", place)
         else:
-            self.warnings.append(Problem(f"'{key}' stands beside '{kind}' and is not read.", place))
+            yield Problem(f"'{key}' stands beside '{kind}' and is not read.", place, warning=True)
 
 
-@cache
-def _adapter(kind: str, kubeedge: bool) -> TypeAdapter[Any]:
-    return TypeAdapter((MODELS if kubeedge else FILE_KINDS)[kind])
-
-
-def _not_of(document: Document, kind: str, link: Place | None) -> Problem:
-    """Why a file is not of the kind that is needed, judged by the keys at its top."""
-    data: dict[str, Any] = document.data
+def _not_of(data: Mapping[str, object], document: Document, kind: str, link: Place | None) -> Problem:
+    """Why a file with these `data` is not of the kind that is needed, judged by the keys at its top."""
     if other := next((key for key in data if key in FILE_KINDS), None):
         if link:
             return Problem(

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from ianvs.config.secrets import without_secrets
 from ianvs.config.spec import JobSpec
@@ -16,24 +16,21 @@ __all__ = ["resolved"]
 _NOT_CONTENT = ("place", "places", "value_places", "warnings", "problems", "written", "overrides")
 
 
-def resolved(job: JobSpec) -> dict[str, Any]:
+def resolved(job: JobSpec) -> dict[str, object]:
     """What the files of `job` say, defaults filled in, in dicts and lists that json can hold. Secrets are hidden.
 
     A grid is a mapping from hyperparameters to lists of values. Infinite numbers and nan are text. A path that was
     written with `${NAME}` is shown with it.
     """
     overrides = {f"{one.algorithm}.{one.key}".lstrip("."): one.value for one in job.overrides}
-    said = {"set": overrides} if overrides else {}
-    return without_secrets(_plain(job, job.written) | _plain(said, job.written))
+    plain = cast("dict[str, object]", _plain(job, job.written))
+    return without_secrets(plain | ({"set": _plain(overrides, job.written)} if overrides else {}))
 
 
-def _plain(value: object, written: Mapping[Path, str]) -> Any:
+def _plain(value: object, written: Mapping[Path, str]) -> object:
     if dataclasses.is_dataclass(value):
-        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        kept = {name: item for name, item in fields.items() if name not in _NOT_CONTENT}
-        if "grid" in kept:
-            kept["grid"] = dict(kept["grid"])
-        return {name: _plain(item, written) for name, item in kept.items()}
+        names = [field.name for field in dataclasses.fields(value) if field.name not in _NOT_CONTENT]
+        value = {name: dict(getattr(value, name)) if name == "grid" else getattr(value, name) for name in names}
     if isinstance(value, Mapping):
         return {str(name): _plain(item, written) for name, item in value.items()}
     if isinstance(value, list | tuple):

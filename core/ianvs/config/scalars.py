@@ -5,21 +5,25 @@ PyYAML implements YAML 1.1, where `1e-3` is text, `no` is false, `10:30` is 630 
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable
 
 __all__ = ["Scalar", "resolve_scalar"]
 
 Scalar = str | int | float | bool | None
 
-_NULL = re.compile(r"null|Null|NULL|~|")
-_TRUE = re.compile(r"true|True|TRUE")
-_FALSE = re.compile(r"false|False|FALSE")
-_DECIMAL = re.compile(r"[-+]?[0-9]+")
-_OCTAL = re.compile(r"0o[0-7]+")
-_HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_INFINITY = re.compile(r"([-+]?)\.(inf|Inf|INF)")
-_NAN = re.compile(r"\.(nan|NaN|NAN)")
+_FORMS: tuple[tuple[re.Pattern[str], Callable[[str], Scalar]], ...] = (
+    (re.compile(r"null|Null|NULL|~|"), lambda text: None),
+    (re.compile(r"true|True|TRUE"), lambda text: True),
+    (re.compile(r"false|False|FALSE"), lambda text: False),
+    (re.compile(r"[-+]?[0-9]+"), int),
+    (re.compile(r"0o[0-7]+"), lambda text: int(text, 8)),
+    (re.compile(r"0x[0-9a-fA-F]+"), lambda text: int(text, 16)),
+    (re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"), float),
+    (re.compile(r"[-+]?\.(inf|Inf|INF)"), lambda text: float(text.replace(".", ""))),
+    (re.compile(r"\.(nan|NaN|NAN)"), lambda text: math.nan),
+)
 
 
 def resolve_scalar(text: str) -> Scalar:
@@ -27,22 +31,7 @@ def resolve_scalar(text: str) -> Scalar:
 
     Raises ValueError for an integer of more digits than Python converts.
     """
-    if _NULL.fullmatch(text):
-        return None
-    if _TRUE.fullmatch(text):
-        return True
-    if _FALSE.fullmatch(text):
-        return False
-    if _DECIMAL.fullmatch(text):
-        return int(text)
-    if _OCTAL.fullmatch(text):
-        return int(text[2:], 8)
-    if _HEXADECIMAL.fullmatch(text):
-        return int(text[2:], 16)
-    if _FLOAT.fullmatch(text):
-        return float(text)
-    if match := _INFINITY.fullmatch(text):
-        return float(match[1] + "inf")
-    if _NAN.fullmatch(text):
-        return float("nan")
+    for form, value in _FORMS:
+        if form.fullmatch(text):
+            return value(text)
     return text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 __all__ = ["HIDDEN", "hide_secrets", "is_secret", "without_secrets", "without_userinfo"]
 
@@ -40,30 +39,26 @@ def is_secret(name: str) -> bool:
     return any(map(_OFTEN.fullmatch, parts)) and not any(map(_MEASURES.fullmatch, parts))
 
 
-def without_secrets(values: Mapping[str, Any]) -> dict[str, Any]:
+def without_secrets(values: Mapping[str, object]) -> dict[str, object]:
     """The same, with `***` for values of keys, tokens and passwords, and for who logs in at a URL; nested ones too.
 
     A value that a file gives as `${NAME}` is shown so: the variable's name is no secret, a default beside it may be.
     """
-    return {name: _hidden(value) if is_secret(str(name)) else _without(value) for name, value in values.items()}
+    return {name: _shown(value, is_secret(str(name))) for name, value in values.items()}
 
 
-def _hidden(value: object) -> Any:
-    if isinstance(value, list | tuple) and value and all(map(_is_variable, value)):
-        return [_hidden(part) for part in value]
-    return _VARIABLE.sub(r"\1}", str(value)) if _is_variable(value) else HIDDEN
+def _shown(value: object, secret: bool) -> object:
+    if isinstance(value, list | tuple) and (not secret or (value and all(map(_is_variable, value)))):
+        return [_shown(part, secret) for part in value]
+    if secret:
+        return _VARIABLE.sub(r"\1}", str(value)) if _is_variable(value) else HIDDEN
+    if isinstance(value, Mapping):
+        return without_secrets(value)
+    return without_userinfo(value) if isinstance(value, str) else value
 
 
 def _is_variable(value: object) -> bool:
     return isinstance(value, str) and _VARIABLE.fullmatch(value) is not None
-
-
-def _without(value: object) -> Any:
-    if isinstance(value, Mapping):
-        return without_secrets(value)
-    if isinstance(value, str):
-        return without_userinfo(value)
-    return [_without(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def without_userinfo(text: str) -> str:
@@ -71,7 +66,7 @@ def without_userinfo(text: str) -> str:
     return _USERINFO.sub(HIDDEN, text)
 
 
-def hide_secrets(text: str, hyperparameters: Mapping[str, Any]) -> str:
+def hide_secrets(text: str, hyperparameters: Mapping[str, object]) -> str:
     """`text` without the values of hyperparameters that are secrets: messages like to quote them."""
     for secret in sorted(set(_secrets(hyperparameters)), key=len, reverse=True):
         text = text.replace(secret, HIDDEN)

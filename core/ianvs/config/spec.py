@@ -13,15 +13,7 @@ from pathlib import Path
 
 from ianvs.config.models.algorithm import AlgorithmSpec, ModuleSpec, ParadigmSpec, SplitSpec
 from ianvs.config.models.job import EngineSpec, JobSettings, LimitsSpec, PublishedSpec, RankSpec
-from ianvs.config.models.kubeedge_settings import (
-    AlgorithmSettings,
-    DataSetting,
-    ExamSettings,
-    FederatedDataSetting,
-    ModelEval,
-    ModelMetric,
-    ThirdPartyPackage,
-)
+from ianvs.config.models.kubeedge_settings import ModelEval, ModelMetric, ThirdPartyPackage
 from ianvs.config.models.ranges import Range
 from ianvs.config.models.samples import BackboneSpec, DatasetSpec, SourceSpec
 from ianvs.config.models.search import SearchSpec, SelectSpec
@@ -30,15 +22,11 @@ from ianvs.config.overrides import Override
 from ianvs.errors import Problem
 
 __all__ = [
-    "AlgorithmSettings",
     "AlgorithmSpec",
     "BudgetSpec",
     "BackboneSpec",
-    "DataSetting",
     "DatasetSpec",
     "EngineSpec",
-    "ExamSettings",
-    "FederatedDataSetting",
     "GateSpec",
     "JobSpec",
     "LimitsSpec",

@@ -10,7 +10,6 @@ import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 from yaml.composer import Composer
@@ -56,7 +55,7 @@ class Document:
     """
 
     file: Path
-    data: Any
+    data: object
     keys: Mapping[Steps, Place]
     values: Mapping[Steps, Place]
     problems: tuple[Problem, ...] = ()
@@ -77,25 +76,25 @@ class Document:
 def read(file: Path) -> Document:
     """The document in `file`. ConfigError when it can't be read at all or is not valid YAML."""
     if file.is_dir():
-        raise _refusal(file, "this is a folder. Name a yaml file in it.")
+        raise _refusal("this is a folder. Name a yaml file in it.", Place(file))
     if not file.exists():
-        raise _refusal(file, "there is no such file.")
+        raise _refusal("there is no such file.", Place(file))
     if not file.is_file():
-        raise _refusal(file, "this is not a regular file.")
+        raise _refusal("this is not a regular file.", Place(file))
     try:
         size = file.stat().st_size
         if size > MAX_BYTES:
-            raise _refusal(file, f"{size / 1e6:.0f} MB is too much for a configuration file. Is it the right file?")
+            message = f"{size / 1e6:.0f} MB is too much for a configuration file. Is it the right file?"
+            raise _refusal(message, Place(file))
         raw = file.read_bytes()
     except OSError as error:
-        raise _refusal(file, f"the file can't be read: {error.strerror}.") from None
+        raise _refusal(f"the file can't be read: {error.strerror}.", Place(file)) from None
     try:
         return parse(raw.decode("utf-8-sig"), file)
     except UnicodeDecodeError as error:
         before = raw[: error.start].decode("utf-8", errors="replace")
-        raise ConfigError(
-            [Problem("the file is not UTF-8 text. Save it as UTF-8.", _place_at(file, before, len(before)))]
-        ) from None
+        place = _place_at(file, before, len(before))
+        raise _refusal("the file is not UTF-8 text. Save it as UTF-8.", place) from None
 
 
 def parse(text: str, file: Path) -> Document:
@@ -107,16 +106,16 @@ def parse(text: str, file: Path) -> Document:
         raise ConfigError([syntax_problem(error, file)]) from None
     except ReaderError as error:
         message = f"the character U+{int(error.character):04X} is not allowed in YAML. Remove it."
-        raise ConfigError([Problem(message, _place_at(file, text, int(error.position)))]) from None
+        raise _refusal(message, _place_at(file, text, int(error.position))) from None
     if node is None:
-        raise _refusal(file, "the file is empty.")
+        raise _refusal("the file is empty.", Place(file))
     builder = _Builder(file)
     data = builder.build(node, ())
     return Document(file, data, builder.keys, builder.values, tuple(builder.problems))
 
 
-def _refusal(file: Path, message: str) -> ConfigError:
-    return ConfigError([Problem(message, Place(file))])
+def _refusal(message: str, place: Place) -> ConfigError:
+    return ConfigError([Problem(message, place)])
 
 
 def _place_at(file: Path, text: str, position: int) -> Place:
@@ -142,7 +141,7 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
-            mark = self._event().start_mark
+            mark = self._mark()
             if (node := copy.copy(super().compose_node(parent, index))) is not None:
                 node.start_mark = mark  # a slip in an alias is looked for where the alias stands
             return node
@@ -153,11 +152,11 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
         self._depth -= 1
         return node
 
-    def _event(self) -> Any:
-        return self.peek_event()  # type: ignore[no-untyped-call]
+    def _mark(self) -> yaml.Mark:
+        return self.peek_event().start_mark  # type: ignore[no-any-return, no-untyped-call]
 
     def _refused(self, message: str) -> Refused:
-        return Refused(problem=message, problem_mark=self._event().start_mark)
+        return Refused(problem=message, problem_mark=self._mark())
 
     def resolve(self, kind: type[yaml.Node], value: object, implicit: tuple[bool, bool]) -> str:
         if kind is yaml.ScalarNode:
@@ -175,25 +174,25 @@ class _Builder:
         self.problems: list[Problem] = []
         self._nodes = 0
 
-    def build(self, node: Any, path: Steps) -> Any:
+    def build(self, node: yaml.Node, path: Steps) -> object:
         place = place_of(self.file, node.start_mark)
         self._nodes += 1
         if self._nodes > MAX_NODES:
-            raise ConfigError([Problem(f"more than {MAX_NODES} values once aliases are expanded. Use fewer.", place)])
+            raise _refusal(f"more than {MAX_NODES} values once aliases are expanded. Use fewer.", place)
         if len(path) > MAX_DEPTH:
-            raise ConfigError([Problem("an alias that contains itself. Write the value out.", place)])
+            raise _refusal("an alias that contains itself. Write the value out.", place)
         self.values[path] = place
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, place)
+        if node.tag != _TAG + ("map" if isinstance(node, yaml.MappingNode) else "seq"):
+            self._unknown_tag(node, place)
         if isinstance(node, yaml.MappingNode):
-            self._expect_tag(node, "map", place)
             return self._mapping(node, path)
-        if isinstance(node, yaml.SequenceNode):
-            self._expect_tag(node, "seq", place)
-            return [self.build(item, (*path, index)) for index, item in enumerate(node.value)]
-        return self._scalar(node, place)
+        return [self.build(item, (*path, index)) for index, item in enumerate(node.value)]
 
-    def _mapping(self, node: yaml.MappingNode, path: Steps) -> dict[str, Any]:
-        data: dict[str, Any] = {}
-        first: dict[tuple[type, Any], Place] = {}
+    def _mapping(self, node: yaml.MappingNode, path: Steps) -> dict[str, object]:
+        data: dict[str, object] = {}
+        first: dict[tuple[type, object], Place] = {}
         for key_node, value_node in node.value:
             place = place_of(self.file, key_node.start_mark)
             key = self._key(key_node, place)
@@ -220,7 +219,7 @@ class _Builder:
             return _UNUSABLE
         return self._scalar(node, place)
 
-    def _scalar(self, node: yaml.ScalarNode, place: Place) -> Scalar:
+    def _scalar(self, node: yaml.Node, place: Place) -> Scalar:
         name = node.tag.removeprefix(_TAG)
         if name == "str":
             return str(node.value)
@@ -236,10 +235,6 @@ class _Builder:
         elif not isinstance(value, _TAG_TYPES[name]) or (name != "bool" and isinstance(value, bool)):
             self._problem(f"this value does not fit its tag !!{name}. Remove the tag.", place)
         return float(value) if name == "float" and isinstance(value, int) else value
-
-    def _expect_tag(self, node: yaml.Node, name: str, place: Place) -> None:
-        if node.tag != _TAG + name:
-            self._unknown_tag(node, place)
 
     def _unknown_tag(self, node: yaml.Node, place: Place) -> None:
         self._problem(f"the tag '{node.tag.replace(_TAG, '!!')}' is not understood. Write a plain value.", place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -105,11 +106,7 @@ def _options_shown(facts: Mapping[str, Any], name: str) -> dict[str, object]:
 
 def cells(modules: tuple[ModuleSpec, ...]) -> int:
     """Size of the grid."""
-    size = 1
-    for module in modules:
-        for _, values in module.grid:
-            size *= len(values)
-    return size
+    return math.prod(len(values) for _, values in axes(modules))
 
 
 def own_hyperparameters(hyperparameters: Mapping[str, object], kind: str, kinds: Sequence[str]) -> dict[str, object]:
@@ -140,6 +137,6 @@ def grid(modules: tuple[ModuleSpec, ...]) -> Iterator[dict[str, object]]:
         yield {**constants, **dict(zip(names, choice, strict=True))}
 
 
-def prefixed(modules: tuple[ModuleSpec, ...]) -> Iterator[tuple[str, ModuleSpec]]:
+def prefixed(modules: tuple[ModuleSpec, ...], joint: str = "-") -> Iterator[tuple[str, ModuleSpec]]:
     """Each module with what the names of its hyperparameters begin with: see `own_hyperparameters`."""
-    return (("" if module is modules[0] else f"{module.type}-", module) for module in modules)
+    return (("" if module is modules[0] else f"{module.type}{joint}", module) for module in modules)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ianvs.config.spec import DatasetSpec
+from ianvs.config.spec import DatasetSpec, JobSpec
 
-__all__ = ["closed_paths", "opened_paths"]
+__all__ = ["closed_paths", "closed_to", "opened_paths"]
 
 _OF_WORKSPACE = ("cases", "exams", "cache")
 
@@ -17,15 +17,18 @@ def closed_paths(workspace: Path, datasets: Iterable[DatasetSpec], folders: Iter
     """Files and folders, without those that any program needs. folders: where samples and labels lie as well."""
     parts = (workspace / name for name in _OF_WORKSPACE)
     needed = [Path(path).resolve() for path in (sys.prefix, sys.base_prefix, *filter(None, sys.path))]
-    found = dict.fromkeys(path.resolve() for path in (workspace, *parts, *_of_data(datasets), *folders))
+    data: list[Path] = []
+    for dataset in datasets:
+        data += [source.path for source in (*dataset.train, *dataset.test)]
+        if isinstance(root := dataset.options.get("root"), str | Path):
+            data.append(Path(root))
+    found = dict.fromkeys(path.resolve() for path in (workspace, *parts, *data, *folders))
     return [path for path in found if not any(one.is_relative_to(path) for one in needed)]
 
 
-def _of_data(datasets: Iterable[DatasetSpec]) -> Iterator[Path]:
-    for dataset in datasets:
-        yield from (source.path for source in (*dataset.train, *dataset.test))
-        if isinstance(root := dataset.options.get("root"), str | Path):
-            yield Path(root)
+def closed_to(job: JobSpec) -> list[Path]:
+    """What is closed to the authors' code that a job names, before its exams are built."""
+    return closed_paths(job.workspace, (testenv.dataset for testenv in job.testenvs))
 
 
 def opened_paths(urls: Iterable[str | None], closed: Sequence[Path]) -> list[Path]:

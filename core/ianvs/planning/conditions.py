@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from ianvs.types import TestCase
 
-__all__ = ["fits", "holds"]
+__all__ = ["fits"]
 
 
-def fits(case: TestCase, wanted: str) -> bool:
-    """wanted: conditions separated by commas, all of which must hold."""
-    return all(holds(case, condition.strip()) for condition in wanted.split(",") if condition.strip())
+def fits(case: TestCase, wanted: str, status: str | None = None) -> bool:
+    """wanted: conditions separated by commas, all of which must hold.
 
-
-def holds(case: TestCase, condition: str) -> bool:
-    """A condition is `name=value` (algorithm, seed, testenv, a hyperparameter), an algorithm's name, or the beginning
-    of a case's id."""
-    name, equals, value = condition.partition("=")
-    if not equals:
-        return condition == case.algorithm or (len(condition) >= 4 and case.id.startswith(condition))
+    A condition is `name=value` (algorithm, seed, testenv, a hyperparameter, status where that is told), an algorithm's
+    name, or the beginning of a case's id.
+    """
     facts = {"algorithm": case.algorithm, "seed": case.seed, "testenv": case.testenv, **case.hyperparameters}
-    return name in facts and _same(facts[name], value)
+    if status is not None:
+        facts["status"] = status
+    for condition in filter(None, map(str.strip, wanted.split(","))):
+        name, equals, value = condition.partition("=")
+        if equals and not (name in facts and _same(facts[name], value)):
+            return False
+        if not equals and condition != case.algorithm and not (len(condition) >= 4 and case.id.startswith(condition)):
+            return False
+    return True
 
 
 def _same(fact: object, value: str) -> bool:

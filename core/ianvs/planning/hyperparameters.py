@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from ianvs.config.models.algorithm import equal_values
 from ianvs.config.overrides import Override
 from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec
 from ianvs.errors import ConfigError, Problem, closest, one_line
-from ianvs.planning.closed import closed_paths
+from ianvs.planning.cases import prefixed
+from ianvs.planning.closed import closed_to
 from ianvs.planning.memo import Answer, answers
 from ianvs.plugins.loader import load
 from ianvs.plugins.signature import constructor_parameters
@@ -32,60 +34,41 @@ def with_hyperparameters(job: JobSpec) -> JobSpec:
     problems: list[Problem] = []
     taken = _Taken(job)
     for (_, key), overrides in groups.items():
-        problems += _equal(overrides)
-        found = [_changed(algorithm, overrides, taken) for algorithm in job.algorithms]
-        if any(new is not old for new, old in zip(found, job.algorithms, strict=True)):
-            job = replace(job, algorithms=tuple(found))
+        grid = {"values": [override.value for override in overrides]}
+        for slip in equal_values({"grid": grid}, ("grid",), grid):
+            problems.append(Problem(slip.message, overrides[int(slip.path[-1])].place))
+        changed = [_changed(algorithm, overrides, taken) for algorithm in job.algorithms]
+        if any(changed):
+            both = zip(changed, job.algorithms, strict=True)
+            job = replace(job, algorithms=tuple(new or old for new, old in both))
         else:
-            known = list(dict.fromkeys(name for a in job.algorithms for name in _names(a, taken)))
+            known = list(dict.fromkeys(name for a in job.algorithms for names in _names(a, taken) for name in names))
             hint = closest(key, known) or f" They have: {one_line(known, 20)}."
-            message = (
-                f"no algorithm of the job has a hyperparameter '{key}', and '{key}' is no key of a job or testenv."
-            )
-            problems.append(Problem(message + hint, overrides[0].place))
+            message = f"no algorithm of the job has a hyperparameter '{key}', and '{key}' is no key of a job or testenv"
+            problems.append(Problem(f"{message}.{hint}", overrides[0].place))
     if problems:
         raise ConfigError(problems)
     return job
 
 
-def _equal(overrides: Sequence[Override]) -> Iterator[Problem]:
-    grid = {"values": [override.value for override in overrides]}
-    for slip in equal_values({"grid": grid}, ("grid",), grid):
-        yield Problem(slip.message, overrides[int(slip.path[-1])].place)
-
-
-def _changed(algorithm: AlgorithmSpec, overrides: Sequence[Override], taken: _Taken) -> AlgorithmSpec:
-    """`algorithm` with these values in each of its modules that has them; itself if none has."""
+def _changed(algorithm: AlgorithmSpec, overrides: Sequence[Override], taken: _Taken) -> AlgorithmSpec | None:
+    """`algorithm` with these values in each of its modules that has them; None if none has."""
     owner, key = overrides[0].algorithm, overrides[0].key
     if owner not in ("", algorithm.name):
-        return algorithm
-    modules = [
-        _with(module, name, overrides) if name in _of(module, taken, algorithm) else module
-        for module, name in _named(algorithm, key)
-    ]
-    if owner and all(new is old for new, old in zip(modules, algorithm.modules, strict=True)):
-        modules[0] = _with(modules[0], key, overrides)
-    if all(new is old for new, old in zip(modules, algorithm.modules, strict=True)):
-        return algorithm
-    return replace(algorithm, modules=tuple(modules))
+        return None
+    modules = list(algorithm.modules)
+    having = [n for n, names in enumerate(_names(algorithm, taken)) if key in names]
+    for n in having or ([0] if owner else []):
+        modules[n] = _with(modules[n], key if n == 0 else key.removeprefix(f"{modules[n].type}-"), overrides)
+    return replace(algorithm, modules=tuple(modules)) if having or owner else None
 
 
-def _named(algorithm: AlgorithmSpec, key: str) -> Iterator[tuple[ModuleSpec, str]]:
-    """(module, what `key` would be called among its own hyperparameters)."""
-    for module in algorithm.modules:
-        prefix = "" if module is algorithm.modules[0] else f"{module.type}-"
-        yield module, key.removeprefix(prefix) if key.startswith(prefix) else ""
-
-
-def _names(algorithm: AlgorithmSpec, taken: _Taken) -> Iterator[str]:
-    for module in algorithm.modules:
-        prefix = "" if module is algorithm.modules[0] else f"{module.type}-"
-        yield from (prefix + name for name in _of(module, taken, algorithm))
-
-
-def _of(module: ModuleSpec, taken: _Taken, algorithm: AlgorithmSpec) -> list[str]:
-    listed = [*dict(module.grid), *module.constants]
-    return listed if algorithm.contract == "ianvs" else [*listed, *taken.by(module)]
+def _names(algorithm: AlgorithmSpec, taken: _Taken) -> Iterator[list[str]]:
+    """Of each module the hyperparameters that it has, named as in a case."""
+    for prefix, module in prefixed(algorithm.modules):
+        listed = [*dict(module.grid), *module.constants]
+        listed += taken.by(module) if algorithm.contract == "native" else []
+        yield [prefix + name for name in listed]
 
 
 def _with(module: ModuleSpec, name: str, overrides: Sequence[Override]) -> ModuleSpec:
@@ -104,41 +87,29 @@ class _Taken:
 
     def __init__(self, job: JobSpec) -> None:
         self._job = job
-        self._found: dict[tuple[str | None, str], list[str]] | None = None
 
     def by(self, module: ModuleSpec) -> list[str]:
         """[] of a plugin that can't be imported, which its check will tell."""
-        if self._found is None:
-            self._found = self._asked()
         return self._found[module.url, module.name]
 
-    def _asked(self) -> dict[tuple[str | None, str], list[str]]:
+    @cached_property
+    def _found(self) -> dict[tuple[str | None, str], list[str]]:
         job = self._job
         native = (algorithm for algorithm in job.algorithms if algorithm.contract == "native")
         plugins = list(dict.fromkeys((module.url, module.name) for a in native for module in a.modules))
-        home = job.file.parent
-        sources = [digest([url, name, source_of(url, name, job=home)]) for url, name in plugins]
+        sources = [digest([url, name, source_of(url, name, job=job.file.parent)]) for url, name in plugins]
         files = [job.workspace / "cache" / "constructors" / f"{source}.json" for source in sources]
-        closed = closed_paths(job.workspace, (testenv.dataset for testenv in job.testenvs))
-        told = answers(
-            "ianvs.planning.hyperparameters:look_at_constructors",
-            [{"url": url, "name": name} for url, name in plugins],
-            files,
-            job.limits.check_seconds,
-            closed=closed,
-        )
+        questions = [{"url": url, "name": name} for url, name in plugins]
+        function = "ianvs.planning.hyperparameters:look_at_constructor"
+        told = answers(function, questions, files, job.limits.check_seconds, closed=closed_to(job))
         return {
             plugin: [] if isinstance(answer, str) else list(answer.get("takes", ()))
             for plugin, answer in zip(plugins, told, strict=True)
         }
 
 
-def look_at_constructors(questions: list[Answer]) -> list[Answer]:
-    """What each takes by name, by importing its author's code."""
-    return [_look_at(question["url"], question["name"]) for question in questions]
-
-
-def _look_at(url: str | None, name: str) -> Answer:
+def look_at_constructor(url: str | None, name: str) -> Answer:
+    """What it takes by name, by importing its author's code."""
     try:
         return {"takes": list(constructor_parameters(load(url, name).target).names)}
     except Exception as error:

@@ -12,21 +12,12 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
 
-from ianvs.config.spec import (
-    AlgorithmSpec,
-    GateSpec,
-    JobSpec,
-    MetricSpec,
-    ModelMetric,
-    ScenarioSpec,
-    TestEnvSpec,
-    ThirdPartyPackage,
-)
+from ianvs.config.spec import AlgorithmSpec, GateSpec, JobSpec, MetricSpec, ModelMetric, TestEnvSpec, ThirdPartyPackage
 from ianvs.metrics.registry import foreign_module
 from ianvs.package import find_gguf
 from ianvs.paradigms import GROUP, PARADIGMS
+from ianvs.planning.cases import prefixed
 from ianvs.planning.paradigm_info import ParadigmInfo
 from ianvs.plugins.source import source_of
 from ianvs.scenarios import ENTRY_POINTS, is_authors
@@ -55,14 +46,11 @@ def exam_identity(
         "splitting_method": algorithm.split.splitting_method if algorithm.split else "default",
         "as_one": paradigm.as_one,
     }
-    if scenario is not None and (source := _source_of_scenario(scenario)):
-        facts["scenario_source"] = source
-    if exam.linear_probe:
-        facts["linear_probe"] = True
-    if exam.task_scores:
-        facts["task_scores"] = True
-    if exam.teacher_forced:
-        facts["teacher_forced"] = True
+    if scenario is not None and is_authors(scenario):  # one of ours makes other exams under another IDENTITY_VERSION
+        url = None if scenario.url is None else str(scenario.url)
+        if source := source_of(url, scenario.name, ENTRY_POINTS):
+            facts["scenario_source"] = source
+    facts |= {name: True for name in ("linear_probe", "task_scores", "teacher_forced") if getattr(exam, name)}
     if exam.settings is not None:
         facts["settings"] = _settings(exam.settings)
     return facts
@@ -79,7 +67,7 @@ def algorithm_identity(
         "modules": {module.type: module.name for module in algorithm.modules},
         "source": dict(_sources(algorithm, job.working_directory or job.file.parent)),
         "train_ratio": train_ratio(exam, algorithm),
-        "model_eval": None if paradigm.reference else _gate_identity(exam.gate),
+        "model_eval": None if paradigm.reference or exam.gate is None else _gate_identity(exam.gate),
         "initial_model": _content(algorithm.initial_model),
         "threads": job.threads,
     }
@@ -111,8 +99,7 @@ def _weights(algorithm: AlgorithmSpec) -> dict[str, object]:
 
 def _sources(algorithm: AlgorithmSpec, home: Path) -> Iterator[tuple[str, str]]:
     """(file, digest) of its modules, and of a paradigm that is not ours, whose changes the version above tells."""
-    for module in algorithm.modules:
-        prefix = "" if module is algorithm.modules[0] else f"{module.type}/"
+    for prefix, module in prefixed(algorithm.modules, "/"):
         found = source_of(module.url, module.name, job=home)
         yield from ((prefix + name, content) for name, content in found.items())
     spec = algorithm.paradigm
@@ -140,31 +127,18 @@ def metric_key(metric: MetricSpec) -> str:
     return f"{safe}-{digest(facts)[:10]}"
 
 
-def _source_of_scenario(scenario: ScenarioSpec) -> dict[str, str]:
-    """{} for one of ours: when it makes other exams, IDENTITY_VERSION is another."""
-    if not is_authors(scenario):
-        return {}
-    return source_of(None if scenario.url is None else str(scenario.url), scenario.name, ENTRY_POINTS)
-
-
 def _by_content(options: Mapping[str, object]) -> dict[str, object]:
     """A file that a scenario is read from counts by its content."""
     file = options.get("file")
     return {**options, "file": _content(Path(file))} if isinstance(file, str) else dict(options)
 
 
-def _gate_identity(gate: GateSpec | None) -> Mapping[str, object] | None:
-    if gate is None:
-        return None
-    return {
-        "metric": metric_key(gate.metric),
-        "threshold": gate.threshold,
-        "operator": gate.operator,
-        "mode": gate.mode,
-    }
+def _gate_identity(gate: GateSpec) -> Mapping[str, object]:
+    said = {name: getattr(gate, name) for name in ("threshold", "operator", "mode")}
+    return {"metric": metric_key(gate.metric), **said}
 
 
-def _settings(value: object) -> Any:
+def _settings(value: object) -> object:
     """Settings of KubeEdge Ianvs as plain data; files count by their content, and where things stood does not."""
     if isinstance(value, ModelMetric):
         return {"metric": metric_key(MetricSpec(value.name, value.url)), "mode": value.mode}
@@ -191,6 +165,5 @@ def _content(model: Path | str | None) -> str | None:
     for file in files:
         digest_.update(file.relative_to(model.parent).as_posix().encode())
         with file.open("rb") as stream:
-            for block in iter(lambda: stream.read(1 << 20), b""):
-                digest_.update(block)
+            hashlib.file_digest(stream, lambda: digest_)
     return digest_.hexdigest()

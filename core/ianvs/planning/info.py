@@ -5,9 +5,11 @@ Kept in the workspace's cache under the fingerprint of the source, so that it is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import TypeAdapter
 
 from ianvs.config.spec import MetricSpec
 from ianvs.errors import ConfigError, IanvsError, Problem
@@ -37,6 +39,9 @@ class PluginInfo:
     takes: tuple[str, ...] | None
 
 
+_PLUGIN_INFO = TypeAdapter(PluginInfo)
+
+
 def plugin_info(
     plugins: Sequence[tuple[str | None, str]],
     cache: Path,
@@ -50,13 +55,8 @@ def plugin_info(
     """
     questions = [{"url": url, "name": name} for url, name in plugins]
     files = [cache / "plugins" / f"{digest([url, name, source_of(url, name, job=job)])}.json" for url, name in plugins]
-    told = answers("ianvs.planning.info:look_at_plugins", questions, files, seconds, _still_true, closed)
-    return [
-        None
-        if isinstance(one, str) or not one
-        else PluginInfo(one["bound"], one["url"], one["name"], None if one["takes"] is None else tuple(one["takes"]))
-        for one in told
-    ]
+    told = answers("ianvs.planning.info:look_at_plugin", questions, files, seconds, _still_true, closed)
+    return [None if isinstance(one, str) or not one else _PLUGIN_INFO.validate_python(one) for one in told]
 
 
 def metric_info(specs: Sequence[MetricSpec], cache: Path, seconds: float = 120.0) -> list[Metric | list[Problem]]:
@@ -65,41 +65,30 @@ def metric_info(specs: Sequence[MetricSpec], cache: Path, seconds: float = 120.0
     seconds: what importing an author's file may take.
     """
     found: list[Metric | list[Problem]] = []
-    for spec in specs:
+    authored: dict[int, MetricSpec] = {}
+    for n, spec in enumerate(specs):
         try:
             found.append(outline(spec))
         except ConfigError as error:
             found.append(list(error.problems))
-    authored = [
-        n
-        for n, (spec, metric) in enumerate(zip(specs, found, strict=True))
-        if spec.url is not None and spec.contract == "native" and isinstance(metric, Metric)
-    ]
-    questions: list[Answer] = [
-        {"name": specs[n].name, "url": str(specs[n].url), "of": specs[n].of, "options": dict(specs[n].options)}
-        for n in authored
-    ]
-    files = [_path_of(specs[n], cache) for n in authored]
-    told = answers("ianvs.planning.info:look_at_metrics", questions, files, seconds)
-    for n, answer in zip(authored, told, strict=True):
-        if isinstance(answer, str):
-            answer = {"problems": [f"importing the file of metric '{specs[n].name}' {answer}."]}
-        if "problems" in answer:
-            found[n] = [Problem(message, specs[n].place) for message in answer["problems"]]
         else:
-            found[n] = Metric(specs[n].name, "score", **answer)
+            authored |= {n: spec} if spec.url is not None and spec.contract == "native" else {}
+    questions = [
+        {"name": spec.name, "url": str(spec.url), "of": spec.of, "options": dict(spec.options)}
+        for spec in authored.values()
+    ]
+    files = [_path_of(spec, cache) for spec in authored.values()]
+    told = answers("ianvs.planning.info:look_at_metric", questions, files, seconds)
+    for (n, spec), answer in zip(authored.items(), told, strict=True):
+        if isinstance(answer, str):
+            answer = {"problems": [f"importing the file of metric '{spec.name}' {answer}."]}
+        wrong = [Problem(message, spec.place) for message in answer.get("problems", ())]
+        found[n] = wrong or Metric(spec.name, "score", **answer)
     return found
 
 
-# --- plugins ----------------------------------------------------------------------------------------------------------
-
-
-def look_at_plugins(questions: list[Answer]) -> list[Answer]:
-    """What `plugin_info` wants to know of each, by running its author's code; {} where that fails."""
-    return [_look_at_plugin(question["url"], question["name"]) for question in questions]
-
-
-def _look_at_plugin(url: str | None, name: str) -> Answer:
+def look_at_plugin(url: str | None, name: str) -> Answer:
+    """What `plugin_info` wants to know of it, by running its author's code; {} where that fails."""
     try:
         target = load(url, name).target
         bound = bool(getattr(target, "sees_past_rounds", False))
@@ -107,13 +96,8 @@ def _look_at_plugin(url: str | None, name: str) -> Answer:
         takes = constructor_parameters(target if plain == (url, name) else load(*plain).target)
     except Exception:
         return {}
-    return {
-        "bound": bound,
-        "url": plain[0],
-        "name": plain[1],
-        "takes": None if takes.open else list(takes.names),
-        "source": digest(source_of(*plain)),
-    }
+    info = PluginInfo(bound, *plain, takes=None if takes.open else takes.names)
+    return {**vars(info), "source": digest(source_of(*plain))}
 
 
 def _still_true(answer: Answer) -> bool:
@@ -124,22 +108,15 @@ def _still_true(answer: Answer) -> bool:
         return False
 
 
-# --- metrics ----------------------------------------------------------------------------------------------------------
-
-
 def _path_of(spec: MetricSpec, cache: Path) -> Path | None:
     there = spec.url is not None and spec.url.is_file()
     return cache / "metrics" / f"{metric_key(spec)}.json" if there else None
 
 
-def look_at_metrics(questions: list[Answer]) -> list[Answer]:
-    """What `metric_info` wants to know of each, by running its author's code."""
-    return [_look_at_metric(MetricSpec(**{**question, "url": Path(question["url"])})) for question in questions]
-
-
-def _look_at_metric(spec: MetricSpec) -> Answer:
+def look_at_metric(name: str, url: str, of: str | None, options: Mapping[str, object]) -> Answer:
+    """What `metric_info` wants to know of it, by running its author's code."""
     try:
-        metric = resolve(spec)
+        metric = resolve(MetricSpec(name, Path(url), of, options))
     except ConfigError as error:
         return {"problems": [problem.message for problem in error.problems]}
     except IanvsError as error:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
-from ianvs.config.spec import JobSpec, MetricSpec
+from ianvs.config.spec import JobSpec
 from ianvs.metrics.metric import Metric
 from ianvs.metrics.metric_columns import MetricColumn, metric_columns
 from ianvs.planning.identity import metric_key
@@ -17,12 +14,10 @@ __all__ = ["job_columns"]
 
 def job_columns(job: JobSpec) -> dict[str, tuple[MetricColumn, ...]]:
     """Of each exam, which is called "" where the job has one."""
+    metrics = []  # (spec, metric, key); what is wrong with any of them was told before
+    for exam in job.testenvs:
+        specs = scored_metrics(exam)
+        found = zip(specs, metric_info(specs, job.workspace / "cache"), strict=True)
+        metrics.append(tuple((spec, one, metric_key(spec)) for spec, one in found if isinstance(one, Metric)))
     names = [exam.name if len(job.testenvs) > 1 else "" for exam in job.testenvs]
-    asked = metric_columns(_metrics_of(scored_metrics(exam), job.workspace / "cache") for exam in job.testenvs)
-    return dict(zip(names, asked, strict=True))
-
-
-def _metrics_of(specs: Sequence[MetricSpec], cache: Path) -> tuple[tuple[MetricSpec, Metric, str], ...]:
-    """(spec, metric, key); what is wrong with any of them was told before."""
-    found = zip(specs, metric_info(specs, cache), strict=True)
-    return tuple((spec, metric, metric_key(spec)) for spec, metric in found if isinstance(metric, Metric))
+    return dict(zip(names, metric_columns(metrics), strict=True))

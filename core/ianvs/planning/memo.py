@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from ianvs.data.fingerprint import read_memo, write_memo
 from ianvs.planning.closed import opened_paths
 from ianvs.plugins.isolated import ask_isolated
 
-__all__ = ["Answer", "answers"]
+__all__ = ["Answer", "answers", "each_answer"]
 
 Answer = dict[str, Any]  # ready for json
 
@@ -25,8 +26,9 @@ def answers(
 ) -> list[Answer | str]:
     """[n] what `function` says to question n, or in words why its process says nothing.
 
-    function: "package.module:name", from a list of questions to a list of answers. files: where answers are kept; an
-    answer that `holds` there is not asked for again, one with "problems" is not kept. seconds: what asking may take.
+    function: "package.module:name"; it takes what a question has by name, and returns an answer. files: where answers
+    are kept; one that `holds` there is not asked for again, one with "problems" is not kept. seconds: what asking may
+    take.
     closed: what the authors' code can't open.
     Questions are asked together, and each alone where together they end the process or come to no end.
     """
@@ -55,7 +57,8 @@ def _asked(
     urls = (question.get("url") for question in questions)
     opened = opened_paths([None if url is None else str(url) for url in urls], closed)
     try:
-        told: list[Answer | str] | None = ask_isolated(function, questions, seconds, closed, opened)
+        asked = [function, questions]
+        told: list[Answer | str] | None = ask_isolated(f"{__name__}:each_answer", asked, seconds, closed, opened)
         if told is not None:
             return told
     except TimeoutError:
@@ -63,3 +66,10 @@ def _asked(
     if len(questions) == 1:
         return [why]
     return [answer for question in questions for answer in _asked(function, [question], seconds, closed)]
+
+
+def each_answer(asked: tuple[str, Sequence[Mapping[str, object]]]) -> list[Answer]:
+    """What a function says to each question, by running authors' code."""
+    (module, _, name), questions = asked[0].partition(":"), asked[1]
+    function = getattr(importlib.import_module(module), name)
+    return [function(**question) for question in questions]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ianvs.errors import Place, Problem, one_line
+from ianvs.errors import Problem, one_line
 from ianvs.kinds.picture_kind import EVERY, FIRST
 from ianvs.planning.info import metric_info
 from ianvs.planning.plan import Plan
@@ -26,7 +26,7 @@ def missing_pictures(plan: Plan) -> list[Problem]:
                 case = planned.case.id
                 if key in reading and not plan.store.has_score(case, key) and _lacks_pictures(plan.store, case):
                     lacking.setdefault(key, []).append(case[:8])
-    return [_problem(authored[key].name, cases, authored[key].place) for key, cases in lacking.items()]
+    return [Problem(_message(authored[key].name, cases), authored[key].place) for key, cases in lacking.items()]
 
 
 def _lacks_pictures(store: CaseStore, case_id: str) -> bool:
@@ -35,11 +35,10 @@ def _lacks_pictures(store: CaseStore, case_id: str) -> bool:
     return any(FIRST in extras and EVERY not in extras for extras in stored)
 
 
-def _problem(name: str, cases: list[str], place: Place | None) -> Problem:
+def _message(name: str, cases: list[str]) -> str:
     count = f"{len(cases)} finished cases" if len(cases) > 1 else "a finished case"
-    message = (
+    return (
         f"metric '{name}' reads all predicted label pictures, which are stored only where a metric asks for them, and "
         f"of {count} only counts are: {one_line(cases)}. Run them again (`--rerun all`, or `--rerun` with the "
         "beginning of an id), or let the metric take one argument `confusion`: the counts."
     )
-    return Problem(message, place)

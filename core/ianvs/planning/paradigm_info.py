@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
+from pydantic import TypeAdapter
+
 from ianvs.config.models import AlgorithmSpec
 from ianvs.config.models.kubeedge import MODULE_TYPES, PARADIGM_MODULES, PRIVATE_PARADIGMS
 from ianvs.config.spec import JobSpec, ParadigmSpec
 from ianvs.data.options import check_options
 from ianvs.errors import Place, PluginError, Problem, closest, one_line
 from ianvs.paradigms import GROUP, Paradigm, find_paradigm
-from ianvs.planning.closed import closed_paths
+from ianvs.planning.closed import closed_to
 from ianvs.planning.memo import Answer, answers
 from ianvs.plugins.source import source_of
 from ianvs.store.keys import digest
@@ -37,6 +39,9 @@ class ParadigmInfo:
     by_itself: bool = False
 
 
+_PARADIGM_INFO = TypeAdapter(ParadigmInfo)
+
+
 def paradigm_info(job: JobSpec) -> list[ParadigmInfo]:
     """Of the paradigm of each algorithm of `job`, in their order."""
     found: dict[str, ParadigmInfo] = {}
@@ -56,15 +61,14 @@ def paradigm_problems(job: JobSpec) -> Iterator[Problem]:
             yield Problem(message, spec.places.get(option, spec.place))
         if not info.methods:
             continue  # nothing is known of it
-        for module in algorithm.modules:
-            known = dict.fromkeys([*info.methods, *MODULE_TYPES])
-            if module.type not in known:
-                listed = f"type should be one of {', '.join(known)}, found the text '{module.type}'."
-                yield Problem(listed + closest(module.type, known), module.places.get("type", module.place))
-        listed_types = [module.type for module in algorithm.modules]
-        misspelt = [kind for kind in listed_types if kind not in (*info.methods, *MODULE_TYPES)]
+        known = dict.fromkeys([*info.methods, *MODULE_TYPES])
+        listed = {module.type: module for module in algorithm.modules}
+        misspelt = [module for kind, module in listed.items() if kind not in known]
+        for module in misspelt:
+            message = f"type should be one of {', '.join(known)}, found the text '{module.type}'."
+            yield Problem(message + closest(module.type, known), module.places.get("type", module.place))
         for kind in info.needed:
-            if kind not in listed_types and not closest(kind, misspelt):
+            if kind not in listed and not closest(kind, [module.type for module in misspelt]):
                 yield Problem(f"{spec.name} needs a module of type {kind}. Add one.", algorithm.places.get("modules"))
 
 
@@ -73,8 +77,8 @@ def without_unused(job: JobSpec) -> JobSpec:
     algorithms, warnings = [], list(job.warnings)
     for algorithm, info in zip(job.algorithms, paradigm_info(job), strict=True):
         name = algorithm.paradigm.name
-        others = [m for m in algorithm.modules if info.methods and m.type not in info.methods]
-        unused = [module for module in others if module.type in MODULE_TYPES]
+        idle = set(MODULE_TYPES) - info.methods.keys() if info.methods else set()
+        unused = [module for module in algorithm.modules if module.type in idle]
         for module in unused:
             message = f"a module of type {module.type} has no effect yet in {name}; its hyperparameters are not tried."
             warnings.append(Problem(message, module.places.get("type", module.place)))
@@ -82,31 +86,22 @@ def without_unused(job: JobSpec) -> JobSpec:
         if split is not None and info.as_one:
             key, split = "incremental_learning_data_setting", None
             warnings.append(Problem(f"'{key}' has no effect in {name}.", algorithm.places.get(key, algorithm.place)))
-        modules = tuple(module for module in algorithm.modules if module not in unused)
+        modules = tuple(module for module in algorithm.modules if module.type not in idle)
         algorithms.append(replace(algorithm, modules=modules, split=split))
     return replace(job, algorithms=tuple(algorithms), warnings=tuple(warnings))
 
 
 def _info(spec: ParadigmSpec, job: JobSpec) -> ParadigmInfo:
-    question = {"name": spec.name, "url": spec.url, "options": dict(spec.options)}
     if spec.url is None:
-        [answer] = look_at_paradigms([question])
-    else:
-        identity = digest([question, source_of(spec.url, spec.name, GROUP, job.file.parent)])
-        file = job.workspace / "cache" / "paradigms" / f"{identity}.json"
-        function = "ianvs.planning.paradigm_info:look_at_paradigms"
-        closed = closed_paths(job.workspace, (testenv.dataset for testenv in job.testenvs))
-        [told] = answers(function, [question], [file], job.limits.check_seconds, closed=closed)
-        why = f"importing the file of paradigm '{spec.name}' {told}."
-        answer = _unknown(why) if isinstance(told, str) else told
-    return ParadigmInfo(
-        {kind: tuple(methods) for kind, methods in answer["methods"].items()},
-        tuple(answer["needed"]),
-        answer["as_one"],
-        answer["reference"],
-        tuple((option, message) for option, message in answer["problems"]),
-        answer.get("by_itself", False),
-    )
+        return _looked_at(spec)
+    question = {"name": spec.name, "url": spec.url, "options": dict(spec.options)}
+    identity = digest([question, source_of(spec.url, spec.name, GROUP, job.file.parent)])
+    file = job.workspace / "cache" / "paradigms" / f"{identity}.json"
+    function = "ianvs.planning.paradigm_info:look_at_paradigm"
+    [told] = answers(function, [question], [file], job.limits.check_seconds, closed=closed_to(job))
+    if isinstance(told, str):
+        return _unknown(f"importing the file of paradigm '{spec.name}' {told}.")
+    return _PARADIGM_INFO.validate_python(told)
 
 
 def _kubeedge_info(spec: ParadigmSpec) -> ParadigmInfo:
@@ -117,16 +112,16 @@ def _kubeedge_info(spec: ParadigmSpec) -> ParadigmInfo:
     return ParadigmInfo(methods, PARADIGM_MODULES.get(spec.name, ()), False, False, problems)
 
 
-def _unknown(why: str) -> Answer:
-    return {"methods": {}, "needed": [], "as_one": False, "reference": False, "problems": [["", why]]}
+def _unknown(why: str) -> ParadigmInfo:
+    return ParadigmInfo({}, (), False, False, (("", why),))
 
 
-def look_at_paradigms(questions: list[Answer]) -> list[Answer]:
-    """What `paradigm_info` wants to know of each, ready for json; of an author's file by running its code."""
-    return [_look_at(ParadigmSpec(**question)) for question in questions]
+def look_at_paradigm(name: str, url: str, options: Mapping[str, object]) -> Answer:
+    """What `paradigm_info` wants to know of one of an author's file, by running its code."""
+    return vars(_looked_at(ParadigmSpec(name, url, options)))
 
 
-def _look_at(spec: ParadigmSpec) -> Answer:
+def _looked_at(spec: ParadigmSpec) -> ParadigmInfo:
     try:
         paradigm = find_paradigm(spec)
     except PluginError as error:
@@ -137,20 +132,21 @@ def _look_at(spec: ParadigmSpec) -> Answer:
     _, wrong = check_options(paradigm.options, given, spec.name, None, {name: Place(Path(name)) for name in given})
     keys = [*AlgorithmSpec.known_keys(), *known]
     hints = {option: closest(option, keys) or f" Known keys: {one_line(keys)}." for option in unknown}
-    return {
-        "methods": {kind: _methods(protocol) for kind, protocol in paradigm.modules.items()},
-        "needed": [kind for kind, protocol in paradigm.modules.items() if type(None) not in get_args(protocol)],
-        "as_one": paradigm.as_one,
-        "reference": paradigm.reference,
-        "by_itself": paradigm.predict is not Paradigm.predict,
-        "problems": [[option, f"unknown key '{option}' in algorithm.{hint}"] for option, hint in hints.items()]
-        + [[str(problem.place.file) if problem.place else "", problem.message] for problem in wrong],
-    }
+    problems = [(option, f"unknown key '{option}' in algorithm.{hint}") for option, hint in hints.items()]
+    problems += [(str(problem.place.file) if problem.place else "", problem.message) for problem in wrong]
+    return ParadigmInfo(
+        {kind: _methods(protocol) for kind, protocol in paradigm.modules.items()},
+        tuple(kind for kind, protocol in paradigm.modules.items() if type(None) not in get_args(protocol)),
+        paradigm.as_one,
+        paradigm.reference,
+        tuple(problems),
+        paradigm.predict is not Paradigm.predict,
+    )
 
 
-def _methods(protocol: object) -> list[str]:
+def _methods(protocol: object) -> tuple[str, ...]:
     """Names of the methods that a protocol, or `Protocol | None`, asks for."""
     asked = next((part for part in get_args(protocol) if part is not type(None)), protocol)
     layers = [layer for layer in getattr(asked, "__mro__", ()) if getattr(layer, "_is_protocol", False)]
     named = (name for layer in layers for name, value in vars(layer).items() if callable(value))
-    return [name for name in dict.fromkeys(named) if not name.startswith("_")]
+    return tuple(name for name in dict.fromkeys(named) if not name.startswith("_"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Literal
 
@@ -116,55 +117,46 @@ class Plan:
         return tuple(found.values())
 
     def _planned(self, case: TestCase, algorithm: PlannedAlgorithm, exam_damage: str | None) -> PlannedCase:
-        state = self.store.state(case.id)
+        state, until = self.store.state(case.id), algorithm.until
         status = state.status
+        planned = partial(PlannedCase, case, algorithm)
         if algorithm.settled:
-            settled = status if status in ("finished", "failed") else "stopped"
-            return PlannedCase(case, algorithm, settled, "nothing", algorithm.settled)
-        if algorithm.until is not None and (paused := self._paused(case, algorithm, status)) is not None:
-            return paused
+            return planned(status if status in ("finished", "failed") else "stopped", "nothing", algorithm.settled)
+        if until is not None and status is not None and len(self.store.complete_rounds(case.id)) > until:
+            scored = all(self.store.has_score(case.id, key, until) for _, key in self.scores_of(algorithm))
+            return planned("stopped", "nothing" if scored else "score", f"paused after round {until}")
         if state.damaged:
             damaged = tuple(f"cases/{case.id}/{name}" for name in state.damaged)
             action: Action = "score" if state.is_whole else "resume"
-            return PlannedCase(case, algorithm, "unfinished", action, f"{one_line(damaged, 3)} {CHANGED}", damaged)
+            return planned("unfinished", action, f"{one_line(damaged, 3)} {CHANGED}", damaged)
         if status == "finished":
-            missing = [metric.name for metric, key in self.scores_of(algorithm) if key not in state.scores]
-            if missing:
+            if missing := [metric.name for metric, key in self.scores_of(algorithm) if key not in state.scores]:
                 reason = f"finished; {', '.join(missing)} to be computed from what is stored"
-                return PlannedCase(case, algorithm, "finished", "score", reason)
+                return planned("finished", "score", reason)
             if exam_damage is not None:
                 damaged = (f"exams/{algorithm.exam_id}/{exam_damage}",)
-                return PlannedCase(case, algorithm, "unfinished", "prepare", f"{damaged[0]} {CHANGED}", damaged)
-            return PlannedCase(case, algorithm, "finished", "nothing", "finished")
+                return planned("unfinished", "prepare", f"{damaged[0]} {CHANGED}", damaged)
+            return planned("finished", "nothing", "finished")
         if status == "failed":
             failure = self.store.failure(case.id)
             said = f"{failure.error}: {failure.message}" if failure else "no reason is known"
-            return PlannedCase(case, algorithm, "failed", "run", f"failed last time ({said.splitlines()[0]})")
+            return planned("failed", "run", f"failed last time ({said.splitlines()[0]})")
         done = len(self.store.complete_rounds(case.id)) - 1 if status == "unfinished" else 0
         if done > 0:
-            return PlannedCase(case, algorithm, "unfinished", "resume", f"cut off after round {done}")
-        return PlannedCase(case, algorithm, "new", "run", self._why_new(case, algorithm))
-
-    def _paused(self, case: TestCase, algorithm: PlannedAlgorithm, status: str | None) -> PlannedCase | None:
-        """A case that has been where it is to pause; None of one that has not, and may have failed."""
-        until = algorithm.until
-        if status is None or len(self.store.complete_rounds(case.id)) <= (until or 0):
-            return None
-        scored = all(self.store.has_score(case.id, key, until) for _, key in self.scores_of(algorithm))
-        action: Action = "nothing" if scored else "score"
-        return PlannedCase(case, algorithm, "stopped", action, f"paused after round {until}")
+            return planned("unfinished", "resume", f"cut off after round {done}")
+        return planned("new", "run", self._why_new(case, algorithm))
 
     def _why_new(self, case: TestCase, algorithm: PlannedAlgorithm) -> str:
         if case.role == REPEAT:
             return "a repetition, never run"
-        predecessor = self.store.predecessor(case)
+        predecessor = self.store.predecessor(case) or ""
         before = None
         with suppress(DamagedError):
             before = self.store.identity(predecessor) if predecessor else None
         if before is None:
             return "never run"
         now = {"exam": algorithm.exam, "algorithm": algorithm.identity}
-        return f"changed since {predecessor[:8] if predecessor else ''}: {'; '.join(identity_differences(before, now))}"
+        return f"changed since {predecessor[:8]}: {'; '.join(identity_differences(before, now))}"
 
 
 def make_plan(job: JobSpec) -> Plan:

@@ -16,7 +16,7 @@ from functools import partial
 from ianvs.config.spec import JobSpec, ModuleSpec, ParadigmSpec, TestEnvSpec
 from ianvs.metrics.registry import outline
 from ianvs.planning.cases import PlannedAlgorithm, grid, own_hyperparameters
-from ianvs.planning.closed import closed_paths
+from ianvs.planning.closed import closed_to
 from ianvs.planning.identity import algorithm_identity
 from ianvs.planning.info import PluginInfo, plugin_info
 from ianvs.planning.paradigm_info import ParadigmInfo
@@ -96,8 +96,8 @@ def _facts(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> dict[str, Plug
         return {}
     modules = {a.name: module for a in job.algorithms for module in a.modules if module.type == "basemodel"}
     plugins = [(module.url, module.name) for module in modules.values()]
-    closed = closed_paths(job.workspace, (testenv.dataset for testenv in job.testenvs))
-    found = plugin_info(plugins, job.workspace / "cache", job.limits.check_seconds, job.file.parent, closed)
+    cache = job.workspace / "cache"
+    found = plugin_info(plugins, cache, job.limits.check_seconds, job.file.parent, closed_to(job))
     return {name: facts for name, facts in zip(modules, found, strict=True) if facts is not None}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ianvs.planning.conditions import holds
+from ianvs.planning.conditions import fits
 from ianvs.planning.plan import Plan, PlannedCase
 from ianvs.store import StudyStore
 
@@ -10,16 +10,10 @@ __all__ = ["matches", "start_over"]
 
 
 def matches(planned: PlannedCase, wanted: str) -> bool:
-    """wanted: "all", "failed", or conditions separated by commas, all of which must hold.
-
-    A condition is `name=value` (algorithm, seed, status, or a hyperparameter), an algorithm's name, or the beginning of
-    a case's id.
-    """
-    if wanted == "all":
-        return True
-    if wanted == "failed":
-        return planned.state == "failed"
-    return all(_holds(planned, condition.strip()) for condition in wanted.split(",") if condition.strip())
+    """wanted: "all", "failed", or conditions (`fits`)."""
+    if wanted in ("all", "failed"):
+        return wanted in ("all", planned.state)
+    return fits(planned.case, wanted, planned.state)
 
 
 def start_over(plan: Plan, wanted: str) -> int:
@@ -40,8 +34,3 @@ def start_over(plan: Plan, wanted: str) -> int:
     for key, numbers in trials.items():
         StudyStore(plan.job.workspace, plan.job.name).forget(key, numbers)
     return count
-
-
-def _holds(planned: PlannedCase, condition: str) -> bool:
-    name, _, value = condition.partition("=")
-    return value == planned.state if name == "status" else holds(planned.case, condition)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
-from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, Range, SearchSpec
+from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec, Range, SearchSpec
 from ianvs.errors import DamagedError
-from ianvs.planning.cases import PlannedAlgorithm, axes, prefixed
+from ianvs.planning.cases import PlannedAlgorithm, axes, grid
 from ianvs.planning.identity import metric_key
 from ianvs.store.keys import digest
 from ianvs.store.study_store import Study, StudyStore, Trial
 
-__all__ = ["PlannedStudy", "is_searched", "plan_studies", "search_metric", "search_seeds", "search_space", "with_ends"]
+__all__ = ["PlannedStudy", "is_searched", "plan_studies", "search_metric", "search_space", "with_ends"]
 
 
 @dataclass(frozen=True)
@@ -41,18 +40,17 @@ class PlannedStudy:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """Those that trials are run with."""
-        return search_seeds(self.spec, tuple(self.bases))
+        """Those of the job's that trials are run with: the first, or those that `by: seeds` chooses on."""
+        by_seeds = self.spec.select is not None and self.spec.select.by == "seeds"
+        seeds = tuple(self.bases)
+        return tuple(sorted(seeds)[: max(len(seeds) // 2, 1)]) if by_seeds else seeds[:1]
 
     @property
     def ended(self) -> bool:
-        return self.stored is not None and self.stored.ended and len(self.stored.trials) >= self._wanted
-
-    @property
-    def _wanted(self) -> int:
-        assert self.stored is not None
+        if self.stored is None or not self.stored.ended:
+            return False
         # One that ran out of configurations to try is at its end, whatever is asked for.
-        return 0 if self.stored.said else self.spec.trials
+        return bool(self.stored.said) or len(self.stored.trials) >= self.spec.trials
 
     @property
     def left(self) -> int:
@@ -64,13 +62,10 @@ class PlannedStudy:
         """At most: of trials that have still to be asked for, and of a winner that is not known yet."""
         return 0 if self.ended else self.left * len(self.seeds) + len(self.bases)
 
-    def hyperparameters(self, drawn: Mapping[str, Any]) -> dict[str, object]:
+    def hyperparameters(self, drawn: Mapping[str, object]) -> dict[str, object]:
         """All of a trial, in the order of the file."""
-        modules = self.any_base.spec.modules
-        fixed = {
-            prefix + name: value for prefix, module in prefixed(modules) for name, value in module.constants.items()
-        }
-        return {**fixed, **{name: drawn.get(name, values[0]) for name, values in axes(modules)}}
+        first = next(grid(self.any_base.spec.modules))
+        return {name: drawn.get(name, value) for name, value in first.items()}
 
     def stage(self, trial: Trial, *, settled: str = "") -> Iterator[PlannedAlgorithm]:
         """The cases of a trial as they go to its goal, by seed. settled: why there is nothing to do for them."""
@@ -93,19 +88,17 @@ class PlannedStudy:
         found = self.stored.winner if self.ended else None
         for trial in self.stored.trials:
             if trial.number != found:
-                yield from self.stage(trial, settled="" if trial.waits else said_of(trial, self.stored.rounds))
+                yield from self.stage(trial, settled="" if trial.waits else _became(trial, self.stored.rounds))
                 continue
             choice = self.hyperparameters(trial.drawn)
             for base in {id(base): base for base in self.bases.values()}.values():
                 yield replace(base, choices=(choice,), trial=(self.key, trial.number))
 
 
-def said_of(trial: Trial, rounds: int) -> str:
-    """What became of a trial, in words."""
+def _became(trial: Trial, rounds: int) -> str:
+    """What became of a trial that has ended, in words."""
     if trial.failed:
         return "trial failed"
-    if trial.waits:
-        return "trial goes on"
     return "trial finished" if trial.reached == rounds else f"trial stopped after round {trial.reached}"
 
 
@@ -152,36 +145,26 @@ def search_metric(job: JobSpec) -> str:
     return job.search.metric or job.rank.sort_by[0][0]
 
 
-def search_seeds(spec: SearchSpec, seeds: Sequence[int]) -> tuple[int, ...]:
-    """Those of a job's seeds that trials are run with: the first, or those that `by: seeds` chooses on."""
-    by_seeds = spec.select is not None and spec.select.by == "seeds"
-    return tuple(sorted(seeds)[: max(len(seeds) // 2, 1)] if by_seeds else seeds[:1])
-
-
 def with_ends(module: ModuleSpec) -> ModuleSpec:
     """The module with the ends of each range as values to try, as a constructor is asked whether it takes them."""
-    grid = tuple((name, values[0].ends if isinstance(values[0], Range) else values) for name, values in module.grid)
-    places = {
-        name: (module.value_places.get(name, ()) * len(values))[: len(values)]
-        if isinstance(dict(module.grid)[name][0], Range)
-        else module.value_places.get(name, ())
-        for name, values in grid
-    }
-    return replace(module, grid=grid, value_places={**module.value_places, **places})
+    ends = {name: values[0].ends for name, values in module.grid if isinstance(values[0], Range)}
+    places = {name: module.value_places.get(name, ())[:1] * len(values) for name, values in ends.items()}
+    tried = tuple((name, ends.get(name, values)) for name, values in module.grid)
+    return replace(module, grid=tried, value_places={**module.value_places, **places})
 
 
 def _key(study: PlannedStudy) -> str:
     """Another search has another one; more trials are the same search gone on with."""
-    base, spec = study.any_base, study.spec
-    testenv = base.testenv
+    base, spec, space = study.any_base, study.spec, study.space
+    shown = {name: [one.kind, one.low, one.high, list(one.choices)] for name, one in space.items()}
     return digest(
         {
             "exams": [[seed, study.bases[seed].exam_id] for seed in study.seeds],
             "algorithm": base.identity_digest,
             "name": base.spec.name,
-            "fixed": _fixed(study),
-            "space": {name: [one.kind, one.low, one.high, list(one.choices)] for name, one in study.space.items()},
-            "metrics": [metric_key(metric) for metric in testenv.metrics if _is(metric, study.metric)],
+            "fixed": {name: value for name, value in study.hyperparameters({}).items() if name not in space},
+            "space": shown,
+            "metrics": [metric_key(each) for each in base.testenv.metrics if each.name in study.metric.split(" of ")],
             "metric": study.metric,
             "how": {name: value for name, value in vars(spec).items() if name not in _APART},
             "select": None if spec.select is None else [spec.select.by, spec.select.rounds, spec.select.share],
@@ -190,12 +173,3 @@ def _key(study: PlannedStudy) -> str:
 
 
 _APART = ("place", "places", "trials", "metric", "select")
-
-
-def _fixed(study: PlannedStudy) -> dict[str, object]:
-    space = study.space
-    return {name: value for name, value in study.hyperparameters({}).items() if name not in space}
-
-
-def _is(metric: MetricSpec, column: str) -> bool:
-    return metric.name in column.split(" of ")

@@ -15,14 +15,13 @@ from ianvs.errors import IanvsError, Place, PluginError, Problem, closest, shown
 from ianvs.plugins.contract import CONTEXT, EXAM_FACTS
 from ianvs.plugins.loader import Loaded, cause, load
 from ianvs.plugins.reference import reference_of
-from ianvs.plugins.signature import constructor_parameters, misnamed, named_arguments
+from ianvs.plugins.signature import BY_NAME, constructor_parameters, misnamed, named_arguments
 from ianvs.plugins.value_types import type_problems, value_place
 from ianvs.sealing.landlock import confine
 
-__all__ = ["FORCED", "NO_CUDA", "Checked", "Closed", "Subject", "check_algorithm", "check_task"]
+__all__ = ["FORCED", "NO_CUDA", "Checked", "Closed", "Subject", "check_task"]
 
 NO_CUDA = "device: cuda is asked for, but torch finds no CUDA device here. Use `device: auto` or `cpu`."
-METHODS = ("train", "predict", "save", "load")  # of a base model
 FORCED = "teacher_forced"  # of a base model, where the testenv asks for it
 
 _Say = Callable[[str], None]
@@ -73,14 +72,9 @@ def check_task(asked: tuple[Sequence[Subject], Closed], report: Callable[[object
     return [_check(subject, say(index)) for index, subject in enumerate(subjects)]
 
 
-def check_algorithm(algorithm: AlgorithmSpec) -> list[Problem]:
-    """Everything that is wrong with the algorithm's modules, short of building them. Imports the authors' code."""
-    return [problem for module in algorithm.modules for problem in _check_module(module, algorithm, METHODS)]
-
-
 def _check(subject: Subject, say: _Say) -> Checked:
     module = subject.module
-    say(f"importing {_file(module)}")
+    say("importing " + (f"'{module.name}'" if module.url is None else shown_path(module.url)))
     problems: list[Problem] = []
     if subject.exam is None:
         given = sorted({name for choice in subject.choices for name in choice})
@@ -139,13 +133,8 @@ def _blamed(module: ModuleSpec, said: str, choice: Mapping[str, object], algorit
     return module.places.get("name") or module.place or Place(algorithm.file)
 
 
-def _file(module: ModuleSpec) -> str:
-    """What is imported, as a user would call it."""
-    return f"'{module.name}'" if module.url is None else shown_path(module.url)
-
-
 def _check_module(
-    module: ModuleSpec, algorithm: AlgorithmSpec, methods: Sequence[str], built_with: Sequence[str] = ()
+    module: ModuleSpec, algorithm: AlgorithmSpec, methods: Sequence[str], built_with: Sequence[str]
 ) -> list[Problem]:
     place = module.places.get("name") or module.place or Place(algorithm.file)
     try:
@@ -154,16 +143,8 @@ def _check_module(
         return [Problem(str(error), place)]
     if not callable(target):
         return [Problem(f"'{module.name}' is not a class.", place)]
-    problems: list[Problem] = []
-    missing = [method for method in methods if not callable(getattr(target, method, None))]
-    if FORCED in methods and isinstance(target, type):
-        problems += _check_forced(target, module, place)
-        missing = [method for method in missing if method != FORCED]
-    if isinstance(target, type) and missing:
-        plural = "s" if len(missing) > 1 else ""
-        problems.append(Problem(f"{module.name} lacks the method{plural} {', '.join(missing)}.", place))
-    problems += _check_hidden(target, module, place)
-    problems += _check_reference(target, module, place)
+    broken = list(_broken(target, module.name, methods)) if isinstance(target, type) else []
+    problems = [Problem(message, place) for message in (*broken, *_check_reference(target, module))]
     takes = constructor_parameters(target)
     given = list(dict.fromkeys([*dict(module.grid), *module.constants, *built_with]))
     problems += [
@@ -173,51 +154,35 @@ def _check_module(
     return [*problems, *type_problems(module, takes, place)]
 
 
-def _check_forced(target: type, module: ModuleSpec, place: Place) -> Iterator[Problem]:
-    """Who can't be asked what it makes of the true replies."""
+def _broken(target: type, name: str, methods: Sequence[str]) -> Iterator[str]:
+    """What the class `name` lacks of `methods`, and what its methods ask for that they will not get."""
+    missing = [method for method in methods if not callable(getattr(target, method, None))]
     out = "or take `teacher_forced: true` and the metrics that read it out of the testenv."
-    if not callable(getattr(target, FORCED, None)):
-        yield Problem(
-            f"{module.name} lacks the method {FORCED}(data, **context), by which the testenv asks what it makes of the "
-            f"true replies: (N, 3), for each conversation right tokens, tokens, log-likelihood. Add it, {out}",
-            place,
+    if FORCED in missing:
+        missing.remove(FORCED)
+        yield (
+            f"{name} lacks the method {FORCED}(data, **context), by which the testenv asks what it makes of the "
+            f"true replies: (N, 3), for each conversation right tokens, tokens, log-likelihood. Add it, {out}"
         )
-    if getattr(target, "adapts_in_testing", False):
-        yield Problem(
-            f"{module.name} learns while it is tested, so replies can't be shown to it. Drop it, {out}", place
-        )
-
-
-def _check_hidden(target: object, module: ModuleSpec, place: Place) -> list[Problem]:
-    """A required argument that no exam offers would fail only after the data were loaded."""
-    problems = []
+    if FORCED in methods and getattr(target, "adapts_in_testing", False):
+        yield f"{name} learns while it is tested, so replies can't be shown to it. Drop it, {out}"
+    if missing:
+        yield f"{name} lacks the method{'s' if len(missing) > 1 else ''} {', '.join(missing)}."
+    # A required argument that no exam offers would fail only after the data were loaded.
     for method, given, offered in (("train", 1, CONTEXT), ("predict", 1, CONTEXT), ("check_exam", 0, EXAM_FACTS)):
         function = getattr(target, method, None)
-        if not callable(function) or not isinstance(target, type):
-            continue
-        parameters = list(inspect.signature(function).parameters.values())[1 + given :]
-        for parameter in parameters:
-            needed = parameter.default is parameter.empty and parameter.kind in (
-                parameter.POSITIONAL_OR_KEYWORD,
-                parameter.KEYWORD_ONLY,
-            )
-            if needed and parameter.name not in offered and parameter.name != "valid_data":
-                known = ", ".join(offered)
-                problems.append(
-                    Problem(
-                        f"{module.name}.{method}() needs an argument '{parameter.name}' that nobody gives."
-                        f"{closest(parameter.name, offered)} It may name: {known}.",
-                        place,
-                    )
-                )
-    return problems
+        parameters = list(inspect.signature(function).parameters.values()) if callable(function) else []
+        for parameter in parameters[1 + given :]:
+            needed = parameter.default is parameter.empty and parameter.kind in BY_NAME
+            if needed and parameter.name not in (*offered, "valid_data"):
+                hint = f"{closest(parameter.name, offered)} It may name: {', '.join(offered)}."
+                yield f"{name}.{method}() needs an argument '{parameter.name}' that nobody gives.{hint}"
 
 
-def _check_reference(target: object, module: ModuleSpec, place: Place) -> list[Problem]:
+def _check_reference(target: object, module: ModuleSpec) -> Iterator[str]:
     try:
         url, name = reference_of(module.url, module.name, target)
         if (url, name) != (module.url, module.name):
             load(url, name)
     except PluginError as error:
-        return [Problem(f"the `reference` of {module.name} can't be used: {error}", place)]
-    return []
+        yield f"the `reference` of {module.name} can't be used: {error}"

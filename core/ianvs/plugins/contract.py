@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
 
 __all__ = ["CONTEXT", "EXAM_FACTS", "Learner", "TestData", "TrainData"]
 
@@ -69,14 +72,14 @@ class TrainData(Protocol):
 
     def __len__(self) -> int: ...
 
-    def tensors(self, device: str = "cpu") -> tuple[Any, Any]:
+    def tensors(self, device: str = "cpu") -> tuple[Tensor, Tensor]:
         """(x, y) as torch tensors on `device`: pictures uint8 (N, C, H, W) channels_last, features float32.
 
         y is int64, or uint8 (N, H, W) where labels are pictures.
         """
 
     def loader(
-        self, batch_size: int, shuffle: bool = True, generator: Any = None, device: str = "cpu"
+        self, batch_size: int, shuffle: bool = True, generator: Generator | None = None, device: str = "cpu"
     ) -> Iterator[Any]:
         """One pass in batches of (x, y) tensors; `generator` is a torch.Generator that fixes the order."""
 
@@ -91,7 +94,7 @@ class TestData(Protocol):
 
     def __len__(self) -> int: ...
 
-    def tensors(self, device: str = "cpu") -> Any:
+    def tensors(self, device: str = "cpu") -> Tensor:
         """x as a torch tensor on `device`, as in TrainData."""
 
 

@@ -15,6 +15,8 @@ from importlib.machinery import PathFinder
 from itertools import islice
 from pathlib import Path
 
+from ianvs.plugins.source import origin_of
+
 __all__ = ["Missing", "missing_packages", "registered_names"]
 
 PROVIDED = ("sedna", "core")  # by the process in which such plugins run, ahead of any installed package
@@ -59,7 +61,7 @@ def missing_packages(files: Sequence[Path], folders: Sequence[Path]) -> list[Mis
     """
     found: dict[str, Missing] = {}
     near = list(dict.fromkeys(file.parent for file in files))
-    search = [*near, *folders]
+    search = [str(folder) for folder in (*near, *folders)]
     for file, one in _reached(files, search):
         if _there(one.name, search):
             continue
@@ -76,7 +78,7 @@ def registered_names(files: Sequence[Path], folders: Sequence[Path]) -> set[str]
     None: that can't be read from their syntax.
     """
     names: set[str] = set()
-    search = [*(file.parent for file in files), *folders]
+    search = [str(folder) for folder in (*(file.parent for file in files), *folders)]
     for file in dict.fromkeys([*files, *(file for file, _ in _reached(files, search))]):
         tree = _tree(file)
         if tree is None:
@@ -93,10 +95,8 @@ def registered_names(files: Sequence[Path], folders: Sequence[Path]) -> set[str]
 
 def _registrations(tree: ast.AST) -> Iterator[tuple[ast.Call, str | None]]:
     """(the call of ClassFactory, what it decorates); None for a call that is no decorator."""
-    decorators: dict[int, str] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef):
-            decorators |= {id(decorator): node.name for decorator in node.decorator_list}
+    decorated = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef))
+    decorators = {id(decorator): node.name for node in decorated for decorator in node.decorator_list}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             factory = node.func.value.id if isinstance(node.func.value, ast.Name) else ""
@@ -104,7 +104,7 @@ def _registrations(tree: ast.AST) -> Iterator[tuple[ast.Call, str | None]]:
                 yield node, decorators.get(id(node))
 
 
-def _reached(files: Sequence[Path], folders: Sequence[Path]) -> Iterator[tuple[Path, _Import]]:
+def _reached(files: Sequence[Path], folders: Sequence[str]) -> Iterator[tuple[Path, _Import]]:
     """(file, import) of all imports in `files` and in the local modules that they lead to."""
     waiting = [(file, False) for file in files]
     seen: set[tuple[Path, bool]] = set()
@@ -114,16 +114,13 @@ def _reached(files: Sequence[Path], folders: Sequence[Path]) -> Iterator[tuple[P
             continue
         seen.add((file, lazily))
         tree = _tree(file)
-        for one in _imports(tree) if tree is not None else ():
-            one = _Import(one.name, one.level, one.line, one.lazily or lazily)
-            if one.level:
-                home = file.parents[one.level - 1]
-                waiting += [(inner, one.lazily) for inner in _files_of(one.name, [home])]
-                continue
-            if one.name.partition(".")[0] in (*PROVIDED, *sys.stdlib_module_names):
-                continue
-            yield file, one
-            waiting += [(inner, one.lazily) for inner in _files_of(one.name, folders)]
+        for one in _imports(tree, lazily) if tree is not None else ():
+            search = [str(file.parents[one.level - 1])] if one.level else folders
+            if not one.level:
+                if one.name.partition(".")[0] in (*PROVIDED, *sys.stdlib_module_names):
+                    continue
+                yield file, one
+            waiting += [(inner, one.lazily) for inner in _files_of(one.name, search)]
 
 
 def _tree(file: Path) -> ast.Module | None:
@@ -133,9 +130,12 @@ def _tree(file: Path) -> ast.Module | None:
         return None
 
 
-def _imports(tree: ast.Module) -> Iterator[_Import]:
-    """All that are not made under a `try` that goes on without them, nor for a script or a type checker alone."""
-    waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
+def _imports(tree: ast.Module, lazily: bool) -> Iterator[_Import]:
+    """All that are not made under a `try` that goes on without them, nor for a script or a type checker alone.
+
+    lazily: whether the file itself is imported by a function.
+    """
+    waiting: list[tuple[ast.AST, bool]] = [(tree, lazily)]
     while waiting:
         node, lazily = waiting.pop()
         if isinstance(node, ast.Import):
@@ -157,47 +157,36 @@ def _goes_on(handler: ast.ExceptHandler) -> bool:
     return not raises and any(name in caught for name in _OPTIONAL)
 
 
-def _there(dotted: str, folders: Sequence[Path]) -> bool:
+def _there(dotted: str, folders: Sequence[str]) -> bool:
     """Whether it can be imported. Of an installed package its top level is looked for alone."""
-    local = list(map(str, folders))
     top = dotted.partition(".")[0]
-    spec = PathFinder.find_spec(top, [*local, *sys.path])  # a package's file anywhere goes before a folder without one
+    search = [*folders, *sys.path]  # a package's file anywhere goes before a folder without one
+    spec = PathFinder.find_spec(top, search)
     if spec is None:
         return top in sys.modules
     places = [place for place in (spec.origin, *(spec.submodule_search_locations or ())) if place]
-    near = any(Path(place).is_relative_to(folder) for place in places for folder in local)
-    return not near or _found(dotted, [*local, *sys.path]) is not None
+    near = any(Path(place).is_relative_to(folder) for place in places for folder in folders)
+    return not near or origin_of(dotted, search) is not None
 
 
-def _files_of(dotted: str, folders: Sequence[Path]) -> list[Path]:
+def _files_of(dotted: str, folders: Sequence[str]) -> list[Path]:
     """The file of a local module, and those of the packages around it, which are imported first."""
     parts = dotted.split(".") if dotted else []
     names = [".".join(parts[: n + 1]) for n in range(len(parts))] or ["__init__"]
-    origins = (_found(name, list(map(str, folders))) for name in names)
+    origins = (origin_of(name, folders) for name in names)
     return [Path(origin) for origin in origins if origin and origin.endswith(".py")]
 
 
-def _found(dotted: str, search: list[str]) -> str | None:
-    """Where the module lies; "" for a package without a file; None if it is nowhere."""
-    origin: str | None = None
-    for part in dotted.split("."):
-        spec = PathFinder.find_spec(part, search)
-        if spec is None:
-            return None
-        origin, search = spec.origin or "", list(spec.submodule_search_locations or [])
-    return origin
-
-
-def _remedy(dotted: str, near: Sequence[Path], folders: Sequence[Path]) -> tuple[str, str]:
+def _remedy(dotted: str, near: Sequence[Path], folders: Sequence[str]) -> tuple[str, str]:
     """(what is missing, what to do about it): the same for all modules that one deed brings."""
     top = dotted.partition(".")[0]
-    spec = PathFinder.find_spec(top, list(map(str, folders)))
+    spec = PathFinder.find_spec(top, folders)
     places = [] if spec is None or spec.origin is None else [Path(spec.origin)]
     for folder in near if not places else ():
         walk = ((Path(where), name) for where, inner, own in os.walk(folder) for name in (*inner, *own))
         for where, name in ((folder.parent, folder.name), *islice(walk, _MOST)):
             if name in (top, f"{top}.py"):
-                if _found(dotted, [str(where)]) is not None:
+                if origin_of(dotted, [str(where)]) is not None:
                     return dotted, f"It lies in {where}: set PYTHONPATH to that folder."
                 places.append(where / name)
     if places:

@@ -11,9 +11,10 @@ from types import SimpleNamespace
 
 from ianvs.errors import closest
 
-__all__ = ["Parameters", "constructor_parameters", "misnamed", "named_arguments"]
+__all__ = ["BY_NAME", "Parameters", "constructor_parameters", "misnamed", "named_arguments"]
 
-_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+"""Kinds of parameters that may be given by name."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def constructor_parameters(target: Callable[..., object]) -> Parameters:
         for parameter in parameters[1:] if isinstance(layer, type) else parameters:
             if parameter.kind is parameter.VAR_KEYWORD:
                 open_ = True
-            elif parameter.kind in _BY_NAME and parameter.name not in found:
+            elif parameter.kind in BY_NAME and parameter.name not in found:
                 found[parameter.name] = parameter
                 if parameter.annotation is not parameter.empty:
                     types |= _resolved(parameter.name, parameter.annotation, init)
@@ -91,4 +92,4 @@ def _named(function: Callable[..., object]) -> frozenset[str] | None:
     parameters = inspect.signature(function).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return None
-    return frozenset(p.name for p in parameters if p.kind in _BY_NAME)
+    return frozenset(p.name for p in parameters if p.kind in BY_NAME)

@@ -11,7 +11,7 @@ import ast
 import hashlib
 import sys
 import sysconfig
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -19,7 +19,7 @@ from pathlib import Path
 from ianvs.package import PACKAGE, own_name
 from ianvs.plugins.loader import ENTRY_POINTS, installed
 
-__all__ = ["imported_names", "source_files", "source_of"]
+__all__ = ["imported_names", "origin_of", "source_files", "source_of"]
 
 
 def source_of(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path | None = None) -> dict[str, str]:
@@ -28,10 +28,7 @@ def source_of(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path |
     Names are relative to the plugin's folder (or to our package), so that a moved folder keeps its fingerprint.
     job: the folder of the job, whose modules are local as well.
     """
-    entry, module = _entry(url, name, group)
-    if entry is None:
-        return {}
-    found = source_files(entry, _homes(entry, module, job))
+    entry, found = _files(url, name, group, job)
     return {_short(path, entry.parent): _digest(path) for path in sorted(found)}
 
 
@@ -42,20 +39,23 @@ def imported_names(
 
     but_for: a file whose imports don't count.
     """
-    entry, module = _entry(url, name, group)
-    if entry is None:
-        return set()
-    found = source_files(entry, _homes(entry, module, job))
+    _, found = _files(url, name, group, job)
     return {module.split(".")[0] for path in found - {but_for} for module in _imports(path, _digest(path))}
 
 
-def _homes(entry: Path, module: str, job: Path | None) -> tuple[Path, ...]:
-    """Folders whose modules are local: the plugin's, which of a module on sys.path is its package, and the job's."""
+def _files(url: str | None, name: str, group: str, job: Path | None) -> tuple[Path, set[Path]]:
+    """(the plugin's file, this one and those that it reaches); none where it is not known.
+
+    Local are modules in the plugin's folder, which of a module on sys.path is that of its package, and in the job's.
+    """
+    entry, module = _entry(url, name, group)
+    if entry is None:
+        return Path(), set()
     own = entry.parent
     if module:
         below = module.count(".") - (entry.name != "__init__.py")
         own = entry if below < 0 else entry.parents[below]
-    return (own,) if job is None else (own, job.resolve())
+    return entry, source_files(entry, (own,) if job is None else (own, job.resolve()))
 
 
 def source_files(entry: Path, homes: Collection[Path] | None = None) -> set[Path]:
@@ -165,19 +165,24 @@ def _is_installed(top: str, plugin_folder: Path, mtime_ns: int, places: tuple[st
     return bool(found) and all(_installed(Path(place).resolve()) and own_name(Path(place)) is None for place in found)
 
 
-def _find(dotted: str, search: list[str]) -> Path | None:
-    """File of the module `dotted`, looked up without importing its packages."""
-    spec = None
+def origin_of(dotted: str, search: Sequence[str]) -> str | None:
+    """Where the module `dotted` lies, looked up without importing its packages.
+
+    "" for a package without a file; None if it is nowhere.
+    """
+    origin = None
     for part in dotted.split("."):
-        if not part:
-            return None
-        spec = PathFinder.find_spec(part, search)
+        spec = PathFinder.find_spec(part, search) if part else None
         if spec is None:
             return None
-        search = list(spec.submodule_search_locations or [])
-    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
-        return None
-    return Path(spec.origin).resolve()
+        origin, search = spec.origin or "", list(spec.submodule_search_locations or [])
+    return origin
+
+
+def _find(dotted: str, search: Sequence[str]) -> Path | None:
+    """File of the module `dotted`."""
+    origin = origin_of(dotted, search)
+    return Path(origin).resolve() if origin and origin.endswith(".py") else None
 
 
 def _installed(path: Path) -> bool:

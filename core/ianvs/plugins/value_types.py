@@ -7,13 +7,13 @@ neither is `"0.05"`: a plugin gets the values as they stand in the file, nobody 
 
 from __future__ import annotations
 
-import collections.abc
 import json
 import math
 import numbers
 import os
 import types
 import typing
+from collections import abc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
@@ -28,21 +28,12 @@ from ianvs.plugins.signature import Parameters
 
 __all__ = ["type_problems", "value_place"]
 
-_LISTS = (
-    list,
-    tuple,
-    set,
-    frozenset,
-    collections.abc.Sequence,
-    collections.abc.MutableSequence,
-    collections.abc.Iterable,
-    collections.abc.Collection,
-    collections.abc.Set,
-)
-_MAPPINGS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
+_LISTS = (list, tuple, set, frozenset, abc.Sequence, abc.MutableSequence, abc.Iterable, abc.Collection, abc.Set)
+_MAPPINGS = (dict, abc.Mapping, abc.MutableMapping)
 _PATHS = (Path, os.PathLike)
 # Kinds of pydantic's errors about what an author says with Field.
 _LIMITS = ("greater_than", "less_than", "multiple_of", "too_", "string_too", "string_pattern")
+_PLURALS = {"a whole number": "whole numbers", "a number": "numbers", "a text": "texts", "a path": "paths"}
 _LONGEST = 60  # characters of a value that a message shows
 
 
@@ -52,25 +43,22 @@ def type_problems(module: ModuleSpec, takes: Parameters, place: Place | None) ->
     for name, values in given.items():
         if name not in takes.types:
             continue
-        annotation = takes.types[name]
-        if takes.defaults.get(name, ...) is None:
+        annotation, default = takes.types[name], takes.defaults.get(name, ...)
+        if default is None:
             annotation = annotation | None if isinstance(annotation, type) else Union[annotation, None]  # noqa: UP007
         adapter = _adapter(annotation)
         if adapter is None:
             continue
         for index, value in enumerate(values):
             said = _wrong(adapter, annotation, value, tried=name in dict(module.grid))
-            if said is None or _is_default(value, name, takes):
+            if said is None or (type(value) is type(default) and value == default):
                 continue
             what, remedy = said
             shown = "a value that is not shown" if is_secret(name) else _shown(value)
-            default = f" Its default is {_shown(takes.defaults[name], bare=True)}." if _has_default(name, takes) else ""
-            if not remedy and not default:
-                remedy = f" Write {what}."
-            yield Problem(
-                f"{name} of {module.name} takes {what}, found {shown}.{remedy}{default}",
-                value_place(module, name, index) or place,
-            )
+            if isinstance(default, bool | int | float | str) and not is_secret(name):
+                remedy += f" Its default is {_shown(default, bare=True)}."
+            message = f"{name} of {module.name} takes {what}, found {shown}.{remedy or f' Write {what}.'}"
+            yield Problem(message, value_place(module, name, index) or place)
 
 
 def value_place(module: ModuleSpec, name: str, index: int = 0) -> Place | None:
@@ -116,16 +104,6 @@ def _is_number(text: str) -> bool:
         return math.isfinite(float(text))
     except ValueError:
         return False
-
-
-def _has_default(name: str, takes: Parameters) -> bool:
-    value = takes.defaults.get(name)
-    return isinstance(value, bool | int | float | str) and not is_secret(name)
-
-
-def _is_default(value: object, name: str, takes: Parameters) -> bool:
-    default = takes.defaults.get(name, ...)
-    return type(value) is type(default) and value == default
 
 
 def _shown(value: object, bare: bool = False) -> str:
@@ -209,12 +187,8 @@ def _words(annotation: object) -> str:
         return f"a list of {len(arguments)}"
     if kind in _LISTS:
         items = [part for part in arguments if part is not Ellipsis][:1]
-        return f"a list of {_plural(_described(items[0]))}" if items and items[0] is not Any else "a list"
+        words = _described(items[0]) if items and items[0] is not Any else ""
+        return f"a list of {_PLURALS.get(words, words)}" if words else "a list"
     if kind in _MAPPINGS:
         return "a mapping"
     return str(getattr(annotation, "__name__", annotation))
-
-
-def _plural(words: str) -> str:
-    known = {"a whole number": "whole numbers", "a number": "numbers", "a text": "texts", "a path": "paths"}
-    return known.get(words, words)

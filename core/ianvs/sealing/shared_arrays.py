@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import mmap
 import os
 import re
@@ -46,20 +47,23 @@ class ArrayWriter:
 
     def __init__(self, expected: int = 0, folder: Path | None = None) -> None:
         self._sealable = expected <= _IN_MEMORY and hasattr(os, "memfd_create")
-        self.file = _new_file(expected, folder)
         self._end = 0
+        if self._sealable:
+            self.file = os.memfd_create("ianvs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        else:
+            with tempfile.TemporaryFile(dir=folder) as file:
+                self.file = os.dup(file.fileno())
 
     def column(self, column: Gathered) -> Spec:
         """All rows, gathered a block at a time."""
         count = len(column)
         first = column.gather(np.arange(min(count, 1)))
-        if first.dtype.kind not in "biuf":
-            return self.objects(column.gather().tolist())
-        at = self._aligned()
         rows = max(1, _BLOCK // max(1, first.nbytes // max(1, len(first))))
+        if first.dtype.kind not in "biuf" or rows >= count:
+            return self.array(column.gather())
+        at = self._aligned()
         for start in range(0, count, rows):
-            whole = rows >= count
-            self._write(column.gather(None if whole else np.arange(start, min(start + rows, count))))
+            self._write(column.gather(np.arange(start, min(start + rows, count))))
         return {"dtype": first.dtype.str, "shape": [count, *first.shape[1:]], "at": at}
 
     def array(self, values: NDArray[Any]) -> Spec:
@@ -96,14 +100,6 @@ class ArrayWriter:
             left = left[done:]
 
 
-def _new_file(expected: int, folder: Path | None = None) -> int:
-    """Descriptor of an empty file without a name: in memory, or on the disk of `folder` if much is expected."""
-    if expected <= _IN_MEMORY and hasattr(os, "memfd_create"):
-        return os.memfd_create("ianvs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    with tempfile.TemporaryFile(dir=folder) as file:
-        return os.dup(file.fileno())
-
-
 def mapped(file: int) -> memoryview:
     """What is in `file`, which is closed: yours to change, and nobody else sees the changes."""
     size = os.fstat(file).st_size
@@ -125,17 +121,10 @@ def unpacked(memory: memoryview, spec: Spec) -> NDArray[Any] | list[Any]:
         if not _PLAIN.fullmatch(spec["dtype"]):
             raise ValueError(f"dtype {spec['dtype']!r}")
         dtype, shape = np.dtype(spec["dtype"]), tuple(map(_whole, spec["shape"]))
-        values = np.frombuffer(memory, np.uint8, _size(shape) * dtype.itemsize, at)
+        values = np.frombuffer(memory, np.uint8, math.prod(shape) * dtype.itemsize, at)
         return values.view(dtype).reshape(shape)
     except (KeyError, TypeError, ValueError) as error:
         raise RemoteError("ProtocolError", f"an array that can't be read: {error}") from None
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    size = 1
-    for length in shape:
-        size *= length
-    return size
 
 
 def _whole(value: object) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ianvs.config.spec import Range
 from ianvs.store import Trial
@@ -32,14 +32,16 @@ def draw(
     sampler: str,
     higher_is_better: bool,
     seed: int,
-) -> dict[int, dict[str, Any]]:
+) -> dict[int, dict[str, object]]:
     """By number what is drawn for new trials, none of it tried before; fewer where nothing new is left to try.
 
     sampler: "random", or "tpe" (tree-structured Parzen estimator; Bergstra et al., NeurIPS 2011).
     """
+    import optuna
+
     study = study_of(space, trials, higher_is_better)
     tried = {canonical(dict(trial.drawn)) for trial in trials}
-    found: dict[int, dict[str, Any]] = {}
+    found: dict[int, dict[str, object]] = {}
     distributions = _distributions(space)
     for number in numbers:
         for attempt in range(_MOST):
@@ -48,7 +50,7 @@ def draw(
             drawn = {name: _value(one, asked.params[name]) for name, one in space.items()}
             if canonical(drawn) not in tried:
                 break
-            study.tell(asked, state=_states().FAIL)  # FAIL: samplers don't look at it
+            study.tell(asked, state=optuna.trial.TrialState.FAIL)  # FAIL: samplers don't look at it
         else:
             break
         tried.add(canonical(drawn))
@@ -74,22 +76,17 @@ def study_of(
         known = {round_: value for round_, value in trial.values.items() if value is not None}
         end = last if rung is None else rung
         if end in known:
-            state: dict[str, Any] = {"state": states.COMPLETE, "value": known[end]}
+            state, value, steps = states.COMPLETE, known[end], known
         elif rung is None and not trial.failed:
-            state = {"state": states.PRUNED if known else states.RUNNING}
+            state, value, steps = states.PRUNED if known else states.RUNNING, None, known
         else:
-            state = {"state": states.FAIL}
-        steps = known if state["state"] != states.FAIL else {}
+            state, value, steps = states.FAIL, None, {}
         study.add_trial(
-            optuna.trial.create_trial(params=params, distributions=distributions, intermediate_values=steps, **state)
+            optuna.trial.create_trial(
+                state=state, value=value, params=params, distributions=distributions, intermediate_values=steps
+            )
         )
     return study
-
-
-def _states() -> Any:
-    from optuna.trial import TrialState
-
-    return TrialState
 
 
 def _sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:
@@ -121,16 +118,16 @@ def _distributions(space: Mapping[str, Range]) -> dict[str, optuna.distributions
     return found
 
 
-def _value(one: Range, drawn: Any) -> Any:
+def _value(one: Range, drawn: float) -> object:
     """As a case has it. Six digits are enough for a number that people will read and write again."""
     if one.kind == "choice":
-        return one.choices[drawn]
+        return one.choices[int(drawn)]
     if one.kind == "int":
         return int(drawn)
     return min(max(float(f"{drawn:.6g}"), one.low or 0.0), one.high or 0.0)
 
 
-def _stored(one: Range, value: Any) -> Any:
+def _stored(one: Range, value: object) -> object:
     """What Optuna knows a value by."""
     if one.kind != "choice":
         return value

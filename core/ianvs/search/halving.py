@@ -45,11 +45,7 @@ def going_on(
     last = rungs[-1]
     if not at_the_end or moved or any(trial.values.get(last) is not None for trial in trials):
         return
-    known = [trial for trial in trials if not trial.failed and trial.reached]
+    known = [(trial.reached, trial) for trial in trials if not trial.failed and trial.reached]
     if known:
-        far = max(trial.reached for trial in known)
-        best_of = max(
-            (trial for trial in known if trial.reached == far),
-            key=lambda trial: (sign * (trial.values[far] or 0.0), -trial.number),
-        )
+        far, best_of = max(known, key=lambda one: (one[0], sign * (one[1].values[one[0]] or 0.0), -one[1].number))
         yield best_of.number, rungs[rungs.index(far) + 1]

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 
 from ianvs.config.kubeedge.finding import FoundElsewhereError, KubeEdgeLookup, module_file, root_of
 from ianvs.config.kubeedge.forms import algorithm_form, job_form, testenv_form
 from ianvs.config.kubeedge.rewriting import Rewriting
 from ianvs.config.kubeedge.which_contract import contract_of
-from ianvs.config.models import JobFile
 from ianvs.config.models.base import at, entries
-from ianvs.config.models.kubeedge import KubeEdgeAlgorithm, KubeEdgeTestEnv
 from ianvs.config.models.kubeedge_settings import Contract
 from ianvs.config.paths import Lookup
 from ianvs.config.strict_yaml import Document, read
 from ianvs.errors import ConfigError, Problem
 
-__all__ = ["MODELS", "Dialect", "dialect_of"]
-
-MODELS: Mapping[str, type[JobFile] | type[KubeEdgeTestEnv] | type[KubeEdgeAlgorithm]] = MappingProxyType(
-    {"benchmarkingjob": JobFile, "testenv": KubeEdgeTestEnv, "algorithm": KubeEdgeAlgorithm}
-)
-"""The key at the top of a file, and the model of what stands below it."""
+__all__ = ["Dialect", "dialect_of"]
 
 
 @dataclass
@@ -40,13 +34,15 @@ class Dialect:
     ) -> Rewriting:
         """`document` in our form. metrics: the names that the testenv of a job lists."""
         file = self.files[document.file] = Rewriting(document)
-        kind = document.data if isinstance(document.data, dict) else {}
-        if "benchmarkingjob" in kind:
-            job_form(file, lookup, lambda: metrics(file))
-        elif "testenv" in kind:
-            testenv_form(file, lookup)
-        elif "algorithm" in kind:
-            algorithm_form(file, lookup)
+        forms: dict[str, Callable[[Rewriting, KubeEdgeLookup], None]] = {
+            "benchmarkingjob": partial(job_form, metrics=lambda: metrics(file)),
+            "testenv": testenv_form,
+            "algorithm": algorithm_form,
+        }
+        top = document.data if isinstance(document.data, dict) else {}
+        kind = next((kind for kind in forms if kind in top), "")
+        if isinstance(top.get(kind), dict):
+            forms[kind](file, lookup)
         return file
 
     def problems(self) -> Iterator[Problem]:
@@ -54,10 +50,9 @@ class Dialect:
         renamed = set()
         for file in self.files.values():
             for change in file.changes:
-                if change.renamed not in renamed:
+                if change.renamed is None or change.renamed not in renamed:
                     yield change.problem
-                if change.renamed is not None:
-                    renamed.add(change.renamed)
+                renamed.add(change.renamed)
             yield from file.problems
 
 
@@ -81,10 +76,9 @@ def dialect_of(job: Document, lookup: Lookup) -> Dialect | None:
     top = at(job.data, "benchmarkingjob")
     said = at(top, "working_directory")
     if isinstance(said, str) and said:
-        try:
+        home = lookup.folder
+        with suppress(ValueError):  # the model tells
             home = lookup.find(said, "folder")
-        except ValueError:
-            home = lookup.folder  # the model tells
         return Dialect(replace(finding, start=home, home=home), home)
     links = [at(top, "testenv"), *(at(link, "url") for _, link in entries(top, "test_object", "algorithms"))]
     home = root_of(finding, [link for link in links if isinstance(link, str)])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from ianvs.config.paths import Lookup, Want
+from ianvs.config.paths import Lookup, Want, absolute
 from ianvs.errors import shown_path
 
 __all__ = ["FoundElsewhereError", "KubeEdgeLookup", "module_file", "root_of"]
@@ -59,13 +59,13 @@ class KubeEdgeLookup(Lookup):
 
     def assumed(self, text: str) -> Path:
         """Where something would be that is nowhere. Raises ValueError for a variable that is not set."""
-        return _absolute((self.home if self.start is None else self.folder) / self._written(text))
+        return absolute((self.home if self.start is None else self.folder) / self._written(text))
 
     def _candidates(self, written: Path, below: Path | None) -> Iterator[Path]:
         # A job that names its working directory is in our own form: there, paths start beside the file that has them.
         first = (self.working_directory, self.folder) if self.start is None else (self.folder, self.start)
         starts = (below, *first, self.job, *self.job.parents, self.root)
-        yield from (_absolute(start / written) for start in starts if start is not None)
+        yield from (absolute(start / written) for start in starts if start is not None)
 
     def _moved(self, written: Path) -> Path | None:
         """The one entry below the job's folder that ends with as many parts of `written` as any does, if it is one."""
@@ -108,8 +108,3 @@ def _below(folder: Path) -> Iterator[Path]:
     return islice(
         (Path(where, name) for where, folders, files in os.walk(folder) for name in (*folders, *files)), _MOST
     )
-
-
-def _absolute(path: Path) -> Path:
-    path = path.absolute()
-    return path.resolve() if os.pardir in path.parts else path

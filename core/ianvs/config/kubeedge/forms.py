@@ -16,7 +16,7 @@ from ianvs.config.kubeedge.finding import FoundElsewhereError, KubeEdgeLookup, m
 from ianvs.config.kubeedge.rewriting import Rewriting
 from ianvs.config.models import JobFile
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
-from ianvs.config.models.base import at, entries, leaves
+from ianvs.config.models.base import at, entries, leaves, one_or_several
 from ianvs.config.models.form import Spec
 from ianvs.config.models.kubeedge import ENDINGS, PARTS, KubeEdgeAlgorithm, KubeEdgeTestEnv, parser_of
 from ianvs.config.models.testenv import TestEnvSpec
@@ -29,32 +29,27 @@ from ianvs.errors import Problem
 __all__ = ["algorithm_form", "job_form", "testenv_form"]
 
 _RANK_KEYS = ("visualization", "selected_dataitem", "save_mode")
+_LEFT_OUT = {
+    "hard_example_mining_mode": "acts in the testenv only",
+    "simulation": "would start a Kubernetes cluster in Ianvs",
+}
 _COMPRESSION = {"singletasklearning_with_compression", "singletasklearningwithcompression"}
 _DATA_SETTINGS = ("incremental_learning_data_setting", "lifelong_learning_data_setting", "fl_data_setting")
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*")
 _FORM_OF = {"metadata": "data_info", "jsonl": "data"}  # of `train_url`, by who reads it; else an index
 
 
-# --- job ----------------------------------------------------------------------------------------------------------
-
-
 def job_form(job: Rewriting, lookup: KubeEdgeLookup, metrics: Callable[[], Sequence[str]]) -> None:
     """metrics: the names that the testenv lists, in their order; asked for once the links of the job are found."""
     top: Steps = ("benchmarkingjob",)
-    section = at(job.data, *top)
-    if not isinstance(section, dict):
-        return
-    if "hard_example_mining_mode" in section:
-        job.drop((*top, "hard_example_mining_mode"), "'hard_example_mining_mode' acts in the testenv only; left out.")
-    if "simulation" in section:
-        job.drop((*top, "simulation"), "'simulation' would start a Kubernetes cluster in Ianvs; left out.")
+    for key, why in _LEFT_OUT.items():
+        if key in at(job.data, *top):
+            job.drop((*top, key), f"'{key}' {why}; left out.")
     _into_rank(job, top)
-    links = [where for where, _ in entries(section, "test_object", "algorithms")]
+    links = job.below(*top, "test_object", "algorithms")
     rank = [["rank"], ["rank", "visualization"], ["rank", "selected_dataitem"]]
-    _ignore(job, JobFile, top, *rank, ["test_object"], *links)
-    several = isinstance(section.get("testenv"), list)
-    testenvs = [where for where, _ in entries(job.data, *top, "testenv")] if several else [(*top, "testenv")]
-    for link in (*testenvs, *((*top, *where, "url") for where in links)):
+    _ignore(job, JobFile, top, *rank, ["test_object"], *(where[1:] for where in links))
+    for link in (*one_or_several(job.data, *top, "testenv"), *((*where, "url") for where in links)):
         _find(job, link, lookup, "file", "leave")
     _sort_by(job, (*top, "rank"), metrics())
 
@@ -83,7 +78,7 @@ def _sort_by(job: Rewriting, path: Steps, metrics: Sequence[str]) -> None:
         return
     kept = []
     path = (*path, "sort_by")
-    for where, entry in list(entries(job.data, *path)):
+    for where, entry in entries(job.data, *path):
         absent = [name for name in entry if name not in metrics] if isinstance(entry, dict) and len(entry) == 1 else []
         if absent:
             said = f"sort_by names '{absent[0]}', which the testenv does not list; left out."
@@ -92,7 +87,7 @@ def _sort_by(job: Rewriting, path: Steps, metrics: Sequence[str]) -> None:
             kept.append(where)
     if kept:
         job.relist(path, kept)
-        for where, _ in [named for each in kept for named in entries(job.data, *path, kept.index(each))]:
+        for where in [named for each in job.below(*path) for named in job.below(*each)]:
             if isinstance(word := at(job.data, *where), str) and word not in ("ascend", "descend"):
                 job.put(where, "descend", f"'{word}' sorts as descend, as any word but ascend does in Ianvs.")
         return
@@ -100,43 +95,35 @@ def _sort_by(job: Rewriting, path: Steps, metrics: Sequence[str]) -> None:
     job.put(path, [{metrics[0]: "descend"}], said)
 
 
-# --- testenv ------------------------------------------------------------------------------------------------------
-
-
 def testenv_form(testenv: Rewriting, lookup: KubeEdgeLookup) -> None:
     top: Steps = ("testenv",)
-    section = at(testenv.data, *top)
-    if not isinstance(section, dict):
-        return
-    _groups(testenv, (*top, "metrics"))
+    metrics: Steps = (*top, "metrics")
+    if isinstance(at(testenv.data, *metrics), dict):
+        testenv.changed(metrics, "metrics in groups are read as one list.")
+        testenv.relist(metrics, [where for where, _ in leaves(testenv.data, *metrics)])
     _dataset(testenv, (*top, "dataset"))
-    if at(section, "model_eval", "operator") == "==":
+    if at(testenv.data, *top, "model_eval", "operator") == "==":
         testenv.put((*top, "model_eval", "operator"), "=", "the operator '==' is '=' in Ianvs, and read so.")
-    metrics = [where for where, _ in entries(section, "metrics")]
-    below: list[Sequence[Step]] = [["dataset"], ["model_eval"], ["model_eval", "model_metric"], *metrics]
+    below: list[Sequence[Step]] = [["dataset"], ["model_eval"], ["model_eval", "model_metric"]]
+    below += [where[1:] for where in testenv.below(*metrics)]
     # A key of our testenvs that does nothing here is refused: its author expects something of it.
     ours = [key for key, known in TestEnvSpec.known_keys().items() if known.field]
     _ignore(testenv, KubeEdgeTestEnv, top, *below, also=ours)
-    _repeated(testenv, (*top, "metrics"))
+    _repeated(testenv, metrics)
     samples = replace(lookup, alike=2)  # many files are called train.txt
     for part in PARTS:
         for ending in ENDINGS:
             _find(testenv, (*top, "dataset", f"{part}_{ending}"), samples, "file", "assume")
-    testenv.each((*top, "metrics"), lambda metric: _find(testenv, (*metric, "url"), lookup, "any"))
+    for metric in testenv.below(*metrics):
+        _find(testenv, (*metric, "url"), lookup, "any")
     _find(testenv, (*top, "model_eval", "model_metric", "url"), lookup, "any", "assume")
-
-
-def _groups(testenv: Rewriting, path: Steps) -> None:
-    if isinstance(at(testenv.data, *path), dict):
-        testenv.changed(path, "metrics in groups are read as one list.")
-        testenv.relist(path, [where for where, _ in list(leaves(testenv.data, *path))])
 
 
 def _repeated(testenv: Rewriting, path: Steps) -> None:
     """A metric that is listed twice is one column."""
     seen: list[object] = []
     kept = []
-    for where, metric in list(entries(testenv.data, *path)):
+    for where, metric in entries(testenv.data, *path):
         if metric in seen:
             said = f"the metric '{at(metric, 'name')}' is listed twice; the second is left out."
             testenv.changed(path, said, of=where)
@@ -169,39 +156,27 @@ def _dataset(testenv: Rewriting, path: Steps) -> None:
             testenv.drop((*path, "name"), said)
 
 
-# --- algorithm ----------------------------------------------------------------------------------------------------
-
-
 def algorithm_form(algorithm: Rewriting, lookup: KubeEdgeLookup) -> None:
     top: Steps = ("algorithm",)
-    section = at(algorithm.data, *top)
-    if not isinstance(section, dict):
-        return
-    _paradigm(algorithm, (*top, "paradigm_type"))
-    if "fl_learning_data_setting" in section:
-        said = "'fl_learning_data_setting' is not read; the key is fl_data_setting. Left out."
-        algorithm.drop((*top, "fl_learning_data_setting"), said)
-    modules = [where for where, _ in entries(section, "modules")]
-    _ignore(algorithm, KubeEdgeAlgorithm, top, *([key] for key in _DATA_SETTINGS), *modules)
-    for where in ((*top, key) for key in _DATA_SETTINGS):
-        algorithm.each(where, lambda entry: _number(algorithm, entry))
-    for where, _ in list(entries(algorithm.data, *top, "modules")):
-        _find(algorithm, (*where, "url"), lookup, "any")
-        for grid, name, _ in list(grids(algorithm.data, where)):
-            if name == OTHER_HYPERPARAMETERS:
-                algorithm.each((*grid, "values"), lambda link: _find(algorithm, link, lookup, "file", "leave"))
-    for where, _ in list(entries(algorithm.data, *top, "third_party_packages")):
-        _find(algorithm, (*where, "url"), lookup, "any")
-    for key in ("initial_model_url", "llama_quantize_path"):
-        _weights(algorithm, (*top, key), lookup)
-
-
-def _paradigm(algorithm: Rewriting, path: Steps) -> None:
-    name = at(algorithm.data, *path)
+    name = at(algorithm.data, *top, "paradigm_type")
     if isinstance(name, str) and name in _COMPRESSION:
         said = f"'{name}' is singletasklearning with `mode: with_compression`, and read so."
-        algorithm.put(path, "singletasklearning", said)
-        algorithm.put((*path[:-1], "mode"), "with_compression")
+        algorithm.put((*top, "paradigm_type"), "singletasklearning", said)
+        algorithm.put((*top, "mode"), "with_compression")
+    if "fl_learning_data_setting" in at(algorithm.data, *top):
+        said = "'fl_learning_data_setting' is not read; the key is fl_data_setting. Left out."
+        algorithm.drop((*top, "fl_learning_data_setting"), said)
+    modules = algorithm.below(*top, "modules")
+    _ignore(algorithm, KubeEdgeAlgorithm, top, *([key] for key in _DATA_SETTINGS), *(where[1:] for where in modules))
+    for where in [entry for key in _DATA_SETTINGS for entry in algorithm.below(*top, key)]:
+        _number(algorithm, where)
+    for where in (*modules, *algorithm.below(*top, "third_party_packages")):
+        _find(algorithm, (*where, "url"), lookup, "any")
+        grid_paths = [grid for grid, name, _ in grids(algorithm.data, where) if name == OTHER_HYPERPARAMETERS]
+        for link in [entry for grid in grid_paths for entry in algorithm.below(*grid, "values")]:
+            _find(algorithm, link, lookup, "file", "leave")
+    for key in ("initial_model_url", "llama_quantize_path"):
+        _weights(algorithm, (*top, key), lookup)
 
 
 def _number(algorithm: Rewriting, path: Steps) -> None:
@@ -218,20 +193,13 @@ def _weights(algorithm: Rewriting, path: Steps, lookup: KubeEdgeLookup) -> None:
     if not isinstance(text, str) or not text.strip():
         return
     try:
-        found = replace(lookup, alike=2).find(text, "any")  # the name of a model may be that of a folder anywhere
-    except FoundElsewhereError as moved:
-        algorithm.changed(path, str(moved), renamed=moved.renamed)
-        found = moved.path
+        found = _located(algorithm, path, replace(lookup, alike=2), text, "any")  # many a folder is called as a model
     except ValueError:
         if not _HUB_NAME.fullmatch(text):
             said = f"there is no file '{text}'. If the plugin needs it, put it there; it is handed the path as written."
             algorithm.problems.append(Problem(said, algorithm.place(path), warning=True))
         return
-    algorithm.paths[path] = (text, found)
-    algorithm.put(path, str(found))
-
-
-# --- all three ----------------------------------------------------------------------------------------------------
+    algorithm.lead(path, found)
 
 
 def _ignore(file: Rewriting, model: type[Spec], top: Steps, *below: Sequence[Step], also: Collection[str] = ()) -> None:
@@ -261,20 +229,24 @@ def _find(
     if not isinstance(text, str) or not text.strip():
         return
     try:
-        assumed = lookup.assumed(text)
+        found = lookup.assumed(text)
     except ValueError as error:  # a variable that is not set
         file.problems.append(Problem(str(error), file.place(path)))
         return
     try:
-        found = lookup.find(module_file(text) if want == "any" else text, want)
-    except FoundElsewhereError as moved:
-        file.changed(path, str(moved), renamed=moved.renamed)
-        found = moved.path
+        found = _located(file, path, lookup, module_file(text) if want == "any" else text, want)
     except ValueError as error:
         if missing == "leave":
             return
         if missing == "tell":
             file.problems.append(Problem(str(error), file.place(path)))
-        found = assumed
-    file.paths[path] = (text, found)
-    file.put(path, str(found))
+    file.lead(path, found)
+
+
+def _located(file: Rewriting, path: Steps, lookup: KubeEdgeLookup, text: str, want: Want) -> Path:
+    """Where `text`, which stands at `path`, leads; it is told if that is another place. Raises ValueError."""
+    try:
+        return lookup.find(text, want)
+    except FoundElsewhereError as moved:
+        file.changed(path, str(moved), renamed=moved.renamed)
+        return moved.path

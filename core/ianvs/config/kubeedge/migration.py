@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from ianvs.config.kubeedge.dialect import Dialect
 from ianvs.config.kubeedge.rewriting import Rewriting
@@ -19,18 +17,17 @@ __all__ = ["migrated"]
 
 def migrated(dialect: Dialect, folder: Path) -> dict[Path, str]:
     """{file below `folder`: its text} of the job's files, with a comment at each change."""
-    names: Counter[str] = Counter()
-    targets: dict[Path, Path] = {}
-    for file in dialect.files:
-        names[file.name] += 1
-        times = names[file.name]
-        targets[file] = folder / (file.name if times == 1 else f"{file.stem}-{times}{file.suffix}")
+    names = [file.name for file in dialect.files]
+    targets = {}
+    for n, file in enumerate(dialect.files):
+        before = names[:n].count(file.name)
+        targets[file] = folder / (f"{file.stem}-{before + 1}{file.suffix}" if before else file.name)
     return {targets[file]: _text(file, rewriting, dialect, targets) for file, rewriting in dialect.files.items()}
 
 
 def _text(file: Path, rewriting: Rewriting, dialect: Dialect, targets: dict[Path, Path]) -> str:
     folder = targets[file].parent
-    data: Any = copy.deepcopy(rewriting.data)
+    data: object = copy.deepcopy(rewriting.data)
     comments: dict[Steps, list[str]] = {(): [f"Written by `ianvs migrate` from {_relative(file, folder)}."]}
     for change in rewriting.changes:
         if change.renamed is None:  # else it is about a path, and what that was is said below
@@ -47,7 +44,7 @@ def _text(file: Path, rewriting: Rewriting, dialect: Dialect, targets: dict[Path
         said = "where Ianvs would be called: plugins are run there, and relative paths of theirs start there"
         comments["benchmarkingjob", "working_directory"] = [said]
     if (algorithm := at(data, "algorithm")) is not None and "contract" not in algorithm:
-        data["algorithm"] = {"contract": "ianvs", **algorithm}
+        at(data)["algorithm"] = {"contract": "ianvs", **algorithm}
         comments["algorithm", "contract"] = ["its plugins are written for KubeEdge Ianvs and are handed paths"]
     return yaml_text(data, comments)
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 from ianvs.config.models.base import at, entries
 from ianvs.config.strict_yaml import Document, Step, Steps
@@ -44,10 +43,10 @@ class Rewriting:
     changes: list[Change] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)  # what no change can mend
     paths: dict[Steps, tuple[str, Path]] = field(default_factory=dict)  # where a path stands: as written, and found
-    _moved: list[tuple[Steps, Steps]] = field(default_factory=list)  # (from, to), in their order
+    _moved: list[dict[Steps, Steps]] = field(default_factory=list)  # {to: from} of what moved at once, in their order
 
     def __post_init__(self) -> None:
-        self.data: Any = copy.deepcopy(self.original.data)
+        self.data: object = copy.deepcopy(self.original.data)
 
     def place(self, path: Steps) -> Place:
         """Where in the file is what now stands at `path`."""
@@ -65,6 +64,11 @@ class Rewriting:
             self.changed(path, message)
         at(self.data, *path[:-1])[path[-1]] = value
 
+    def lead(self, path: Steps, found: Path) -> None:
+        """Let the path that stands at `path` be `found`, which it leads to."""
+        self.paths[path] = (at(self.data, *path), found)
+        self.put(path, str(found))
+
     def drop(self, path: Steps, message: str) -> None:
         """Take the key at `path` away."""
         self.changed(path[:-1], message, of=path)
@@ -74,16 +78,13 @@ class Rewriting:
         """Let the value of the key at `path` stand at `to`."""
         self.changed(to, message, of=path)
         at(self.data, *to[:-1])[to[-1]] = at(self.data, *path[:-1]).pop(path[-1])
-        self._moved.append((path, to))
+        self._moved.append({to: path})
 
     def relist(self, path: Steps, kept: Iterable[Steps]) -> None:
         """Let the list of what stands at the paths `kept` stand at `path`."""
-        found = [(where, at(self.data, *where)) for where in kept]
-        # Via places that no other move has, since one entry's new position is another's old one.
-        apart: Steps = ("<moved>", len(self._moved))
-        self._moved += [(where, (*apart, index)) for index, (where, _) in enumerate(found)]
-        self._moved += [((*apart, index), (*path, index)) for index, _ in enumerate(found)]
-        at(self.data, *path[:-1])[path[-1]] = [value for _, value in found]
+        origins = {(*path, index): where for index, where in enumerate(kept)}
+        self._moved.append(origins)
+        self.put(path, [at(self.data, *where) for where in origins.values()])
 
     def ignore(self, path: Steps, keys: Collection[str]) -> list[str]:
         """Take those away of the keys at `path` that are not `keys` and not near one; what they are."""
@@ -95,34 +96,26 @@ class Rewriting:
             del section[key]
         return ignored
 
-    def each(self, path: Steps, do: Callable[[Steps], None]) -> None:
-        """`do` for the path of each entry of the list or mapping at `path`."""
-        for where in [where for where, _ in entries(self.data, *path)]:
-            do(where)
+    def below(self, *path: Step) -> list[Steps]:
+        """The path of each entry of the list or mapping at `path`, as it is now."""
+        return [where for where, _ in entries(self.data, *path)]
 
     def document(self) -> Document:
         """The document as it is read."""
-        keys: dict[Steps, Place] = {}
-        values: dict[Steps, Place] = {}
-        self._note((), self.data, keys, values)
+        origins = {path: self._origin(path) for path in self._paths(())}
+        values = {path: self.original.value_place(before) for path, before in origins.items()}
+        named = {path: before for path, before in origins.items() if path and isinstance(path[-1], str)}
+        keys = {path: self.original.key_place(before) for path, before in named.items()}
         return Document(self.original.file, self.data, keys, values, self.original.problems)
 
     def _origin(self, path: Steps) -> Steps:
         """Where that was, before anything was moved, which now is at `path`."""
-        for before, after in reversed(self._moved):
-            if path[: len(after)] == after:
-                path = (*before, *path[len(after) :])
+        for moved in reversed(self._moved):
+            if (to := next((to for to in moved if path[: len(to)] == to), None)) is not None:
+                path = (*moved[to], *path[len(to) :])
         return path
 
-    def _note(self, path: Steps, value: object, keys: dict[Steps, Place], values: dict[Steps, Place]) -> None:
-        before = self._origin(path)
-        values[path] = self.original.value_place(before)
-        if path and isinstance(path[-1], str):
-            keys[path] = self.original.key_place(before)
-        below: Iterable[tuple[Step, object]] = ()
-        if isinstance(value, Mapping):
-            below = value.items()
-        elif isinstance(value, list):
-            below = enumerate(value)
-        for step, inner in below:
-            self._note((*path, step), inner, keys, values)
+    def _paths(self, path: Steps) -> Iterator[Steps]:
+        yield path
+        for where in self.below(*path):
+            yield from self._paths(where)

@@ -6,10 +6,10 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
+from ianvs.config.models.base import at, entries
 from ianvs.config.scalars import resolve_scalar
-from ianvs.config.strict_yaml import Step, Steps
+from ianvs.config.strict_yaml import Steps
 
 __all__ = ["yaml_text"]
 
@@ -27,21 +27,19 @@ def yaml_text(data: object, comments: Comments) -> str:
     return "\n".join([*_commented(placed, (), ""), *_lines(data, (), "", placed)]) + "\n"
 
 
-def _nearest(data: Any, path: Steps) -> Steps:
+def _nearest(data: object, path: Steps) -> Steps:
     """The longest beginning of `path` that has a line of its own."""
     for depth, step in enumerate(path):
         in_list = isinstance(data, list) and isinstance(step, int) and step < len(data) and not _in_line(data)
         if not in_list and not (isinstance(data, dict) and step in data):
             return path[:depth]
-        data = data[step]
+        data = at(data, step)
     return path
 
 
 def _lines(value: object, path: Steps, indent: str, comments: Comments) -> Iterator[str]:
     """Those of a mapping or a list that isn't empty, each of its entries on lines of its own."""
-    entries: Iterator[tuple[Step, object]]
-    entries = iter(value.items()) if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ())
-    for step, inner in entries:
+    for (step,), inner in entries(value):
         where = (*path, step)
         yield from _commented(comments, where, indent)
         head = "-" if isinstance(step, int) else f"{_scalar(step)}:"

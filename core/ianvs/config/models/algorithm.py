@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from ianvs.config.models.base import Name, Slip, at, entries, lookup_of, path_text, repeated
+from ianvs.config.models.base import Name, Slip, at, entries, lookup_of, one_key, path_text, repeated, repeats
 from ianvs.config.models.form import NamedSpec, NoKey, OfOptions, Options, PlacedSpec, ReadAs, Several, Spec, absent_is
 from ianvs.config.models.kubeedge_settings import AlgorithmSettings, Contract
 from ianvs.config.models.ranges import ValuesOrRange
@@ -78,20 +78,15 @@ def _initial_model(value: object, info: ValidationInfo) -> Path | str | None:
         return text
 
 
-def _one_key(entry: dict[str, ValuesOrRange]) -> dict[str, ValuesOrRange]:
-    if len(entry) != 1:
-        raise ValueError("an entry of hyperparameters names one. Begin each on a line of its own with '- '.")
-    return entry
-
-
 def _pairs(given: list[dict[str, ValuesOrRange]] | dict[str, ValuesOrRange]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     pairs = (pair for entry in (given if isinstance(given, list) else [given]) for pair in entry.items())
     return tuple((name, grid.tried) for name, grid in pairs if name != OTHER_HYPERPARAMETERS)
 
 
+_One = one_key("an entry of hyperparameters names one. Begin each on a line of its own with '- '.")
 Hyperparameters = Annotated[
     tuple[tuple[str, tuple[Any, ...]], ...],  # in file order: (hyperparameter, values)
-    ReadAs(list=list[Annotated[dict[str, ValuesOrRange], AfterValidator(_one_key)]], mapping=dict[str, ValuesOrRange]),
+    ReadAs(list=list[Annotated[dict[str, ValuesOrRange], _One]], mapping=dict[str, ValuesOrRange]),
     AfterValidator(_pairs),
     absent_is(()),
     Field(validation_alias="hyperparameters"),
@@ -128,12 +123,12 @@ class ModuleSpec(PlacedSpec):
 
     def with_constants(self, files: Sequence[Document]) -> Self:
         """The same with what `files` say; later ones win, and the grid does over all."""
-        last = {name: file for file in files for name in file.data}
-        places = {name: file.key_place((name,)) for name, file in last.items()}
-        value_places = {name: (file.value_place((name,)),) for name, file in last.items()}
+        last = {str(path[-1]): (file, value) for file in files for path, value in entries(file.data)}
+        places = {name: file.key_place((name,)) for name, (file, _) in last.items()}
+        value_places = {name: (file.value_place((name,)),) for name, (file, _) in last.items()}
         return replace(
             self,
-            constants={name: file.data[name] for name, file in last.items()},
+            constants={name: value for name, (_, value) in last.items()},
             places={**places, **self.places},
             value_places={**value_places, **self.value_places},
         )
@@ -204,7 +199,6 @@ class AlgorithmSpec(PlacedSpec):
 
     @staticmethod
     def conflicts(data: object) -> Iterator[Slip]:
-        """Slips that concern several keys, in `data` of any shape."""
         types = [((*path, "type"), at(module, "type")) for path, module in entries(data, "modules")]
         yield from repeated("module type", types, "An algorithm has one of each.")
         for path, _ in entries(data, "modules"):
@@ -232,15 +226,13 @@ def _value_paths(data: object, path: Steps, values: Sequence[object]) -> Iterato
 
 def equal_values(data: object, path: Steps, grid: object) -> Iterator[Slip]:
     """A slip for each of the grid's values at `path` that is there twice: it would be the same case."""
-    seen: set[Any] = set()
-    listed = next((key for key in ("values", "choice") if isinstance(at(grid, key), list)), None)
-    for where, value in () if listed is None else entries(data, *path, listed):
-        if (same := _comparable(value)) in seen:
-            yield Slip("this value is in the list already (1e-3 and 0.001 are one number). Remove one.", where)
-        seen.add(same)
+    listed = [key for key in ("values", "choice") if isinstance(at(grid, key), list)]
+    values = (found for key in listed[:1] for found in entries(data, *path, key))
+    for where in repeats((where, _comparable(value)) for where, value in values):
+        yield Slip("this value is in the list already (1e-3 and 0.001 are one number). Remove one.", where)
 
 
-def _comparable(value: object) -> Any:
+def _comparable(value: object) -> Hashable:
     """Equal for values that are one choice: `1` and `1.0`, but not `1` and `true` or `"1"`."""
     if isinstance(value, dict):
         return frozenset((key, _comparable(item)) for key, item in value.items())

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TypeVar, cast
 
-from pydantic import BeforeValidator, Field, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from ianvs.config.paths import Lookup, Want
 from ianvs.config.secrets import without_userinfo
@@ -16,6 +15,7 @@ from ianvs.config.strict_yaml import Step, Steps
 
 __all__ = [
     "FilePath",
+    "FolderPath",
     "Link",
     "Name",
     "Slip",
@@ -25,8 +25,11 @@ __all__ = [
     "found_path",
     "leaves",
     "lookup_of",
+    "one_key",
+    "one_or_several",
     "path_text",
     "repeated",
+    "repeats",
 ]
 
 
@@ -38,6 +41,8 @@ class Slip:
     path: Steps
     key: bool = True
 
+
+T = TypeVar("T")
 
 Name = Annotated[str, Field(min_length=1)]
 Link = Annotated[str, Field(min_length=1)]
@@ -75,12 +80,27 @@ def found_path(value: object, info: ValidationInfo, want: Want = "file", below: 
     return lookup_of(info).find(path_text(value), want, below)
 
 
-def _optional_file(value: object, info: ValidationInfo) -> Path | None:
-    return None if value in (None, "") else found_path(value, info)
+def _existing(want: Want) -> BeforeValidator:
+    def found(value: object, info: ValidationInfo) -> Path | None:
+        return None if value in (None, "") else found_path(value, info, want)
+
+    return BeforeValidator(found)
 
 
-FilePath = Annotated[Path | None, BeforeValidator(_optional_file)]
-"""An existing file. Nothing, or empty text as some files of Ianvs have it, is None."""
+FilePath = Annotated[Path | None, _existing("file")]
+FolderPath = Annotated[Path | None, _existing("folder")]
+"""An existing file or folder. Nothing, or empty text as some files of Ianvs have it, is None."""
+
+
+def one_key(message: str) -> AfterValidator:
+    """Refuses a mapping of another number of keys than one, with this message."""
+
+    def checked(entry: dict[str, T]) -> dict[str, T]:
+        if len(entry) != 1:
+            raise ValueError(message)
+        return entry
+
+    return AfterValidator(checked)
 
 
 def at(data: object, *path: Step) -> Any:
@@ -104,17 +124,27 @@ def entries(data: object, *path: Step) -> Iterator[tuple[Steps, Any]]:
         yield from (((*path, key), value) for key, value in found.items())
 
 
+def one_or_several(data: object, *path: Step) -> list[Steps]:
+    """The path of each entry of the list at `path` in yaml data of any shape; `path` itself of what is no list."""
+    return [where for where, _ in entries(data, *path)] if isinstance(at(data, *path), list) else [path]
+
+
 def leaves(data: object, *path: Step) -> Iterator[tuple[Steps, Any]]:
     """As `entries`, with the entries of an entry that is a list in its place."""
     for where, value in entries(data, *path):
         yield from entries(data, *where) if isinstance(value, list) else [(where, value)]
 
 
-def repeated(what: str, named: Iterable[tuple[Steps, Any]], remedy: str, key: bool = False) -> Iterator[Slip]:
+def repeats(found: Iterable[tuple[T, Hashable]]) -> Iterator[T]:
+    """Of (where, what) those places whose what came before."""
+    seen: set[Hashable] = set()
+    for where, what in found:
+        if what in seen:
+            yield where
+        seen.add(what)
+
+
+def repeated(what: str, named: Iterable[tuple[Steps, object]], remedy: str, key: bool = False) -> Iterator[Slip]:
     """A slip for each (path, name) whose name came before."""
-    seen: Counter[str] = Counter()
-    for path, name in named:
-        if isinstance(name, str):
-            if seen[name]:
-                yield Slip(f"{what} '{name}' is given twice. {remedy}", path, key)
-            seen[name] += 1
+    for path, name in repeats(((path, name), name) for path, name in named if isinstance(name, str)):
+        yield Slip(f"{what} '{name}' is given twice. {remedy}", path, key)

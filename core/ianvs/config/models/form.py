@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cache
 from inspect import signature
-from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, cast, get_type_hints
+from typing import Annotated, ClassVar, NamedTuple, Self, TypeVar, cast, get_type_hints
 
-from pydantic import ConfigDict, Field, GetCoreSchemaHandler, WrapValidator
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, WrapValidator
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from ianvs.config.models.base import Name, at, leaves
+from ianvs.config.models.base import Name, Slip, at, leaves
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import Place
 
@@ -99,6 +99,23 @@ class Spec:
     without_effect: ClassVar[Mapping[str, str]] = {}  # keys of Ianvs that are accepted and not acted on, with remarks
     has_options: ClassVar[bool] = False  # whether keys that it does not know are options
 
+    @staticmethod
+    def conflicts(data: object) -> Iterable[Slip]:
+        """Slips that concern several keys, in `data` of any shape."""
+        return ()
+
+    def remarks(self, given: Mapping[str, object]) -> Iterator[Slip]:
+        """What is accepted and has no effect, or is read otherwise than it looks, in what a file gives of it."""
+        for key, remark in self.without_effect.items():
+            if key in given:
+                yield Slip(f"'{key}' has no effect{f': {remark}' if remark else ' yet'}.", (key,))
+
+    @classmethod
+    @cache
+    def adapter(cls) -> TypeAdapter[Self]:
+        """What makes one of what stands in a file."""
+        return TypeAdapter(cls)
+
     @classmethod
     @cache
     def known_keys(cls) -> Mapping[str, Key]:
@@ -130,10 +147,11 @@ class Spec:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        schema = cast("dict[str, Any]", handler.resolve_ref_schema(handler(source)))
+        schema = handler.resolve_ref_schema(handler(source))
         # Fields are strict. A dataclass that is strict itself takes no mapping, only an instance.
-        lenient: Any = {name: value for name, value in schema.items() if name != "ref"} | {"strict": False}
-        return core_schema.no_info_before_validator_function(cls.arguments, lenient, ref=schema["ref"])
+        kept = {name: value for name, value in schema.items() if name != "ref"}
+        lenient = cast("CoreSchema", {**kept, "strict": False})
+        return core_schema.no_info_before_validator_function(cls.arguments, lenient, ref=str(schema["ref"]))
 
     def placed(self, document: Document, path: Steps) -> Self:
         """The same with its places: it was read at `path` of `document`."""
@@ -142,6 +160,8 @@ class Spec:
             value = getattr(self, key.field, None)
             if isinstance(value, Spec):
                 parts[key.field] = value.placed(document, (*path, name))
+            elif isinstance(value, Mapping) and all(isinstance(part, Spec) for part in value.values()):
+                parts[key.field] = {inner: part.placed(document, (*path, name, inner)) for inner, part in value.items()}
             elif isinstance(value, tuple) and value and isinstance(value[0], Spec):
                 where = leaves(document.data, *path, name)
                 parts[key.field] = tuple(part.placed(document, at) for part, (at, _) in zip(value, where, strict=True))

@@ -5,11 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from ianvs.config.models.base import FilePath, Link, Name, Slip, at, entries, found_path, lookup_of, path_text, repeated
+from ianvs.config.models.base import (
+    FilePath,
+    FolderPath,
+    Link,
+    Name,
+    Slip,
+    at,
+    entries,
+    lookup_of,
+    one_key,
+    path_text,
+    repeated,
+    repeats,
+)
 from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, Spec
 from ianvs.config.models.search import SearchSpec, SelectSpec, search_slips, select_slips
 from ianvs.config.strict_yaml import Document, Steps
@@ -48,16 +61,6 @@ def _workspace(value: object, info: ValidationInfo) -> Path:
     return lookup_of(info).plain(path_text(value))
 
 
-def _folder(value: object, info: ValidationInfo) -> Path | None:
-    return None if value in (None, "") else found_path(value, info, "folder")
-
-
-def _one_column(entry: dict[str, Any]) -> dict[str, Any]:
-    if len(entry) != 1:
-        raise ValueError("an entry of sort_by names one metric. Begin each metric on a line of its own with '- '.")
-    return entry
-
-
 def _columns(listed: list[dict[str, str]]) -> tuple[tuple[str, bool], ...]:
     return tuple((name, order == "descend") for entry in listed for name, order in entry.items())
 
@@ -85,11 +88,6 @@ class _AlgorithmLink(Spec):
     name: Annotated[Name, Field(description="the algorithm's name in the leaderboard")]
     url: Annotated[Link, Field(description="the path of the algorithm's yaml file")]
     published: dict[str, PublishedSpec] = field(default_factory=dict)  # by metric
-
-    def placed(self, document: Document, path: Steps) -> Self:
-        where = (*path, "published")
-        published = {name: spec.placed(document, (*where, name)) for name, spec in self.published.items()}
-        return replace(super().placed(document, path), published=published)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +119,10 @@ class _SelectedDataItem(Spec):
     metrics: _Texts = ("all",)
 
 
-_OneColumn = Annotated[dict[str, Literal["ascend", "descend"]], AfterValidator(_one_column)]
+_OneColumn = Annotated[
+    dict[str, Literal["ascend", "descend"]],
+    one_key("an entry of sort_by names one metric. Begin each metric on a line of its own with '- '."),
+]
 
 
 @dataclass(frozen=True)
@@ -155,8 +156,8 @@ class RankSpec(Spec):
 
     def placed(self, document: Document, path: Steps) -> Self:
         columns = ((*where, name) for where, entry in entries(document.data, *path, "sort_by") for name in entry)
-        select = None if self.select is None else self.select.placed(document, (*path, "select"))
-        return replace(self, select=select, places={str(where[-1]): document.key_place(where) for where in columns})
+        places = {str(where[-1]): document.key_place(where) for where in columns}
+        return replace(super().placed(document, path), places=places)
 
 
 @dataclass(frozen=True)
@@ -252,20 +253,16 @@ class JobFile(JobSettings, _Links):
     ] = "auto"
     simulation: _Simulation | None = None
     # Of algorithms under `contract: ianvs`: where their processes work; None: told by the paths in this file.
-    working_directory: Annotated[Path | None, BeforeValidator(_folder)] = None
+    working_directory: FolderPath = None
 
     @staticmethod
     def conflicts(data: object) -> Iterator[Slip]:
-        """Slips that concern several keys, in `data` of any shape."""
         algorithms = list(entries(data, "test_object", "algorithms"))
         named = (((*path, "name"), at(link, "name")) for path, link in algorithms)
         yield from repeated("algorithm", named, "Give each its own name.")
-        seen: set[int] = set()
-        for path, seed in entries(data, "seeds"):
-            if isinstance(seed, int):
-                if seed in seen:
-                    yield Slip(f"seed {seed} is given twice, and would repeat the same result. Keep one.", path)
-                seen.add(seed)
+        seeds = (((path, seed), seed) for path, seed in entries(data, "seeds") if isinstance(seed, int))
+        for path, seed in repeats(seeds):
+            yield Slip(f"seed {seed} is given twice, and would repeat the same result. Keep one.", path)
         names = [name for _, link in algorithms if isinstance(name := at(link, "name"), str)]
         baseline = at(data, "rank", "baseline")
         if isinstance(baseline, str) and names and baseline not in names:

@@ -9,22 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
-from ianvs.config.models.algorithm import (
-    AlgorithmSpec,
-    Hyperparameters,
-    ModuleSpec,
-    ParadigmSpec,
-    SplitSpec,
-    equal_values,
-    grids,
-)
-from ianvs.config.models.base import Name, Slip, at, entries, leaves, repeated
-from ianvs.config.models.form import NotEmpty, PlacedSpec, ReadAs, Several, absent_is
+from ianvs.config.models.algorithm import AlgorithmSpec, Hyperparameters, ModuleSpec, ParadigmSpec, SplitSpec
+from ianvs.config.models.base import Name, Slip, at, leaves, repeated
+from ianvs.config.models.form import PlacedSpec, Several, absent_is
 from ianvs.config.models.kubeedge_settings import AlgorithmSettings, AnyPath, ExamSettings
 from ianvs.config.models.samples import DatasetSpec, SourceSpec
 from ianvs.config.models.testenv import MetricSpec, TestEnvSpec
@@ -42,17 +33,15 @@ __all__ = [
     "parser_of",
 ]
 
-PARADIGM_MODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "singletasklearning": ("basemodel",),
-        "incrementallearning": ("basemodel",),
-        "lifelonglearning": ("basemodel",),
-        "jointinference": ("edgemodel", "cloudmodel", "hard_example_mining"),
-        "multiedgeinference": ("basemodel",),
-        "federatedlearning": ("basemodel", "aggregation"),
-        "federatedclassincrementallearning": ("basemodel", "aggregation"),
-    }
-)
+PARADIGM_MODULES: Mapping[str, tuple[str, ...]] = {
+    "singletasklearning": ("basemodel",),
+    "incrementallearning": ("basemodel",),
+    "lifelonglearning": ("basemodel",),
+    "jointinference": ("edgemodel", "cloudmodel", "hard_example_mining"),
+    "multiedgeinference": ("basemodel",),
+    "federatedlearning": ("basemodel", "aggregation"),
+    "federatedclassincrementallearning": ("basemodel", "aggregation"),
+}
 """Ianvs's paradigms, and the types of modules that each can't do without."""
 
 PRIVATE_PARADIGMS = ("singletasklearning_acboost", "singletasklearning_tta")
@@ -95,9 +84,6 @@ def parser_of(path: Path) -> str:
         return "metadata"
     kind = path.suffix.lower().removeprefix(".")
     return kind if kind in ("csv", "txt", "json", "jsonl") else ""
-
-
-# --- testenv ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,17 +135,11 @@ class KubeEdgeTestEnv(ExamSettings):
     """What stands below `testenv:`."""
 
     dataset: Annotated[_Files, Field(description="the files of the samples, such as train_index and test_index")]
-    metrics: Annotated[
-        tuple[_Metric, ...],
-        ReadAs(list=Annotated[list[_Metric], NotEmpty]),
-        AfterValidator(tuple),
-        Field(description="a list of metrics such as '- name: accuracy'"),
-    ]
+    metrics: Annotated[Several[_Metric], Field(description="a list of metrics such as '- name: accuracy'")]
     name: Annotated[Name, absent_is("")] = ""
 
     @staticmethod
     def conflicts(data: object) -> Iterator[Slip]:
-        """Slips that concern several keys, in `data` of any shape."""
         dataset = at(data, "dataset")
         if isinstance(dataset, dict):
             for part in PARTS:
@@ -170,21 +150,17 @@ class KubeEdgeTestEnv(ExamSettings):
         named = (((*path, "name"), at(metric, "name")) for path, metric in leaves(data, "metrics"))
         yield from repeated("metric", named, "Keep one.")
 
-    def spec(self, file: Path) -> TestEnvSpec:
+    def spec(self) -> TestEnvSpec:
         """The same as others know it."""
         return TestEnvSpec(
             dataset=self.dataset.spec(),
             metrics=tuple(spec for metric in self.metrics for spec in metric.specs()),
             incremental_rounds=self.incremental_rounds,
             name=self.name,
-            file=file,
             settings=_only(ExamSettings, self),
             place=self.place,
             places=self.places,
         )
-
-
-# --- algorithm ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -209,16 +185,7 @@ class KubeEdgeAlgorithm(AlgorithmSettings):
     contract: Literal["ianvs"] = "ianvs"
     name: Annotated[str, absent_is("")] = ""
 
-    @staticmethod
-    def conflicts(data: object) -> Iterator[Slip]:
-        """Slips that concern several keys, in `data` of any shape."""
-        types = [((*path, "type"), at(module, "type")) for path, module in entries(data, "modules")]
-        yield from repeated("module type", types, "An algorithm has one of each.")
-        for path, _ in entries(data, "modules"):
-            named = [(where, name) for where, name, _ in grids(data, path)]
-            yield from repeated("hyperparameter", named, "Put all its values in one list.", key=True)
-            for where, _, grid in grids(data, path):
-                yield from equal_values(data, where, grid)
+    conflicts = staticmethod(AlgorithmSpec.conflicts)
 
     def spec(self) -> AlgorithmSpec:
         """The same as others know it."""

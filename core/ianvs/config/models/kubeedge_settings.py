@@ -18,9 +18,7 @@ __all__ = [
     "AlgorithmSettings",
     "AnyPath",
     "Contract",
-    "DataSetting",
     "ExamSettings",
-    "FederatedDataSetting",
     "ModelEval",
     "ModelMetric",
     "ThirdPartyPackage",
@@ -39,9 +37,6 @@ def _path_or_none(value: object) -> Path | None:
 
 AnyPath = Annotated[Path | None, BeforeValidator(_path_or_none)]
 """A path that need not exist yet: what is missing is told by a later check. Nothing, or empty text, is None."""
-
-
-# --- testenv ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,9 +80,6 @@ class ExamSettings(PlacedSpec):
     model_eval: Annotated[ModelEval, absent_is(ModelEval())] = ModelEval()
 
 
-# --- algorithm ----------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, kw_only=True)
 class DataSetting(PlacedSpec):
     """How training data are cut into rounds, and which share of a round is trained on; the rest evaluates."""
@@ -97,11 +89,10 @@ class DataSetting(PlacedSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FederatedDataSetting(PlacedSpec):
+class FederatedDataSetting(DataSetting):
     """The same for federated learning, and how a round is divided among clients."""
 
     train_ratio: _Share = 1.0
-    splitting_method: SplittingMethod = "default"
     data_partition: Literal["iid", "non-iid"] = "iid"
     non_iid_ratio: _Share = 0.6  # of the classes, for each client
     label_data_ratio: Annotated[float, Field(ge=0, le=1)] = 1.0  # of a client's samples that have labels
@@ -132,7 +123,7 @@ class AlgorithmSettings(PlacedSpec):
     fl_data_setting: Annotated[FederatedDataSetting, absent_is(FederatedDataSetting())] = FederatedDataSetting()
     third_party_packages: Annotated[tuple[ThirdPartyPackage, ...], Field(strict=False), absent_is(())] = ()
 
-    def data_setting(self, paradigm: str) -> DataSetting | FederatedDataSetting | None:
+    def data_setting(self, paradigm: str) -> DataSetting | None:
         """That of `paradigm`, an Ianvs name; None: it cuts nothing."""
         if paradigm.startswith("federated"):
             return self.fl_data_setting

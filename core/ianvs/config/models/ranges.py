@@ -14,7 +14,8 @@ __all__ = ["Range", "ValuesOrRange"]
 
 _FORMS = "Write {values: [...]}, or for a search one of uniform, log_uniform, int: [low, high], or choice: [...]."
 
-_Numbers = Annotated[list[float], Field(min_length=2, max_length=2)]
+_Numbers = Annotated[list[float], Field(min_length=2, max_length=2)] | None
+_Whole = Annotated[list[int], Field(min_length=2, max_length=2)] | None
 
 
 @dataclass(frozen=True)
@@ -46,18 +47,13 @@ class ValuesOrRange(Spec):
     """The values of one hyperparameter to try, or a range for `search`."""
 
     values: Annotated[list[Any] | None, Field(min_length=1, description="the list of values to try")] = None
-    uniform: Annotated[_Numbers | None, Field(description="for a search: lowest and highest number")] = None
-    log_uniform: Annotated[_Numbers | None, Field(description="the same, even over powers; the lowest is above 0")] = (
-        None
-    )
-    whole: Annotated[
-        list[int] | None,
-        Field(min_length=2, max_length=2, validation_alias="int", description="the same, whole numbers"),
-    ] = None
+    uniform: Annotated[_Numbers, Field(description="for a search: lowest and highest number")] = None
+    log_uniform: Annotated[_Numbers, Field(description="the same, even over powers; the lowest is above 0")] = None
+    whole: Annotated[_Whole, Field(validation_alias="int", description="the same, whole numbers")] = None
     choice: Annotated[list[Any] | None, Field(min_length=2, description="for a search: the list to choose from")] = None
 
     def __post_init__(self) -> None:
-        given = {name.replace("whole", "int"): value for name, value in vars(self).items() if value is not None}
+        given = self._given
         if len(given) > 1:
             raise ValueError(f"{' and '.join(given)} are given for one hyperparameter. Keep one of them.")
         if not given:
@@ -75,13 +71,14 @@ class ValuesOrRange(Spec):
             raise ValueError(f"log_uniform begins above 0, found {low:g}: there is no logarithm of it. Take uniform.")
 
     @property
+    def _given(self) -> dict[Any, Any]:
+        """By key what the file gives."""
+        return {name.replace("whole", "int"): value for name, value in vars(self).items() if value is not None}
+
+    @property
     def tried(self) -> tuple[Any, ...]:
         """The values, or the one range."""
-        if self.values is not None:
-            return tuple(self.values)
-        if self.choice is not None:
-            return (Range("choice", choices=tuple(self.choice)),)
-        if self.whole is not None:
-            return (Range("int", self.whole[0], self.whole[1]),)
-        low, high = self.uniform or self.log_uniform or (0.0, 0.0)
-        return (Range("uniform" if self.uniform else "log_uniform", low, high),)
+        ((kind, value),) = self._given.items()
+        if kind == "values":
+            return tuple(value)
+        return (Range("choice", choices=tuple(value)) if kind == "choice" else Range(kind, *value),)

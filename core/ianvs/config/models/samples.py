@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
@@ -26,7 +26,7 @@ from ianvs.config.models.form import NoKey, NotEmpty, Options, PlacedSpec, ReadA
 from ianvs.config.strict_yaml import Document, Steps
 from ianvs.errors import Place, closest, one_line
 
-__all__ = ["BackboneSpec", "DatasetSpec", "SourceSpec", "Words", "conflicting_sources", "legacy_form"]
+__all__ = ["BackboneSpec", "DatasetSpec", "SourceSpec", "Words", "conflicting_sources"]
 
 _FORMS = {"index": "index", "data": "data", "data_info": "data", "url": None}
 """Endings of the keys `train_*`, `test_*`, and the form of what they name; None: told by the file's suffix."""
@@ -51,7 +51,7 @@ class SourceSpec:
     place: Place | None = field(default=None, compare=False, repr=False)
 
 
-def legacy_form(path: Path) -> str | None:
+def _legacy_form(path: Path) -> str | None:
     """ "index" or "data" for the path of a `train_url`, by its suffix; None if the suffix does not tell."""
     if path.suffix in _INDEX_SUFFIXES:
         return "index"
@@ -80,7 +80,7 @@ def _path(value: object, info: ValidationInfo) -> Path:
     if root is _WRONG or (root and not root.is_dir()):  # what lies below a wrong root can't be judged
         return Path(path_text(value))
     path = found_path(value, info, "any" if ending in ("data", "url") else "file", below=root)
-    if ending == "url" and legacy_form(path) is None and path.exists():
+    if ending == "url" and _legacy_form(path) is None and path.exists():
         raise ValueError(f"whether '{value}' is an index is not clear. Write {part}_index or {part}_data.")
     return path
 
@@ -90,7 +90,7 @@ def _sources(given: Path | list[Path] | dict[str, Path], info: ValidationInfo) -
     paths = given if isinstance(given, list) else [given] if isinstance(given, Path) else given.values()
     domains = given if isinstance(given, dict) else [None] * len(paths)
     return tuple(
-        SourceSpec(path, form or str(legacy_form(path)), domain) for path, domain in zip(paths, domains, strict=True)
+        SourceSpec(path, form or str(_legacy_form(path)), domain) for path, domain in zip(paths, domains, strict=True)
     )
 
 
@@ -252,12 +252,11 @@ def _using(testenv: object, path: Steps, train: list[str]) -> Iterator[Slip]:
     if isinstance(text, str):
         words = [(path, word) for word in _split(text)]
     yield from repeated("domain", words, "Name it once.")
-    sources: Any = at(testenv, "dataset", train[0]) if train else None
-    lists = at(testenv, "dataset", "classes")
-    for where, word in words:
-        if isinstance(sources, dict) and isinstance(word, str) and word not in sources:
-            hint = closest(word, sources) or f" There are: {one_line(list(sources))}."
-            yield Slip(f"domain '{word}' is not in {train[0]}.{hint}", where, key=False)
-        if isinstance(lists, dict) and isinstance(word, str) and word not in lists:
-            hint = closest(word, lists) or f" There are lists for: {one_line(list(lists))}."
-            yield Slip(f"domain '{word}' has no class list in classes.{hint}", where, key=False)
+    known = [(key, f"is not in {key}", "There are") for key in train[:1]]
+    known.append(("classes", "has no class list in classes", "There are lists for"))
+    texts = [(where, word) for where, word in words if isinstance(word, str)]
+    for where, word, (key, lack, listed) in [(*text, of) for text in texts for of in known]:
+        names = at(testenv, "dataset", key)
+        if isinstance(names, dict) and word not in names:
+            hint = closest(word, names) or f" {listed}: {one_line(list(names))}."
+            yield Slip(f"domain '{word}' {lack}.{hint}", where, key=False)

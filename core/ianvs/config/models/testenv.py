@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
@@ -135,9 +135,23 @@ class TestEnvSpec(PlacedSpec):
         moved = {"using": made.places["using"]} if at(document.data, *path, "using") else {}
         return replace(made, dataset=replace(made.dataset, places={**made.dataset.places, **moved}))
 
+    def remarks(self, given: Mapping[str, object]) -> Iterator[Slip]:
+        yield from super().remarks(given)
+        if isinstance(given["metrics"], dict):
+            yield Slip("metrics in groups are read as one list; the groups have no effect.", ("metrics",))
+        for part, sources in (("train", self.dataset.train), ("test", self.dataset.test)):
+            if self.dataset.name is None and at(given, "dataset", f"{part}_url"):
+                read_as = " and ".join(f"{part}_{form}" for form in sorted({source.form for source in sources}))
+                said = f"'{part}_url' is an old name, read as {read_as} by its suffix. Write {read_as}."
+                yield Slip(said, ("dataset", f"{part}_url"))
+        if self.dataset.name is None and at(given, "dataset", "download") is not None:
+            yield Slip("'download' has no effect: only a built-in source ('name') downloads.", ("dataset", "download"))
+        mode: Steps = ("model_eval", "model_metric", "mode")
+        if (said := at(given, *mode)) not in (None, "none", "no-inference"):
+            yield Slip(f"mode '{said}' has no effect yet; the metric is computed as ever.", mode)
+
     @staticmethod
     def conflicts(data: object) -> Iterator[Slip]:
-        """Slips that concern several keys, in `data` of any shape."""
         yield from conflicting_sources(data)
         metrics = list(leaves(data, "metrics"))
         asked = (
