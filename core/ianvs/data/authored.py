@@ -69,11 +69,8 @@ def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
         from filelock import FileLock
 
         memo.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(memo.with_suffix(".lock")):
-            made = _known(memo, cache_dir)  # by another process, meanwhile
-            if made is None:
-                made = _ask(spec, url, memo, cache_dir, seconds)
-                write_memo(memo, made)
+        with FileLock(memo.with_suffix(".lock")):  # another process may make it, meanwhile
+            made = _known(memo, cache_dir) or _ask(spec, url, memo, cache_dir, seconds)
     place = Place(url, made["line"], 1 if made["line"] else 0)
     folder = _folder(made, cache_dir)
     classes = None if made["classes"] is None else tuple(made["classes"])
@@ -116,9 +113,8 @@ def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: flo
     offered: dict[str, object] = {"download": spec.download}
     if spec.root is not None:
         offered["root"] = str(spec.root)
-    question = Question(
-        url=str(url), name=name, options=dict(spec.options), offered=offered, folder=str(folder.resolve())
-    )
+    options = dict(spec.options)
+    question = Question(url=str(url), name=name, options=options, offered=offered, folder=str(folder.resolve()))
     calling = f"calling {name}() of {shown_path(url)}"
     try:
         answer: Answer | None = ask_isolated("ianvs.data.author_call:call_function", question, seconds)
@@ -131,6 +127,7 @@ def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: flo
             )
         made = answer["made"]
         entry(cache_dir, _folder(made, cache_dir).name, lambda target: _move(folder, target))
+        write_memo(memo, made)
         return made
     except TimeoutError:
         message = f"{calling} took longer than limits.check_seconds: {seconds:g}. Allow it more time in the job file."
@@ -161,7 +158,7 @@ def _listing(spec: DatasetSpec, folder: Path, part: str, place: Place, classes: 
     called = {key: f"{key} of {part}" for key in COLUMNS}
     if arrays["x"].dtype.kind != "U":
         usual: Layout | None = "NCHW" if (folder / TENSORS).is_file() else None
-        return arrays_listing(arrays, part, place, classes, called, spec.layout, usual)
+        return arrays_listing(arrays, part, place, called, classes, spec.layout, usual)
     count = require_aligned(arrays, called, place)
     listing = files_listing(
         place.file,

@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.data.listing import Listing, SourceError, column, summary
 from ianvs.errors import Place, Problem, one_line, shown_path
 
-__all__ = ["PICTURE_SUFFIXES", "files_listing", "read_lines", "read_text"]
+__all__ = ["PICTURE_SUFFIXES", "Lines", "files_listing", "read_lines", "read_text"]
+
+Lines = Sequence[int] | NDArray[np.int64]  # of a file, on which its samples stand; 0 where it has none
 
 PICTURE_SUFFIXES = (".png", ".bmp", ".tif", ".tiff", ".jpg", ".jpeg", ".gif", ".webp", ".ppm", ".pgm")
 
@@ -71,7 +74,7 @@ def files_listing(
     spec: DatasetSpec,
     samples: Sequence[str],
     labels: Sequence[str],
-    lines: Sequence[int],
+    lines: Lines,
     domains: Sequence[str],
     remedy: str = _OF_INDEX,
 ) -> Listing:
@@ -140,7 +143,7 @@ def _missing(
     bases: Sequence[str],
     written: Sequence[str],
     found: Sequence[str | None],
-    lines: Sequence[int],
+    lines: Lines,
     remedy: str,
 ) -> list[Problem]:
     lost = [index for index, name in enumerate(found) if name is None]

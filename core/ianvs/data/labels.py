@@ -106,9 +106,8 @@ def class_indices(listing: Listing, lists: ClassLists) -> NDArray[np.int64]:
         problems = []
         for i in wrong:
             domain, token = written[i]
-            message = (
-                f"the label '{token}' is none of the classes{numberings[domain].owner}: {one_line(names[domain])}."
-            )
+            owner, listed = numberings[domain].owner, one_line(names[domain])
+            message = f"the label '{token}' is none of the classes{owner}: {listed}."
             problems.append(Problem(message + closest(token, names[domain]), listing.place(i)))
         raise SourceError(summary(problems))
     return np.array([known[label] for label in written], dtype=np.int64)
@@ -139,8 +138,7 @@ def renumbered(values: NDArray[np.integer], numbering: Numbering, place: Place) 
         raise SourceError([Problem(message, place)])
     table = np.full(256, IGNORED, dtype=np.uint8)
     table[:count] = numbering.classes
-    renumbered_: NDArray[np.uint8] = table[values]
-    return renumbered_
+    return np.asarray(table[values])
 
 
 def _shared(listings: Sequence[Listing], spec: DatasetSpec) -> tuple[str, ...]:
@@ -157,7 +155,16 @@ def _shared(listings: Sequence[Listing], spec: DatasetSpec) -> tuple[str, ...]:
     names = {token for listing in listings for token in listing.labels}
     integers = {name for name in names if _is_integer(name)}
     if integers and integers != names:
-        raise SourceError([_mixed(listings, integers)])
+        first = listings[0].labels[0]
+        listing, i = next(
+            (listing, i)
+            for listing in listings
+            for i, token in enumerate(listing.labels)
+            if (token in integers) != (first in integers)
+        )
+        kind = "a name" if first in integers else "an integer"
+        message = f"the label '{listing.labels[i]}' is {kind}, the first label, '{first}', is not."
+        raise SourceError([Problem(f"{message} Or list all by `classes`.", listing.place(i))])
     return tuple(sorted(names, key=int) if integers else sorted(names))
 
 
@@ -193,16 +200,3 @@ def _is_integer(token: str) -> bool:
 
 def _as_index(token: str, count: int) -> int | None:
     return int(token) if _is_integer(token) and 0 <= int(token) < count else None
-
-
-def _mixed(listings: Sequence[Listing], integers: set[str]) -> Problem:
-    first = listings[0].labels[0] in integers
-    for listing in listings:
-        for i, token in enumerate(listing.labels):
-            if (token in integers) != first:
-                other, kind = listings[0].labels[0], "an integer" if token in integers else "a name"
-                message = (
-                    f"the label '{token}' is {kind}, the first label, '{other}', is not. Or list all by `classes`."
-                )
-                return Problem(message, listing.place(i))
-    raise AssertionError("labels of two kinds, and no first one of the second kind")

@@ -78,7 +78,7 @@ def _refuse_keys(
 
 
 def _store(value: object, folder: Path, part: str) -> None:
-    given: dict[str, Any]
+    given: dict[str, object]
     if isinstance(value, Mapping):
         given = dict(value)
         _refuse_keys(given, COLUMNS, ("x",), part, _PART)
@@ -124,15 +124,13 @@ def _store_pairs(samples: _Samples, folder: Path, part: str) -> dict[str, list[A
 
 
 def _store_x(x: Any, folder: Path, where: str) -> None:
-    if isinstance(x, list | tuple) or (isinstance(x, np.ndarray) and x.dtype == object):
-        _write_x(x, len(x), folder, where)
-        return
-    _mark(x, folder)
-    array = _plain(x, where)
-    if array.dtype.kind == "O":  # as a column of a table
-        _write_x(array, len(array), folder, where)
-    else:
-        _save(folder / "x.npy", array if array.dtype.kind == "U" else _numbers(array, where))
+    if not isinstance(x, list | tuple):
+        _mark(x, folder)
+        x = _plain(x, where)
+        if x.dtype.kind != "O":  # objects: a column of a table
+            _save(folder / "x.npy", x if x.dtype.kind == "U" else _numbers(x, where))
+            return
+    _write_x(x, len(x), folder, where)
 
 
 def _write_x(samples: Iterable[object], count: int, folder: Path, where: str) -> None:
@@ -178,7 +176,7 @@ def _numbers(array: NDArray[Any], where: str) -> NDArray[Any]:
     return array if array.dtype == np.uint8 else array.astype(np.float32, copy=False)
 
 
-def _labels(labels: Any, where: str) -> NDArray[Any]:
+def _labels(labels: object, where: str) -> NDArray[Any]:
     """(N,) int64 or texts (names, or paths of label pictures), or (N, height, width) label pictures."""
     if isinstance(labels, list | tuple):
         labels = [_label(label) for label in labels]
@@ -208,7 +206,7 @@ def _store_conversations(records: Sequence[object], folder: Path, part: str) -> 
     (folder / CONVERSATIONS).write_text("\n".join(lines) + "\n")
 
 
-def _plain(value: Any, where: str) -> NDArray[Any]:
+def _plain(value: object, where: str) -> NDArray[Any]:
     try:
         return plain_array(value)
     except (TypeError, ValueError, RuntimeError) as error:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ __all__ = ["PARTS", "domain_names", "read_part", "read_parts", "select", "source
 
 PARTS = ("train", "test")
 _WITH_FIELDS = (".csv", ".json", ".jsonl")
+T = TypeVar("T")
 
 
 def sources_of(spec: DatasetSpec, part: str) -> tuple[SourceSpec, ...]:
@@ -33,38 +35,39 @@ def sources_of(spec: DatasetSpec, part: str) -> tuple[SourceSpec, ...]:
 
 def read_parts(spec: DatasetSpec) -> tuple[Listing, Listing]:
     """The training and the test part. Raises SourceError with the problems of both."""
-    listings: list[Listing] = []
-    problems: list[Problem] = []
-    for part in PARTS:
-        try:
-            listings.append(read_part(spec, part))
-        except SourceError as broken:
-            problems += broken.problems
-    if problems:
-        raise SourceError(dict.fromkeys(problems))
-    train, test = listings
+    train, test = _each(lambda part: read_part(spec, part), PARTS)
     return train, test
 
 
 def read_part(spec: DatasetSpec, part: str) -> Listing:
     """What "train" or "test" lists, domains chosen. Raises SourceError with the problems of all its sources."""
-    listings: list[Listing] = []
-    problems: list[Problem] = []
     names = domain_names(spec)
-    for source in sources_of(spec, part):
-        try:
-            _require_no_contradiction(source, spec)
-            listings.append(assign_domains(_read(source, spec, part), source.domain, names))
-        except SourceError as broken:
-            problems += broken.problems
-    if problems:
-        raise SourceError(problems)
+
+    def read(source: SourceSpec) -> Listing:
+        _require_no_contradiction(source, spec)
+        return assign_domains(_read(source, spec, part), source.domain, names)
+
+    listings = _each(read, sources_of(spec, part))
     if not listings:
         message = (
             f"the dataset has no {part} part. Give `{part}_index` or `{part}_data`, or a built-in source by `name`."
         )
         raise SourceError([Problem(message, spec.place)])
     return select(join(listings), spec, part)
+
+
+def _each(read: Callable[[T], Listing], of: Iterable[T]) -> list[Listing]:
+    """What `read` lists of each. Raises SourceError with the problems of all, one that they share once."""
+    listings: list[Listing] = []
+    problems: list[Problem] = []
+    for one in of:
+        try:
+            listings.append(read(one))
+        except SourceError as broken:
+            problems += broken.problems
+    if problems:
+        raise SourceError(dict.fromkeys(problems))
+    return listings
 
 
 def domain_names(spec: DatasetSpec) -> tuple[str, ...]:
