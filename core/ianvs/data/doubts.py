@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +96,7 @@ def _looked_at(samples: Samples) -> tuple[NDArray[np.int64], NDArray[np.uint64]]
     return np.array(broken, dtype=np.int64), digests
 
 
-def _digest(sample: Any) -> int:
+def _digest(sample: object) -> int:
     """Of an array; or of what is asked and answered, where a question alone may well come in both parts."""
     content = sample.data.cast("B") if isinstance(sample, np.ndarray) else repr(sample).encode()
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest())

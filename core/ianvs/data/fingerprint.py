@@ -105,10 +105,9 @@ def listing_digest(listing: Listing, cache_dir: Path) -> str:
     """Hash of the samples' names and domains; of files, of their content and labels too."""
     columns: list[list[str]] = [listing.ids.tolist(), listing.domains.tolist()]
     if listing.form == "files":
+        labels = listing.labels.tolist()
         columns.append(file_digests(listing.x.tolist(), cache_dir))
-        columns.append(listing.labels.tolist())
-    if listing.label_form == "files":
-        columns[-1] = file_digests(listing.labels.tolist(), cache_dir)
+        columns.append(file_digests(labels, cache_dir) if listing.label_form == "files" else labels)
     return digest_of(columns)
 
 

@@ -12,6 +12,7 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.data.cache import entry, is_whole
 from ianvs.data.dataset import Dataset, Samples
 from ianvs.data.fingerprint import digest_of, file_digests
+from ianvs.data.sources import PARTS
 
 __all__ = ["keep_dataset", "kept_dataset", "table_key"]
 
@@ -41,7 +42,7 @@ def kept_dataset(key: str | None, cache_dir: Path) -> Dataset | None:
         return None
     folder = cache_dir / key
     facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
-    train, test = (_part(folder, part) for part in ("train", "test"))
+    train, test = (_part(folder, part) for part in PARTS)
     return Dataset(facts["name"], "classification", train, test, tuple(facts["classes"]), facts["fingerprint"])
 
 

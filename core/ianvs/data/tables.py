@@ -19,7 +19,7 @@ from ianvs.data.number_tables import read_numbers
 from ianvs.data.records import Records
 from ianvs.errors import Place, Problem, closest, one_line
 
-__all__ = ["SAMPLE_COLUMNS", "TEXT_COLUMN", "read_table"]
+__all__ = ["DOMAIN_COLUMN", "SAMPLE_COLUMNS", "TEXT_COLUMN", "read_table"]
 
 SAMPLE_COLUMNS = ("image", "path", "file", "x")
 LABEL_COLUMNS = ("label", "y", "target", "class", "answer")
