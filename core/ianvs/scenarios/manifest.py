@@ -10,13 +10,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from ianvs.data.dataset import Dataset, Samples
+from ianvs.data.options import Options
 from ianvs.errors import DataError, PluginError, closest, one_line, shown_path
 from ianvs.plugins.loader import installed, load_object
 from ianvs.scenarios.exam import Exam, Round, Rules, Stream, TestSet, Transform
@@ -28,16 +29,12 @@ TRANSFORMS = "ianvs.transforms"
 """The group of entry points by which packages name the transformations that a manifest can hold: dataclasses."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class _Transform(_Model):
+class _Transform(Options):
     name: str
-    options: dict[str, Any]
+    options: dict[str, object]
 
 
-class _Part(_Model):
+class _Part(Options):
     name: str
     classes: list[str]
     transform: _Transform | None
@@ -56,7 +53,7 @@ class _TestSet(_Part):
     adapt: list[str] | None = None
 
 
-class _Rules(_Model):
+class _Rules(Options):
     scenario: str
     task_in_training: bool
     task_in_testing: bool
@@ -68,13 +65,13 @@ class _Rules(_Model):
     unseen: Literal["none", "classes", "rounds"] = "none"
 
 
-class _Stream(_Model):
+class _Stream(Options):
     batch: int = Field(ge=1)
     eval_every: int | None = Field(ge=1)
     shuffled: bool
 
 
-class _Manifest(_Model):
+class _Manifest(Options):
     version: int
     dataset: str
     fingerprint: str
@@ -85,11 +82,11 @@ class _Manifest(_Model):
     tests: list[_TestSet] = Field(min_length=1)
 
 
-def manifest(exam: Exam) -> dict[str, Any]:
+def manifest(exam: Exam) -> dict[str, object]:
     """JSON-able: the dataset's fingerprint, the rules, and what each round and test set consists of, by names."""
     dataset = exam.dataset
 
-    def part(of: Round | TestSet, ids: NDArray[np.str_]) -> dict[str, Any]:
+    def part(of: Round | TestSet, ids: NDArray[np.str_]) -> dict[str, object]:
         return {
             "name": of.name,
             "classes": [dataset.classes[index] for index in of.classes],
@@ -119,7 +116,7 @@ def save_manifest(exam: Exam, path: Path) -> None:
     path.write_text(json.dumps(manifest(exam), ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
-def read_manifest(path: Path) -> Mapping[str, Any]:
+def read_manifest(path: Path) -> Mapping[str, object]:
     """What a file says. Raises DataError that names the file, where it is not json or not there."""
     try:
         found = json.loads(path.read_bytes())
@@ -132,7 +129,7 @@ def read_manifest(path: Path) -> Mapping[str, Any]:
     return found
 
 
-def load_manifest(dataset: Dataset, content: Mapping[str, Any], source: str = "the manifest") -> Exam:
+def load_manifest(dataset: Dataset, content: Mapping[str, object], source: str = "the manifest") -> Exam:
     """The exam that `manifest` has described, on the same data.
 
     source: what errors call it. Raises DataError: not a manifest, of another version, of other data, a sample or a

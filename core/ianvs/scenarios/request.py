@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn
+from typing import ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,7 @@ class Scenario(Options, ABC):
     names: ClassVar[tuple[str, ...]] = ()
 
     rounds: int | None = Field(None, ge=1)
-    modifiers: dict[str, Any] | None = None
+    modifiers: dict[str, object] | None = None
 
     def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:
         """(key, number of rounds) where another option, or `using`, lists something for each round."""

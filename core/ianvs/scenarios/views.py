@@ -73,7 +73,7 @@ class _View:
         self._gathered.clear()
         self._resident.clear()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Of a copy or a pickle: while the view is open, it would outlive it."""
         if self._open:
             raise ExamRuleError(f"what a learner is handed can't be copied or pickled whole: {self._over}")
