@@ -15,6 +15,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -170,15 +171,12 @@ def _result(value: object, where: str) -> float | dict[str, float]:
 
 def _number(value: Any, where: str) -> float:
     """A float; nan is "undefined here" and allowed. Takes whatever behaves as one number: numpy and torch scalars."""
-    number = None
+    number = math.inf  # what is no number is refused as an infinite one is
     if not isinstance(value, bool | np.bool_ | str | bytes) and np.ndim(value) == 0:
-        try:
+        with suppress(TypeError, ValueError, OverflowError):
             number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            number = None
-    if number is None or math.isinf(number):
+    if math.isinf(number):
         hint = " Does the function lack a `return`?" if value is None else " Return nan where it is undefined."
-        shown = repr(value)
-        shown = shown if len(shown) <= 60 else f"{shown[:60]}..."
+        shown = repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:60]}..."
         raise PluginError(f"{where} returned {shown}, not a finite number or a mapping of names to numbers.{hint}")
     return number

@@ -110,17 +110,10 @@ def _rounds(
     scenario: Scenario | None, spec: ScenarioSpec | None, incremental_rounds: int | None, using: tuple[str, ...]
 ) -> int | None:
     """How many the testenv asks for. Whatever says it has to agree, else ConfigError."""
-    said: dict[str, int] = {}
-    if scenario is None:
-        listed = ("using", len(using)) if using else None
-    else:
-        listed = scenario.listed(using)
-        if scenario.rounds is not None:
-            said["rounds"] = scenario.rounds
-    if listed is not None:
-        said[listed[0]] = listed[1]
-    if incremental_rounds is not None:
-        said["incremental_rounds"] = incremental_rounds
+    own = None if scenario is None else scenario.rounds
+    listed = (("using", len(using)) if using else None) if scenario is None else scenario.listed(using)
+    counts = [("rounds", own), listed or ("", None), ("incremental_rounds", incremental_rounds)]
+    said = {option: count for option, count in counts if count is not None}
     if len(set(said.values())) > 1:
         told = " but ".join(f"`{option}` gives {count}" for option, count in said.items())
         place = None if spec is None else next((spec.places[o] for o in said if o in spec.places), spec.place)

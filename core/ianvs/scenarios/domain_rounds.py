@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ianvs.data.dataset import Samples
 from ianvs.errors import one_line
 from ianvs.scenarios.exam import Exam, Round, Rules, TestSet
-from ianvs.scenarios.request import ScenarioRequest, class_labels, classes_of, refuse
+from ianvs.scenarios.request import ScenarioRequest, class_labels, classes_in, refuse
 
 __all__ = ["domain_tests", "natural_domains"]
 
@@ -35,32 +36,28 @@ def natural_domains(request: ScenarioRequest, rules: Rules, untaught: int = 0) -
         each = "one for each" if not untaught else "one for each but the last"
         message = f"{request.rounds} rounds, but there are {len(names)} domains ({one_line(names)}), {each}."
         refuse(request, message, "rounds")
-    parts = []
-    for name in taught:
-        positions = _positions(dataset.train, name)
-        if not len(positions):
-            refuse(request, f"the domain '{name}' has no training samples.")
-        parts.append(Round(name, positions, classes_of(dataset, dataset.train, positions, name)))
-    return Exam(dataset, tuple(parts), domain_tests(request, names), rules)
+    rounds = tuple(Round(*_of_domain(request, dataset.train, name, "training")) for name in taught)
+    return Exam(dataset, rounds, domain_tests(request, names), rules)
 
 
 def domain_tests(request: ScenarioRequest, names: tuple[str, ...]) -> tuple[TestSet, ...]:
     """One test set per domain."""
-    dataset = request.dataset
-    tests = []
-    for name in names:
-        positions = _positions(dataset.test, name)
-        if not len(positions):
-            refuse(request, f"the domain '{name}' has no test samples.")
-        tests.append(TestSet(name, positions, classes_of(dataset, dataset.test, positions, name)))
-    return tuple(tests)
+    return tuple(TestSet(*_of_domain(request, request.dataset.test, name, "test")) for name in names)
 
 
 def _found(samples: Samples) -> tuple[str, ...]:
     return () if samples.domains is None else tuple(dict.fromkeys(samples.domains.tolist()))
 
 
-def _positions(samples: Samples, domain: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    if samples.domains is None:
-        return np.empty(0, dtype=np.int64)
-    return np.flatnonzero(samples.domains == domain)
+def _of_domain(
+    request: ScenarioRequest, samples: Samples, domain: str, part: str
+) -> tuple[str, NDArray[np.int64], tuple[int, ...]]:
+    """What its round or test set begins with: the name, positions, and classes in the order of the domain's own list.
+
+    Without such a list they are those that occur there.
+    """
+    positions = np.empty(0, np.int64) if samples.domains is None else np.flatnonzero(samples.domains == domain)
+    if not len(positions):
+        refuse(request, f"the domain '{domain}' has no {part} samples.")
+    dataset = request.dataset
+    return domain, positions, dataset.domain_classes.get(domain) or classes_in(dataset, samples, positions)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.data.dataset import Samples
+from ianvs.data.listing import column
 from ianvs.scenarios.exam import Transform
 
 __all__ = ["Column", "Held", "Part", "Rows", "columns_of"]
@@ -50,12 +51,10 @@ class Part:
 
     def columns(self) -> dict[str, Rows]:
         """What a learner may ask for, by name."""
-        told = Rows(self.samples.y, self.positions)
-        if self.labels is not None:
-            told = Rows(self.labels, np.arange(len(self.positions)))
+        own = Rows(self.samples.y, self.positions)
         return {
             "x": Rows(self.samples.x, self.positions, self.transform),
-            "y": told,
+            "y": own if self.labels is None else Rows(self.labels, np.arange(len(self.positions))),
             "ids": Rows(self.samples.ids, self.positions),
         }
 
@@ -111,16 +110,9 @@ class Held:
     def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
         """All rows, not copied; or a copy of `rows`."""
         if not isinstance(self._values, np.ndarray):
-            self._values = _texts_or_objects(self._values)
+            texts = all(isinstance(value, str) for value in self._values)
+            self._values = np.array(self._values, dtype=str) if texts else column(self._values)
         return self._values if rows is None else self._values[rows]
-
-
-def _texts_or_objects(values: Sequence[Any]) -> NDArray[Any]:
-    if all(isinstance(value, str) for value in values):
-        return np.array(values, dtype=str)
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column
 
 
 def columns_of(

@@ -22,7 +22,6 @@ __all__ = [
     "ScenarioRequest",
     "class_labels",
     "classes_in",
-    "classes_of",
     "everything_asked",
     "named_rounds",
     "positions_by_class",
@@ -99,11 +98,6 @@ def classes_in(dataset: Dataset, samples: Samples, positions: NDArray[np.int64])
         return tuple(range(len(dataset.classes)))
     domains = np.unique(samples.domains[positions]).tolist()
     return tuple(sorted({index for domain in domains for index in dataset.domain_classes[domain]}))
-
-
-def classes_of(dataset: Dataset, samples: Samples, positions: NDArray[np.int64], domain: str) -> tuple[int, ...]:
-    """The class indices of a domain, in the order of its own class list; without one, those that occur there."""
-    return dataset.domain_classes.get(domain) or classes_in(dataset, samples, positions)
 
 
 def positions_by_class(labels: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
