@@ -56,10 +56,12 @@ def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -
 
     So are the features of a `backbone`. progress is told how much of that is done, 0 to 1.
     """
-    if spec.backbone is None:
-        return _load_samples(spec, cache_dir, progress)
-    dataset = _load_samples(spec, cache_dir, slice_of(progress, 0.0, 0.2))
-    return encoded(dataset, spec, cache_dir, slice_of(progress, 0.2, 1.0))
+    share = 1.0 if spec.backbone is None else 0.2
+    dataset = _load_samples(spec, cache_dir, slice_of(progress, 0.0, share))
+    dataset = encoded(dataset, spec, cache_dir, slice_of(progress, share, 1.0))
+    if progress is not None:
+        progress(1.0)
+    return dataset
 
 
 def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float) -> list[Problem]:
@@ -102,8 +104,6 @@ def _load_samples(spec: DatasetSpec, cache_dir: Path, progress: Progress | None)
     if spec.name is not None:
         return named_source(spec).load(spec, cache_dir, progress)
     if (kept := kept_dataset(table_key(spec, cache_dir), cache_dir)) is not None:
-        if progress is not None:
-            progress(1.0)
         return kept
     parts = read_parts(spec)
     return load_listed(parts, spec, files_fingerprint(spec, cache_dir, parts), cache_dir, progress)

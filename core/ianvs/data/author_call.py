@@ -146,6 +146,10 @@ def _watched(folder: Path) -> Iterator[set[str]]:
     seen: set[str] = set()
     watching = True
 
+    def no_data(path: Path) -> bool:
+        installed = not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
+        return installed or any(path.is_relative_to(place) for place in (folder, *_NO_DATA))
+
     def hook(event: str, arguments: tuple[object, ...]) -> None:
         if not watching or event not in ("open", "os.listdir", "os.scandir") or not _for_the_author(sys._getframe(1)):
             return
@@ -159,7 +163,7 @@ def _watched(folder: Path) -> Iterator[set[str]]:
         yield seen
     finally:
         watching = False
-        seen -= {path for path in seen if _no_data(Path(path), folder)}
+        seen -= {path for path in seen if no_data(Path(path))}
 
 
 def _for_the_author(frame: FrameType | None) -> bool:
@@ -172,8 +176,3 @@ def _for_the_author(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def _no_data(path: Path, folder: Path) -> bool:
-    installed = not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
-    return installed or any(path.is_relative_to(place) for place in (folder, *_NO_DATA))

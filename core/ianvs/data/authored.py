@@ -63,7 +63,9 @@ def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
     url = Path(spec.url or "")
     if not url.is_file():
         raise SourceError([Problem(f"there is no file '{url}'.", spec.places.get("url", spec.place))])
-    memo = cache_dir / "authored" / f"{_key(spec, url)}.json"
+    name = str(spec.name)
+    asked = [VERSION, str(url), name, source_of(str(url), name), dict(spec.options), str(spec.root), spec.download]
+    memo = cache_dir / "authored" / f"{digest_of(asked)[:32]}.json"
     made = _known(memo, cache_dir)
     if made is None:
         from filelock import FileLock
@@ -83,12 +85,6 @@ def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
 
 
 # --- what is known --------------------------------------------------------------------------------------------------
-
-
-def _key(spec: DatasetSpec, url: Path) -> str:
-    name = str(spec.name)
-    asked = [VERSION, str(url), name, source_of(str(url), name), dict(spec.options), str(spec.root), spec.download]
-    return digest_of(asked)[:32]
 
 
 def _known(memo: Path, cache_dir: Path) -> Made | None:

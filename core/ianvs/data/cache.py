@@ -182,7 +182,5 @@ def _cached(
         pixels.flush()
 
     folder = entry(cache_dir, key, fill)
-    if progress is not None:
-        progress(1.0)
     pixels: NDArray[np.uint8] = np.load(folder / "pixels.npy", mmap_mode="r", allow_pickle=False)
     return pixels

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +71,10 @@ def numbered_classes(pictures: Sequence[NDArray[np.uint8]], spec: DatasetSpec) -
 
     Raises SourceError where all pixels are ignored.
     """
-    highest = max((_highest(part) for part in pictures), default=-1)
+    highest = -1
+    for picture in chain.from_iterable(pictures):  # one by one: they may be a memory map of many gigabytes
+        named = picture[picture != IGNORED]
+        highest = max(highest, int(named.max()) if named.size else -1)
     if highest < 0:
         message = f"every pixel of the label pictures is {IGNORED}, which is ignored: there is no class to learn."
         raise SourceError([Problem(message, spec.place)])
@@ -183,15 +187,6 @@ def _by_domain(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:
     names = tuple(dict.fromkeys(name for domain in used for name in given[domain]))
     index = {name: position for position, name in enumerate(names)}
     return ClassLists(names, {domain: tuple(index[name] for name in given[domain]) for domain in used})
-
-
-def _highest(labels: NDArray[np.uint8]) -> int:
-    """The highest class index in label pictures; -1 without any."""
-    highest = -1
-    for picture in labels:  # one by one: they may be a memory map of many gigabytes
-        named = picture[picture != IGNORED]
-        highest = max(highest, int(named.max()) if named.size else -1)
-    return highest
 
 
 def _is_integer(token: str) -> bool:

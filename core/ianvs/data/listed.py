@@ -144,19 +144,17 @@ def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
             f"labels as {train.label_form}. Both parts hold the same kind of samples."
         )
         raise SourceError([Problem(message, Place(test.sources[0]))])
-    if spec.image_size is not None and train.form != "files":
-        message = "`image_size` is for picture files; these samples are not. Take it out."
-        raise SourceError([Problem(message, spec.places.get("image_size", spec.place))])
-    if spec.layout is not None and not train.layout:
-        message = "`layout` is for arrays of pictures with channels, (N, ., ., .); these samples are not. Take it out."
-        raise SourceError([Problem(message, spec.places.get("layout", spec.place))])
-    if train.form == "conversation":
-        for key, given in (("label", spec.label), ("classes", spec.classes)):
-            if given is not None:
-                message = (
-                    f"`{key}` has no meaning for conversations, whose labels are the assistant's replies. Take it out."
-                )
-                raise SourceError([Problem(message, spec.places.get(key, spec.place))])
+    said = train.form == "conversation"
+    with_channels = "is for arrays of pictures with channels, (N, ., ., .); these samples are not."
+    no_label = "has no meaning for conversations, whose labels are the assistant's replies."
+    for key, given, misplaced, why in (
+        ("image_size", spec.image_size, train.form != "files", "is for picture files; these samples are not."),
+        ("layout", spec.layout, not train.layout, with_channels),
+        ("label", spec.label, said, no_label),
+        ("classes", spec.classes, said, no_label),
+    ):
+        if misplaced and given is not None:
+            raise SourceError([Problem(f"`{key}` {why} Take it out.", spec.places.get(key, spec.place))])
     return class_lists(parts, spec)
 
 
@@ -164,8 +162,6 @@ def _samples(
     listing: Listing, spec: DatasetSpec, cache_dir: Path, progress: Progress | None, content: str
 ) -> NDArray[Any]:
     if listing.form != "files":
-        if progress is not None:
-            progress(1.0)
         if "NCHW" in listing.layout:  # in memory as those that came with channels last: else the last bits are others
             key = f"pictures-{digest_of(content)[:32]}"
             return cached_arrays(cache_dir, key, lambda: {"x": listing.x})["x"]
@@ -182,8 +178,6 @@ def _targets(
     numbering: Numbering | None,
 ) -> NDArray[Any]:
     """Labels as the Dataset holds them. numbering: of label pictures whose classes have no names."""
-    if progress is not None and listing.label_form != "files":
-        progress(1.0)
     if listing.label_form == "class":
         return class_indices(listing, lists)
     if listing.label_form in ("text", "replies"):

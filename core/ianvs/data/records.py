@@ -36,9 +36,6 @@ class Records:
     starts: tuple[int, ...]
     lines: tuple[int, ...]
 
-    def __len__(self) -> int:
-        return len(self.values)
-
     def place(self, index: int, *steps: Step) -> Place:
         """Where record `index` begins, or what lies in it at `steps`; as far as the steps lead."""
         position = self.starts[index]

@@ -97,11 +97,17 @@ def _store(value: object, folder: Path, part: str) -> None:
     elif isinstance(x[0], Mapping):
         if given:
             raise DataError(f"{part} has {one_line(list(given))} beside conversations, which name their own `domain`.")
-        _store_conversations([x[i] for i in range(len(x))], folder, part)
+        try:
+            lines = [json.dumps(x[i], sort_keys=True) for i in range(len(x))]
+        except (TypeError, ValueError) as error:
+            raise DataError(f"the conversations of {part} can't be written as json ({error}).") from None
+        (folder / CONVERSATIONS).write_text("\n".join(lines) + "\n")
     else:
         given = _store_pairs(x, folder, part) | given
     for key, names in given.items():
-        _save(folder / f"{key}.npy", np.array([str(name) for name in _listed(names, f"{key} of {part}")], dtype=str))
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise DataError(f"{key} of {part} is {_said(names)}; expected a name for each sample.")
+        _save(folder / f"{key}.npy", np.array([str(name) for name in names], dtype=str))
 
 
 def _store_pairs(samples: _Samples, folder: Path, part: str) -> dict[str, list[Any]]:
@@ -198,25 +204,11 @@ def _label(label: object) -> object:
     return plain_array(label) if hasattr(label, "detach") else label
 
 
-def _store_conversations(records: Sequence[object], folder: Path, part: str) -> None:
-    try:
-        lines = [json.dumps(record, sort_keys=True) for record in records]
-    except (TypeError, ValueError) as error:
-        raise DataError(f"the conversations of {part} can't be written as json ({error}).") from None
-    (folder / CONVERSATIONS).write_text("\n".join(lines) + "\n")
-
-
 def _plain(value: object, where: str) -> NDArray[Any]:
     try:
         return plain_array(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise DataError(f"{where} is {_said(value)}, which is no array ({error}).") from None
-
-
-def _listed(values: object, where: str) -> Iterable[object]:
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise DataError(f"{where} is {_said(values)}; expected a name for each sample.")
-    return values
 
 
 def _is_sequence(value: object) -> TypeGuard[_Samples]:

@@ -97,10 +97,10 @@ def _numbers_of_csv(path: Path, spec: DatasetSpec) -> Listing | None:
     found = read_numbers(path, [label, *([domain] if domain else [])])
     if found is None:
         return None
-    count = len(found.numbers)
-    table = replace(bare, lines=np.arange(2, count + 2, dtype=np.int64))
-    domains = found.texts[domain] if domain else [""] * count
-    return _listing(table, "arrays", found.numbers, "class", found.texts[label], domains)
+    numbers, texts = found
+    table = replace(bare, lines=np.arange(2, len(numbers) + 2, dtype=np.int64))
+    domains = texts[domain] if domain else [""] * len(numbers)
+    return _listing(table, "arrays", numbers, "class", texts[label], domains)
 
 
 def _listing(

@@ -155,24 +155,18 @@ def _checked(found: _Content, file: str) -> tuple[ScoreMatrix, Array | None]:
             "that name)."
         )
     references: dict[str, Array] = {}
-    for name, length, of in (
-        ("untrained", tests, "test set"),
-        ("R0", tests, "test set"),
-        ("joint", rounds, "round"),
-        ("single_task", rounds, "round"),
-    ):
-        values = found.references.get(name)
-        if values is None:
+    for name in ("untrained", "R0", "joint", "single_task"):
+        if (values := found.references.get(name)) is None:
             continue
+        length, of = (tests, "test set") if name in ("untrained", "R0") else (rounds, "round")
         if len(values) != length:
             raise DataError(f"{file}: '{name}' has {len(values)} scores; it needs {length}, one for each {of} of R.")
         references[name] = np.array(values, dtype=np.float64)
+    first_row = references.pop("R0", None)
     inputs = ScoreMatrix.of(
         np.array(rows, dtype=np.float64),
-        untrained=references.get("untrained"),
-        joint=references.get("joint"),
-        single_task=references.get("single_task"),
+        **references,
         curve=None if found.curve is None else read_curve(found.curve, rounds, tests, f"{file}: curve"),
         higher_is_better=found.higher_is_better,
     )
-    return inputs, references.get("R0")
+    return inputs, first_row

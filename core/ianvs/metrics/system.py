@@ -67,11 +67,6 @@ def _transfer_share(rounds: Rounds) -> float | None:
     return transferred / inferred if inferred else None
 
 
-def _model_size(rounds: Rounds) -> float | None:
-    size = rounds[-1].model_bytes if rounds else None
-    return None if size is None else size / _MEGA
-
-
 def _defined(
     name: str,
     summary: str,
@@ -128,7 +123,7 @@ _DEFINED = (
         "What the plugin's save() wrote after the last round, in MB (10^6 bytes): what there is to deploy. Earlier "
         "rounds don't count, however large.",
         "bytes after round T / 10^6",
-        _model_size,
+        lambda rounds: _highest((round_.model_bytes for round_ in rounds[-1:]), _MEGA),
     ),
     _defined(
         "memory_samples",

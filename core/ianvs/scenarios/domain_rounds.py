@@ -19,14 +19,15 @@ def natural_domains(request: ScenarioRequest, rules: Rules, untaught: int = 0) -
     untaught: how many of the last domains are asked alone.
     """
     dataset = request.dataset
-    names = request.using or _found(dataset.train)
+    known = dataset.train.domains
+    names = request.using or (() if known is None else tuple(dict.fromkeys(known.tolist())))
     if not names:
         message = f"{dataset.name} knows no domains. Name them by `using`, in a column `domain`, or one per file"
         if class_labels(dataset.train) is not None:
             message += ", or make some with `permutation: true`, `rotation: [0, 30, 60]` or `corruption: [clean, fog]`"
         message += "."
         refuse(request, message)
-    if dataset.train.domains is None:
+    if known is None:
         message = f"no sample belongs to one of the domains {one_line(names)}: no path holds such a folder. Make the"
         refuse(request, f"{message} domain a folder of the path or a column `domain`, or give an index for each.")
     taught = names[: len(names) - untaught]
@@ -43,10 +44,6 @@ def natural_domains(request: ScenarioRequest, rules: Rules, untaught: int = 0) -
 def domain_tests(request: ScenarioRequest, names: tuple[str, ...]) -> tuple[TestSet, ...]:
     """One test set per domain."""
     return tuple(TestSet(*_of_domain(request, request.dataset.test, name, "test")) for name in names)
-
-
-def _found(samples: Samples) -> tuple[str, ...]:
-    return () if samples.domains is None else tuple(dict.fromkeys(samples.domains.tolist()))
 
 
 def _of_domain(

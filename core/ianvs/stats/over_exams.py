@@ -57,8 +57,8 @@ def over_exams(scores: Array) -> OverExams:
         return OverExams(tuple(rows), exams, None, None)
     known = scores[:, whole]
     draws = np.random.default_rng(_SEED).integers(exams, size=(DRAWS, exams))
-    ranks = _ranks(known)
-    wins = _wins(known) / (len(whole) - 1)
+    beaten = _beaten(known)
+    ranks, wins = len(whole) - beaten, beaten / (len(whole) - 1)
     width = np.ptp(known, axis=1, keepdims=True)
     unit = np.divide(known - known.min(axis=1, keepdims=True), width, out=np.full_like(known, 0.5), where=width > 0)
     for at, i in enumerate(whole.tolist()):
@@ -87,16 +87,11 @@ def exams_needed(methods: int, alpha: float = 0.05) -> int:
     return next(n for n in range(1, 64) if 2.0 ** (1 - n) <= alpha / pairs)
 
 
-def _wins(scores: Array) -> Array:
+def _beaten(scores: Array) -> Array:
     """(E, m) how many others each method beats in each exam, a tie counting half."""
     ahead = (scores[:, :, None] > scores[:, None, :]).sum(axis=2)
     level = (scores[:, :, None] == scores[:, None, :]).sum(axis=2) - 1
     return np.asarray(ahead + level / 2)
-
-
-def _ranks(scores: Array) -> Array:
-    """(E, m) ranks within each exam, 1 the best, equals sharing the mean of their places."""
-    return np.asarray(scores.shape[1] - _wins(scores))
 
 
 def _iqm(values: Array) -> Array:
