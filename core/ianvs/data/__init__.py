@@ -48,7 +48,16 @@ def check(spec: DatasetSpec, cache_dir: Path | None = None, seconds: float = CHE
 
 def fingerprint(spec: DatasetSpec, cache_dir: Path) -> str:
     """A hash that changes when, and only when, the samples do. Reads each file once, ever, while it stays the same."""
-    return encoded_fingerprint(_fingerprint_of_samples(spec, cache_dir), spec, cache_dir)
+    if spec.handed_as == "paths":
+        samples = handed_fingerprint(spec, cache_dir)
+    elif spec.url is not None:
+        samples = authored(spec, cache_dir, CHECK_SECONDS).fingerprint(spec, cache_dir)
+    elif spec.name is not None:
+        samples = named_source(spec).fingerprint(spec, cache_dir)
+    else:
+        kept = kept_dataset(table_key(spec, cache_dir), cache_dir)
+        samples = files_fingerprint(spec, cache_dir) if kept is None else kept.fingerprint
+    return encoded_fingerprint(samples, spec, cache_dir)
 
 
 def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
@@ -82,17 +91,6 @@ def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float) ->
     except SourceError as broken:
         return list(broken.problems)
     return warnings
-
-
-def _fingerprint_of_samples(spec: DatasetSpec, cache_dir: Path) -> str:
-    if spec.handed_as == "paths":
-        return handed_fingerprint(spec, cache_dir)
-    if spec.url is not None:
-        return authored(spec, cache_dir, CHECK_SECONDS).fingerprint(spec, cache_dir)
-    if spec.name is not None:
-        return named_source(spec).fingerprint(spec, cache_dir)
-    kept = kept_dataset(table_key(spec, cache_dir), cache_dir)
-    return files_fingerprint(spec, cache_dir) if kept is None else kept.fingerprint
 
 
 def _load_samples(spec: DatasetSpec, cache_dir: Path, progress: Progress | None) -> Dataset:

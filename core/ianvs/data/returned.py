@@ -97,8 +97,9 @@ def _store(value: object, folder: Path, part: str) -> None:
     elif isinstance(x[0], Mapping):
         if given:
             raise DataError(f"{part} has {one_line(list(given))} beside conversations, which name their own `domain`.")
+        records = [x[i] for i in range(len(x))]
         try:
-            lines = [json.dumps(x[i], sort_keys=True) for i in range(len(x))]
+            lines = [json.dumps(record, sort_keys=True) for record in records]
         except (TypeError, ValueError) as error:
             raise DataError(f"the conversations of {part} can't be written as json ({error}).") from None
         (folder / CONVERSATIONS).write_text("\n".join(lines) + "\n")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ianvs.data.dataset import Samples
+from ianvs.data.dataset import Positions, Samples
 from ianvs.errors import one_line
 from ianvs.scenarios.exam import Exam, Round, Rules, TestSet
 from ianvs.scenarios.request import ScenarioRequest, class_labels, classes_in, refuse
@@ -48,7 +47,7 @@ def domain_tests(request: ScenarioRequest, names: tuple[str, ...]) -> tuple[Test
 
 def _of_domain(
     request: ScenarioRequest, samples: Samples, domain: str, part: str
-) -> tuple[str, NDArray[np.int64], tuple[int, ...]]:
+) -> tuple[str, Positions, tuple[int, ...]]:
     """What its round or test set begins with: the name, positions, and classes in the order of the domain's own list.
 
     Without such a list they are those that occur there.

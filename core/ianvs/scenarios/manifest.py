@@ -16,15 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
-from ianvs.data.dataset import Dataset, Samples
+from ianvs.data.dataset import Dataset, Positions, Samples
 from ianvs.data.options import Options
 from ianvs.errors import DataError, PluginError, closest, one_line, shown_path
 from ianvs.plugins.loader import installed, load_object
 from ianvs.scenarios.exam import Exam, Round, Rules, Stream, TestSet, Transform
 
 __all__ = ["load_manifest", "manifest", "read_manifest", "save_manifest"]
-
-Positions = NDArray[np.int64]
 
 VERSION = 1
 TRANSFORMS = "ianvs.transforms"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.data.dataset import Samples
+from ianvs.data.dataset import Positions, Samples
 from ianvs.data.listing import column
 from ianvs.scenarios.exam import Transform
 
@@ -23,10 +23,10 @@ class Rows:
     """Rows of an array, which may be a memory map: read where they are asked for."""
 
     values: NDArray[Any]
-    positions: NDArray[np.int64]
+    positions: Positions
     transform: Transform | None = None
 
-    def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
+    def gather(self, rows: Positions | None = None) -> NDArray[Any]:
         """A copy of all rows, or of `rows`."""
         gathered = np.asarray(self.values[self.positions if rows is None else self.positions[rows]])
         if self.transform is not None and len(gathered):
@@ -45,7 +45,7 @@ class Part:
     """
 
     samples: Samples
-    positions: NDArray[np.int64]
+    positions: Positions
     transform: Transform | None = None
     labels: NDArray[np.int64] | None = None
 
@@ -62,7 +62,7 @@ class Part:
 class Column:
     """The same column of one part after the other, or of all of them in an `order` of their own."""
 
-    def __init__(self, parts: Sequence[Rows], order: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, parts: Sequence[Rows], order: Positions | None = None) -> None:
         self._parts, self._order = tuple(parts), order
         self._starts = np.cumsum([0, *(len(part.positions) for part in parts)])
 
@@ -74,7 +74,7 @@ class Column:
         """Bytes that `gather()` takes, up to a transform's change of the shape."""
         return sum(p.values.dtype.itemsize * math.prod(p.values.shape[1:]) * len(p.positions) for p in self._parts)
 
-    def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
+    def gather(self, rows: Positions | None = None) -> NDArray[Any]:
         """A copy of all rows, or of `rows`."""
         if self._order is not None:
             rows = self._order if rows is None else self._order[rows]
@@ -107,7 +107,7 @@ class Held:
     def nbytes(self) -> int:
         return self._values.nbytes if isinstance(self._values, np.ndarray) else 0
 
-    def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
+    def gather(self, rows: Positions | None = None) -> NDArray[Any]:
         """All rows, not copied; or a copy of `rows`."""
         if not isinstance(self._values, np.ndarray):
             texts = all(isinstance(value, str) for value in self._values)
@@ -116,7 +116,7 @@ class Held:
 
 
 def columns_of(
-    parts: Sequence[Part], names: Sequence[str] = ("x", "y", "ids"), order: NDArray[np.int64] | None = None
+    parts: Sequence[Part], names: Sequence[str] = ("x", "y", "ids"), order: Positions | None = None
 ) -> dict[str, Column]:
     """Those columns of one part after the other, or of all of them in an `order` of their own."""
     each = [part.columns() for part in parts]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ianvs.config.spec import ScenarioSpec
-from ianvs.data.dataset import Dataset, Samples
+from ianvs.data.dataset import Dataset, Positions, Samples
 from ianvs.data.options import Options
 from ianvs.errors import ConfigError, Problem
 from ianvs.scenarios.exam import Exam, Round, TestSet
@@ -86,7 +86,7 @@ def class_labels(samples: Samples) -> NDArray[np.int64] | None:
     return samples.y if samples.y.ndim == 1 and samples.y.dtype.kind in "iu" else None
 
 
-def classes_in(dataset: Dataset, samples: Samples, positions: NDArray[np.int64]) -> tuple[int, ...]:
+def classes_in(dataset: Dataset, samples: Samples, positions: Positions) -> tuple[int, ...]:
     """The class indices that occur there, ascending.
 
     Label pictures are not searched: theirs are all of the class lists of the domains that occur there.
@@ -100,12 +100,12 @@ def classes_in(dataset: Dataset, samples: Samples, positions: NDArray[np.int64])
     return tuple(sorted({index for domain in domains for index in dataset.domain_classes[domain]}))
 
 
-def positions_by_class(labels: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
+def positions_by_class(labels: NDArray[np.int64]) -> dict[int, Positions]:
     """Where each class that occurs is found, ascending; classes ascending."""
     return {int(name): np.flatnonzero(labels == name) for name in np.unique(labels)}
 
 
-def named_rounds(request: ScenarioRequest, parts: list[NDArray[np.int64]]) -> tuple[Round, ...]:
+def named_rounds(request: ScenarioRequest, parts: list[Positions]) -> tuple[Round, ...]:
     """Rounds that have no better name than their number."""
     dataset = request.dataset
     return tuple(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from ianvs.data.dataset import Positions
 from ianvs.errors import ExamRuleError, PluginError
 
 if TYPE_CHECKING:
@@ -30,13 +31,13 @@ class ColumnData(Protocol):
 
     def __len__(self) -> int: ...
 
-    def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]: ...
+    def gather(self, rows: Positions | None = None) -> NDArray[Any]: ...
 
 
 class _Picked:
     """Some rows of a column."""
 
-    def __init__(self, column: ColumnData, rows: NDArray[np.int64]) -> None:
+    def __init__(self, column: ColumnData, rows: Positions) -> None:
         self._column, self._rows = column, rows
 
     @property
@@ -46,7 +47,7 @@ class _Picked:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
+    def gather(self, rows: Positions | None = None) -> NDArray[Any]:
         return self._column.gather(self._rows if rows is None else self._rows[rows])
 
 

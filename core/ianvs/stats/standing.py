@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count, product
 from math import sqrt
+from string import ascii_uppercase
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,23 +74,14 @@ def _tiers(estimates: Array, separated: NDArray[np.bool_]) -> dict[int, str]:
     """By method. From the best down, a new tier begins where a method is separated from any of the present one."""
     found: dict[int, str] = {}
     members: list[int] = []
-    count = 0
+    names = ("".join(letters) for size in count(1) for letters in product(ascii_uppercase, repeat=size))  # Z, AA, AB
+    tier = next(names)
     for i in np.argsort(-estimates, kind="stable").tolist():
         if separated[i, members].any():
-            count, members = count + 1, []
+            tier, members = next(names), []
         members.append(i)
-        found[i] = _letters(count)
+        found[i] = tier
     return found
-
-
-def _letters(index: int) -> str:
-    """A, B, ..., Z, AA, AB, ..."""
-    text = ""
-    index += 1
-    while index:
-        index, letter = divmod(index - 1, 26)
-        text = chr(ord("A") + letter) + text
-    return text
 
 
 def _chance_of_best(estimates: Array, sources: Sequence[Source]) -> Array:
