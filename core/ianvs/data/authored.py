@@ -84,9 +84,6 @@ def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
     return Authored((train, test), made["content"])
 
 
-# --- what is known --------------------------------------------------------------------------------------------------
-
-
 def _known(memo: Path, cache_dir: Path) -> Made | None:
     """What was returned last time, unless something that was read then looks different now."""
     made: Made | None = read_memo(memo)
@@ -122,7 +119,12 @@ def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: flo
                 for message, option, line in answer["wrong"]
             )
         made = answer["made"]
-        entry(cache_dir, _folder(made, cache_dir).name, lambda target: _move(folder, target))
+
+        def move(target: Path) -> None:
+            for inside in folder.iterdir():
+                inside.replace(target / inside.name)
+
+        entry(cache_dir, _folder(made, cache_dir).name, move)
         write_memo(memo, made)
         return made
     except TimeoutError:
@@ -130,14 +132,6 @@ def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: flo
         raise SourceError([Problem(message, place)]) from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _move(folder: Path, target: Path) -> None:
-    for inside in folder.iterdir():
-        inside.replace(target / inside.name)
-
-
-# --- from what is stored to listings ----------------------------------------------------------------------------------
 
 
 def _listing(spec: DatasetSpec, folder: Path, part: str, place: Place, classes: tuple[str, ...] | None) -> Listing:

@@ -107,9 +107,9 @@ def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
             return read_table(source, spec)
         case ".json" | ".jsonl":
             records = read_records(path)
-            return (
-                read_conversations(records, spec) if holds_conversations(records) else read_table(source, spec, records)
-            )
+            if holds_conversations(records):
+                return read_conversations(records, spec)
+            return read_table(source, spec, records)
         case packed if packed in PACKED:
             return read_arrays(source, part, spec.layout)
         case other:
