@@ -130,16 +130,13 @@ def renumbered(values: NDArray[np.integer], numbering: Numbering, place: Place) 
         occurring = np.flatnonzero(np.bincount(values.ravel()))
     wrong = occurring[(occurring < 0) | ((occurring > count) & (occurring != IGNORED))]
     if len(wrong):
-        message = (
-            f"holds the label {wrong[0]}, but the class list{numbering.owner} has {count} names (0 to {count - 1}); "
-            f"{count} and {IGNORED} are for ignored pixels. List all classes by `classes`, or map the labels."
+        why = (
+            f", but the class list{numbering.owner} has {count} names (0 to {count - 1}); {count} and {IGNORED} are "
+            "for ignored pixels. List all classes by `classes`, or map the labels."
         )
         if numbering is AS_WRITTEN:
-            message = (
-                f"holds the label {wrong[0]}; label pictures hold 0 to {IGNORED - 1}, and {IGNORED} for ignored "
-                "pixels. Map the labels."
-            )
-        raise SourceError([Problem(message, place)])
+            why = f"; label pictures hold 0 to {IGNORED - 1}, and {IGNORED} for ignored pixels. Map the labels."
+        raise SourceError([Problem(f"holds the label {wrong[0]}{why}", place)])
     table = np.full(256, IGNORED, dtype=np.uint8)
     table[:count] = numbering.classes
     return np.asarray(table[values])

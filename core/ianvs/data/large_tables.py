@@ -12,13 +12,12 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.data.cache import entry, is_whole
 from ianvs.data.dataset import Dataset, Samples
 from ianvs.data.fingerprint import digest_of, file_digests
-from ianvs.data.sources import PARTS
+from ianvs.data.sources import PARTS, WITH_FIELDS
 
 __all__ = ["keep_dataset", "kept_dataset", "table_key"]
 
 WORTH_KEEPING = 2**20  # bytes of all files together, below which parsing costs less than keeping
 _FORMAT = 1  # part of every key: raise it when the same files give other samples
-_TABLES = (".csv", ".json", ".jsonl")
 _COLUMNS = ("x", "y", "ids", "domains")  # the last is not kept where the source knows none
 
 
@@ -29,7 +28,7 @@ def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
         return None
     try:
         size = sum(path.stat().st_size for path in paths)
-        if size < WORTH_KEEPING or any(path.suffix.lower() not in _TABLES for path in paths):
+        if size < WORTH_KEEPING or any(path.suffix.lower() not in WITH_FIELDS for path in paths):
             return None
         digests = file_digests([str(path) for path in paths], cache_dir)
     except OSError:

@@ -21,10 +21,10 @@ from ianvs.data.records import read_records
 from ianvs.data.tables import read_table
 from ianvs.errors import Place, Problem, one_line
 
-__all__ = ["PARTS", "domain_names", "read_part", "read_parts", "select", "sources_of"]
+__all__ = ["PARTS", "WITH_FIELDS", "domain_names", "read_part", "read_parts", "select", "sources_of"]
 
 PARTS = ("train", "test")
-_WITH_FIELDS = (".csv", ".json", ".jsonl")
+WITH_FIELDS = (".csv", ".json", ".jsonl")
 T = TypeVar("T")
 
 
@@ -89,8 +89,8 @@ def _require_no_contradiction(source: SourceSpec, spec: DatasetSpec) -> None:
     if source.domain is not None:
         message = f"`domain` names a field, but {source.path.name} is given for the domain '{source.domain}'. Keep one."
         raise SourceError([Problem(message, place)])
-    if source.path.is_file() and source.path.suffix.lower() not in _WITH_FIELDS:
-        message = f"`domain` names a column of {one_line(_WITH_FIELDS)}; {source.path.name} has none. Take it out."
+    if source.path.is_file() and source.path.suffix.lower() not in WITH_FIELDS:
+        message = f"`domain` names a column of {one_line(WITH_FIELDS)}; {source.path.name} has none. Take it out."
         raise SourceError([Problem(message, place)])
 
 
@@ -113,7 +113,7 @@ def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
         case packed if packed in PACKED:
             return read_arrays(source, part, spec.layout)
         case other:
-            known = one_line([".txt", *_WITH_FIELDS, *PACKED])
+            known = one_line([".txt", *WITH_FIELDS, *PACKED])
             message = f"don't know how to read '{other}'; expected {known} or a folder."
             raise SourceError([Problem(message, source.place or Place(path))])
 

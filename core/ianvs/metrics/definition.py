@@ -21,6 +21,8 @@ Score = Callable[[EvaluationRecord], float | Mapping[str, float]]
 
 
 class _OfScore(TypedDict, total=False):
+    """Fields of `Metric` that a score may set."""
+
     aliases: tuple[str, ...]
     higher_is_better: bool
     mapping: bool
