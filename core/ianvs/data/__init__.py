@@ -48,7 +48,16 @@ def check(spec: DatasetSpec, cache_dir: Path | None = None, seconds: float = CHE
 
 def fingerprint(spec: DatasetSpec, cache_dir: Path) -> str:
     """A hash that changes when, and only when, the samples do. Reads each file once, ever, while it stays the same."""
-    return encoded_fingerprint(_fingerprint_of_samples(spec, cache_dir), spec, cache_dir)
+    if spec.handed_as == "paths":
+        samples = handed_fingerprint(spec, cache_dir)
+    elif spec.url is not None:
+        samples = authored(spec, cache_dir, CHECK_SECONDS).fingerprint(spec, cache_dir)
+    elif spec.name is not None:
+        samples = named_source(spec).fingerprint(spec, cache_dir)
+    else:
+        kept = kept_dataset(table_key(spec, cache_dir), cache_dir)
+        samples = files_fingerprint(spec, cache_dir) if kept is None else kept.fingerprint
+    return encoded_fingerprint(samples, spec, cache_dir)
 
 
 def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
@@ -56,10 +65,12 @@ def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -
 
     So are the features of a `backbone`. progress is told how much of that is done, 0 to 1.
     """
-    if spec.backbone is None:
-        return _load_samples(spec, cache_dir, progress)
-    dataset = _load_samples(spec, cache_dir, slice_of(progress, 0.0, 0.2))
-    return encoded(dataset, spec, cache_dir, slice_of(progress, 0.2, 1.0))
+    share = 1.0 if spec.backbone is None else 0.2
+    dataset = _load_samples(spec, cache_dir, slice_of(progress, 0.0, share))
+    dataset = encoded(dataset, spec, cache_dir, slice_of(progress, share, 1.0))
+    if progress is not None:
+        progress(1.0)
+    return dataset
 
 
 def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float) -> list[Problem]:
@@ -82,17 +93,6 @@ def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float) ->
     return warnings
 
 
-def _fingerprint_of_samples(spec: DatasetSpec, cache_dir: Path) -> str:
-    if spec.handed_as == "paths":
-        return handed_fingerprint(spec, cache_dir)
-    if spec.url is not None:
-        return authored(spec, cache_dir, CHECK_SECONDS).fingerprint(spec, cache_dir)
-    if spec.name is not None:
-        return named_source(spec).fingerprint(spec, cache_dir)
-    kept = kept_dataset(table_key(spec, cache_dir), cache_dir)
-    return files_fingerprint(spec, cache_dir) if kept is None else kept.fingerprint
-
-
 def _load_samples(spec: DatasetSpec, cache_dir: Path, progress: Progress | None) -> Dataset:
     if spec.handed_as == "paths":
         raise DataError("under `contract: ianvs` the files are handed out as they are; there are no samples to show.")
@@ -102,8 +102,6 @@ def _load_samples(spec: DatasetSpec, cache_dir: Path, progress: Progress | None)
     if spec.name is not None:
         return named_source(spec).load(spec, cache_dir, progress)
     if (kept := kept_dataset(table_key(spec, cache_dir), cache_dir)) is not None:
-        if progress is not None:
-            progress(1.0)
         return kept
     parts = read_parts(spec)
     return load_listed(parts, spec, files_fingerprint(spec, cache_dir, parts), cache_dir, progress)

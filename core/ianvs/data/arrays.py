@@ -47,7 +47,8 @@ def read_arrays(source: SourceSpec, part: str, layout: Layout | None = None) -> 
     A .npy file holds x; y lies in the file beside it that `array_files` names. A .pt file may also hold a pair (x, y).
     """
     path = source.path
-    arrays, present = _READERS[path.suffix.lower()](path, part)
+    read = _READERS[path.suffix.lower()][0]
+    arrays, present = read(path, part)
     both = f"x_{part}" in arrays
     names = {key: f"{key}_{part}" if both else key for key in COLUMNS}
     missing = [names[key] for key in ("x", "y") if names[key] not in arrays]
@@ -58,26 +59,25 @@ def read_arrays(source: SourceSpec, part: str, layout: Layout | None = None) -> 
         raise SourceError([Problem(message, Place(path))])
     classes = tuple(map(str, arrays["classes"])) if "classes" in arrays else None
     held = {key: arrays[name] for key, name in names.items() if name in arrays}
-    usual: Layout | None = "NCHW" if _READERS[path.suffix.lower()] is _torch else None
-    return arrays_listing(held, part, Place(path), classes, names, layout, usual)
+    usual: Layout | None = "NCHW" if read is _torch else None
+    return arrays_listing(held, part, Place(path), names, classes, layout, usual)
 
 
 def arrays_listing(
     arrays: Mapping[str, NDArray[Any]],
     part: str,
     place: Place,
-    classes: tuple[str, ...] | None = None,
-    names: Mapping[str, str] | None = None,
-    layout: Layout | None = None,
-    usual: Layout | None = None,
+    called: Mapping[str, str],
+    classes: tuple[str, ...] | None,
+    layout: Layout | None,
+    usual: Layout | None,
 ) -> Listing:
-    """Samples of the arrays of COLUMNS. names: what they are called where they come from, which is `place`.
+    """Samples of the arrays of COLUMNS. called: by what name where they come from, which is `place`.
 
     x: (N, ...) numbers; uint8 are pictures, (N, height, width) becomes (N, height, width, 1); others become float32.
     Of four axes the channels become the last. layout: which they were; None: what the shape tells, else `usual`.
     y: (N,) integers or names, or (N, height, width) integers 0 to 255 for label pictures.
     """
-    called = names or {key: key for key in COLUMNS}
     x, y = arrays["x"], arrays["y"]
     count = require_aligned(arrays, called, place)
     maps = y.ndim == 3
@@ -87,18 +87,19 @@ def arrays_listing(
         layout = layout or _told_layout(x.shape, y.shape[1:]) or usual
         if layout is None:
             raise SourceError([Problem(f"{called['x']} is {x.shape}, {_UNCLEAR}", place)])
+    given = arrays["ids"].astype(str) if "ids" in arrays else None
     return Listing(
         form="arrays",
         x=np.moveaxis(x, 1, 3) if laid_out and layout == "NCHW" else x,
         label_form="maps" if maps else "class",
         labels=_maps(y, called["y"], place) if maps else tokens(y, called["y"], place),
-        ids=arrays["ids"].astype(str) if "ids" in arrays else np.array([f"{part}/{i:06d}" for i in range(count)]),
+        ids=np.array([f"{part}/{i:06d}" for i in range(count)]) if given is None else given,
         domains=column([str(name) for name in arrays["domain"]] if "domain" in arrays else [""] * count),
         sources=(place.file,),
         origins=np.zeros(count, dtype=np.int64),
         lines=np.full(count, place.line, dtype=np.int64),
         classes=classes,
-        given=arrays["ids"].astype(str) if "ids" in arrays else None,
+        given=given,
         layout=str(layout) if laid_out else "",
     )
 
@@ -126,13 +127,12 @@ def array_files(path: Path) -> dict[str, Path]:
     return {"x": path} | {key: file for key, file in beside.items() if key == "y" or file.is_file()}
 
 
-def plain_array(value: Any) -> NDArray[Any]:
+def plain_array(value: object) -> NDArray[Any]:
     """A numpy array of an array, a torch tensor or a list."""
-    if not hasattr(value, "detach"):
-        return np.asarray(value)
-    tensor = value.detach().cpu()
-    array: NDArray[Any] = (tensor.float() if tensor.is_floating_point() else tensor).numpy()
-    return array
+    if hasattr(value, "detach"):
+        tensor = value.detach().cpu()
+        value = (tensor.float() if tensor.is_floating_point() else tensor).numpy()
+    return np.asarray(value)
 
 
 def _npz(path: Path, part: str) -> tuple[dict[str, NDArray[Any]], Sequence[str]]:
@@ -172,16 +172,15 @@ def _reading(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, RuntimeError, zipfile.BadZipFile, EOFError, pickle.UnpicklingError) as error:
-        how, remedy = _HOW[path.suffix.lower()]
+        _, how, remedy = _READERS[path.suffix.lower()]
         said = (str(error).splitlines() or [type(error).__name__])[0]
         raise SourceError([Problem(f"can't be read {how} ({said}). {remedy}", Place(path))]) from None
 
 
-_READERS = {".npz": _npz, ".npy": _npy, ".pt": _torch, ".pth": _torch}
-_OF_TORCH = ("by torch.load with weights_only=True", "Save tensors alone: torch.save({'x': x, 'y': y}, path).")
-_HOW = {
-    ".npz": ("as .npz without pickled objects", "Save plain arrays with numpy.savez."),
-    ".npy": ("as .npy without pickled objects", "Save plain arrays with numpy.save."),
+_OF_TORCH = (_torch, "by torch.load with weights_only=True", "Save tensors alone: torch.save({'x': x, 'y': y}, path).")
+_READERS = {  # by the ends of PACKED: what reads it, how, and what to do where that fails
+    ".npz": (_npz, "as .npz without pickled objects", "Save plain arrays with numpy.savez."),
+    ".npy": (_npy, "as .npy without pickled objects", "Save plain arrays with numpy.save."),
     ".pt": _OF_TORCH,
     ".pth": _OF_TORCH,
 }
@@ -200,7 +199,7 @@ def _told_layout(shape: tuple[int, ...], labelled: tuple[int, ...]) -> Layout | 
     """The layout of (N, ., ., .) pictures whose label pictures, if any, are `labelled`; None where two make sense."""
     readings: dict[Layout, tuple[int, tuple[int, ...]]] = {
         "NHWC": (shape[3], shape[1:3]),
-        "NCHW": (shape[1], shape[2:4]),
+        "NCHW": (shape[1], shape[2:]),
     }
     for fits in (
         [layout for layout, (_, size) in readings.items() if size == labelled],

@@ -11,11 +11,11 @@ import inspect
 import os
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from ianvs.config.secrets import hide_secrets
 from ianvs.config.spec import ModuleSpec
@@ -115,12 +115,9 @@ def _wrong_options(name: str, takes: Parameters, question: Question) -> Iterator
     for key in takes.required:
         if key in _OFFERED and key not in question["offered"]:
             yield f"{name} needs `{key}`. Set it in the dataset, or give it as --{key}.", "", 0
-    own = Parameters(
-        [key for key in takes.required if key not in _OFFERED],
-        {key: value for key, value in takes.defaults.items() if key not in _OFFERED},
-        takes.open,
-        takes.types,
-    )
+    required = [key for key in takes.required if key not in _OFFERED]
+    defaults = {key: value for key, value in takes.defaults.items() if key not in _OFFERED}
+    own = Parameters(required, defaults, takes.open, takes.types)
     for key, message in misnamed(name, "option", own, options):
         yield message, key, 0
     for key, value in options.items():
@@ -128,7 +125,7 @@ def _wrong_options(name: str, takes: Parameters, question: Question) -> Iterator
             yield problem.message, key, 0
 
 
-def _line(target: Any) -> int:
+def _line(target: Callable[..., object]) -> int:
     try:
         return inspect.getsourcelines(target)[1]
     except (OSError, TypeError):
@@ -149,6 +146,10 @@ def _watched(folder: Path) -> Iterator[set[str]]:
     seen: set[str] = set()
     watching = True
 
+    def no_data(path: Path) -> bool:
+        installed = not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
+        return installed or any(path.is_relative_to(place) for place in (folder, *_NO_DATA))
+
     def hook(event: str, arguments: tuple[object, ...]) -> None:
         if not watching or event not in ("open", "os.listdir", "os.scandir") or not _for_the_author(sys._getframe(1)):
             return
@@ -162,7 +163,7 @@ def _watched(folder: Path) -> Iterator[set[str]]:
         yield seen
     finally:
         watching = False
-        seen -= {path for path in seen if _no_data(Path(path), folder)}
+        seen -= {path for path in seen if no_data(Path(path))}
 
 
 def _for_the_author(frame: FrameType | None) -> bool:
@@ -175,8 +176,3 @@ def _for_the_author(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def _no_data(path: Path, folder: Path) -> bool:
-    installed = not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
-    return installed or any(path.is_relative_to(place) for place in (folder, *_NO_DATA))

@@ -63,17 +63,16 @@ def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
     url = Path(spec.url or "")
     if not url.is_file():
         raise SourceError([Problem(f"there is no file '{url}'.", spec.places.get("url", spec.place))])
-    memo = cache_dir / "authored" / f"{_key(spec, url)}.json"
+    name = str(spec.name)
+    asked = [VERSION, str(url), name, source_of(str(url), name), dict(spec.options), str(spec.root), spec.download]
+    memo = cache_dir / "authored" / f"{digest_of(asked)[:32]}.json"
     made = _known(memo, cache_dir)
     if made is None:
         from filelock import FileLock
 
         memo.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(memo.with_suffix(".lock")):
-            made = _known(memo, cache_dir)  # by another process, meanwhile
-            if made is None:
-                made = _ask(spec, url, memo, cache_dir, seconds)
-                write_memo(memo, made)
+        with FileLock(memo.with_suffix(".lock")):  # another process may make it, meanwhile
+            made = _known(memo, cache_dir) or _ask(spec, url, memo, cache_dir, seconds)
     place = Place(url, made["line"], 1 if made["line"] else 0)
     folder = _folder(made, cache_dir)
     classes = None if made["classes"] is None else tuple(made["classes"])
@@ -83,15 +82,6 @@ def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
         select(assign_domains(listing, None, names), spec, part) for part, listing in zip(PARTS, listings, strict=True)
     )
     return Authored((train, test), made["content"])
-
-
-# --- what is known --------------------------------------------------------------------------------------------------
-
-
-def _key(spec: DatasetSpec, url: Path) -> str:
-    name = str(spec.name)
-    asked = [VERSION, str(url), name, source_of(str(url), name), dict(spec.options), str(spec.root), spec.download]
-    return digest_of(asked)[:32]
 
 
 def _known(memo: Path, cache_dir: Path) -> Made | None:
@@ -116,9 +106,8 @@ def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: flo
     offered: dict[str, object] = {"download": spec.download}
     if spec.root is not None:
         offered["root"] = str(spec.root)
-    question = Question(
-        url=str(url), name=name, options=dict(spec.options), offered=offered, folder=str(folder.resolve())
-    )
+    options = dict(spec.options)
+    question = Question(url=str(url), name=name, options=options, offered=offered, folder=str(folder.resolve()))
     calling = f"calling {name}() of {shown_path(url)}"
     try:
         answer: Answer | None = ask_isolated("ianvs.data.author_call:call_function", question, seconds)
@@ -130,21 +119,19 @@ def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: flo
                 for message, option, line in answer["wrong"]
             )
         made = answer["made"]
-        entry(cache_dir, _folder(made, cache_dir).name, lambda target: _move(folder, target))
+
+        def move(target: Path) -> None:
+            for inside in folder.iterdir():
+                inside.replace(target / inside.name)
+
+        entry(cache_dir, _folder(made, cache_dir).name, move)
+        write_memo(memo, made)
         return made
     except TimeoutError:
         message = f"{calling} took longer than limits.check_seconds: {seconds:g}. Allow it more time in the job file."
         raise SourceError([Problem(message, place)]) from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _move(folder: Path, target: Path) -> None:
-    for inside in folder.iterdir():
-        inside.replace(target / inside.name)
-
-
-# --- from what is stored to listings ----------------------------------------------------------------------------------
 
 
 def _listing(spec: DatasetSpec, folder: Path, part: str, place: Place, classes: tuple[str, ...] | None) -> Listing:
@@ -161,7 +148,7 @@ def _listing(spec: DatasetSpec, folder: Path, part: str, place: Place, classes: 
     called = {key: f"{key} of {part}" for key in COLUMNS}
     if arrays["x"].dtype.kind != "U":
         usual: Layout | None = "NCHW" if (folder / TENSORS).is_file() else None
-        return arrays_listing(arrays, part, place, classes, called, spec.layout, usual)
+        return arrays_listing(arrays, part, place, called, classes, spec.layout, usual)
     count = require_aligned(arrays, called, place)
     listing = files_listing(
         place.file,

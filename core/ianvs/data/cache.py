@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.data.decode import decode_labels, decode_picture, require_one_shape
+from ianvs.data.fingerprint import file_digests
 from ianvs.data.labels import Numbering
 from ianvs.data.listing import SourceError
 from ianvs.digests import content, differs, noted, parsed, sealed_text
@@ -106,43 +107,36 @@ def cached_arrays(cache_dir: Path, key: str, make: Callable[[], Mapping[str, NDA
 
 
 def cached_pictures(
-    paths: Sequence[str],
-    digests: Sequence[str],
-    size: tuple[int, int] | None,
-    cache_dir: Path,
-    progress: Progress | None = None,
+    paths: Sequence[str], size: tuple[int, int] | None, cache_dir: Path, progress: Progress | None = None
 ) -> NDArray[np.uint8]:
     """Picture files as one read-only memory map (N, height, width, 3), decoded and resized at the first call only.
 
-    digests: content hashes of the files. size: (height, width), or None if all pictures have one size.
+    size: (height, width), or None if all pictures have one size.
     """
-    return _cached(
-        "rgb", [size, list(digests)], paths, lambda index: decode_picture(paths[index], size), cache_dir, progress
-    )
+    content = [size, file_digests(paths, cache_dir)]
+    return _cached("rgb", content, paths, lambda index: decode_picture(paths[index], size), cache_dir, progress)
 
 
 def cached_labels(
     paths: Sequence[str],
-    digests: Sequence[str],
     numberings: Sequence[Numbering],
-    pictures: Sequence[tuple[str, str]],
+    pictures: Sequence[str],
     size: tuple[int, int] | None,
     cache_dir: Path,
     progress: Progress | None = None,
 ) -> NDArray[np.uint8]:
     """Label pictures as one read-only memory map (N, height, width) of class indices, 255 where ignored.
 
-    numberings: how each file numbers classes. pictures: (path, content hash) of what each file is the label of; the
-    two have to fit.
+    numberings: how each file numbers classes. pictures: what each file is the label of; the two have to fit.
     """
     distinct = list(dict.fromkeys(numbering.classes for numbering in numberings))
     used = [distinct.index(numbering.classes) for numbering in numberings]
 
     def decode(index: int) -> NDArray[np.uint8]:
-        require_one_shape(paths[index], pictures[index][0], size)
+        require_one_shape(paths[index], pictures[index], size)
         return decode_labels(paths[index], size, numberings[index])
 
-    content = [size, list(digests), [digest for _, digest in pictures], distinct, used]
+    content = [size, file_digests(paths, cache_dir), file_digests(pictures, cache_dir), distinct, used]
     return _cached("labels", content, paths, decode, cache_dir, progress)
 
 
@@ -161,40 +155,32 @@ def _cached(
 ) -> NDArray[np.uint8]:
     text = json.dumps([FORMAT, kind, *content])
     key = f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
-    folder = entry(cache_dir, key, lambda part: _decode_all(paths, decode, part, progress))
-    if progress is not None:
-        progress(1.0)
+
+    def fill(folder: Path) -> None:
+        first = decode(0)
+        shape = (len(paths), *first.shape)
+        pixels = np.lib.format.open_memmap(folder / "pixels.npy", mode="w+", dtype=np.uint8, shape=shape)
+
+        def store(index: int) -> None:
+            picture = decode(index) if index else first
+            if picture.shape != first.shape:
+                (height, width), (h, w) = first.shape[:2], picture.shape[:2]
+                message = (
+                    f"is {height}x{width} pixels (height x width), {paths[index]} is {h}x{w}. "
+                    "Set `image_size: [height, width]` in the dataset to bring all pictures to one size."
+                )
+                raise SourceError([Problem(message, Place(Path(paths[0])))])
+            pixels[index] = picture
+
+        # Threads, since decoding holds no interpreter lock; in chunks, since each pending call takes memory.
+        with ThreadPoolExecutor() as pool:
+            for start in range(0, len(paths), CHUNK):
+                for _ in pool.map(store, range(start, min(start + CHUNK, len(paths)))):
+                    pass
+                if progress is not None:
+                    progress(min(start + CHUNK, len(paths)) / len(paths))
+        pixels.flush()
+
+    folder = entry(cache_dir, key, fill)
     pixels: NDArray[np.uint8] = np.load(folder / "pixels.npy", mmap_mode="r", allow_pickle=False)
     return pixels
-
-
-def _decode_all(
-    paths: Sequence[str], decode: Callable[[int], NDArray[np.uint8]], folder: Path, progress: Progress | None
-) -> None:
-    first = decode(0)
-    pixels = np.lib.format.open_memmap(
-        folder / "pixels.npy", mode="w+", dtype=np.uint8, shape=(len(paths), *first.shape)
-    )
-
-    def store(index: int) -> None:
-        picture = decode(index) if index else first
-        if picture.shape != first.shape:
-            raise _different_sizes(paths[0], first.shape, paths[index], picture.shape)
-        pixels[index] = picture
-
-    # Threads, since decoding holds no interpreter lock; in chunks, since each pending call takes memory.
-    with ThreadPoolExecutor() as pool:
-        for start in range(0, len(paths), CHUNK):
-            for _ in pool.map(store, range(start, min(start + CHUNK, len(paths)))):
-                pass
-            if progress is not None:
-                progress(min(start + CHUNK, len(paths)) / len(paths))
-    pixels.flush()
-
-
-def _different_sizes(one: str, shape: tuple[int, ...], other: str, other_shape: tuple[int, ...]) -> SourceError:
-    message = (
-        f"is {shape[0]}x{shape[1]} pixels (height x width), {other} is {other_shape[0]}x{other_shape[1]}. "
-        "Set `image_size: [height, width]` in the dataset to bring all pictures to one size."
-    )
-    return SourceError([Problem(message, Place(Path(one)))])

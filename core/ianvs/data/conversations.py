@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.config.spec import DatasetSpec
-from ianvs.data.conversation_forms import Conversation, Form, Slip, forms_of, known_forms, text_at
+from ianvs.data.conversation_forms import Conversation, Slip, forms_of, known_forms, text_at
 from ianvs.data.dataset import Samples
 from ianvs.data.listing import Listing, SourceError, column, summary
 from ianvs.data.records import Records
-from ianvs.data.tables import SAMPLE_COLUMNS, TEXT_COLUMN
+from ianvs.data.tables import DOMAIN_COLUMN, SAMPLE_COLUMNS, TEXT_COLUMN
 from ianvs.errors import Place, Problem, closest, one_line
 
 __all__ = [
@@ -34,8 +34,6 @@ __all__ = [
     "topics_of",
 ]
 
-DOMAIN_FIELD = "domain"
-
 
 def holds_conversations(records: Records) -> bool:
     """Whether any record has the form of a conversation, or seems to be meant as one: objects in a list are turns."""
@@ -48,7 +46,11 @@ def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
     A domain is what the field holds that `spec.domain` names; without that key the field `domain`, if there is one.
     Raises SourceError with the line of each problem.
     """
-    _require_domain_field(records, spec)
+    if spec.domain is not None and not any(isinstance(one, dict) and spec.domain in one for one in records.values):
+        known = list(records.values[0]) if isinstance(records.values[0], dict) else []
+        has_none = f"{records.path.name} has no field '{spec.domain}'.{closest(spec.domain, known)}"
+        place = spec.places.get("domain", Place(records.path))  # a slip in the testenv, not in the data
+        raise SourceError([Problem(f"{has_none} It has: {one_line(known)}.", place)])
 
     def told(index: int, slip: Slip) -> Problem:
         return Problem(slip.message, records.place(index, *slip.steps))
@@ -145,7 +147,7 @@ def conversation_of(record: object) -> Conversation:
         raise Slip(f"expected a record like {{...}}, found {type(record).__name__}.")
     forms = forms_of(record)
     if len(forms) > 1:
-        names = " and ".join(map(_fields, forms))
+        names = " and ".join(" with ".join(f"'{field}'" for field in form.fields) for form in forms)
         raise Slip(f"has {names}, which are two forms of a conversation. Keep one of them.", forms[1].fields[-1])
     if not forms:
         known = known_forms()
@@ -157,17 +159,13 @@ def conversation_of(record: object) -> Conversation:
     return forms[0].read(record)
 
 
-def _fields(form: Form) -> str:
-    return " with ".join(f"'{field}'" for field in form.fields)
-
-
-def _given(record: dict[str, Any]) -> str:
+def _given(record: Mapping[str, object]) -> str:
     """What a record goes by, "" for nothing."""
     name = record.get("id")
     return "" if name is None else str(name)
 
 
-def _is_meant(record: dict[str, Any]) -> bool:
+def _is_meant(record: Mapping[str, object]) -> bool:
     """Whether a record of no form has turns, or one of the fields that say what is asked, and no sample of a table."""
     if any(isinstance(value, list) and value and isinstance(value[0], dict) for value in record.values()):
         return True
@@ -176,22 +174,11 @@ def _is_meant(record: dict[str, Any]) -> bool:
     return any(texts) and not any(name.casefold() in (*SAMPLE_COLUMNS, TEXT_COLUMN) for name in record)
 
 
-def _domain(record: dict[str, Any], field: str | None) -> str:
-    if field is None and DOMAIN_FIELD not in record:
+def _domain(record: Mapping[str, object], field: str | None) -> str:
+    if field is None and DOMAIN_COLUMN not in record:
         return ""
-    name = field or DOMAIN_FIELD
+    name = field or DOMAIN_COLUMN
     value = record.get(name)
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)  # a year
     return text_at(record, name, ()).strip()
-
-
-def _require_domain_field(records: Records, spec: DatasetSpec) -> None:
-    """A field that no record has is a slip in the testenv, not in the data."""
-    if spec.domain is None or any(isinstance(record, dict) and spec.domain in record for record in records.values):
-        return
-    known = list(records.values[0]) if isinstance(records.values[0], dict) else []
-    message = (
-        f"{records.path.name} has no field '{spec.domain}'.{closest(spec.domain, known)} It has: {one_line(known)}."
-    )
-    raise SourceError([Problem(message, spec.places.get("domain", Place(records.path)))])

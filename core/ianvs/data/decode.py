@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.data.labels import Numbering, renumbered
+from ianvs.data.labels import AS_WRITTEN, Numbering, renumbered
 from ianvs.data.listing import SourceError
 from ianvs.errors import DataError, Place, Problem, shown_path
 
@@ -31,12 +31,12 @@ def decode_picture(path: str, size: tuple[int, int] | None) -> NDArray[np.uint8]
         raise _broken(path, error) from None
 
 
-def decode_labels(path: str, size: tuple[int, int] | None, numbering: Numbering | None = None) -> NDArray[np.uint8]:
+def decode_labels(path: str, size: tuple[int, int] | None, numbering: Numbering = AS_WRITTEN) -> NDArray[np.uint8]:
     """(height, width) class indices of a label picture; resized to the nearest pixel, so no new index appears.
 
     Of a picture with 16 bits and several channels the first is read (SYNTHIA writes the class there, the instance into
     the second). One with 8 bits and three channels has to be grey or red only, or it is a picture of colours.
-    numbering: how the file numbers classes; None takes its numbers, which are below 256 then, as they are.
+    numbering: how the file numbers classes.
     """
     from PIL import Image
 
@@ -55,13 +55,7 @@ def decode_labels(path: str, size: tuple[int, int] | None, numbering: Numbering 
     if values.dtype.kind not in "iu":
         message = f"holds {values.dtype} numbers; a label picture holds whole numbers, class indices."
         raise SourceError([Problem(message, place)])
-    if numbering is not None:
-        labels = renumbered(values, numbering, place)
-    elif values.max() > 255 or values.min() < 0:
-        message = f"holds the label {int(values.max())}; label pictures hold 0 to 255."
-        raise SourceError([Problem(message, place)])
-    else:
-        labels = values.astype(np.uint8)
+    labels = renumbered(values, numbering, place)
     if size is None or labels.shape == size:
         return labels
     resized = Image.fromarray(labels).resize((size[1], size[0]), Image.Resampling.NEAREST)
@@ -78,9 +72,8 @@ def require_one_shape(label: str, picture: str, size: tuple[int, int] | None) ->
         remedy = " Set `image_size: [height, width]` in the dataset to bring both to one size."
         raise SourceError([Problem(sizes + remedy, Place(Path(label)))])
     # One of the sides may have been rounded when one of the two was made from the other.
-    if min(abs(w * height / h - width), abs(h * width / w - height)) > 1 and (
-        min(abs(width * h / height - w), abs(height * w / width - h)) > 1
-    ):
+    off = min(abs(w * height / h - width), abs(h * width / w - height))
+    if off > 1 and min(abs(width * h / height - w), abs(height * w / width - h)) > 1:
         remedy = " They show different parts of a scene, so resizing can't make them fit. Check that they are a pair."
         raise SourceError([Problem(sizes + remedy, Place(Path(label)))])
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,11 +92,7 @@ def _looked_at(samples: Samples) -> tuple[NDArray[np.int64], NDArray[np.uint64]]
         if values.dtype.kind == "f":
             broken += (start + np.flatnonzero(~np.isfinite(flat).all(axis=1))).tolist()
         for index, row in enumerate(flat, start):
-            digests[index] = _digest(row if row.dtype != object else (row[0], samples.y[index]))
+            # Of an array; or of what is asked and answered, where a question alone may well come in both parts.
+            content = row.data.cast("B") if row.dtype != object else repr((row[0], samples.y[index])).encode()
+            digests[index] = int.from_bytes(hashlib.blake2b(content, digest_size=8).digest())
     return np.array(broken, dtype=np.int64), digests
-
-
-def _digest(sample: Any) -> int:
-    """Of an array; or of what is asked and answered, where a question alone may well come in both parts."""
-    content = sample.data.cast("B") if isinstance(sample, np.ndarray) else repr(sample).encode()
-    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,12 @@ from ianvs.data.cache import Progress, cached_arrays, slice_of
 from ianvs.data.dataset import Dataset
 from ianvs.data.fingerprint import digest_of, file_digests
 from ianvs.errors import DataError, PluginError, Problem
+
+if TYPE_CHECKING:
+    import torch
+
+    from ianvs.authoring import TorchLearner
+    from ianvs.plugins.contract import TestData
 
 __all__ = ["check_backbone", "encoded", "encoded_fingerprint"]
 
@@ -84,20 +90,20 @@ def encoded(dataset: Dataset, spec: DatasetSpec, cache_dir: Path, progress: Prog
     )
 
 
-def _learner(chosen: BackboneSpec) -> Any:
+def _learner(chosen: BackboneSpec) -> TorchLearner:
     from ianvs.authoring import TorchLearner
 
     names = ("network", "weights", "picture_size", "scale", "download")
     return TorchLearner(frozen=True, **{name: getattr(chosen, name) for name in names})
 
 
-def _features(learner: Any, x: NDArray[Any], progress: Progress | None) -> NDArray[np.float32]:
+def _features(learner: TorchLearner, x: NDArray[Any], progress: Progress | None) -> NDArray[np.float32]:
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     parts = []
     for start in range(0, len(x), PART):
-        pictures = _Pictures(np.ascontiguousarray(x[start : start + PART]))
+        pictures = cast("TestData", _Pictures(np.ascontiguousarray(x[start : start + PART])))
         parts.append(learner.features(pictures, num_classes=2, device=device, seed=0))
         if progress is not None:
             progress(min(1.0, (start + PART) / len(x)))
@@ -111,7 +117,7 @@ class _Pictures:
     def __init__(self, x: NDArray[Any]) -> None:
         self.x = x
 
-    def tensors(self, device: str = "cpu") -> Any:
+    def tensors(self, device: str = "cpu") -> torch.Tensor:
         import torch
 
         return torch.from_numpy(self.x).permute(0, 3, 1, 2).to(device)

@@ -70,15 +70,12 @@ def files_fingerprint(spec: DatasetSpec, cache_dir: Path, listings: tuple[Listin
 
 def settings_digest(spec: DatasetSpec, facts: Mapping[str, object]) -> str:
     """Hash of `facts` and of the settings of a dataset that shape samples."""
-    settings = {"image_size": spec.image_size, "classes": _classes(spec), "using": spec.using, "label": spec.label}
+    classes: object = spec.classes
+    if isinstance(spec.classes, Mapping):
+        # Pairs, not a mapping: their order gives the classes their numbers. Lists of unused domains don't count.
+        classes = [[domain, spec.classes.get(domain)] for domain in spec.using or spec.classes]
+    settings = {"image_size": spec.image_size, "classes": classes, "using": spec.using, "label": spec.label}
     return digest_of({"version": VERSION, **settings, **facts})
-
-
-def _classes(spec: DatasetSpec) -> object:
-    if not isinstance(spec.classes, Mapping):
-        return spec.classes
-    # Pairs, not a mapping: their order gives the classes their numbers. Lists of domains that are not used don't count.
-    return [[domain, spec.classes.get(domain)] for domain in spec.using or spec.classes]
 
 
 def _part(spec: DatasetSpec, part: str, cache_dir: Path, listing: Listing | None) -> dict[str, object]:
@@ -105,10 +102,9 @@ def listing_digest(listing: Listing, cache_dir: Path) -> str:
     """Hash of the samples' names and domains; of files, of their content and labels too."""
     columns: list[list[str]] = [listing.ids.tolist(), listing.domains.tolist()]
     if listing.form == "files":
+        labels = listing.labels.tolist()
         columns.append(file_digests(listing.x.tolist(), cache_dir))
-        columns.append(listing.labels.tolist())
-    if listing.label_form == "files":
-        columns[-1] = file_digests(listing.labels.tolist(), cache_dir)
+        columns.append(file_digests(labels, cache_dir) if listing.label_form == "files" else labels)
     return digest_of(columns)
 
 

@@ -29,17 +29,17 @@ def read_folder(source: SourceSpec, spec: DatasetSpec) -> Listing:
     if loose:
         message = f"these pictures lie in no class folder: {one_line(loose, 3)}. Put each into the folder of its class."
         raise SourceError([Problem(message, Place(source.path))])
-    count = len(names)
+    none = np.zeros(len(names), dtype=np.int64)
     return Listing(
         form="files",
         x=column([os.fspath(source.path / name) for name in names]),
         label_form="class",
         labels=column(labels),
         ids=np.array([name.as_posix() for name in names], dtype=str),
-        domains=column([""] * count),
+        domains=column([""] * len(names)),
         sources=(source.path,),
-        origins=np.zeros(count, dtype=np.int64),
-        lines=np.zeros(count, dtype=np.int64),
+        origins=none,
+        lines=none,
     )
 
 

@@ -8,11 +8,10 @@ from pathlib import Path
 
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.data.fingerprint import digest_of, file_digests
+from ianvs.data.sources import PARTS, sources_of
 from ianvs.errors import Problem, shown_path
 
 __all__ = ["check_handed", "handed_fingerprint"]
-
-PARTS = ("train", "test")
 
 
 def check_handed(sources: Sequence[SourceSpec]) -> list[Problem]:
@@ -49,7 +48,7 @@ def _check(source: SourceSpec) -> list[Problem]:
 
 def handed_fingerprint(spec: DatasetSpec, cache_dir: Path) -> str:
     """Hash of the index files and of all files that they name. Reads each once, ever, while it stays the same."""
-    facts = {part: [_content(source, cache_dir) for source in getattr(spec, part)] for part in PARTS}
+    facts = {part: [_content(source, cache_dir) for source in sources_of(spec, part)] for part in PARTS}
     return digest_of({"handed_as": spec.handed_as, "label": spec.label, **facts})
 
 

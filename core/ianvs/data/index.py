@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.data.listing import Listing, SourceError, column, summary
 from ianvs.errors import Place, Problem, one_line, shown_path
 
-__all__ = ["PICTURE_SUFFIXES", "files_listing", "read_lines", "read_text"]
+__all__ = ["PICTURE_SUFFIXES", "Lines", "files_listing", "read_lines", "read_text"]
+
+Lines = Sequence[int] | NDArray[np.int64]  # of a file, on which its samples stand; 0 where it has none
 
 PICTURE_SUFFIXES = (".png", ".bmp", ".tif", ".tiff", ".jpg", ".jpeg", ".gif", ".webp", ".ppm", ".pgm")
 
@@ -71,7 +74,7 @@ def files_listing(
     spec: DatasetSpec,
     samples: Sequence[str],
     labels: Sequence[str],
-    lines: Sequence[int],
+    lines: Lines,
     domains: Sequence[str],
     remedy: str = _OF_INDEX,
 ) -> Listing:
@@ -82,18 +85,23 @@ def files_listing(
     pictures = [label.lower().endswith(PICTURE_SUFFIXES) for label in labels]
     if any(pictures) and not all(pictures):
         odd = pictures.index(not pictures[0])
+        kinds = ["the path of a picture" if picture else "a class" for picture in pictures[odd - 1 : odd + 1]]
         message = (
-            f"the label '{labels[odd]}' is {_label_kind(pictures[odd])}, the label before it, '{labels[odd - 1]}', "
-            f"is {_label_kind(pictures[odd - 1])}. All labels of a file are of one kind."
+            f"the label '{labels[odd]}' is {kinds[1]}, the label before it, '{labels[odd - 1]}', is {kinds[0]}. "
+            "All labels of a file are of one kind."
         )
         raise SourceError([Problem(message, Place(path, lines[odd], 1 if lines[odd] else 0))])
     bases = [os.fspath(base) for base in (spec.root, path.parent) if base is not None]
     found = [_found(name, bases) for name in samples]
-    problems = _missing("picture", path, bases, samples, found, lines, remedy)
-    targets: Sequence[str | None] = labels
-    if all(pictures):
-        targets = [_found(name, bases) for name in labels]
-        problems += _missing("label picture", path, bases, labels, targets, lines, remedy)
+    targets = [_found(name, bases) for name in labels] if all(pictures) else list(labels)
+    problems: list[Problem] = []
+    for what, written, files in (("picture", samples, found), ("label picture", labels, targets)):
+        if lost := [i for i, file in enumerate(files) if file is None]:
+            message = (
+                f"{len(lost)} of {len(files)} {what}s can't be found: {one_line([written[i] for i in lost], 3)}. "
+                f"Looked in {' and in '.join(map(shown_path, bases))}. {remedy}"
+            )
+            problems.append(Problem(message, Place(path, lines[lost[0]], 1 if lines[lost[0]] else 0)))
     if problems:
         raise SourceError(problems)
     return Listing(
@@ -122,36 +130,12 @@ def _tokens(text: str) -> list[str]:
     return list(lexer)
 
 
-def _label_kind(picture: bool) -> str:
-    return "the path of a picture" if picture else "a class"
-
-
 def _found(written: str, bases: Sequence[str]) -> str | None:
     for base in bases:
         candidate = os.path.normpath(os.path.join(base, written))  # noqa: PTH118  (ten thousand of them: Path is slow)
         if os.path.isfile(candidate):  # noqa: PTH113
             return candidate
     return None
-
-
-def _missing(
-    what: str,
-    path: Path,
-    bases: Sequence[str],
-    written: Sequence[str],
-    found: Sequence[str | None],
-    lines: Sequence[int],
-    remedy: str,
-) -> list[Problem]:
-    lost = [index for index, name in enumerate(found) if name is None]
-    if not lost:
-        return []
-    line = lines[lost[0]]
-    message = (
-        f"{len(lost)} of {len(found)} {what}s can't be found: {one_line([written[index] for index in lost], 3)}. "
-        f"Looked in {' and in '.join(map(shown_path, bases))}. {remedy}"
-    )
-    return [Problem(message, Place(path, line, 1 if line else 0))]
 
 
 def _name(written: str, bases: Sequence[str]) -> str:

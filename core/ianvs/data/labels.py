@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +71,10 @@ def numbered_classes(pictures: Sequence[NDArray[np.uint8]], spec: DatasetSpec) -
 
     Raises SourceError where all pixels are ignored.
     """
-    highest = max((_highest(part) for part in pictures), default=-1)
+    highest = -1
+    for picture in chain.from_iterable(pictures):  # one by one: they may be a memory map of many gigabytes
+        named = picture[picture != IGNORED]
+        highest = max(highest, int(named.max()) if named.size else -1)
     if highest < 0:
         message = f"every pixel of the label pictures is {IGNORED}, which is ignored: there is no class to learn."
         raise SourceError([Problem(message, spec.place)])
@@ -106,9 +110,8 @@ def class_indices(listing: Listing, lists: ClassLists) -> NDArray[np.int64]:
         problems = []
         for i in wrong:
             domain, token = written[i]
-            message = (
-                f"the label '{token}' is none of the classes{numberings[domain].owner}: {one_line(names[domain])}."
-            )
+            owner, listed = numberings[domain].owner, one_line(names[domain])
+            message = f"the label '{token}' is none of the classes{owner}: {listed}."
             problems.append(Problem(message + closest(token, names[domain]), listing.place(i)))
         raise SourceError(summary(problems))
     return np.array([known[label] for label in written], dtype=np.int64)
@@ -127,20 +130,16 @@ def renumbered(values: NDArray[np.integer], numbering: Numbering, place: Place) 
         occurring = np.flatnonzero(np.bincount(values.ravel()))
     wrong = occurring[(occurring < 0) | ((occurring > count) & (occurring != IGNORED))]
     if len(wrong):
-        message = (
-            f"holds the label {wrong[0]}, but the class list{numbering.owner} has {count} names (0 to {count - 1}); "
-            f"{count} and {IGNORED} are for ignored pixels. List all classes by `classes`, or map the labels."
+        why = (
+            f", but the class list{numbering.owner} has {count} names (0 to {count - 1}); {count} and {IGNORED} are "
+            "for ignored pixels. List all classes by `classes`, or map the labels."
         )
         if numbering is AS_WRITTEN:
-            message = (
-                f"holds the label {wrong[0]}; label pictures hold 0 to {IGNORED - 1}, and {IGNORED} for ignored "
-                "pixels. Map the labels."
-            )
-        raise SourceError([Problem(message, place)])
+            why = f"; label pictures hold 0 to {IGNORED - 1}, and {IGNORED} for ignored pixels. Map the labels."
+        raise SourceError([Problem(f"holds the label {wrong[0]}{why}", place)])
     table = np.full(256, IGNORED, dtype=np.uint8)
     table[:count] = numbering.classes
-    renumbered_: NDArray[np.uint8] = table[values]
-    return renumbered_
+    return np.asarray(table[values])
 
 
 def _shared(listings: Sequence[Listing], spec: DatasetSpec) -> tuple[str, ...]:
@@ -157,7 +156,16 @@ def _shared(listings: Sequence[Listing], spec: DatasetSpec) -> tuple[str, ...]:
     names = {token for listing in listings for token in listing.labels}
     integers = {name for name in names if _is_integer(name)}
     if integers and integers != names:
-        raise SourceError([_mixed(listings, integers)])
+        first = listings[0].labels[0]
+        listing, i = next(
+            (listing, i)
+            for listing in listings
+            for i, token in enumerate(listing.labels)
+            if (token in integers) != (first in integers)
+        )
+        kind = "a name" if first in integers else "an integer"
+        message = f"the label '{listing.labels[i]}' is {kind}, the first label, '{first}', is not."
+        raise SourceError([Problem(f"{message} Or list all by `classes`.", listing.place(i))])
     return tuple(sorted(names, key=int) if integers else sorted(names))
 
 
@@ -178,31 +186,9 @@ def _by_domain(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:
     return ClassLists(names, {domain: tuple(index[name] for name in given[domain]) for domain in used})
 
 
-def _highest(labels: NDArray[np.uint8]) -> int:
-    """The highest class index in label pictures; -1 without any."""
-    highest = -1
-    for picture in labels:  # one by one: they may be a memory map of many gigabytes
-        named = picture[picture != IGNORED]
-        highest = max(highest, int(named.max()) if named.size else -1)
-    return highest
-
-
 def _is_integer(token: str) -> bool:
     return token.removeprefix("-").isdecimal()
 
 
 def _as_index(token: str, count: int) -> int | None:
     return int(token) if _is_integer(token) and 0 <= int(token) < count else None
-
-
-def _mixed(listings: Sequence[Listing], integers: set[str]) -> Problem:
-    first = listings[0].labels[0] in integers
-    for listing in listings:
-        for i, token in enumerate(listing.labels):
-            if (token in integers) != first:
-                other, kind = listings[0].labels[0], "an integer" if token in integers else "a name"
-                message = (
-                    f"the label '{token}' is {kind}, the first label, '{other}', is not. Or list all by `classes`."
-                )
-                return Problem(message, listing.place(i))
-    raise AssertionError("labels of two kinds, and no first one of the second kind")

@@ -12,12 +12,13 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.data.cache import entry, is_whole
 from ianvs.data.dataset import Dataset, Samples
 from ianvs.data.fingerprint import digest_of, file_digests
+from ianvs.data.sources import PARTS, WITH_FIELDS
 
 __all__ = ["keep_dataset", "kept_dataset", "table_key"]
 
 WORTH_KEEPING = 2**20  # bytes of all files together, below which parsing costs less than keeping
 _FORMAT = 1  # part of every key: raise it when the same files give other samples
-_TABLES = (".csv", ".json", ".jsonl")
+_COLUMNS = ("x", "y", "ids", "domains")  # the last is not kept where the source knows none
 
 
 def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
@@ -27,7 +28,7 @@ def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
         return None
     try:
         size = sum(path.stat().st_size for path in paths)
-        if size < WORTH_KEEPING or any(path.suffix.lower() not in _TABLES for path in paths):
+        if size < WORTH_KEEPING or any(path.suffix.lower() not in WITH_FIELDS for path in paths):
             return None
         digests = file_digests([str(path) for path in paths], cache_dir)
     except OSError:
@@ -41,14 +42,13 @@ def kept_dataset(key: str | None, cache_dir: Path) -> Dataset | None:
         return None
     folder = cache_dir / key
     facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
-    train, test = (_part(folder, part) for part in ("train", "test"))
+    train, test = (_part(folder, part) for part in PARTS)
     return Dataset(facts["name"], "classification", train, test, tuple(facts["classes"]), facts["fingerprint"])
 
 
 def _part(folder: Path, part: str) -> Samples:
-    x, y, ids = (np.load(folder / f"{part}_{name}.npy", mmap_mode="r") for name in ("x", "y", "ids"))
-    domains = folder / f"{part}_domains.npy"
-    return Samples(x, y, ids, np.load(domains, mmap_mode="r") if domains.is_file() else None)
+    files = {name: folder / f"{part}_{name}.npy" for name in _COLUMNS}
+    return Samples(**{name: np.load(file, mmap_mode="r") for name, file in files.items() if file.is_file()})
 
 
 def keep_dataset(dataset: Dataset, key: str, cache_dir: Path) -> None:
@@ -60,7 +60,7 @@ def keep_dataset(dataset: Dataset, key: str, cache_dir: Path) -> None:
 
     def fill(folder: Path) -> None:
         for part, samples in (("train", dataset.train), ("test", dataset.test)):
-            for name in ("x", "y", "ids", "domains"):
+            for name in _COLUMNS:
                 values = getattr(samples, name)
                 if values is not None:
                     np.save(folder / f"{part}_{name}.npy", values, allow_pickle=False)

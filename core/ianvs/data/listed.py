@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -34,16 +33,8 @@ __all__ = ["Parts", "check_listed", "load_listed", "warnings_of"]
 
 Parts = tuple[Listing, Listing]  # training, test
 
-# What a dataset is, by what its labels are.
-_KINDS = MappingProxyType(
-    {
-        "class": "classification",
-        "files": "segmentation",
-        "maps": "segmentation",
-        "text": "text",
-        "replies": "conversation",
-    }
-)
+# What a dataset is, by what its labels are; it is of label pictures else.
+_KINDS = {"class": "classification", "text": "text", "replies": "conversation"}
 
 
 def check_listed(parts: Parts, spec: DatasetSpec) -> None:
@@ -99,8 +90,12 @@ def load_listed(
     train, test = parts
     lists = _agreed_classes(parts, spec)
     unnamed = only_numbers(parts, spec)
-    notes = [note for part, one in zip(PARTS, parts, strict=True) for note in _notes(one, part)]
-    notes += [_using_is_a_label(spec)] if label_only(train, test, spec) else []
+    said = train.form == "conversation"
+    notes = [_using_is_a_label(spec)] if label_only(train, test, spec) else []
+    if said:
+        notes = [
+            note for part, one in zip(PARTS, parts, strict=True) for note in notes_of(one.x.tolist(), part)
+        ] + notes
     train_x = _samples(train, spec, cache_dir, slice_of(progress, 0.0, 0.5), f"{fingerprint} train")
     test_x = _samples(test, spec, cache_dir, slice_of(progress, 0.5, 0.8), f"{fingerprint} test")
     if train_x.shape[1:] != test_x.shape[1:]:
@@ -113,34 +108,31 @@ def load_listed(
     if unnamed:
         lists = _numbered(train, test, [train_y, test_y], spec, cache_dir)
         notes.append(_named_by_numbers(len(lists.names)))
+    samples: list[Samples] = []
+    folders: set[Path] = set()
     for listing, x, y in ((train, train_x, train_y), (test, test_x, test_y)):
         if y.ndim == 3 and x.shape[1:3] != y.shape[1:3]:
             message = f"pictures are {x.shape[1:3]}, label pictures {y.shape[1:3]}. Set `image_size: [height, width]`."
             raise SourceError([Problem(message, Place(listing.sources[0]))])
-    kind = _KINDS[train.label_form]
+        domains = listing.domains.astype(str) if any(listing.domains) else None
+        samples.append(Samples(x, y, listing.ids, domains, topics_of(listing.x) if said else None))
+        for form, paths in ((listing.form, listing.x), (listing.label_form, listing.labels)):
+            if form == "files":
+                folders |= {Path(path).parent for path in paths.tolist()}
+    kind = _KINDS.get(train.label_form, "segmentation")
     return Dataset(
         name=_name(spec),
         kind=kind,
-        train=Samples(train_x, train_y, train.ids, _domains(train), _topics(train)),
-        test=Samples(test_x, test_y, test.ids, _domains(test), _topics(test)),
+        train=samples[0],
+        test=samples[1],
         classes=lists.names,
         fingerprint=fingerprint,
         ignore_index=IGNORED if kind == "segmentation" else None,
         domain_classes=lists.domains,
         notes=tuple(notes),
-        folders=_folders(parts),
+        folders=tuple(sorted(folders)),
         layout=train.layout,
     )
-
-
-def _folders(parts: Parts) -> tuple[Path, ...]:
-    """Where the files lie that samples and labels are read from."""
-    found: set[Path] = set()
-    for listing in parts:
-        for form, paths in ((listing.form, listing.x), (listing.label_form, listing.labels)):
-            if form == "files":
-                found |= {Path(path).parent for path in paths.tolist()}
-    return tuple(sorted(found))
 
 
 def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
@@ -152,19 +144,17 @@ def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
             f"labels as {train.label_form}. Both parts hold the same kind of samples."
         )
         raise SourceError([Problem(message, Place(test.sources[0]))])
-    if spec.image_size is not None and train.form != "files":
-        message = "`image_size` is for picture files; these samples are not. Take it out."
-        raise SourceError([Problem(message, spec.places.get("image_size", spec.place))])
-    if spec.layout is not None and not train.layout:
-        message = "`layout` is for arrays of pictures with channels, (N, ., ., .); these samples are not. Take it out."
-        raise SourceError([Problem(message, spec.places.get("layout", spec.place))])
-    if train.form == "conversation":
-        for key, given in (("label", spec.label), ("classes", spec.classes)):
-            if given is not None:
-                message = (
-                    f"`{key}` has no meaning for conversations, whose labels are the assistant's replies. Take it out."
-                )
-                raise SourceError([Problem(message, spec.places.get(key, spec.place))])
+    said = train.form == "conversation"
+    with_channels = "is for arrays of pictures with channels, (N, ., ., .); these samples are not."
+    no_label = "has no meaning for conversations, whose labels are the assistant's replies."
+    for key, given, misplaced, why in (
+        ("image_size", spec.image_size, train.form != "files", "is for picture files; these samples are not."),
+        ("layout", spec.layout, not train.layout, with_channels),
+        ("label", spec.label, said, no_label),
+        ("classes", spec.classes, said, no_label),
+    ):
+        if misplaced and given is not None:
+            raise SourceError([Problem(f"`{key}` {why} Take it out.", spec.places.get(key, spec.place))])
     return class_lists(parts, spec)
 
 
@@ -172,14 +162,11 @@ def _samples(
     listing: Listing, spec: DatasetSpec, cache_dir: Path, progress: Progress | None, content: str
 ) -> NDArray[Any]:
     if listing.form != "files":
-        if progress is not None:
-            progress(1.0)
         if "NCHW" in listing.layout:  # in memory as those that came with channels last: else the last bits are others
             key = f"pictures-{digest_of(content)[:32]}"
             return cached_arrays(cache_dir, key, lambda: {"x": listing.x})["x"]
         return user_turns(listing.x) if listing.form == "conversation" else listing.x
-    paths = listing.x.tolist()
-    return cached_pictures(paths, file_digests(paths, cache_dir), spec.image_size, cache_dir, progress)
+    return cached_pictures(listing.x.tolist(), spec.image_size, cache_dir, progress)
 
 
 def _targets(
@@ -188,23 +175,18 @@ def _targets(
     spec: DatasetSpec,
     cache_dir: Path,
     progress: Progress | None,
-    numbering: Numbering | None = None,
+    numbering: Numbering | None,
 ) -> NDArray[Any]:
     """Labels as the Dataset holds them. numbering: of label pictures whose classes have no names."""
-    if progress is not None and listing.label_form != "files":
-        progress(1.0)
     if listing.label_form == "class":
         return class_indices(listing, lists)
     if listing.label_form in ("text", "replies"):
         return listing.labels
-    domains = listing.domains.tolist()
-    of_domain = {domain: numbering or lists.of(domain) for domain in set(domains)}
-    numberings = [of_domain[domain] for domain in domains]
+    of_domain = {domain: numbering or lists.of(domain) for domain in set(listing.domains.tolist())}
+    numberings = [of_domain[domain] for domain in listing.domains]
     if listing.label_form == "files":
         paths, pictures = listing.labels.tolist(), listing.x.tolist()
-        digests, of = file_digests(paths, cache_dir), file_digests(pictures, cache_dir)
-        pairs = list(zip(pictures, of, strict=True))
-        return cached_labels(paths, digests, numberings, pairs, spec.image_size, cache_dir, progress)
+        return cached_labels(paths, numberings, pictures, spec.image_size, cache_dir, progress)
     maps = [renumbered(picture, numberings[i], listing.place(i)) for i, picture in enumerate(listing.labels)]
     return np.stack(maps)
 
@@ -235,18 +217,6 @@ def _using_is_a_label(spec: DatasetSpec) -> str:
         f"training and the test file are each cut into {len(spec.using)} parts in the order of their lines. For rounds "
         "by domain, make the domain a folder of the path, a column `domain`, or give an index for each domain."
     )
-
-
-def _domains(listing: Listing) -> NDArray[np.str_] | None:
-    return listing.domains.astype(str) if any(listing.domains) else None
-
-
-def _topics(listing: Listing) -> NDArray[np.str_] | None:
-    return topics_of(listing.x) if listing.form == "conversation" else None
-
-
-def _notes(listing: Listing, part: str) -> tuple[str, ...]:
-    return notes_of(listing.x.tolist(), part) if listing.form == "conversation" else ()
 
 
 def _name(spec: DatasetSpec) -> str:

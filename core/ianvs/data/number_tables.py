@@ -5,27 +5,20 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NumberTable", "read_numbers"]
+__all__ = ["read_numbers"]
 
 WORTH_PANDAS = 2**20  # bytes; loading pandas for less would cost more than it saves
 
 
-@dataclass(frozen=True)
-class NumberTable:
-    """numbers: (N, D) float32 in the order of the file's columns; texts: (N,) stripped cells of the other columns."""
-
-    numbers: NDArray[np.float32]
-    texts: dict[str, NDArray[np.object_]]
-
-
-def read_numbers(path: Path, texts: Sequence[str]) -> NumberTable | None:
+def read_numbers(path: Path, texts: Sequence[str]) -> tuple[NDArray[np.float32], dict[str, NDArray[np.object_]]] | None:
     """The cells of a csv whose columns, but for `texts`, hold numbers; each line after the header is a row.
+
+    (N, D) numbers in the order of the file's columns, and of each of `texts` the (N,) stripped cells.
 
     None for a small file, and one that holds quotes, blank or uneven lines, empty cells, or a cell that is no number:
     Python's own csv module and float() say what is wrong with it, and where.
@@ -46,20 +39,16 @@ def read_numbers(path: Path, texts: Sequence[str]) -> NumberTable | None:
             numbers = np.loadtxt(  # parses numbers as float() does, to the last bit
                 path, np.float64, comments=None, delimiter=",", skiprows=1, usecols=features, ndmin=2, encoding="utf-8"
             ).astype(np.float32)
-            cells = _texts(data, columns, texts)
+            import pandas
+
+            frame = pandas.read_csv(
+                io.BytesIO(data), header=0, names=columns, index_col=False, usecols=list(texts), dtype="object",
+                keep_default_na=False, na_values=[], skip_blank_lines=False, encoding="utf-8",
+            )  # fmt: skip
+            cells = {name: np.array([str(cell).strip() for cell in frame[name].tolist()], object) for name in texts}
     except (ValueError, Warning):
         return None
     lines = data.count(b"\n") + (not data.endswith(b"\n"))
     if len(numbers) != lines - 1 or data.count(b",") != lines * (len(columns) - 1):
         return None
-    return NumberTable(numbers, cells) if all(all(column.tolist()) for column in cells.values()) else None
-
-
-def _texts(data: bytes, columns: Sequence[str], texts: Sequence[str]) -> dict[str, NDArray[np.object_]]:
-    import pandas
-
-    frame = pandas.read_csv(
-        io.BytesIO(data), header=0, names=list(columns), index_col=False, usecols=list(texts), dtype="object",
-        keep_default_na=False, na_values=[], skip_blank_lines=False, encoding="utf-8",
-    )  # fmt: skip
-    return {name: np.array([str(cell).strip() for cell in frame[name].tolist()], dtype=object) for name in texts}
+    return (numbers, cells) if all(all(column.tolist()) for column in cells.values()) else None

@@ -36,9 +36,6 @@ class Records:
     starts: tuple[int, ...]
     lines: tuple[int, ...]
 
-    def __len__(self) -> int:
-        return len(self.values)
-
     def place(self, index: int, *steps: Step) -> Place:
         """Where record `index` begins, or what lies in it at `steps`; as far as the steps lead."""
         position = self.starts[index]
@@ -86,21 +83,19 @@ def _array(path: Path, text: str) -> Iterator[tuple[Any, int]]:
         yield from _task(path, text, position)
         return
     position = _skip(text, position + 1)
-    if text[position : position + 1] == "]":
-        yield from ()
-    else:
-        while True:
-            try:
-                value, end = _DECODER.raw_decode(text, position)
-            except json.JSONDecodeError as error:
-                raise SourceError([_broken(path, text, error.pos, error.msg)]) from None
-            yield value, position
-            position = _skip(text, end)
-            if text[position : position + 1] != ",":
-                break
+    more = text[position : position + 1] != "]"
+    while more:
+        try:
+            value, end = _DECODER.raw_decode(text, position)
+        except json.JSONDecodeError as error:
+            raise SourceError([_broken(path, text, error.pos, error.msg)]) from None
+        yield value, position
+        position = _skip(text, end)
+        more = text[position : position + 1] == ","
+        if more:
             position = _skip(text, position + 1)
-        if text[position : position + 1] != "]":
-            raise SourceError([_broken(path, text, position, "Expecting ',' delimiter")])
+    if text[position : position + 1] != "]":
+        raise SourceError([_broken(path, text, position, "Expecting ',' delimiter")])
     position = _skip(text, position + 1)
     if position < len(text):
         raise SourceError([_broken(path, text, position, "Extra data")])

@@ -78,7 +78,7 @@ def _refuse_keys(
 
 
 def _store(value: object, folder: Path, part: str) -> None:
-    given: dict[str, Any]
+    given: dict[str, object]
     if isinstance(value, Mapping):
         given = dict(value)
         _refuse_keys(given, COLUMNS, ("x",), part, _PART)
@@ -97,11 +97,18 @@ def _store(value: object, folder: Path, part: str) -> None:
     elif isinstance(x[0], Mapping):
         if given:
             raise DataError(f"{part} has {one_line(list(given))} beside conversations, which name their own `domain`.")
-        _store_conversations([x[i] for i in range(len(x))], folder, part)
+        records = [x[i] for i in range(len(x))]
+        try:
+            lines = [json.dumps(record, sort_keys=True) for record in records]
+        except (TypeError, ValueError) as error:
+            raise DataError(f"the conversations of {part} can't be written as json ({error}).") from None
+        (folder / CONVERSATIONS).write_text("\n".join(lines) + "\n")
     else:
         given = _store_pairs(x, folder, part) | given
     for key, names in given.items():
-        _save(folder / f"{key}.npy", np.array([str(name) for name in _listed(names, f"{key} of {part}")], dtype=str))
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise DataError(f"{key} of {part} is {_said(names)}; expected a name for each sample.")
+        _save(folder / f"{key}.npy", np.array([str(name) for name in names], dtype=str))
 
 
 def _store_pairs(samples: _Samples, folder: Path, part: str) -> dict[str, list[Any]]:
@@ -124,15 +131,13 @@ def _store_pairs(samples: _Samples, folder: Path, part: str) -> dict[str, list[A
 
 
 def _store_x(x: Any, folder: Path, where: str) -> None:
-    if isinstance(x, list | tuple) or (isinstance(x, np.ndarray) and x.dtype == object):
-        _write_x(x, len(x), folder, where)
-        return
-    _mark(x, folder)
-    array = _plain(x, where)
-    if array.dtype.kind == "O":  # as a column of a table
-        _write_x(array, len(array), folder, where)
-    else:
-        _save(folder / "x.npy", array if array.dtype.kind == "U" else _numbers(array, where))
+    if not isinstance(x, list | tuple):
+        _mark(x, folder)
+        x = _plain(x, where)
+        if x.dtype.kind != "O":  # objects: a column of a table
+            _save(folder / "x.npy", x if x.dtype.kind == "U" else _numbers(x, where))
+            return
+    _write_x(x, len(x), folder, where)
 
 
 def _write_x(samples: Iterable[object], count: int, folder: Path, where: str) -> None:
@@ -178,7 +183,7 @@ def _numbers(array: NDArray[Any], where: str) -> NDArray[Any]:
     return array if array.dtype == np.uint8 else array.astype(np.float32, copy=False)
 
 
-def _labels(labels: Any, where: str) -> NDArray[Any]:
+def _labels(labels: object, where: str) -> NDArray[Any]:
     """(N,) int64 or texts (names, or paths of label pictures), or (N, height, width) label pictures."""
     if isinstance(labels, list | tuple):
         labels = [_label(label) for label in labels]
@@ -200,25 +205,11 @@ def _label(label: object) -> object:
     return plain_array(label) if hasattr(label, "detach") else label
 
 
-def _store_conversations(records: Sequence[object], folder: Path, part: str) -> None:
-    try:
-        lines = [json.dumps(record, sort_keys=True) for record in records]
-    except (TypeError, ValueError) as error:
-        raise DataError(f"the conversations of {part} can't be written as json ({error}).") from None
-    (folder / CONVERSATIONS).write_text("\n".join(lines) + "\n")
-
-
-def _plain(value: Any, where: str) -> NDArray[Any]:
+def _plain(value: object, where: str) -> NDArray[Any]:
     try:
         return plain_array(value)
     except (TypeError, ValueError, RuntimeError) as error:
         raise DataError(f"{where} is {_said(value)}, which is no array ({error}).") from None
-
-
-def _listed(values: object, where: str) -> Iterable[object]:
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise DataError(f"{where} is {_said(values)}; expected a name for each sample.")
-    return values
 
 
 def _is_sequence(value: object) -> TypeGuard[_Samples]:

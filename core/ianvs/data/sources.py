@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +21,11 @@ from ianvs.data.records import read_records
 from ianvs.data.tables import read_table
 from ianvs.errors import Place, Problem, one_line
 
-__all__ = ["PARTS", "domain_names", "read_part", "read_parts", "select", "sources_of"]
+__all__ = ["PARTS", "WITH_FIELDS", "domain_names", "read_part", "read_parts", "select", "sources_of"]
 
 PARTS = ("train", "test")
-_WITH_FIELDS = (".csv", ".json", ".jsonl")
+WITH_FIELDS = (".csv", ".json", ".jsonl")
+T = TypeVar("T")
 
 
 def sources_of(spec: DatasetSpec, part: str) -> tuple[SourceSpec, ...]:
@@ -33,38 +35,39 @@ def sources_of(spec: DatasetSpec, part: str) -> tuple[SourceSpec, ...]:
 
 def read_parts(spec: DatasetSpec) -> tuple[Listing, Listing]:
     """The training and the test part. Raises SourceError with the problems of both."""
-    listings: list[Listing] = []
-    problems: list[Problem] = []
-    for part in PARTS:
-        try:
-            listings.append(read_part(spec, part))
-        except SourceError as broken:
-            problems += broken.problems
-    if problems:
-        raise SourceError(dict.fromkeys(problems))
-    train, test = listings
+    train, test = _each(lambda part: read_part(spec, part), PARTS)
     return train, test
 
 
 def read_part(spec: DatasetSpec, part: str) -> Listing:
     """What "train" or "test" lists, domains chosen. Raises SourceError with the problems of all its sources."""
-    listings: list[Listing] = []
-    problems: list[Problem] = []
     names = domain_names(spec)
-    for source in sources_of(spec, part):
-        try:
-            _require_no_contradiction(source, spec)
-            listings.append(assign_domains(_read(source, spec, part), source.domain, names))
-        except SourceError as broken:
-            problems += broken.problems
-    if problems:
-        raise SourceError(problems)
+
+    def read(source: SourceSpec) -> Listing:
+        _require_no_contradiction(source, spec)
+        return assign_domains(_read(source, spec, part), source.domain, names)
+
+    listings = _each(read, sources_of(spec, part))
     if not listings:
         message = (
             f"the dataset has no {part} part. Give `{part}_index` or `{part}_data`, or a built-in source by `name`."
         )
         raise SourceError([Problem(message, spec.place)])
     return select(join(listings), spec, part)
+
+
+def _each(read: Callable[[T], Listing], of: Iterable[T]) -> list[Listing]:
+    """What `read` lists of each. Raises SourceError with the problems of all, one that they share once."""
+    listings: list[Listing] = []
+    problems: list[Problem] = []
+    for one in of:
+        try:
+            listings.append(read(one))
+        except SourceError as broken:
+            problems += broken.problems
+    if problems:
+        raise SourceError(dict.fromkeys(problems))
+    return listings
 
 
 def domain_names(spec: DatasetSpec) -> tuple[str, ...]:
@@ -86,8 +89,8 @@ def _require_no_contradiction(source: SourceSpec, spec: DatasetSpec) -> None:
     if source.domain is not None:
         message = f"`domain` names a field, but {source.path.name} is given for the domain '{source.domain}'. Keep one."
         raise SourceError([Problem(message, place)])
-    if source.path.is_file() and source.path.suffix.lower() not in _WITH_FIELDS:
-        message = f"`domain` names a column of {one_line(_WITH_FIELDS)}; {source.path.name} has none. Take it out."
+    if source.path.is_file() and source.path.suffix.lower() not in WITH_FIELDS:
+        message = f"`domain` names a column of {one_line(WITH_FIELDS)}; {source.path.name} has none. Take it out."
         raise SourceError([Problem(message, place)])
 
 
@@ -104,13 +107,13 @@ def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
             return read_table(source, spec)
         case ".json" | ".jsonl":
             records = read_records(path)
-            return (
-                read_conversations(records, spec) if holds_conversations(records) else read_table(source, spec, records)
-            )
+            if holds_conversations(records):
+                return read_conversations(records, spec)
+            return read_table(source, spec, records)
         case packed if packed in PACKED:
             return read_arrays(source, part, spec.layout)
         case other:
-            known = one_line([".txt", *_WITH_FIELDS, *PACKED])
+            known = one_line([".txt", *WITH_FIELDS, *PACKED])
             message = f"don't know how to read '{other}'; expected {known} or a folder."
             raise SourceError([Problem(message, source.place or Place(path))])
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
+
+from ianvs.data.dataset import Positions
 
 __all__ = ["dirichlet_deal", "stratified_deal", "stratified_split"]
 
 
 def stratified_split(
-    labels: NDArray[Any] | None, count: int, share: float, generator: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    labels: NDArray[Any] | None, count: int, share: float, generator: Generator
+) -> tuple[Positions, Positions]:
     """(kept, taken) positions 0..count-1, both ascending; `taken` are about `share` of them.
 
     labels: (count,) classes whose shares are kept to the nearest sample, or None to draw from all alike. Every class
@@ -33,9 +36,7 @@ def stratified_split(
     return np.flatnonzero(~chosen), np.flatnonzero(chosen)
 
 
-def stratified_deal(
-    labels: NDArray[Any] | None, count: int, parts: int, generator: np.random.Generator
-) -> list[NDArray[np.int64]]:
+def stratified_deal(labels: NDArray[Any] | None, count: int, parts: int, generator: Generator) -> list[Positions]:
     """Positions 0..count-1 dealt to `parts` hands, class by class: sizes and class counts differ by one at most."""
     order = generator.permutation(count)
     if labels is not None:
@@ -44,8 +45,8 @@ def stratified_deal(
 
 
 def dirichlet_deal(
-    labels: NDArray[Any] | None, count: int, parts: int, concentration: float, generator: np.random.Generator
-) -> list[NDArray[np.int64]]:
+    labels: NDArray[Any] | None, count: int, parts: int, concentration: float, generator: Generator
+) -> list[Positions]:
     """Positions 0..count-1 dealt to `parts` hands whose shares of each class are drawn from Dir(concentration).
 
     A small concentration gives each class to few hands, a large one to all alike (Li et al. 2022, arXiv 2102.02079,

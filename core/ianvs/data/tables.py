@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ianvs.config.spec import DatasetSpec, SourceSpec
-from ianvs.data.index import files_listing, read_text
+from ianvs.data.index import Lines, files_listing, read_text
 from ianvs.data.listing import Listing, SourceError, column, summary
 from ianvs.data.number_tables import read_numbers
 from ianvs.data.records import Records
 from ianvs.errors import Place, Problem, closest, one_line
 
-__all__ = ["SAMPLE_COLUMNS", "TEXT_COLUMN", "read_table"]
+__all__ = ["DOMAIN_COLUMN", "SAMPLE_COLUMNS", "TEXT_COLUMN", "read_table"]
 
 SAMPLE_COLUMNS = ("image", "path", "file", "x")
 LABEL_COLUMNS = ("label", "y", "target", "class", "answer")
@@ -30,8 +31,8 @@ DOMAIN_COLUMN = "domain"
 class _Table:
     path: Path
     columns: tuple[str, ...]
-    rows: tuple[dict[str, Any], ...]
-    lines: tuple[int, ...]  # 0 where a format has no lines
+    rows: Sequence[Mapping[str, Any]]
+    lines: Lines  # 0 where a format has no lines
 
     def place(self, row: int) -> Place:
         return Place(self.path, self.lines[row], 1 if self.lines[row] else 0)
@@ -96,29 +97,32 @@ def _numbers_of_csv(path: Path, spec: DatasetSpec) -> Listing | None:
     found = read_numbers(path, [label, *([domain] if domain else [])])
     if found is None:
         return None
-    count = len(found.numbers)
-    domains = found.texts[domain] if domain else column([""] * count)
-    lines = np.arange(2, count + 2, dtype=np.int64)
-    return _listed(path, "arrays", found.numbers, "class", found.texts[label], domains, lines)
+    numbers, texts = found
+    table = replace(bare, lines=np.arange(2, len(numbers) + 2, dtype=np.int64))
+    domains = texts[domain] if domain else [""] * len(numbers)
+    return _listing(table, "arrays", numbers, "class", texts[label], domains)
 
 
-def _listing(table: _Table, form: str, x: Any, label_form: str, labels: Any, domains: list[str]) -> Listing:
-    return _listed(table.path, form, x, label_form, labels, column(domains), np.array(table.lines, dtype=np.int64))
+def _listing(
+    table: _Table, form: str, x: NDArray[Any], label_form: str, labels: NDArray[Any], domains: ArrayLike
+) -> Listing:
+    count, lines = len(table.lines), np.asarray(table.lines, dtype=np.int64)
+    ids = np.array([f"{table.path.stem}/{row:06d}" for row in range(count)], dtype=str)
+    known = np.asarray(domains, dtype=object)
+    return Listing(form, x, label_form, labels, ids, known, (table.path,), np.zeros(count, dtype=np.int64), lines)
 
 
-def _listed(path: Path, form: str, x: Any, label_form: str, labels: Any, domains: Any, lines: Any) -> Listing:
-    ids = np.array([f"{path.stem}/{row:06d}" for row in range(len(lines))], dtype=str)
-    origins = np.zeros(len(lines), dtype=np.int64)
-    return Listing(form, x, label_form, labels, ids, domains, (path,), origins, lines)
+def _chosen_column(table: _Table, spec: DatasetSpec, key: str) -> str | None:
+    """The column that the dataset names by its `key`, None where it has none."""
+    name: str | None = getattr(spec, key)
+    if name is None or name in table.columns:
+        return name
+    message = f"{table.path.name} has no column '{name}'. It has: {one_line(table.columns)}."
+    raise SourceError([Problem(message + closest(name, table.columns), spec.places.get(key))])
 
 
 def _label_column(table: _Table, spec: DatasetSpec) -> str:
-    if spec.label is not None:
-        if spec.label in table.columns:
-            return spec.label
-        message = f"{table.path.name} has no column '{spec.label}'. It has: {one_line(table.columns)}."
-        raise SourceError([Problem(message + closest(spec.label, table.columns), spec.places.get("label"))])
-    found = table.named(LABEL_COLUMNS)
+    found = _chosen_column(table, spec, "label") or table.named(LABEL_COLUMNS)
     if found is None:
         near = next((hint for name in table.columns if (hint := closest(name, LABEL_COLUMNS))), "")
         message = (
@@ -130,12 +134,7 @@ def _label_column(table: _Table, spec: DatasetSpec) -> str:
 
 
 def _domain_column(table: _Table, spec: DatasetSpec) -> str | None:
-    if spec.domain is None:
-        return table.named([DOMAIN_COLUMN])
-    if spec.domain in table.columns:
-        return spec.domain
-    message = f"{table.path.name} has no column '{spec.domain}'. It has: {one_line(table.columns)}."
-    raise SourceError([Problem(message + closest(spec.domain, table.columns), spec.places.get("domain"))])
+    return _chosen_column(table, spec, "domain") or table.named([DOMAIN_COLUMN])
 
 
 def _no_sample_column(table: _Table, features: Sequence[str], odd: tuple[int, str] | None) -> Problem:
@@ -148,7 +147,7 @@ def _no_sample_column(table: _Table, features: Sequence[str], odd: tuple[int, st
     return Problem(message, table.place(odd[0]) if odd else Place(table.path))
 
 
-def _numbers(table: _Table, features: Sequence[str]) -> tuple[Any, tuple[int, str] | None]:
+def _numbers(table: _Table, features: Sequence[str]) -> tuple[NDArray[np.float32] | None, tuple[int, str] | None]:
     """((N, D) float32, None), or (None, (row, column) of the first value that is no number)."""
     if not features:
         return None, None
@@ -173,7 +172,7 @@ def _token(value: object) -> str:
 
 def _read_csv(path: Path) -> _Table:
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
-    rows: list[dict[str, Any]] = []
+    rows: list[Mapping[str, str]] = []
     lines: list[int] = []
     problems: list[Problem] = []
     columns: tuple[str, ...] = ()
@@ -195,16 +194,14 @@ def _read_csv(path: Path) -> _Table:
     if len(set(columns)) != len(columns):
         twice = next(name for name in columns if columns.count(name) > 1)
         problems.append(Problem(f"the header names the column '{twice}' twice.", Place(path, 1, 1)))
-    return _checked(_Table(path, columns, tuple(rows), tuple(lines)), problems)
+    return _checked(_Table(path, columns, rows, lines), problems)
 
 
 def _of_records(records: Records) -> _Table:
     columns = tuple(records.values[0]) if isinstance(records.values[0], dict) else ()
-    problems: list[Problem] = []
-    for index, record in enumerate(records.values):
-        if not isinstance(record, dict):
-            message = f"record {index + 1}: expected a record like {{...}}, found {type(record).__name__}."
-            problems.append(Problem(message, records.place(index)))
+    wrong = [index for index, record in enumerate(records.values) if not isinstance(record, dict)]
+    message = "record {}: expected a record like {{...}}, found {}."
+    problems = [Problem(message.format(i + 1, type(records.values[i]).__name__), records.place(i)) for i in wrong]
     return _checked(_Table(records.path, columns, records.values, records.lines), problems)
 
 

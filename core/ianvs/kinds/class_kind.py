@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.errors import PluginError
-from ianvs.kinds.kind import WholeLabels
+from ianvs.kinds.kind import Kind, one_for_each
 from ianvs.scenarios.parts import Part
 
-__all__ = ["ClassKind", "one_for_each"]
+__all__ = ["ClassKind"]
 
 
-class ClassKind(WholeLabels):
+class ClassKind(Kind):
     name: ClassVar[str] = "classification"
     probes: ClassVar[bool] = True
 
@@ -23,19 +23,6 @@ class ClassKind(WholeLabels):
         count = len(asked.positions)
         lowest = -1 if unseen else 0
         return lambda found, where: _class_indices(one_for_each(found, count, where), classes, lowest, where)
-
-
-def one_for_each(found: object, expected: int, where: str) -> NDArray[Any]:
-    """`found` as an array with one entry for each of `expected` samples. Raises PluginError."""
-    if found is None:
-        raise PluginError(f"{where} returned nothing: return one prediction for each of the {expected} samples.")
-    if hasattr(found, "detach"):  # a tensor, perhaps on an accelerator
-        found = found.detach().cpu().numpy()
-    array = np.asarray(found)
-    if array.ndim == 0 or len(array) != expected:
-        shape = f"shape {array.shape}" if array.ndim else type(found).__name__
-        raise PluginError(f"{where} returned {shape} for {expected} samples: return one prediction for each.")
-    return array
 
 
 def _class_indices(array: NDArray[Any], classes: int, lowest: int, where: str) -> NDArray[Any]:

@@ -98,9 +98,6 @@ def _replies(said: object, count: int, where: str, wanted: str) -> list[str | No
     odd = next((reply for reply in said if reply is not None and not isinstance(reply, str)), None)
     if odd is not None:
         raise PluginError(f"{where} holds {type(odd).__name__} as a reply; a reply is a text, or None if it failed.")
-    return [*(None if reply is None else _storable(reply) for reply in said), *[None] * (count - len(said))]
-
-
-def _storable(reply: str) -> str:
-    """Halves of surrogate pairs, which a cut-off byte sequence may decode to, are no text: "?" takes their place."""
-    return reply.encode("utf-8", "replace").decode()
+    # Halves of surrogate pairs, which a cut-off byte sequence may decode to, are no text: "?" takes their place.
+    replies = [None if reply is None else reply.encode("utf-8", "replace").decode() for reply in said]
+    return [*replies, *[None] * (count - len(said))]

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.data.dataset import Samples
+from ianvs.errors import PluginError
 from ianvs.metrics.label_pictures import LabelPictures
 from ianvs.metrics.metric import EvaluationRecord
 from ianvs.scenarios.exam import Exam
 from ianvs.scenarios.parts import Part
 from ianvs.types import Predictions
 
-__all__ = ["Kind", "WholeLabels", "perfect_answers"]
+__all__ = ["Kind", "one_for_each", "perfect_answers"]
 
 FEW = 16  # samples of perfect answers
 
@@ -40,11 +41,18 @@ class Kind(Protocol):
 
         It is made before a learner gets the samples, which it may change, and called with the answers and with what
         errors call who gave them. classes: how many the exam has. unseen: whether -1 is an answer, "unseen"; to samples
-        that have no class each it never is.
+        that have no class each it never is. Where nothing else is said, an answer is anything, one for each sample.
         """
+        count = len(asked.positions)
+        return lambda found, where: one_for_each(found, count, where)
 
     def kept(self, answers: Iterable[tuple[Part, Any]], classes: int, every: bool) -> Predictions:
-        """What is stored of the checked answers to a test set, which come a piece at a time. every: all of them."""
+        """What is stored of the checked answers to a test set, which come a piece at a time. every: all of them.
+
+        Every label as it was answered, where nothing else is said; such a test set comes in one piece.
+        """
+        [(_, labels)] = answers
+        return Predictions(labels)
 
     def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[Any]:
         """The true labels as they are stored with the exam."""
@@ -62,23 +70,24 @@ class Kind(Protocol):
         self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: LabelPictures | None = None
     ) -> EvaluationRecord:
         """`about`, which knows the classes, with what metrics see of the stored `truth` and `said`."""
+        return replace(about, y_true=truth, y_pred=said.labels, probe=said.extras.get("probe"))
 
     def misfit(self, metric: str, error: Exception) -> str:
         """What to say of a metric that fails on perfect answers."""
         return f"{error} This was found with perfect answers to {self.name} data, before anything ran."
 
 
-class WholeLabels(Kind, Protocol):
-    """Kinds that keep every label as it was answered."""
-
-    def kept(self, answers: Iterable[tuple[Part, Any]], classes: int, every: bool) -> Predictions:
-        [(_, labels)] = answers
-        return Predictions(labels)
-
-    def record(
-        self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: LabelPictures | None = None
-    ) -> EvaluationRecord:
-        return replace(about, y_true=truth, y_pred=said.labels, probe=said.extras.get("probe"))
+def one_for_each(found: object, expected: int, where: str) -> NDArray[Any]:
+    """`found` as an array with one entry for each of `expected` samples. Raises PluginError."""
+    if found is None:
+        raise PluginError(f"{where} returned nothing: return one prediction for each of the {expected} samples.")
+    if hasattr(found, "detach"):  # a tensor, perhaps on an accelerator
+        found = found.detach().cpu().numpy()
+    array = np.asarray(found)
+    if array.ndim == 0 or len(array) != expected:
+        shape = f"shape {array.shape}" if array.ndim else type(found).__name__
+        raise PluginError(f"{where} returned {shape} for {expected} samples: return one prediction for each.")
+    return array
 
 
 def perfect_answers(kind: Kind, exam: Exam) -> EvaluationRecord:

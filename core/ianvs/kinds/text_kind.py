@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from ianvs.kinds.class_kind import one_for_each
-from ianvs.kinds.kind import WholeLabels
-from ianvs.scenarios.parts import Part
+from ianvs.kinds.kind import Kind
 
 __all__ = ["TextKind"]
 
 
-class TextKind(WholeLabels):
+class TextKind(Kind):
     name: ClassVar[str] = "text"
-
-    def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
-        count = len(asked.positions)
-        return lambda found, where: one_for_each(found, count, where)

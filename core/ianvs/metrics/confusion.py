@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["confusion_matrix", "picture_confusion"]
 
@@ -34,7 +37,9 @@ def confusion_matrix(
     return np.bincount(cells, minlength=num_classes * columns).reshape(num_classes, columns).astype(np.int64)
 
 
-def picture_confusion(y_true: NDArray[np.uint8], y_pred: Any, num_classes: int) -> NDArray[np.int64]:
+def picture_confusion(
+    y_true: NDArray[np.uint8], y_pred: NDArray[np.uint8] | torch.Tensor, num_classes: int
+) -> NDArray[np.int64]:
     """(C, C+1) pixel counts: [i, j] of class i predicted as class j, [i, C] of class i predicted as "ignore".
 
     y_true: uint8 label pictures (N, ...), y_pred: uint8 array or tensor of the same shape; both hold 0..C-1, or 255 for
@@ -71,7 +76,8 @@ def _class_indices(values: ArrayLike, num_classes: int, what: str) -> NDArray[np
         return array.astype(np.int64)
     if array.dtype.kind not in "biuf":
         first = array.ravel()[:1].tolist()[0]
-        raise ValueError(f"{what}s are {_kind(array)}, not class indices: {first!r}. {_expected(num_classes)}")
+        kind = {"U": "text", "S": "bytes", "c": "complex numbers", "O": "objects"}.get(array.dtype.kind, array.dtype)
+        raise ValueError(f"{what}s are {kind}, not class indices: {first!r}. {_expected(num_classes)}")
     if array.dtype.kind == "f":
         _refuse(array, ~(np.isfinite(array) & (array == np.floor(array))), what, num_classes)
     if array.min() < 0 or array.max() >= num_classes:
@@ -92,7 +98,3 @@ def _refuse(array: NDArray[Any], wrong: NDArray[np.bool_], what: str, num_classe
 
 def _expected(num_classes: int) -> str:
     return f"A class index is a whole number from 0 to {num_classes - 1}"
-
-
-def _kind(array: NDArray[Any]) -> str:
-    return {"U": "text", "S": "bytes", "c": "complex numbers", "O": "objects"}.get(array.dtype.kind, str(array.dtype))

@@ -15,6 +15,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,31 +41,27 @@ def from_object(spec: MetricSpec, obj: object) -> Metric:
     """
     where = _named(spec)
     options = dict(spec.options)
-    counted = _takes_confusion(obj.update if inspect.isclass(obj) and hasattr(obj, "update") else obj)
-    evaluate: Callable[..., object]
-    if inspect.isclass(obj):
-        build = obj
-        arguments, count = ("(confusion)", 1) if counted else ("(y_true, y_pred)", 2)
-        _check_method(where, build, "update", arguments, count)
-        _check_method(where, build, "compute", "()", 0)
-        _check(spec, build, 0, options)
-
-        def evaluate(*seen: Labels) -> object:
-            state: Any = build(**options)
-            state.update(*seen)
-            return state.compute()
-
-    elif callable(obj):
-        _check(spec, obj, 1 if counted else 2, options)
-
-        def evaluate(*seen: Labels) -> object:
-            return obj(*seen, **options)
-
-    else:
+    accumulates = inspect.isclass(obj)
+    counted = _takes_confusion(getattr(obj, "update", obj) if accumulates else obj)
+    arguments, count = ("(confusion)", 1) if counted else ("(y_true, y_pred)", 2)
+    if not callable(obj):
         raise PluginError(
             f"{where} is a {type(obj).__name__}. A metric is a function (y_true, y_pred) -> number, or a class with "
             "update(y_true, y_pred) and compute()."
         )
+    build: Callable[..., Any] = obj
+    if accumulates:
+        _check_method(where, build, "update", arguments, count)
+        _check_method(where, build, "compute", "()", 0)
+        count = 0
+    _check(spec, build, count, options)
+
+    def evaluate(*seen: Labels) -> object:
+        if not accumulates:
+            return build(*seen, **options)
+        state = build(**options)
+        state.update(*seen)
+        return state.compute()
 
     def function(record: EvaluationRecord) -> float | dict[str, float]:
         labels = [part for part in (record.y_true, record.y_pred) if part is not None]
@@ -73,8 +70,10 @@ def from_object(spec: MetricSpec, obj: object) -> Metric:
                 f"{where} needs the label of every sample, and of this evaluation only a confusion matrix is stored. "
                 "Run the case again (`--rerun`), or let the metric take an argument `confusion`, that matrix."
             )
+        # Copies: a metric that sorts in place must not change what the next one sees. Label pictures give their own.
+        own = (part if isinstance(part, LabelPictures) else part.copy() for part in labels)
         try:
-            value = evaluate(*([record.confusion.copy()] if counted else map(_own, labels)))
+            value = evaluate(*([record.confusion.copy()] if counted else own))
         except Exception as error:
             error.add_note(f"while {where} was computed")
             raise
@@ -96,11 +95,6 @@ def from_object(spec: MetricSpec, obj: object) -> Metric:
     )
 
 
-def _own(labels: Labels) -> Labels:
-    """A copy: a metric that sorts in place must not change what the next one sees. Label pictures give copies."""
-    return labels if isinstance(labels, LabelPictures) else labels.copy()
-
-
 def _takes_confusion(called: object) -> bool:
     """Whether the first argument, after self, is called `confusion`."""
     if not callable(called):
@@ -116,7 +110,7 @@ def _named(spec: MetricSpec) -> str:
     return f"metric '{spec.name}' ({shown_path(spec.url)})" if spec.url else f"metric '{spec.name}'"
 
 
-def _check_method(where: str, build: type, name: str, arguments: str, count: int) -> None:
+def _check_method(where: str, build: object, name: str, arguments: str, count: int) -> None:
     method = getattr(build, name, None)
     if not callable(method):
         raise PluginError(f"{where} is a class without {name}(). A metric has update(y_true, y_pred) and compute().")
@@ -170,15 +164,12 @@ def _result(value: object, where: str) -> float | dict[str, float]:
 
 def _number(value: Any, where: str) -> float:
     """A float; nan is "undefined here" and allowed. Takes whatever behaves as one number: numpy and torch scalars."""
-    number = None
+    number = math.inf  # what is no number is refused as an infinite one is
     if not isinstance(value, bool | np.bool_ | str | bytes) and np.ndim(value) == 0:
-        try:
+        with suppress(TypeError, ValueError, OverflowError):
             number = float(value)
-        except (TypeError, ValueError, OverflowError):
-            number = None
-    if number is None or math.isinf(number):
+    if math.isinf(number):
         hint = " Does the function lack a `return`?" if value is None else " Return nan where it is undefined."
-        shown = repr(value)
-        shown = shown if len(shown) <= 60 else f"{shown[:60]}..."
+        shown = repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:60]}..."
         raise PluginError(f"{where} returned {shown}, not a finite number or a mapping of names to numbers.{hint}")
     return number

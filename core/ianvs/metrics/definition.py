@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeVar
+from typing import Literal, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,18 @@ __all__ = ["MatrixMetric", "matrix_metric", "mean", "score_metric"]
 
 Array = NDArray[np.float64]
 Unit = Literal["change", "score", "ratio", "relative change"]
-M = TypeVar("M", bound=Metric)
+Score = Callable[[EvaluationRecord], float | Mapping[str, float]]
+
+
+class _OfScore(TypedDict, total=False):
+    """Fields of `Metric` that a score may set."""
+
+    aliases: tuple[str, ...]
+    higher_is_better: bool
+    mapping: bool
+    partial: bool
+    pooled: bool
+    over_rounds: Literal["last", "mean"]
 
 
 @dataclass(frozen=True)
@@ -51,35 +62,12 @@ def mean(values: Iterable[float] | Array) -> float:
     return float(values.mean()) if values.size else float("nan")
 
 
-def score_metric(
-    name: str,
-    *,
-    formula: str,
-    source: str,
-    aliases: tuple[str, ...] = (),
-    higher_is_better: bool = True,
-    mapping: bool = False,
-    partial: bool = False,
-    pooled: bool = False,
-    over_rounds: Literal["last", "mean"] = "last",
-) -> Callable[[Callable[[EvaluationRecord], float | Mapping[str, float]]], Metric]:
+def score_metric(name: str, *, formula: str, source: str, **more: Unpack[_OfScore]) -> Callable[[Score], Metric]:
     """Decorate a function of `EvaluationRecord`. The rest is as in `Metric`."""
 
-    def define(function: Callable[[EvaluationRecord], float | Mapping[str, float]]) -> Metric:
-        return Metric(
-            name,
-            level="score",
-            summary=_first_line(function),
-            higher_is_better=higher_is_better,
-            source=source,
-            formula=formula,
-            aliases=aliases,
-            function=function,
-            mapping=mapping,
-            partial=partial,
-            pooled=pooled,
-            over_rounds=over_rounds,
-        )
+    def define(function: Score) -> Metric:
+        summary = _first_line(function)
+        return Metric(name, "score", summary, source=source, formula=formula, function=function, **more)
 
     return define
 
@@ -137,7 +125,9 @@ def _arguments(inputs: ScoreMatrix, takes: tuple[str, ...], square: bool) -> lis
     arguments: list[Array | Curve] = [R]
     for name in takes:
         if name == "curve":
-            arguments.append(_rows_as_curve(R) if inputs.curve is None else _checked(inputs.curve, R.shape[1]))
+            steps = np.arange(1, len(R) + 1, dtype=np.int64)  # without a curve the rows of R are one, a round a step
+            rows = Curve(samples=steps, begun=steps, ended=steps, scores=R)
+            arguments.append(rows if inputs.curve is None else _checked(inputs.curve, R.shape[1]))
             continue
         reference = getattr(inputs, name)
         if reference is None:
@@ -149,12 +139,6 @@ def _arguments(inputs: ScoreMatrix, takes: tuple[str, ...], square: bool) -> lis
             )
         arguments.append(reference)
     return arguments
-
-
-def _rows_as_curve(R: Array) -> Curve:
-    """The rows of R, (T, J), as a curve that is examined at the end of rounds alone, each round one step long."""
-    steps = np.arange(1, len(R) + 1, dtype=np.int64)
-    return Curve(samples=steps, begun=steps, ended=steps, scores=R)
 
 
 def _checked(curve: Curve, tests: int) -> Curve:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 
-from ianvs.errors import DataError, closest, shown_path
+from ianvs.errors import DataError, closest
 from ianvs.types import Curve
 
 __all__ = ["json_row", "number_of", "read_curve"]
@@ -16,15 +15,15 @@ __all__ = ["json_row", "number_of", "read_curve"]
 _COUNTS = ("samples", "begun", "ended")
 
 
-def json_row(row: object, where: str, path: Path) -> list[float]:
-    """A json list of numbers as floats, nan for null. Raises DataError."""
+def json_row(row: object, where: str) -> list[float]:
+    """A json list of numbers as floats, nan for null; `where` begins the message of a DataError."""
     if not isinstance(row, list):
-        raise DataError(f"{shown_path(path)}: {where} must be a list of numbers; it is {json.dumps(row)}.")
+        raise DataError(f"{where} must be a list of numbers; it is {json.dumps(row)}.")
     numbers = []
     for j, value in enumerate(row):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise _no_number(f"{shown_path(path)}: {where}[{j}]", json.dumps(value))
-        numbers.append(number_of(value, f"{shown_path(path)}: {where}[{j}]"))
+            raise _no_number(f"{where}[{j}]", json.dumps(value))
+        numbers.append(number_of(value, f"{where}[{j}]"))
     return numbers
 
 
@@ -45,12 +44,11 @@ def _no_number(where: str, shown: str) -> DataError:
     return DataError(f"{where} is {shown}, not a finite number. Leave it empty (json: null) if it was not evaluated.")
 
 
-def read_curve(entries: object, rounds: int, tests: int, path: Path) -> Curve:
+def read_curve(entries: object, rounds: int, tests: int, where: str) -> Curve:
     """The json list of examinations under "curve": objects of samples, begun, ended and one score per test set.
 
-    rounds, tests: the shape of R. Raises DataError.
+    rounds, tests: the shape of R. `where` begins the message of a DataError.
     """
-    where = f"{shown_path(path)}: curve"
     if not isinstance(entries, list) or not entries:
         raise DataError(
             f"{where} must be a list of examinations in the order of time, e.g. "
@@ -61,7 +59,7 @@ def read_curve(entries: object, rounds: int, tests: int, path: Path) -> Curve:
     for e, entry in enumerate(entries):
         found, row = _examination(entry, f"{where}[{e}]")
         counts.append(found)
-        scores.append(json_row(row, f"curve[{e}].scores", path))
+        scores.append(json_row(row, f"{where}[{e}].scores"))
         if len(scores[-1]) != tests:
             raise DataError(
                 f"{where}[{e}].scores has {len(scores[-1])} scores; it needs {tests}, one for each test set of R."

@@ -57,12 +57,12 @@ def metric_columns(exams: Iterable[Sequence[tuple[MetricSpec, Metric, str]]]) ->
     found = []
     for exam, names in zip(exams, column_names(levels), strict=True):
         scores = {spec.name: metric for spec, metric, _ in exam if metric.level == "score"}
-        found.append(
-            tuple(
-                MetricColumn(name, spec, _directed(metric, scores.get(of)), key, of)
-                for (spec, metric, key), (name, of) in zip(exam, names, strict=True)
-            )
-        )
+        columns = []
+        for (spec, metric, key), (name, of) in zip(exam, names, strict=True):
+            if isinstance(metric, MatrixMetric) and of in scores:
+                metric = metric.directed_by(scores[of])
+            columns.append(MetricColumn(name, spec, metric, key, of))
+        found.append(tuple(columns))
     return found
 
 
@@ -70,7 +70,3 @@ def columns_named(name: str, columns: Iterable[str]) -> list[str]:
     """The columns that a user means by `name`: that of this name, else all of the metric, of whatever score."""
     columns = list(columns)
     return [name] if name in columns else [column for column in columns if column.partition(_OF)[0] == name]
-
-
-def _directed(metric: Metric, score: Metric | None) -> Metric:
-    return metric.directed_by(score) if isinstance(metric, MatrixMetric) and score is not None else metric

@@ -45,25 +45,16 @@ def _train_seconds(rounds: Rounds) -> float | None:
     return _total(round_.train_seconds for round_ in rounds)
 
 
-def _samples(rounds: Rounds) -> int:
-    return sum(round_.train_samples for round_ in rounds)
-
-
 def _samples_per_second(rounds: Rounds) -> float | None:
     seconds = _train_seconds(rounds)
-    return _samples(rounds) / seconds if seconds else None
+    return sum(round_.train_samples for round_ in rounds) / seconds if seconds else None
 
 
 def _looked_at(rounds: Rounds) -> tuple[float, float]:
     """Samples that were (transferred, inferred): as the paradigm measured them, else all that were handed out."""
-    found = [
-        (
-            one.measures.get("transferred_samples", one.train_samples),
-            one.measures.get("inferred_samples", one.train_samples),
-        )
-        for one in rounds
-    ]
-    return float(sum(transferred for transferred, _ in found)), float(sum(inferred for _, inferred in found))
+    transferred = sum(one.measures.get("transferred_samples", one.train_samples) for one in rounds)
+    inferred = sum(one.measures.get("inferred_samples", one.train_samples) for one in rounds)
+    return float(transferred), float(inferred)
 
 
 def _ianvs_transfer_ratio(rounds: Rounds) -> float:
@@ -74,11 +65,6 @@ def _ianvs_transfer_ratio(rounds: Rounds) -> float:
 def _transfer_share(rounds: Rounds) -> float | None:
     transferred, inferred = _looked_at(rounds)
     return transferred / inferred if inferred else None
-
-
-def _model_size(rounds: Rounds) -> float | None:
-    size = rounds[-1].model_bytes if rounds else None
-    return None if size is None else size / _MEGA
 
 
 def _defined(
@@ -137,7 +123,7 @@ _DEFINED = (
         "What the plugin's save() wrote after the last round, in MB (10^6 bytes): what there is to deploy. Earlier "
         "rounds don't count, however large.",
         "bytes after round T / 10^6",
-        _model_size,
+        lambda rounds: _highest((round_.model_bytes for round_ in rounds[-1:]), _MEGA),
     ),
     _defined(
         "memory_samples",

@@ -12,17 +12,9 @@ __all__ = ["describe", "legend"]
 
 def describe() -> list[dict[str, str | tuple[str, ...]]]:
     """One row for each metric: name, level, better, formula, source, aliases, needs, summary."""
+    fields = ("name", "level", "better", "formula", "source", "aliases", "needs", "summary")
     return [
-        {
-            "name": metric.name,
-            "level": metric.level,
-            "better": _direction(metric),
-            "formula": metric.formula,
-            "source": metric.source,
-            "aliases": metric.aliases,
-            "needs": metric.needs,
-            "summary": metric.summary,
-        }
+        {name: _direction(metric) if name == "better" else getattr(metric, name) for name in fields}
         for metric in metrics()
     ]
 

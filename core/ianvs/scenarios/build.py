@@ -110,17 +110,10 @@ def _rounds(
     scenario: Scenario | None, spec: ScenarioSpec | None, incremental_rounds: int | None, using: tuple[str, ...]
 ) -> int | None:
     """How many the testenv asks for. Whatever says it has to agree, else ConfigError."""
-    said: dict[str, int] = {}
-    if scenario is None:
-        listed = ("using", len(using)) if using else None
-    else:
-        listed = scenario.listed(using)
-        if scenario.rounds is not None:
-            said["rounds"] = scenario.rounds
-    if listed is not None:
-        said[listed[0]] = listed[1]
-    if incremental_rounds is not None:
-        said["incremental_rounds"] = incremental_rounds
+    own = None if scenario is None else scenario.rounds
+    listed = (("using", len(using)) if using else None) if scenario is None else scenario.listed(using)
+    counts = [("rounds", own), listed or ("", None), ("incremental_rounds", incremental_rounds)]
+    said = {option: count for option, count in counts if count is not None}
     if len(set(said.values())) > 1:
         told = " but ".join(f"`{option}` gives {count}" for option, count in said.items())
         place = None if spec is None else next((spec.places[o] for o in said if o in spec.places), spec.place)
@@ -213,17 +206,14 @@ def _cut(request: ScenarioRequest, splitting_method: str) -> Exam:
         parts = stratified_deal(class_labels(dataset.train), count, rounds, generator(0, 0, "shuffled splitting"))
     rules = Rules(f"ianvs-{splitting_method}", task_in_training=False, task_in_testing=False, output_space="all")
     named = named_rounds(request, parts)
-    return Exam(dataset, named, _cut_tests(request, named) if request.using else everything_asked(request), rules)
-
-
-def _cut_tests(request: ScenarioRequest, rounds: tuple[Round, ...]) -> tuple[TestSet, ...]:
-    """The test samples in as many equal parts as there are rounds, in the order of the file."""
-    dataset = request.dataset
-    if len(dataset.test) < len(rounds):
-        refuse(request, f"{len(dataset.test)} test samples can't be cut into {len(rounds)} test sets, one a round.")
-    parts = np.array_split(np.arange(len(dataset.test)), len(rounds))
-    named = zip(rounds, parts, strict=True)
-    return tuple(TestSet(r.name, part, classes_in(dataset, dataset.test, part)) for r, part in named)
+    if not request.using:
+        return Exam(dataset, named, everything_asked(request), rules)
+    # The test samples in as many equal parts as there are rounds, in the order of the file.
+    if len(dataset.test) < rounds:
+        refuse(request, f"{len(dataset.test)} test samples can't be cut into {rounds} test sets, one a round.")
+    cut = zip(named, np.array_split(np.arange(len(dataset.test)), rounds), strict=True)
+    tests = (TestSet(r.name, part, classes_in(dataset, dataset.test, part)) for r, part in cut)
+    return Exam(dataset, named, tuple(tests), rules)
 
 
 def _as_one(dataset: Dataset, scenario: ScenarioSpec | None, using: tuple[str, ...]) -> Exam:

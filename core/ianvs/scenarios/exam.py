@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.data.dataset import Dataset
+from ianvs.data.dataset import Dataset, Positions
 
 __all__ = ["Exam", "Round", "Rules", "Stream", "TestSet", "Transform"]
 
@@ -51,7 +51,7 @@ class Round:
     """
 
     name: str
-    train: NDArray[np.int64]
+    train: Positions
     classes: tuple[int, ...]
     transform: Transform | None = None
     labels: NDArray[np.int64] | None = None
@@ -68,10 +68,10 @@ class TestSet:
     __test__ = False  # the name is not an invitation to pytest
 
     name: str
-    test: NDArray[np.int64]
+    test: Positions
     classes: tuple[int, ...]
     transform: Transform | None = None
-    adapt: NDArray[np.int64] | None = None
+    adapt: Positions | None = None
 
 
 @dataclass(frozen=True)

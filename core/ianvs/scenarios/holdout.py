@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ianvs.data.dataset import Dataset
+from ianvs.data.dataset import Dataset, Positions
 from ianvs.data.split import stratified_split
 from ianvs.errors import ConfigError, Problem
 from ianvs.scenarios.exam import Round
@@ -15,9 +12,7 @@ from ianvs.seeding import generator
 __all__ = ["hold_out"]
 
 
-def hold_out(
-    exam_round: Round, dataset: Dataset, ratio: float, seed: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def hold_out(exam_round: Round, dataset: Dataset, ratio: float, seed: int) -> tuple[Positions, Positions]:
     """(positions to train on, positions held out) of a round, both in the round's order.
 
     ratio: share to train on, 0 < ratio <= 1; 1 holds nothing out. Drawn at random, class by class where samples have

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
-from ianvs.data.dataset import Dataset, Samples
+from ianvs.data.dataset import Dataset, Positions, Samples
+from ianvs.data.options import Options
 from ianvs.errors import DataError, PluginError, closest, one_line, shown_path
 from ianvs.plugins.loader import installed, load_object
 from ianvs.scenarios.exam import Exam, Round, Rules, Stream, TestSet, Transform
@@ -28,16 +29,12 @@ TRANSFORMS = "ianvs.transforms"
 """The group of entry points by which packages name the transformations that a manifest can hold: dataclasses."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class _Transform(_Model):
+class _Transform(Options):
     name: str
-    options: dict[str, Any]
+    options: dict[str, object]
 
 
-class _Part(_Model):
+class _Part(Options):
     name: str
     classes: list[str]
     transform: _Transform | None
@@ -56,7 +53,7 @@ class _TestSet(_Part):
     adapt: list[str] | None = None
 
 
-class _Rules(_Model):
+class _Rules(Options):
     scenario: str
     task_in_training: bool
     task_in_testing: bool
@@ -68,13 +65,13 @@ class _Rules(_Model):
     unseen: Literal["none", "classes", "rounds"] = "none"
 
 
-class _Stream(_Model):
+class _Stream(Options):
     batch: int = Field(ge=1)
     eval_every: int | None = Field(ge=1)
     shuffled: bool
 
 
-class _Manifest(_Model):
+class _Manifest(Options):
     version: int
     dataset: str
     fingerprint: str
@@ -85,11 +82,11 @@ class _Manifest(_Model):
     tests: list[_TestSet] = Field(min_length=1)
 
 
-def manifest(exam: Exam) -> dict[str, Any]:
+def manifest(exam: Exam) -> dict[str, object]:
     """JSON-able: the dataset's fingerprint, the rules, and what each round and test set consists of, by names."""
     dataset = exam.dataset
 
-    def part(of: Round | TestSet, ids: NDArray[np.str_]) -> dict[str, Any]:
+    def part(of: Round | TestSet, ids: NDArray[np.str_]) -> dict[str, object]:
         return {
             "name": of.name,
             "classes": [dataset.classes[index] for index in of.classes],
@@ -119,7 +116,7 @@ def save_manifest(exam: Exam, path: Path) -> None:
     path.write_text(json.dumps(manifest(exam), ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
 
 
-def read_manifest(path: Path) -> Mapping[str, Any]:
+def read_manifest(path: Path) -> Mapping[str, object]:
     """What a file says. Raises DataError that names the file, where it is not json or not there."""
     try:
         found = json.loads(path.read_bytes())
@@ -132,7 +129,7 @@ def read_manifest(path: Path) -> Mapping[str, Any]:
     return found
 
 
-def load_manifest(dataset: Dataset, content: Mapping[str, Any], source: str = "the manifest") -> Exam:
+def load_manifest(dataset: Dataset, content: Mapping[str, object], source: str = "the manifest") -> Exam:
     """The exam that `manifest` has described, on the same data.
 
     source: what errors call it. Raises DataError: not a manifest, of another version, of other data, a sample or a
@@ -143,7 +140,9 @@ def load_manifest(dataset: Dataset, content: Mapping[str, Any], source: str = "t
     try:
         said = _Manifest.model_validate(content)
     except ValidationError as error:
-        raise DataError(f"{source} is not a manifest: {one_line([*_slips(error)], 3)}.") from None
+        found = [(d["loc"], d["msg"]) for d in error.errors(include_url=False, include_input=False)]
+        slips = [f"`{'.'.join(map(str, place))}` {what[0].lower()}{what[1:]}" for place, what in found]
+        raise DataError(f"{source} is not a manifest: {one_line(slips, 3)}.") from None
     if (said.stream is None) != said.rules.boundaries:
         message = "`rules.boundaries` is false where there is a `stream`, and true where there is none"
         raise DataError(f"{source} contradicts itself: {message}.")
@@ -158,45 +157,36 @@ def load_manifest(dataset: Dataset, content: Mapping[str, Any], source: str = "t
         )
     if tuple(said.classes) != dataset.classes:
         raise DataError(f"{source} has other classes than {dataset.name}, or in another order.")
-    train, test = _Names(dataset.train, source), _Names(dataset.test, source)
+    train, test = _where(dataset.train), _where(dataset.test)
     index = {name: position for position, name in enumerate(dataset.classes)}
 
-    def classes(of: _Part) -> tuple[int, ...]:
+    def read(of: _Part, where: Mapping[str, int]) -> tuple[str, Positions, tuple[int, ...], Transform | None]:
+        positions = _positions(where, of.samples)
         unknown = [name for name in of.classes if name not in index]
         if unknown:
-            raise DataError(f"{source}, {of.name}: {dataset.name} has no class {one_line(unknown, 3)}.")
-        return tuple(index[name] for name in of.classes)
+            raise DataError(f"{dataset.name} has no class {one_line(unknown, 3)}.")
+        return of.name, positions, tuple(index[name] for name in of.classes), _transform_of(of.transform)
 
     def told(of: _Round) -> NDArray[np.int64] | None:
         if of.labels is None:
             return None
         labels = np.array(of.labels, dtype=np.int64)
         if len(labels) != len(of.samples) or (len(labels) and not -1 <= labels.min() <= labels.max() < len(index)):
-            message = f"{source}, {of.name}: `labels` is one class index per sample, -1 where it is withheld."
-            raise DataError(message)
+            raise DataError("`labels` is one class index per sample, -1 where it is withheld.")
         return labels
 
-    def transform(of: _Part) -> Transform | None:
-        try:
-            return None if of.transform is None else _transform_of(of.transform)
-        except DataError as error:
-            raise DataError(f"{source}, {of.name}: {error}") from None
-
-    rounds = tuple(
-        Round(r.name, train.positions(r.samples, r.name), classes(r), transform(r), told(r)) for r in said.rounds
-    )
-    tests = tuple(
-        TestSet(
-            t.name,
-            test.positions(t.samples, t.name),
-            classes(t),
-            transform(t),
-            None if t.adapt is None else train.positions(t.adapt, t.name),
-        )
-        for t in said.tests
-    )
+    rounds: list[Round] = []
+    tests: list[TestSet] = []
+    try:
+        for r in said.rounds:
+            rounds.append(Round(*read(r, train), told(r)))
+        for t in said.tests:
+            tests.append(TestSet(*read(t, test), None if t.adapt is None else _positions(train, t.adapt)))
+    except DataError as error:
+        part = [*said.rounds, *said.tests][len(rounds) + len(tests)]
+        raise DataError(f"{source}, {part.name}: {error}") from None
     stream = None if said.stream is None else Stream(**said.stream.model_dump())
-    return Exam(dataset, rounds, tests, Rules(**said.rules.model_dump()), stream)
+    return Exam(dataset, tuple(rounds), tuple(tests), Rules(**said.rules.model_dump()), stream)
 
 
 def _described(transform: Transform | None) -> dict[str, object] | None:
@@ -211,8 +201,10 @@ def _described(transform: Transform | None) -> dict[str, object] | None:
     return {"name": kind.__name__, "options": {}}
 
 
-def _transform_of(described: _Transform) -> Transform:
+def _transform_of(described: _Transform | None) -> Transform | None:
     """The transformation that `_described` has described. Raises DataError for one that there isn't."""
+    if described is None:
+        return None
     name, options, known = described.name, described.options, installed(TRANSFORMS)
     if name not in known:
         message = f"there is no transformation '{name}'.{closest(name, known)} There are: {one_line(list(known))}."
@@ -226,30 +218,21 @@ def _transform_of(described: _Transform) -> Transform:
     return made
 
 
-class _Names:
-    """Where samples are, by name."""
-
-    def __init__(self, samples: Samples, source: str) -> None:
-        self._source = source
-        self._where = {name: position for position, name in enumerate(samples.ids.tolist())}
-        if len(self._where) < len(samples):
-            raise DataError("the data have two samples of one name, so a manifest can't tell them apart.")
-
-    def positions(self, names: Sequence[str], part: str) -> NDArray[np.int64]:
-        if not names:
-            raise DataError(f"{self._source}, {part}: it has no samples.")
-        if len(set(names)) < len(names):
-            twice = one_line([name for name, count in Counter(names).items() if count > 1], 3)
-            raise DataError(f"{self._source}, {part}: it lists {twice} more than once.")
-        unknown = [name for name in names if name not in self._where]
-        if unknown:
-            raise DataError(
-                f"{self._source}, {part}: the data have no sample {one_line(unknown, 3)}. Was the file edited?"
-            )
-        return np.array([self._where[name] for name in names], dtype=np.int64)
+def _where(samples: Samples) -> dict[str, int]:
+    """The position of each sample by its name."""
+    found = {name: position for position, name in enumerate(samples.ids.tolist())}
+    if len(found) < len(samples):
+        raise DataError("the data have two samples of one name, so a manifest can't tell them apart.")
+    return found
 
 
-def _slips(error: ValidationError) -> Iterator[str]:
-    for detail in error.errors(include_url=False, include_input=False):
-        where = ".".join(map(str, detail["loc"]))
-        yield f"`{where}` {detail['msg'][0].lower()}{detail['msg'][1:]}"
+def _positions(where: Mapping[str, int], names: Sequence[str]) -> Positions:
+    if not names:
+        raise DataError("it has no samples.")
+    if len(set(names)) < len(names):
+        twice = one_line([name for name, count in Counter(names).items() if count > 1], 3)
+        raise DataError(f"it lists {twice} more than once.")
+    unknown = [name for name in names if name not in where]
+    if unknown:
+        raise DataError(f"the data have no sample {one_line(unknown, 3)}. Was the file edited?")
+    return np.array([where[name] for name in names], dtype=np.int64)

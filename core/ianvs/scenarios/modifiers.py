@@ -7,8 +7,8 @@ few_shot, label_noise, labelled. Test sets are never changed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from dataclasses import replace
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,61 +26,63 @@ __all__ = ["Modifiers", "modified", "modifiers_of"]
 Labels = NDArray[np.int64]
 
 
-class FewShot(Options):
+class _Part(Options):
+    """A part of the modifiers that may be given by its main option alone. main: that, and what it is."""
+
+    main: ClassVar[tuple[str, str]]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _needed(cls, said: object) -> object:
+        name, meaning = cls.main
+        if isinstance(said, dict) and name not in said:
+            raise ValueError(f"it needs `{name}`, {meaning}; found {said!r}.")
+        return said
+
+
+class FewShot(_Part):
     """shots: samples of each class in a round. first: whether the first round, which has all of them, is cut too."""
+
+    main = ("shots", "a number of samples")
 
     shots: int = Field(ge=1)
     first: bool = False
 
-    @model_validator(mode="before")
-    @classmethod
-    def _needed(cls, said: dict[str, Any]) -> dict[str, Any]:
-        return _with(said, "shots", "a number of samples")
 
-
-class LabelNoise(Options):
+class LabelNoise(_Part):
     """rate: share of wrong labels. symmetric: any other class of the round; pairflip: the next class of the round."""
+
+    main = ("rate", "a share of wrong labels")
 
     rate: float = Field(ge=0, lt=1)
     kind: Literal["symmetric", "pairflip"] = "symmetric"
 
-    @model_validator(mode="before")
-    @classmethod
-    def _needed(cls, said: dict[str, Any]) -> dict[str, Any]:
-        return _with(said, "rate", "a share of wrong labels")
 
-
-class ModifierOptions(Options):
+class Modifiers(Options):
     """few_shot: a number or {shots, first}. label_noise: a rate or {rate, kind}. labelled: share of labels told.
 
     long_tail: samples of the last class as a share of those of the first; those between fall geometrically.
     """
 
-    few_shot: object = None
+    few_shot: FewShot | None = None
     labelled: float | None = Field(None, gt=0, le=1)
-    label_noise: object = None
+    label_noise: LabelNoise | None = None
     long_tail: float | None = Field(None, gt=0, le=1)
     seed: int = Field(0, ge=0)
 
 
-@dataclass(frozen=True)
-class Modifiers:
-    few_shot: FewShot | None
-    label_noise: LabelNoise | None
-    labelled: float | None
-    long_tail: float | None
-    seed: int
-
-
-def modifiers_of(value: Mapping[str, Any], place: Place | None) -> tuple[Modifiers | None, list[Problem]]:
+def modifiers_of(value: Mapping[str, object], place: Place | None) -> tuple[Modifiers | None, list[Problem]]:
     """What `modifiers` says: (modifiers, []), or (None, problems at `place`)."""
-    options, problems = check_options(ModifierOptions, value, "modifiers", place, {})
-    few_shot, slips = _part(FewShot, "shots", value.get("few_shot"), "few_shot", place)
-    label_noise, more_slips = _part(LabelNoise, "rate", value.get("label_noise"), "label_noise", place)
-    problems = [*problems, *slips, *more_slips]
-    if problems or options is None:
-        return None, problems
-    return Modifiers(few_shot, label_noise, options.labelled, options.long_tail, options.seed), []
+    given, slips = dict(value), []
+    parts: dict[str, type[_Part]] = {"few_shot": FewShot, "label_noise": LabelNoise}
+    for name, part in parts.items():
+        if (said := value.get(name)) is not None:
+            whole = said if isinstance(said, dict) else {part.main[0]: said}
+            given[name], problems = check_options(part, whole, name, place, {})
+            slips += problems
+    modifiers, problems = check_options(Modifiers, given, "modifiers", place, {})
+    problems += slips
+    return None if problems else modifiers, problems
 
 
 def modified(exam: Exam, request: ScenarioRequest, scenario: Scenario, modifiers: Modifiers) -> Exam:
@@ -169,19 +171,3 @@ def _reduced(request: ScenarioRequest, labels: Labels, round_: Round, kept: NDAr
         classes=tuple(c for c in round_.classes if c not in gone),
         labels=None if round_.labels is None else round_.labels[kept],
     )
-
-
-def _with(said: dict[str, Any], key: str, meaning: str) -> dict[str, Any]:
-    if key not in said:
-        raise ValueError(f"it needs `{key}`, {meaning}; found {said!r}.")
-    return said
-
-
-P = TypeVar("P", bound=Options)
-
-
-def _part(model: type[P], scalar: str, value: object, what: str, place: Place | None) -> tuple[P | None, list[Problem]]:
-    """A part that may be given by its main option alone."""
-    if value is None:
-        return None, []
-    return check_options(model, value if isinstance(value, dict) else {scalar: value}, what, place, {})

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.data.dataset import Samples
+from ianvs.data.dataset import Positions, Samples
+from ianvs.data.listing import column
 from ianvs.scenarios.exam import Transform
 
 __all__ = ["Column", "Held", "Part", "Rows", "columns_of"]
@@ -22,10 +23,10 @@ class Rows:
     """Rows of an array, which may be a memory map: read where they are asked for."""
 
     values: NDArray[Any]
-    positions: NDArray[np.int64]
+    positions: Positions
     transform: Transform | None = None
 
-    def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
+    def gather(self, rows: Positions | None = None) -> NDArray[Any]:
         """A copy of all rows, or of `rows`."""
         gathered = np.asarray(self.values[self.positions if rows is None else self.positions[rows]])
         if self.transform is not None and len(gathered):
@@ -44,18 +45,16 @@ class Part:
     """
 
     samples: Samples
-    positions: NDArray[np.int64]
+    positions: Positions
     transform: Transform | None = None
     labels: NDArray[np.int64] | None = None
 
     def columns(self) -> dict[str, Rows]:
         """What a learner may ask for, by name."""
-        told = Rows(self.samples.y, self.positions)
-        if self.labels is not None:
-            told = Rows(self.labels, np.arange(len(self.positions)))
+        own = Rows(self.samples.y, self.positions)
         return {
             "x": Rows(self.samples.x, self.positions, self.transform),
-            "y": told,
+            "y": own if self.labels is None else Rows(self.labels, np.arange(len(self.positions))),
             "ids": Rows(self.samples.ids, self.positions),
         }
 
@@ -63,7 +62,7 @@ class Part:
 class Column:
     """The same column of one part after the other, or of all of them in an `order` of their own."""
 
-    def __init__(self, parts: Sequence[Rows], order: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, parts: Sequence[Rows], order: Positions | None = None) -> None:
         self._parts, self._order = tuple(parts), order
         self._starts = np.cumsum([0, *(len(part.positions) for part in parts)])
 
@@ -75,7 +74,7 @@ class Column:
         """Bytes that `gather()` takes, up to a transform's change of the shape."""
         return sum(p.values.dtype.itemsize * math.prod(p.values.shape[1:]) * len(p.positions) for p in self._parts)
 
-    def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
+    def gather(self, rows: Positions | None = None) -> NDArray[Any]:
         """A copy of all rows, or of `rows`."""
         if self._order is not None:
             rows = self._order if rows is None else self._order[rows]
@@ -108,23 +107,16 @@ class Held:
     def nbytes(self) -> int:
         return self._values.nbytes if isinstance(self._values, np.ndarray) else 0
 
-    def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
+    def gather(self, rows: Positions | None = None) -> NDArray[Any]:
         """All rows, not copied; or a copy of `rows`."""
         if not isinstance(self._values, np.ndarray):
-            self._values = _texts_or_objects(self._values)
+            texts = all(isinstance(value, str) for value in self._values)
+            self._values = np.array(self._values, dtype=str) if texts else column(self._values)
         return self._values if rows is None else self._values[rows]
 
 
-def _texts_or_objects(values: Sequence[Any]) -> NDArray[Any]:
-    if all(isinstance(value, str) for value in values):
-        return np.array(values, dtype=str)
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column
-
-
 def columns_of(
-    parts: Sequence[Part], names: Sequence[str] = ("x", "y", "ids"), order: NDArray[np.int64] | None = None
+    parts: Sequence[Part], names: Sequence[str] = ("x", "y", "ids"), order: Positions | None = None
 ) -> dict[str, Column]:
     """Those columns of one part after the other, or of all of them in an `order` of their own."""
     each = [part.columns() for part in parts]

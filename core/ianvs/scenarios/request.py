@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn
+from typing import ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from ianvs.config.spec import ScenarioSpec
-from ianvs.data.dataset import Dataset, Samples
+from ianvs.data.dataset import Dataset, Positions, Samples
 from ianvs.data.options import Options
 from ianvs.errors import ConfigError, Problem
 from ianvs.scenarios.exam import Exam, Round, TestSet
@@ -22,7 +22,6 @@ __all__ = [
     "ScenarioRequest",
     "class_labels",
     "classes_in",
-    "classes_of",
     "everything_asked",
     "named_rounds",
     "positions_by_class",
@@ -56,7 +55,7 @@ class Scenario(Options, ABC):
     names: ClassVar[tuple[str, ...]] = ()
 
     rounds: int | None = Field(None, ge=1)
-    modifiers: dict[str, Any] | None = None
+    modifiers: dict[str, object] | None = None
 
     def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:
         """(key, number of rounds) where another option, or `using`, lists something for each round."""
@@ -87,7 +86,7 @@ def class_labels(samples: Samples) -> NDArray[np.int64] | None:
     return samples.y if samples.y.ndim == 1 and samples.y.dtype.kind in "iu" else None
 
 
-def classes_in(dataset: Dataset, samples: Samples, positions: NDArray[np.int64]) -> tuple[int, ...]:
+def classes_in(dataset: Dataset, samples: Samples, positions: Positions) -> tuple[int, ...]:
     """The class indices that occur there, ascending.
 
     Label pictures are not searched: theirs are all of the class lists of the domains that occur there.
@@ -101,17 +100,12 @@ def classes_in(dataset: Dataset, samples: Samples, positions: NDArray[np.int64])
     return tuple(sorted({index for domain in domains for index in dataset.domain_classes[domain]}))
 
 
-def classes_of(dataset: Dataset, samples: Samples, positions: NDArray[np.int64], domain: str) -> tuple[int, ...]:
-    """The class indices of a domain, in the order of its own class list; without one, those that occur there."""
-    return dataset.domain_classes.get(domain) or classes_in(dataset, samples, positions)
-
-
-def positions_by_class(labels: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
+def positions_by_class(labels: NDArray[np.int64]) -> dict[int, Positions]:
     """Where each class that occurs is found, ascending; classes ascending."""
     return {int(name): np.flatnonzero(labels == name) for name in np.unique(labels)}
 
 
-def named_rounds(request: ScenarioRequest, parts: list[NDArray[np.int64]]) -> tuple[Round, ...]:
+def named_rounds(request: ScenarioRequest, parts: list[Positions]) -> tuple[Round, ...]:
     """Rounds that have no better name than their number."""
     dataset = request.dataset
     return tuple(

@@ -7,12 +7,16 @@ names (which often tell the class), and the data of a round that is over.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from ianvs.data.dataset import Positions
 from ianvs.errors import ExamRuleError, PluginError
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["ColumnData", "TestView", "TrainView"]
 
@@ -27,13 +31,13 @@ class ColumnData(Protocol):
 
     def __len__(self) -> int: ...
 
-    def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]: ...
+    def gather(self, rows: Positions | None = None) -> NDArray[Any]: ...
 
 
 class _Picked:
     """Some rows of a column."""
 
-    def __init__(self, column: ColumnData, rows: NDArray[np.int64]) -> None:
+    def __init__(self, column: ColumnData, rows: Positions) -> None:
         self._column, self._rows = column, rows
 
     @property
@@ -43,7 +47,7 @@ class _Picked:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
+    def gather(self, rows: Positions | None = None) -> NDArray[Any]:
         return self._column.gather(self._rows if rows is None else self._rows[rows])
 
 
@@ -56,11 +60,12 @@ class _View:
         self._open = True
         self._columns = dict(columns)
         self._gathered: dict[str, NDArray[Any]] = {}
-        self._resident: dict[tuple[str, str], Any] = {}
+        self._resident: dict[tuple[str, str], torch.Tensor] = {}
 
     @property
     def x(self) -> NDArray[Any]:
         """(N, ...) samples; pictures are uint8 (N, height, width, channels), numbers float32. Yours to change."""
+        self._pass(("x",))
         return self._column("x")
 
     def __len__(self) -> int:
@@ -73,7 +78,7 @@ class _View:
         self._gathered.clear()
         self._resident.clear()
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Of a copy or a pickle: while the view is open, it would outlive it."""
         if self._open:
             raise ExamRuleError(f"what a learner is handed can't be copied or pickled whole: {self._over}")
@@ -83,7 +88,11 @@ class _View:
         if not self._open:
             raise ExamRuleError(self._over)
 
-    def _picked(self, rows: Any, names: tuple[str, ...]) -> dict[str, _Picked]:
+    def _pass(self, columns: tuple[str, ...]) -> None:
+        """`columns` are handed out whole; () is a loader."""
+        self._require_open()
+
+    def _picked(self, rows: ArrayLike, names: tuple[str, ...]) -> dict[str, _Picked]:
         """Columns of the samples at `rows`: (n,) positions, or (N,) booleans."""
         self._require_open()
         rows = np.asarray(rows)
@@ -99,7 +108,7 @@ class _View:
             self._gathered[name] = self._columns[name].gather()
         return self._gathered[name]
 
-    def _tensor(self, column: str, device: str) -> Any:
+    def _tensor(self, column: str, device: str) -> torch.Tensor:
         """The column as it lies in memory, (N, ...), on `device`; moved there once."""
         import torch
 
@@ -108,24 +117,24 @@ class _View:
             self._resident[key] = torch.from_numpy(_numbers(self._column(column))).to(device)
         return self._resident[key]
 
-    def _batches(self, columns: tuple[str, ...], order: Any, batch_size: int, device: str) -> Iterator[Any]:
+    def _batches(self, columns: tuple[str, ...], order: torch.Tensor, batch_size: int, device: str) -> Iterator[Any]:
         """Batches of a part that is small are taken from the device, those of a large one are read one by one."""
         self._require_open()  # it may have ended between the call and the first batch
         small = sum(self._columns[column].nbytes for column in columns) <= RESIDENT_BYTES
-        order = order.to(self._tensor(columns[0], device).device) if small else order.cpu().numpy()
+        where = order.to(self._tensor(columns[0], device).device) if small else order.cpu()
         for start in range(0, self._count, batch_size):
             self._require_open()
-            rows = order[start : start + batch_size]
+            rows = where[start : start + batch_size]
             batch = [_presented(column, self._rows(column, rows, device, small)) for column in columns]
             yield tuple(batch) if len(batch) > 1 else batch[0]
 
-    def _rows(self, column: str, rows: Any, device: str, small: bool) -> Any:
+    def _rows(self, column: str, rows: torch.Tensor, device: str, small: bool) -> torch.Tensor:
         import torch
 
         if small:
             return self._tensor(column, device).index_select(0, rows)
         known = self._gathered.get(column)
-        values = self._columns[column].gather(rows) if known is None else known[rows]
+        values = self._columns[column].gather(rows.numpy()) if known is None else known[rows.numpy()]
         return torch.from_numpy(_numbers(values)).to(device)
 
 
@@ -165,7 +174,7 @@ class TrainView(_View):
     def passes(self) -> int:
         return self._loaders + int(any(self._taken.values()))
 
-    def part(self, rows: Any) -> TrainView:
+    def part(self, rows: ArrayLike) -> TrainView:
         """The samples at `rows`, (n,) positions or (N,) booleans, to learn from; a pass over them is one over all."""
         columns = self._picked(rows, ("x", "y", "ids"))
         found = TrainView(columns, name=self._name, labelled=self._labelled, whole=self.whole)
@@ -194,16 +203,13 @@ class TrainView(_View):
         self._parts.clear()
 
     def _pass(self, columns: tuple[str, ...]) -> None:
-        """Count the handing out of `columns` whole; () is a loader."""
-        self._require_open()
+        super()._pass(columns)
         if self.whole is not self:
             self.whole._pass(columns)
             return
-        if columns:
-            for column in columns:
-                self._taken[column] += 1
-        else:
-            self._loaders += 1
+        self._loaders += not columns
+        for column in columns:
+            self._taken[column] += 1
         now = self._passed + self._loaders + max(self._taken.values())
         if self._allowed is not None and now > self._allowed:
             once = "one pass" if self._allowed == 1 else f"{self._allowed} passes"
@@ -225,17 +231,11 @@ class TrainView(_View):
         return self._column("y")
 
     @property
-    def x(self) -> NDArray[Any]:
-        """(N, ...) samples; pictures are uint8 (N, height, width, channels), numbers float32. Yours to change."""
-        self._pass(("x",))
-        return self._column("x")
-
-    @property
     def ids(self) -> NDArray[np.str_]:
         """(N,) names of the samples, the same from run to run."""
         return self._column("ids")
 
-    def tensors(self, device: str = "cpu") -> tuple[Any, Any]:
+    def tensors(self, device: str = "cpu") -> tuple[torch.Tensor, torch.Tensor]:
         """(x, y): pictures (N, C, H, W) in channels_last layout, without a copy; y int64, label pictures uint8.
 
         A label that is withheld or hidden is -1.
@@ -244,7 +244,7 @@ class TrainView(_View):
         return _presented("x", self._tensor("x", device)), _presented("y", self._tensor("y", device))
 
     def loader(
-        self, batch_size: int, shuffle: bool = True, generator: Any = None, device: str = "cpu"
+        self, batch_size: int, shuffle: bool = True, generator: torch.Generator | None = None, device: str = "cpu"
     ) -> Iterator[Any]:
         """One pass in batches of (x, y), the last one may be smaller. The order is drawn when this is called.
 
@@ -283,7 +283,7 @@ class TestView(_View):
         """Hidden: a file name often tells the class or the domain."""
         raise ExamRuleError("names of a test set's samples are hidden, since they often tell the class; use `.x`.")
 
-    def part(self, rows: Any) -> TestView:
+    def part(self, rows: ArrayLike) -> TestView:
         """The samples at `rows`, (n,) positions or (N,) booleans."""
         return TestView(self._picked(rows, ("x",))["x"], name=self._name)
 
@@ -293,10 +293,10 @@ class TestView(_View):
     def __getitem__(self, index: Any) -> Any:
         return self.x[index]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.x, dtype=dtype) if copy else np.asarray(self.x, dtype=dtype)
 
-    def tensors(self, device: str = "cpu") -> Any:
+    def tensors(self, device: str = "cpu") -> torch.Tensor:
         """x as a tensor: pictures (N, C, H, W) in channels_last layout, without a copy."""
         return _presented("x", self._tensor("x", device))
 
@@ -315,7 +315,7 @@ def _numbers(values: NDArray[Any]) -> NDArray[Any]:
     return values
 
 
-def _presented(column: str, values: Any) -> Any:
+def _presented(column: str, values: torch.Tensor) -> torch.Tensor:
     """As a PyTorch author expects it: channels before height and width (a view), class indices int64.
 
     Label pictures stay uint8: as int64 they would take eight times the memory.

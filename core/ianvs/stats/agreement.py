@@ -31,9 +31,9 @@ def compare(ours: float, seeds: int, theirs: float, std: float | None, n: int | 
     difference = ours - theirs
     if std is None:
         return Agreement(difference, None, None, runs_known=False)
-    if n is None:
-        return Agreement(difference, difference / std, abs(difference) <= SINGLE_RUN * std, runs_known=False)
-    from scipy.stats import t  # takes a second to import
+    allowed = SINGLE_RUN * std
+    if n is not None:
+        from scipy.stats import t  # takes a second to import
 
-    allowed = float(t.ppf(0.975, n - 1)) * std * sqrt(1 / n + 1 / seeds)
-    return Agreement(difference, difference / std, abs(difference) <= allowed, runs_known=True)
+        allowed = float(t.ppf(0.975, n - 1)) * std * sqrt(1 / n + 1 / seeds)
+    return Agreement(difference, difference / std, abs(difference) <= allowed, runs_known=n is not None)

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DRAWS", "resampled", "stepdown", "studentised_interval"]
+__all__ = ["DRAWS", "Array", "resampled", "stepdown", "studentised_interval"]
+
+Array = NDArray[np.float64]
 
 DRAWS = 10_000
 _SEED = 20_240_901  # the same table twice is the same table
 _AT_ONCE = 4_000_000  # numbers of one kind in memory
 
 
-def stepdown(
-    sources: Sequence[NDArray[np.float64]], index: NDArray[np.int64], t: NDArray[np.float64], draws: int = DRAWS
-) -> NDArray[np.float64]:
+def stepdown(sources: Sequence[Array], index: NDArray[np.int64], t: Array, draws: int = DRAWS) -> Array:
     """(P,) adjusted p values of the pairs `index`, (P, 2), whose statistics are `t`, (P,), all >= 0.
 
     sources: (n, m) draws each, resampled one by one, the same draws for all methods. Of each resample and pair, the
@@ -36,13 +36,13 @@ def stepdown(
     return p
 
 
-def resampled(source: NDArray[np.float64], draws: int, generator: np.random.Generator) -> NDArray[np.float64]:
+def resampled(source: Array, draws: int, generator: np.random.Generator) -> Array:
     """(draws, n) weights of n draws of `source` with replacement; each row sums to 1."""
     n = len(source)
     return generator.multinomial(n, np.full(n, 1 / n), size=draws) / n
 
 
-def studentised_interval(values: NDArray[np.float64], level: float, draws: int = DRAWS) -> tuple[float, float]:
+def studentised_interval(values: Array, level: float, draws: int = DRAWS) -> tuple[float, float]:
     """Interval of the mean of (n,) values that are not all equal: bootstrap-t (Efron & Tibshirani 1993, ch. 12.5)."""
     n = len(values)
     weights = resampled(values, draws, np.random.default_rng(_SEED))
@@ -55,9 +55,7 @@ def studentised_interval(values: NDArray[np.float64], level: float, draws: int =
     return float(values.mean() - high * error), float(values.mean() - low * error)
 
 
-def _batches(
-    sources: Sequence[NDArray[np.float64]], index: NDArray[np.int64], draws: int
-) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+def _batches(sources: Sequence[Array], index: NDArray[np.int64], draws: int) -> Iterator[tuple[Array, Array]]:
     """(deviations, variances), (B, P) each, of `draws` resamples, some at a time."""
     generator = np.random.default_rng(_SEED)
     paired = []

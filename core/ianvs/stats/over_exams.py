@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.stats.bootstrap import DRAWS
+from ianvs.stats.bootstrap import DRAWS, Array
 from ianvs.stats.pairs import holm
 
 __all__ = ["ENOUGH_EXAMS", "Aggregate", "OverExams", "exams_needed", "over_exams"]
@@ -45,10 +45,10 @@ class OverExams:
     rows: tuple[Aggregate | None, ...]
     exams: int
     friedman: float | None
-    pairs: NDArray[np.float64] | None
+    pairs: Array | None
 
 
-def over_exams(scores: NDArray[np.float64]) -> OverExams:
+def over_exams(scores: Array) -> OverExams:
     """scores: (E, m) means over seeds, more is better; nan where a method was not examined."""
     exams, m = scores.shape
     whole = np.flatnonzero(~np.isnan(scores).any(axis=0))
@@ -57,8 +57,8 @@ def over_exams(scores: NDArray[np.float64]) -> OverExams:
         return OverExams(tuple(rows), exams, None, None)
     known = scores[:, whole]
     draws = np.random.default_rng(_SEED).integers(exams, size=(DRAWS, exams))
-    ranks = _ranks(known)
-    wins = _wins(known) / (len(whole) - 1)
+    beaten = _beaten(known)
+    ranks, wins = len(whole) - beaten, beaten / (len(whole) - 1)
     width = np.ptp(known, axis=1, keepdims=True)
     unit = np.divide(known - known.min(axis=1, keepdims=True), width, out=np.full_like(known, 0.5), where=width > 0)
     for at, i in enumerate(whole.tolist()):
@@ -87,19 +87,14 @@ def exams_needed(methods: int, alpha: float = 0.05) -> int:
     return next(n for n in range(1, 64) if 2.0 ** (1 - n) <= alpha / pairs)
 
 
-def _wins(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def _beaten(scores: Array) -> Array:
     """(E, m) how many others each method beats in each exam, a tie counting half."""
     ahead = (scores[:, :, None] > scores[:, None, :]).sum(axis=2)
     level = (scores[:, :, None] == scores[:, None, :]).sum(axis=2) - 1
     return np.asarray(ahead + level / 2)
 
 
-def _ranks(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(E, m) ranks within each exam, 1 the best, equals sharing the mean of their places."""
-    return np.asarray(scores.shape[1] - _wins(scores))
-
-
-def _iqm(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _iqm(values: Array) -> Array:
     """(..., E) -> (...): the mean of the middle half, where a quarter falls between values with its share of them."""
     n = values.shape[-1]
     edges = np.arange(n + 1)
@@ -107,12 +102,12 @@ def _iqm(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.sort(values, axis=-1) @ weights / weights.sum())
 
 
-def _interval(values: NDArray[np.float64]) -> tuple[float, float]:
+def _interval(values: Array) -> tuple[float, float]:
     low, high = np.quantile(values, [0.025, 0.975])
     return float(low), float(high)
 
 
-def _friedman(scores: NDArray[np.float64]) -> float | None:
+def _friedman(scores: Array) -> float | None:
     if scores.shape[1] < 3 or (np.ptp(scores, axis=1) == 0).all():
         return None
     from scipy.stats import friedmanchisquare
@@ -120,7 +115,7 @@ def _friedman(scores: NDArray[np.float64]) -> float | None:
     return float(friedmanchisquare(*scores.T).pvalue)
 
 
-def _wilcoxon(scores: NDArray[np.float64], whole: NDArray[np.int64]) -> NDArray[np.float64]:
+def _wilcoxon(scores: Array, whole: NDArray[np.int64]) -> Array:
     from scipy.stats import wilcoxon
 
     m = scores.shape[1]

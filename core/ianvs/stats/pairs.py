@@ -10,7 +10,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.stats.bootstrap import stepdown
+from ianvs.stats.bootstrap import Array, stepdown
 
 __all__ = ["ENOUGH_FOR_BOOTSTRAP", "Difference", "Pairs", "Source", "compare_all", "holm", "paired_difference"]
 
@@ -30,7 +30,7 @@ class Source:
     """
 
     name: str
-    draws: NDArray[np.float64]
+    draws: Array
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,10 @@ class Pairs:
     """
 
     methods: int
-    difference: NDArray[np.float64]
-    variances: Mapping[str, NDArray[np.float64]]
-    df: Mapping[str, NDArray[np.float64]]
-    p: NDArray[np.float64]
+    difference: Array
+    variances: Mapping[str, Array]
+    df: Mapping[str, Array]
+    p: Array
     level: float
 
     @cached_property
@@ -77,7 +77,7 @@ class Pairs:
         return _difference(mean, variances, df, p, self.level)
 
 
-def compare_all(estimates: NDArray[np.float64], sources: Sequence[Source], level: float = 0.95) -> Pairs:
+def compare_all(estimates: Array, sources: Sequence[Source], level: float = 0.95) -> Pairs:
     """Every pair of the m methods whose scores are `estimates`, (m,).
 
     Sources of one name (the seeds of several exams) add up their variances; freedom is Welch and Satterthwaite's.
@@ -94,8 +94,8 @@ def compare_all(estimates: NDArray[np.float64], sources: Sequence[Source], level
     index = np.array(list(combinations(range(m), 2)), dtype=int).reshape(-1, 2)
     i, j = index[:, 0], index[:, 1]
     difference = estimates[i] - estimates[j]
-    variances: dict[str, NDArray[np.float64]] = {}
-    squares: dict[str, NDArray[np.float64]] = {}
+    variances: dict[str, Array] = {}
+    squares: dict[str, Array] = {}
     for source in sources:
         found = _spread(source.draws[:, i] - source.draws[:, j])
         variances[source.name] = variances.get(source.name, 0.0) + found
@@ -124,7 +124,7 @@ def paired_difference(a: Sequence[float], b: Sequence[float], level: float = 0.9
     return _difference(mean, [float(variance[0])], [df], p, level)
 
 
-def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
+def holm(p: Array) -> Array:
     """(P,) adjusted p values of Holm 1979: reject those <= alpha, and the chance of any error is at most alpha."""
     order = np.argsort(p, kind="stable")
     steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
@@ -133,15 +133,13 @@ def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
     return adjusted
 
 
-def _spread(draws: NDArray[np.float64]) -> NDArray[np.float64]:
+def _spread(draws: Array) -> Array:
     """(P,) variance of the mean of (n, P) draws. Draws that are equal but for rounding have none."""
     even = np.ptp(draws, axis=0) <= 1e-12 * np.maximum(np.abs(draws).max(axis=0), 1e-3)
     return np.where(even, 0.0, draws.var(axis=0, ddof=1) / len(draws))
 
 
-def _two_sided(
-    difference: NDArray[np.float64], variances: Sequence[NDArray[np.float64]], df: Sequence[NDArray[np.float64]]
-) -> NDArray[np.float64]:
+def _two_sided(difference: Array, variances: Sequence[Array], df: Sequence[Array]) -> Array:
     """(P,) the p at which the margin reaches the difference; 1 where no source has any spread."""
     from scipy.special import stdtr  # scipy.stats takes a second to import
 
@@ -163,9 +161,7 @@ def _two_sided(
     return found
 
 
-def _margin(
-    variances: Sequence[NDArray[np.float64]], df: Sequence[NDArray[np.float64]], p: NDArray[np.float64] | float
-) -> NDArray[np.float64]:
+def _margin(variances: Sequence[Array], df: Sequence[Array], p: Array | float) -> Array:
     """Half the width of the interval of level 1 - p."""
     from scipy.special import stdtrit
 

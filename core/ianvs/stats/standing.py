@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count, product
 from math import sqrt
+from string import ascii_uppercase
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.stats.bootstrap import DRAWS, resampled
+from ianvs.stats.bootstrap import DRAWS, Array, resampled
 from ianvs.stats.pairs import ENOUGH_FOR_BOOTSTRAP, Pairs, Source, compare_all
 
 __all__ = ["Standing", "Standings", "seeds_to_separate", "standings"]
@@ -38,7 +40,7 @@ class Standings:
     pairs: Pairs
 
 
-def standings(estimates: NDArray[np.float64], sources: Sequence[Source], level: float = 0.95) -> Standings:
+def standings(estimates: Array, sources: Sequence[Source], level: float = 0.95) -> Standings:
     """Of m methods with `estimates`, (m,), more is better; `sources` as in compare_all.
 
     The interval of a rank is from 1 + the number of methods that are surely above to m - the number that are surely
@@ -68,30 +70,21 @@ def seeds_to_separate(difference: float, std: float, pairs: int, floor: float = 
     return int(n[np.argmax(enough)]) if enough.any() else None
 
 
-def _tiers(estimates: NDArray[np.float64], separated: NDArray[np.bool_]) -> dict[int, str]:
+def _tiers(estimates: Array, separated: NDArray[np.bool_]) -> dict[int, str]:
     """By method. From the best down, a new tier begins where a method is separated from any of the present one."""
     found: dict[int, str] = {}
     members: list[int] = []
-    count = 0
+    names = ("".join(letters) for size in count(1) for letters in product(ascii_uppercase, repeat=size))  # Z, AA, AB
+    tier = next(names)
     for i in np.argsort(-estimates, kind="stable").tolist():
         if separated[i, members].any():
-            count, members = count + 1, []
+            tier, members = next(names), []
         members.append(i)
-        found[i] = _letters(count)
+        found[i] = tier
     return found
 
 
-def _letters(index: int) -> str:
-    """A, B, ..., Z, AA, AB, ..."""
-    text = ""
-    index += 1
-    while index:
-        index, letter = divmod(index - 1, 26)
-        text = chr(ord("A") + letter) + text
-    return text
-
-
-def _chance_of_best(estimates: NDArray[np.float64], sources: Sequence[Source]) -> NDArray[np.float64]:
+def _chance_of_best(estimates: Array, sources: Sequence[Source]) -> Array:
     """(m,) shares of DRAWS possible worlds in which a method has the highest score; equals share a world.
 
     With few seeds a world adds to the estimates, for each source, a normal deviation with the covariance of its mean
