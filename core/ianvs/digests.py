@@ -52,16 +52,17 @@ def doubt(path: Path) -> bool:
     return True
 
 
-def content(path: Path) -> bytes | None:
+def content(path: Path | str) -> bytes | None:
     """Content of a file; None: it is not there. Raises DamagedError for a folder, IanvsError for what can't be read."""
     try:
-        return path.read_bytes()
+        with open(path, "rb") as file:  # noqa: PTH123 - as in `differs`
+            return file.read()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except IsADirectoryError:
-        raise DamagedError(path, "is a folder") from None
+        raise DamagedError(Path(path), "is a folder") from None
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise _unreadable(Path(path), error) from error
 
 
 def sealed(value: Mapping[str, object], name: str) -> dict[str, object]:

@@ -90,6 +90,7 @@ class CaseStore:
     def __init__(self, workspace: Path) -> None:
         self.workspace = workspace
         self.root = workspace / "cases"
+        self._root = str(self.root)
 
     def folder(self, case_id: str) -> Path:
         return self.root / case_id
@@ -160,7 +161,7 @@ class CaseStore:
         before = self._read_round(case_id, index - 1) if index else None
         with replace_folder(self.round_folder(case_id, index)) as folder:
             (folder / "model").mkdir()
-            yield RoundFolder(folder, _round_name(case_id, index), before["digest"] if before else "")
+            yield RoundFolder(folder, f"{case_id}/{_round_name(index)}", before["digest"] if before else "")
         if index:
             remove(self.round_folder(case_id, index - 1) / "model")
 
@@ -185,16 +186,13 @@ class CaseStore:
         with suppress(DamagedError):
             while (found := self._read_round(case_id, index)) is not None and found["after"] == before:
                 answers = found["files"]["predictions.npz"]
-                if differs(f"{self.root}/{case_id}/rounds/{index}/predictions.npz", answers, thoroughly=thoroughly):
+                if differs(self._path(case_id, f"rounds/{index}/predictions.npz"), answers, thoroughly=thoroughly):
                     return
                 yield found
                 before, index = found["digest"], index + 1
 
     def _read_round(self, case_id: str, index: int) -> dict[str, Any] | None:
-        return read_sealed(self._round_file(case_id, index), _round_name(case_id, index))
-
-    def _round_file(self, case_id: str, index: int) -> Path:
-        return self.root / f"{case_id}/rounds/{index}/round.json"
+        return self._read(case_id, _round_name(index))
 
     def _result_of(self, case_id: str, index: int, stored: Mapping[str, Any]) -> RoundResult:
         scores = stored["gate_scores"]
@@ -203,7 +201,7 @@ class CaseStore:
             "gate_scores": None if scores is None else tuple(scores),
             "examined": tuple(tuple(when) for when in stored["examined"]),
         }
-        return as_record(RoundResult, facts, f"{self.root}/{case_id}/rounds/{index}/round.json")
+        return as_record(RoundResult, facts, self._path(case_id, _round_name(index)))
 
     def modules(self, case_id: str, index: int) -> tuple[StoredModule, ...] | None:
         """The modules after round `index`; None if they are no longer kept. Raises DamagedError."""
@@ -363,7 +361,7 @@ class CaseStore:
         folder = self.folder(case_id)
         files = {"case.json": noted(folder / "case.json")}
         for index, stored in enumerate(self._complete(case_id)):
-            files[f"rounds/{index}/round.json"] = noted(self._round_file(case_id, index))
+            files[_round_name(index)] = noted(folder / _round_name(index))
             files[f"rounds/{index}/predictions.npz"] = stored["files"]["predictions.npz"]
         for path in sorted(folder.glob("scores/*.json")):
             if self.has_score(case_id, path.stem):
@@ -398,18 +396,17 @@ class CaseStore:
         thoroughly: files are read, not only looked at; see ianvs.digests.differs. Raises IanvsError for what may not be
         read.
         """
-        folder = self.folder(case_id)
         try:
             found = self.result(case_id)
         except DamagedError:
             return CaseState("unfinished", ("result.json",))
         if found is None:
-            return CaseState("unfinished" if (folder / "case.json").exists() else None)
+            return CaseState("unfinished" if (self.folder(case_id) / "case.json").exists() else None)
         if found["status"] != "finished":
             return CaseState(found["status"], result=found)
         files = found["files"]
         damaged = tuple(
-            name for name, before in files.items() if differs(f"{folder}/{name}", before, thoroughly=thoroughly)
+            name for name, before in files.items() if differs(self._path(case_id, name), before, thoroughly=thoroughly)
         )
         rounds = sum(name.endswith("/round.json") for name in files)
         scores = frozenset(name[7:-5] for name in files if name.startswith("scores/"))
@@ -431,8 +428,12 @@ class CaseStore:
         log = None if stored["log"] is None else Path(stored["log"])
         return as_record(Failure, {**stored, "log": log}, self.folder(case_id) / "result.json")
 
+    def _path(self, case_id: str, name: str) -> str:
+        """Of a file of a case. A report asks for tens of thousands: as a Path each takes longer than to look at it."""
+        return f"{self._root}/{case_id}/{name}"
+
     def _read(self, case_id: str, name: str) -> dict[str, Any] | None:
-        return read_sealed(self.root / f"{case_id}/{name}", f"{case_id}/{name}")
+        return read_sealed(self._path(case_id, name), f"{case_id}/{name}")
 
     def _write(self, case_id: str, name: str, value: Mapping[str, object]) -> None:
         write_sealed(self.folder(case_id) / name, f"{case_id}/{name}", value)
@@ -477,8 +478,8 @@ class RoundFolder:
         yield from (path for path in self.model.rglob("*") if path.is_file() and not path.is_symlink())
 
 
-def _round_name(case_id: str, index: int) -> str:
-    return f"{case_id}/rounds/{index}/round.json"
+def _round_name(index: int) -> str:
+    return f"rounds/{index}/round.json"
 
 
 def _score_name(key: str, after: int | None) -> str:

@@ -21,7 +21,7 @@ __all__ = ["as_record", "read_sealed", "remove", "write_sealed"]
 T = TypeVar("T", bound="DataclassInstance")
 
 
-def read_sealed(path: Path, name: str) -> dict[str, Any] | None:
+def read_sealed(path: Path | str, name: str) -> dict[str, Any] | None:
     """What `write_sealed` wrote under `name`, and its "digest"; None: it is not there.
 
     Raises DamagedError, and IanvsError for a file that may not be read.
@@ -31,7 +31,7 @@ def read_sealed(path: Path, name: str) -> dict[str, Any] | None:
         return None
     found = parsed(text, name)
     if found is None:
-        raise DamagedError(path, CHANGED)
+        raise DamagedError(Path(path), CHANGED)
     return found
 
 
