@@ -43,7 +43,7 @@ def read_case(
     references, as it was stored is unfinished: the next run makes again what is lacking. Raises DamagedError for a file
     of a finished case that looks as it was stored and is not.
     """
-    state = store.state(case.id)
+    state, folder = store.state(case.id), store.folder(case.id)
     damaged = tuple(f"cases/{case.id}/{name}" for name in state.damaged)
     if state.status == "finished":
         damaged += (*exam_damage, *(references.damaged(case.id) if references else ()))
@@ -51,9 +51,9 @@ def read_case(
     stored = {} if damaged else state.result or {}
     sealing = Sealing()
     if "sealing" in stored:
-        sealing = as_record(Sealing, stored["sealing"], store.folder(case.id) / "result.json")
+        sealing = as_record(Sealing, stored["sealing"], folder / "result.json")
     bound = bool(stored.get("bound", False))
-    rounds = store.complete_rounds(case.id)
+    rounds = store.complete_rounds(case.id, files=state.files)
     if status == "finished" and len(rounds) < state.rounds:
         raise DamagedError(store.round_folder(case.id, len(rounds)) / "round.json", CHANGED)
     judged = () if bound or case.role else rounds[1:]
@@ -68,7 +68,7 @@ def read_case(
             if (
                 column.metric.level == "score"
                 and not damaged
-                and (found := store.score(case.id, column.key)) is not None
+                and (found := store.score(case.id, column.key, files=state.files)) is not None
             ):
                 values, parts, between, without = found
                 if values.size:
@@ -100,13 +100,13 @@ def read_case(
                 samples |= {} if said is None else {name: said}
             else:
                 numbers[name] = _over_matrix(metric, matrices.get(column.of))
-    file = store.folder(case.id) / "result.json"
+    file = folder / "result.json"
     result = CaseResult(
         case=case,
         status=status,
         dataset=exam.dataset if exam else "",
         round_names=names or (exam.rounds if exam else ()),
-        directory=store.folder(case.id),
+        directory=folder,
         failure=None if damaged else store.failure_in(state.result, case.id),
         damaged=damaged,
         waiting=tuple(c.name for c in columns if references and references.waits(case.id, c.metric.needs)),

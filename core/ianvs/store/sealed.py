@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,15 +21,15 @@ __all__ = ["as_record", "read_sealed", "remove", "write_sealed"]
 T = TypeVar("T", bound="DataclassInstance")
 
 
-def read_sealed(path: Path | str, name: str) -> dict[str, Any] | None:
+def read_sealed(path: Path | str, name: str, before: Sequence[int | str] | None = None) -> dict[str, Any] | None:
     """What `write_sealed` wrote under `name`, and its "digest"; None: it is not there.
 
-    Raises DamagedError, and IanvsError for a file that may not be read.
+    before: see ianvs.digests.parsed. Raises DamagedError, and IanvsError for a file that may not be read.
     """
     text = content(path)
     if text is None:
         return None
-    found = parsed(text, name)
+    found = parsed(text, name, before)
     if found is None:
         raise DamagedError(Path(path), CHANGED)
     return found
