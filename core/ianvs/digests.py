@@ -55,8 +55,8 @@ def doubt(path: Path) -> bool:
 def content(path: Path | str) -> bytes | None:
     """Content of a file; None: it is not there. Raises DamagedError for a folder, IanvsError for what can't be read."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - as in `differs`
-            return file.read()
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - as in `differs`
+            return file.readall()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except IsADirectoryError:

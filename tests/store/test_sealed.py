@@ -50,7 +50,7 @@ def test_what_may_not_be_read_is_not_missing_and_not_damaged(tmp_path: Path, mon
     path = tmp_path / "a.json"
     write_sealed(path, "a", {})
 
-    def closed(path: Path | str, mode: str) -> NoReturn:
+    def closed(path: Path | str, mode: str, buffering: int) -> NoReturn:
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr("ianvs.digests.open", closed, raising=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -67,14 +66,7 @@ class Results:
 
     @cached_property
     def _held(self) -> tuple[CaseResult, ...]:
-        # None of it is garbage before all of it is read, and looking for garbage takes as long as reading.
-        collects = gc.isenabled()
-        gc.disable()
-        try:
-            return tuple(self._read())
-        finally:
-            if collects:
-                gc.enable()
+        return tuple(self._read())
 
     def _read(self) -> Iterator[CaseResult]:
         cases, exams = CaseStore(self.workspace), ExamStore(self.workspace)
