@@ -14,7 +14,7 @@ from PIL import Image
 from ianvs.metrics.registry import find
 from ianvs.page.axes import Frame, Scale, log_scale, nice_scale
 from ianvs.page.heatmap_svg import DIVERGING, SEQUENTIAL, colours_of, heatmap_svg
-from ianvs.page.row_scores import MatrixMeans, taught_means
+from ianvs.report.row_scores import MatrixMeans, taught_means
 from ianvs.page.shown_rows import shown_rows
 from ianvs.page.svg import marker, num, path, tag
 from ianvs.report.line_styles import MARKERS

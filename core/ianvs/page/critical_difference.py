@@ -8,9 +8,10 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from ianvs.page.svg import figure, fit, num, tag, text
+from ianvs.page.svg import figure, num, tag, text
 from ianvs.report.exams_table import short_names
 from ianvs.report.method_exams import MethodsOverExams
+from ianvs.report.values import fit
 
 __all__ = ["critical_difference", "groups_not_apart"]
 

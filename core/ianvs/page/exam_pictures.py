@@ -14,11 +14,11 @@ from ianvs.page.heatmap_group import Heatmaps, heatmaps
 from ianvs.page.line_charts import curve_chart, interval_chart
 from ianvs.page.page_numbers import Matrices, NumberTable, curve_numbers, kept_numbers, part_numbers, point_numbers
 from ianvs.page.point_charts import Point, point_chart
-from ianvs.page.row_scores import MatrixMeans, RowScore
 from ianvs.page.shown_rows import ShownRow, series, shown_rows
 from ianvs.report import Leaderboard
 from ianvs.report.columns import COSTS
-from ianvs.report.pictures import RowKey
+from ianvs.report.leaderboard_row import RowKey
+from ianvs.report.row_scores import MatrixMeans, RowScore
 
 __all__ = ["Chart", "ExamPictures", "exam_pictures"]
 

@@ -10,9 +10,10 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import ArrayLike, NDArray
 
-from ianvs.page.svg import figure, fit, num, tag, text
+from ianvs.page.svg import figure, num, tag, text
+from ianvs.report.values import fit
 
-__all__ = ["DIVERGING", "SEQUENTIAL", "colour_bar", "colours_of", "heatmap_svg", "limits", "png_uri"]
+__all__ = ["DIVERGING", "SEQUENTIAL", "colour_bar", "colours_of", "heatmap_svg", "png_uri"]
 
 MOST_NUMBERED = 25  # rounds up to which cells hold their numbers
 _CELL = (46, 25)  # pixels
@@ -36,15 +37,6 @@ def colours_of(values: ArrayLike, low: float, high: float, stops: tuple[str, ...
     mixed = np.stack([np.interp(places, range(len(stops)), table[:, part]) for part in range(3)], axis=-1)
     mixed[np.isnan(found)] = _GREY
     return np.round(mixed).astype(np.uint8)
-
-
-def limits(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Range of the colours: 0 to 1 for shares, so that pictures compare; else from the lowest to the highest value."""
-    known = values[np.isfinite(values)]
-    if known.size == 0 or (known.min() >= 0 and known.max() <= 1):
-        return 0.0, 1.0
-    low, high = float(known.min()), float(known.max())
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
 def heatmap_svg(

@@ -11,7 +11,8 @@ from markupsafe import Markup
 
 from ianvs.page.axes import Frame, Scale, log_scale, nice_scale
 from ianvs.page.shown_rows import ShownRow
-from ianvs.page.svg import dots, figure, fit, num, path, tag, text
+from ianvs.page.svg import dots, figure, num, path, tag, text
+from ianvs.report.values import fit
 from ianvs.stats import pareto_front
 
 __all__ = ["Point", "point_chart", "rank_bar"]

@@ -10,8 +10,8 @@ from markupsafe import Markup
 from ianvs.page.svg import classes, dash, marker, tag
 from ianvs.report import Leaderboard, LeaderboardRow
 from ianvs.report.layout import settings_text, varied
+from ianvs.report.leaderboard_row import RowKey
 from ianvs.report.line_styles import LineStyle, line_styles
-from ianvs.report.pictures import RowKey
 
 __all__ = ["ShownRow", "legend_sample", "series", "shown_rows"]
 

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 
 from ianvs.report.line_styles import LineStyle
 
-__all__ = ["classes", "dash", "dots", "figure", "fit", "marker", "num", "path", "tag", "text"]
+__all__ = ["classes", "dash", "dots", "figure", "marker", "num", "path", "tag", "text"]
 
 _STAR = tuple(
     (size * math.sin(k * math.pi / 5), -size * math.cos(k * math.pi / 5)) for k, size in enumerate((1.45, 0.6) * 5)
@@ -107,8 +107,3 @@ def classes(kind: str, style: LineStyle) -> str:
 
 def dash(style: LineStyle) -> str | None:
     return " ".join(map(str, style.dash)) or None
-
-
-def fit(said: str, longest: int) -> str:
-    """`said` in at most `longest` characters."""
-    return said if len(said) <= longest else f"{said[: longest - 1]}…"

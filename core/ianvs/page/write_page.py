@@ -22,7 +22,6 @@ from ianvs.page.page_scenes import Scenes
 from ianvs.page.page_table import page_table
 from ianvs.page.parallel_chart import parallel_chart
 from ianvs.page.replies import Exams, write_replies
-from ianvs.page.row_scores import MatrixMeans
 from ianvs.page.shown_rows import shown_rows
 from ianvs.report import Leaderboard
 from ianvs.report.class_scores import ClassScores
@@ -31,6 +30,7 @@ from ianvs.report.layout import ranking_notes
 from ianvs.report.line_styles import BOUND, DARK, LIGHT
 from ianvs.report.pictures import complete_rows, finished
 from ianvs.report.provenance_facts import provenance_facts
+from ianvs.report.row_scores import MatrixMeans
 from ianvs.report.trials import study_lines, study_name
 from ianvs.store.files import write_atomic
 from ianvs.types import CaseResult

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from ianvs.report.layout import settings_text, varied
 from ianvs.report.leaderboard import Leaderboard
+from ianvs.report.leaderboard_row import RowKey
 from ianvs.report.line_styles import BOUND, LIGHT, line_styles
-from ianvs.report.pictures import RowKey, complete_rows, finished, save_picture, slug
+from ianvs.report.pictures import complete_rows, finished, save_picture, slug
 from ianvs.types import CaseResult, Curve
 
 if TYPE_CHECKING:

@@ -66,20 +66,15 @@ class Leaderboard:
     def cell(self, row: LeaderboardRow, column: Column) -> Cell:
         """The value of one cell, typed; None is blank."""
         match column.kind:
+            case "algorithm" | "testenv" | "paradigm" | "dataset" | "tried" | "status":
+                told: Cell = getattr(row, column.kind)
+                return told
             case "rank":
-                if not row.complete:
-                    return "-"
-                return "bound" if row.bound else "over" if row.over_budget else "-" if row.rank is None else row.rank
+                return row.place
             case "rank_low" | "rank_high" | "tier" | "p_best":
                 return None if row.standing is None else getattr(row.standing, column.kind.removeprefix("rank_"))
-            case "tried":
-                return row.tried
             case "pareto":
                 return "yes" if row.pareto else None
-            case "testenv":
-                return row.testenv
-            case "algorithm":
-                return row.algorithm
             case "metric" | "metric_std":
                 summary = row.metrics.get(column.key)
                 if column.kind == "metric" and column.key in row.texts:
@@ -90,12 +85,8 @@ class Leaderboard:
                 return None if theirs is None else theirs.mean if column.kind == "published" else theirs.std
             case "agrees":
                 return agreement(row.metrics.get(column.key), row.published.get(column.key))
-            case "paradigm":
-                return row.paradigm
             case "round":
                 return row.rounds
-            case "dataset":
-                return row.dataset
             case "module":
                 return row.modules.get(column.key)
             case "hyperparameter":
@@ -107,8 +98,6 @@ class Leaderboard:
             case "cost":
                 cost = row.costs.get(column.key)
                 return None if cost is None else cost.mean
-            case "status":
-                return row.status
             case "time":
                 return row.time or None
             case "url":

@@ -13,7 +13,9 @@ from ianvs.report.gather import FailedCase
 from ianvs.report.values import Cell
 from ianvs.stats import Difference, Interval, Standing, Summary
 
-__all__ = ["LeaderboardRow"]
+__all__ = ["LeaderboardRow", "RowKey"]
+
+RowKey = tuple[str, str]  # id and algorithm: two algorithms of the same content are two rows
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,13 @@ class LeaderboardRow:
     @property
     def complete(self) -> bool:
         return len(self.seeds) == self.expected
+
+    @property
+    def place(self) -> int | str:
+        """The rank, or why there is none."""
+        if not self.complete:
+            return "-"
+        return "bound" if self.bound else "over" if self.over_budget else "-" if self.rank is None else self.rank
 
     @property
     def competes(self) -> bool:

@@ -136,7 +136,7 @@ def scenes_of(result: CaseResult) -> tuple[Sequence[str], list[Scene]] | None:
     """(class names, lines of `scene_sheet`) of a case; None where its exam kept no pictures."""
     workspace = result.directory.parents[1]
     cases, exams = CaseStore(workspace), ExamStore(workspace)
-    exam_id = (cases.identity(result.case.id) or {}).get("exam_id", "")
+    exam_id = cases.exam_id(result.case.id)
     record = exams.record(exam_id)
     if record is None or record.kind != PictureKind.name or not (pictures := exams.pictures(exam_id)):
         return None

@@ -8,7 +8,7 @@ from math import sqrt
 from ianvs.report.layout import settings_text, shown_rank, tabulated, varied
 from ianvs.report.leaderboard import Leaderboard
 from ianvs.report.leaderboard_row import LeaderboardRow
-from ianvs.report.values import Cell, shown_number
+from ianvs.report.values import Cell, shown_number, signed_number
 from ianvs.stats import Difference
 
 __all__ = ["standard_errors", "statistics_records", "sureness_table"]
@@ -26,7 +26,7 @@ def sureness_table(leaderboard: Leaderboard, escape: Callable[[str], str]) -> st
     telling = varied(leaderboard)
     rows = [row for row in leaderboard.rows if metric in row.intervals]
     columns: list[tuple[str, Callable[[LeaderboardRow], str]]] = [
-        ("Rank", lambda row: shown_rank(row, _place(row))),
+        ("Rank", lambda row: shown_rank(row, row.place)),
         ("Tier", lambda row: row.standing.tier if row.standing else ""),
         ("Testenv", lambda row: row.testenv),
         ("Algorithm", lambda row: row.algorithm),
@@ -80,16 +80,13 @@ def _cells(difference: Difference | None) -> tuple[Cell, ...]:
     return difference.mean, difference.low, difference.high, difference.p
 
 
-def _place(row: LeaderboardRow) -> Cell:
-    return row.rank if row.rank is not None else "bound" if row.bound else "over" if row.over_budget else "-"
-
-
 def _difference(found: Difference | None) -> str:
     if found is None:
         return ""
     if found.low is None or found.high is None:
-        return _signed(found.mean)
-    return f"{_signed(found.mean)} ({_signed(found.low)} to {_signed(found.high)})"
+        return signed_number(found.mean, 3)
+    mean, low, high = (signed_number(value, 3) for value in (found.mean, found.low, found.high))
+    return f"{mean} ({low} to {high})"
 
 
 def _p(found: Difference | None) -> str:
@@ -98,8 +95,3 @@ def _p(found: Difference | None) -> str:
 
 def _number(value: float | None) -> str:
     return "" if value is None else shown_number(value, 3)
-
-
-def _signed(value: float) -> str:
-    shown = shown_number(value, 3)
-    return shown if shown.startswith("-") else f"+{shown}"

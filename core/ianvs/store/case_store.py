@@ -27,11 +27,11 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from ianvs.config.secrets import without_secrets
-from ianvs.digests import CHANGED, content, differs, noted, sealed_text
+from ianvs.digests import content, differs, noted, sealed_text
 from ianvs.errors import DamagedError
 from ianvs.store.files import replace_folder, write_atomic
 from ianvs.store.keys import digest
-from ianvs.store.sealed import as_record, read_sealed, remove, write_sealed
+from ianvs.store.sealed import as_record, checked, read_sealed, remove, write_sealed
 from ianvs.types import Asked, Failure, Predictions, RoundResult, Status, TestCase
 
 __all__ = ["CaseState", "CaseStore", "RoundFolder", "StoredModule", "StoredScore"]
@@ -39,6 +39,7 @@ __all__ = ["CaseState", "CaseStore", "RoundFolder", "StoredModule", "StoredScore
 
 NotedFiles = Mapping[str, Sequence[int | str]]
 """By name in the folder of a case: what was `noted` of a file when it could be believed."""
+_NONE: NotedFiles = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -131,12 +132,17 @@ class CaseStore:
 
     def name(self, case: TestCase, identity: Mapping[str, object]) -> None:
         """Say in case.json what the case is."""
-        self._write(case.id, "case.json", {"case": _as_json(case), "identity": dict(identity)})
+        facts = {**vars(case), "hyperparameters": without_secrets(case.hyperparameters)}
+        self._write(case.id, "case.json", {"case": facts, "identity": dict(identity)})
 
     def identity(self, case_id: str) -> dict[str, Any] | None:
         """None: nothing is known of the case. Raises DamagedError."""
         found = self._read(case_id, "case.json")
         return None if found is None else found["identity"]
+
+    def exam_id(self, case_id: str) -> str:
+        """ "" where none is known. Raises DamagedError."""
+        return str((self.identity(case_id) or {}).get("exam_id", ""))
 
     def predecessor(self, case: TestCase) -> str | None:
         """Id under which the same algorithm, hyperparameters and seed ran last, if it was another one."""
@@ -176,7 +182,7 @@ class CaseStore:
             remove(self.round_folder(case_id, index - 1) / "model")
 
     def complete_rounds(
-        self, case_id: str, *, thoroughly: bool = False, files: NotedFiles = MappingProxyType({})
+        self, case_id: str, *, thoroughly: bool = False, files: NotedFiles = _NONE
     ) -> tuple[RoundResult, ...]:
         """Results of rounds 0, 1, ... up to the first that is missing or can't be believed.
 
@@ -193,7 +199,7 @@ class CaseStore:
         return index if self.round_folder(case_id, index).exists() else None
 
     def _complete(
-        self, case_id: str, *, thoroughly: bool = False, files: NotedFiles = MappingProxyType({})
+        self, case_id: str, *, thoroughly: bool = False, files: NotedFiles = _NONE
     ) -> Iterator[dict[str, Any]]:
         """[k] what is stored of round k, and stands on the rounds before."""
         before, index = "", 0
@@ -206,7 +212,7 @@ class CaseStore:
                 yield found
                 before, index = found["digest"], index + 1
 
-    def _read_round(self, case_id: str, index: int, files: NotedFiles = MappingProxyType({})) -> dict[str, Any] | None:
+    def _read_round(self, case_id: str, index: int, files: NotedFiles = _NONE) -> dict[str, Any] | None:
         return self._read(case_id, _round_name(index), files)
 
     def _result_of(self, case_id: str, index: int, stored: Mapping[str, Any]) -> RoundResult:
@@ -224,9 +230,8 @@ class CaseStore:
         stored = self._read_round(case_id, index)
         if stored is None or not (folder / "model").is_dir():
             return None
-        for name, before in stored["files"].items():
-            if differs(folder / name, before, thoroughly=True):
-                raise DamagedError(folder / name, CHANGED)
+        for name in stored["files"]:
+            checked(folder / name, stored, name)
         return self.module_names(case_id, index)
 
     def module_names(self, case_id: str, index: int) -> tuple[StoredModule, ...]:
@@ -265,14 +270,8 @@ class CaseStore:
         with np.load(self._checked_predictions(case_id, index), allow_pickle=False) as stored:
             return {extra for _, extra in map(_asked_of, stored.files) if extra}
 
-    def _predictions(self, case_id: str, index: int) -> Path:
-        return self.root / f"{case_id}/rounds/{index}/predictions.npz"
-
     def _checked_predictions(self, case_id: str, index: int) -> Path:
-        stored, path = self._read_round(case_id, index), self._predictions(case_id, index)
-        if stored is None or differs(path, stored["files"][path.name], thoroughly=True):
-            raise DamagedError(path, CHANGED)
-        return path
+        return checked(self.round_folder(case_id, index) / "predictions.npz", self._read_round(case_id, index))
 
     def sweep(self, case_id: str) -> None:
         """Remove what a process that was killed left half-written, unless another process is at work there."""
@@ -306,12 +305,8 @@ class CaseStore:
 
     # --- scores -------------------------------------------------------------------------------------------------
 
-    def score_path(self, case_id: str, key: str, after: int | None = None) -> Path:
-        """after: of its first rounds, so many; None: of all that it has."""
-        return self.folder(case_id) / _score_name(key, after)
-
     def has_score(self, case_id: str, key: str, after: int | None = None) -> bool:
-        """Whether it is there and can be believed."""
+        """Whether it is there and can be believed. after: of its first rounds, so many; None: of all that it has."""
         try:
             return self.score(case_id, key, after) is not None
         except DamagedError:
@@ -338,9 +333,7 @@ class CaseStore:
         found |= {"left_out": left_out} if left_out else {}
         self._write(case_id, _score_name(key, after), found)
 
-    def score(
-        self, case_id: str, key: str, after: int | None = None, files: NotedFiles = MappingProxyType({})
-    ) -> StoredScore | None:
+    def score(self, case_id: str, key: str, after: int | None = None, files: NotedFiles = _NONE) -> StoredScore | None:
         """As it was written. files: CaseState.files, which save time. Raises DamagedError."""
         found = self._read(case_id, _score_name(key, after), files)
         if found is None:
@@ -392,12 +385,10 @@ class CaseStore:
 
     def drop(self, case_id: str, damaged: Iterable[str]) -> None:
         """Remove files that can't be believed. Not those of rounds: what stands on them has to go with them."""
-        for name in ("rounds", "scores"):
-            if not (self.folder(case_id) / name).is_dir():
-                remove(self.folder(case_id) / name)
-        for name in damaged:
-            if not name.startswith("rounds/"):
-                remove(self.folder(case_id) / name)
+        folder = self.folder(case_id)
+        gone = [name for name in ("rounds", "scores") if not (folder / name).is_dir()]
+        for name in (*gone, *(name for name in damaged if not name.startswith("rounds/"))):
+            remove(folder / name)
 
     def fail(self, case_id: str, failure: Failure) -> None:
         log = None if failure.log is None else str(failure.log)
@@ -449,7 +440,7 @@ class CaseStore:
         """Of a file of a case. A report asks for tens of thousands: as a Path each takes longer than to look at it."""
         return f"{self._root}/{case_id}/{name}"
 
-    def _read(self, case_id: str, name: str, files: NotedFiles = MappingProxyType({})) -> dict[str, Any] | None:
+    def _read(self, case_id: str, name: str, files: NotedFiles = _NONE) -> dict[str, Any] | None:
         return read_sealed(self._path(case_id, name), f"{case_id}/{name}", files.get(name))
 
     def _write(self, case_id: str, name: str, value: Mapping[str, object]) -> None:
@@ -528,7 +519,3 @@ def _asked_of(name: str) -> tuple[Asked, str]:
 def name_key(case: TestCase) -> str:
     """File name under which a case is remembered whatever its plugin's source and its exam say."""
     return digest([case.algorithm, case.modules, dict(case.hyperparameters), case.seed, *filter(None, [case.role])])
-
-
-def _as_json(case: TestCase) -> dict[str, object]:
-    return {**vars(case), "hyperparameters": without_secrets(case.hyperparameters)}

@@ -9,14 +9,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ianvs.digests import CHANGED, content, parsed, sealed_text
+from ianvs.digests import CHANGED, content, differs, parsed, sealed_text
 from ianvs.errors import DamagedError
 from ianvs.store.files import write_atomic
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["as_record", "read_sealed", "remove", "write_sealed"]
+__all__ = ["as_record", "checked", "read_sealed", "remove", "write_sealed"]
 
 T = TypeVar("T", bound="DataclassInstance")
 
@@ -33,6 +33,16 @@ def read_sealed(path: Path | str, name: str, before: Sequence[int | str] | None 
     if found is None:
         raise DamagedError(Path(path), CHANGED)
     return found
+
+
+def checked(path: Path, record: Mapping[str, Any] | None, name: str | None = None) -> Path:
+    """`path`, whose content is what `record`, of the folder that it lies in, noted. Raises DamagedError if it is not.
+
+    name: under which it is noted; None: that of the file.
+    """
+    if record is None or differs(path, record["files"][name or path.name], thoroughly=True):
+        raise DamagedError(path, CHANGED)
+    return path
 
 
 def write_sealed(path: Path, name: str, value: Mapping[str, object]) -> None:

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.report import LeaderboardRow
 from ianvs.report.gather import common_name
-from ianvs.report.pictures import RowKey
+from ianvs.report.leaderboard_row import LeaderboardRow, RowKey
 from ianvs.types import CaseResult, ScoreMatrix
 
 __all__ = ["MatrixMeans", "RowScore", "taught_means"]
