@@ -118,12 +118,15 @@ def _stability(key: str, rows: Sequence[ShownRow], scores: Mapping[RowKey, RowSc
         return []
     score = known[0][1]
     x, y = f"mean {score.score} just learned", f"mean loss of {score.score} until the end"
-    svg = point_chart(key, points, x, y, "Stability against plasticity", x_up=score.higher_is_better, y_up=False)
+    title = "Stability against plasticity"
+    svg = point_chart(key, points, x, y, title, x_up=score.higher_is_better, y_up=False)
     note = "Plasticity: the score on each test set just after its round. Stability: how little of that is lost."
-    numbers = point_numbers((x, y), [(point.one.label, (point.x, point.y)) for point in points])
-    return [
-        Chart("Stability against plasticity", svg, note, series([point.one for point in points], every=True), numbers)
-    ]
+    return [_of_points(title, svg, note, (x, y), points)]
+
+
+def _of_points(title: str, svg: Markup, note: str, axes: tuple[str, str], points: Sequence[Point]) -> Chart:
+    numbers = point_numbers(axes, [(point.one.label, (point.x, point.y)) for point in points])
+    return Chart(title, svg, note, series([point.one for point in points], every=True), numbers)
 
 
 def _costs(key: str, leaderboard: Leaderboard, rows: Sequence[ShownRow]) -> list[Chart]:
@@ -140,13 +143,10 @@ def _costs(key: str, leaderboard: Leaderboard, rows: Sequence[ShownRow]) -> list
         ]
         title = f"{column} against {name.partition(',')[0]}"
         up = COSTS[cost].higher_is_better
-        svg = point_chart(
-            f"{key}{cost[0]}", points, name, column, title, x_up=up, y_up=falls, log=True, with_front=True
-        )
+        svg = point_chart(f"{key}{cost[0]}", points, name, column, title, x_up=up, y_up=falls, of_costs=True)
         if svg:
             note = "The line is the Pareto front: no other competitor is better in both."
-            numbers = point_numbers((name, column), [(point.one.label, (point.x, point.y)) for point in points])
-            charts.append(Chart(title, svg, note, series([point.one for point in points], every=True), numbers))
+            charts.append(_of_points(title, svg, note, (name, column), points))
     return charts
 
 

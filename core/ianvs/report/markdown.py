@@ -17,7 +17,6 @@ from ianvs.report.layout import (
     plain_table,
     published_notes,
     ranking_notes,
-    settings_text,
     tabulated,
     text_columns,
     varied,
@@ -85,7 +84,7 @@ def by_test_set(leaderboard: Leaderboard, testenv: str = "") -> str:
     table = [
         [
             _escape(row.algorithm),
-            _escape(settings_text(row, names_that_vary)),
+            _escape(row.settings(names_that_vary)),
             *(_kept(row, name) for name in names),
         ]
         for row in rows
@@ -98,16 +97,15 @@ def by_test_set(leaderboard: Leaderboard, testenv: str = "") -> str:
 
 
 def _failed(group: FailureGroup) -> str:
-    log = next((failure.log_shown for _, failure in group.cases if failure.log_shown), None)
     told = f"- {_escape(f'{group.which}: {group.reason}')}"
-    return f"{told}; {'log' if len(group.cases) == 1 else 'first log'} `{log}`" if log else told
+    return f"{told}; {group.which_log} `{group.logged.log_shown}`" if group.logged else told
 
 
 def _remarks(leaderboard: Leaderboard) -> list[str]:
     """What the methods say of how it went, for every seed."""
     lines, telling = [], varied(leaderboard)
     for row in leaderboard.rows:
-        which = ", ".join(filter(None, (row.testenv, settings_text(row, telling))))
+        which = ", ".join(filter(None, (row.testenv, row.settings(telling))))
         name = f"{row.algorithm} ({which})" if which else row.algorithm
         lines += [f"- {_escape(name)}, seed {seed}: {_escape(text)}" for seed, text in row.remarks.items()]
     return lines

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.report.layout import row_name, settings_text
+from ianvs.report.layout import row_name
 from ianvs.report.leaderboard import Leaderboard
 from ianvs.report.leaderboard_row import LeaderboardRow, RowKey
 from ianvs.report.row_scores import MatrixMeans, RowScore
@@ -140,7 +140,7 @@ def _draw(matrix: RowScore, row: LeaderboardRow, folder: Path) -> Path:
     path = folder / f"{slug(row.algorithm)}-{slug(row.id[:8])}-{slug(matrix.score)}.png"
     seeds = f"mean of {row.expected} seeds" if row.expected > 1 else f"seed {row.seeds[0]}"
     title = f"{row_name(row)}: {matrix.score}" + (" (bound)" if row.bound else "")
-    subtitle = ", ".join(filter(None, (settings_text(row), seeds)))
+    subtitle = ", ".join(filter(None, (row.settings(), seeds)))
     inputs = [title, subtitle, *matrix.rounds, "/", *matrix.tests, matrix.values.tobytes().hex()]
     return save_picture(path, inputs, lambda: heatmap(matrix, title, subtitle))
 

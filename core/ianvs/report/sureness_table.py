@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from math import sqrt
 
-from ianvs.report.layout import settings_text, shown_rank, tabulated, varied
+from ianvs.report.layout import shown_rank, tabulated, varied
 from ianvs.report.leaderboard import Leaderboard
 from ianvs.report.leaderboard_row import LeaderboardRow
 from ianvs.report.values import Cell, shown_number, signed_number
@@ -30,7 +30,7 @@ def sureness_table(leaderboard: Leaderboard, escape: Callable[[str], str]) -> st
         ("Tier", lambda row: row.standing.tier if row.standing else ""),
         ("Testenv", lambda row: row.testenv),
         ("Algorithm", lambda row: row.algorithm),
-        ("Hyperparameters", lambda row: settings_text(row, telling)),
+        ("Hyperparameters", lambda row: row.settings(telling)),
         (metric, lambda row: _number(row.metrics[metric].mean)),
         ("95 % interval", lambda row: f"{_number(row.intervals[metric].low)} to {_number(row.intervals[metric].high)}"),
         ("Error of seeds", lambda row: _number(standard_errors(row, metric)[0])),
@@ -60,7 +60,7 @@ def statistics_records(leaderboard: Leaderboard) -> Iterator[Sequence[Cell]]:
             interval = row.intervals.get(metric)
             differences = (row.to_best, row.to_baseline) if metric == ranked_by else (None, None)
             yield (
-                *(row.testenv, row.algorithm, settings_text(row), metric, summary.n, summary.mean, summary.std),
+                *(row.testenv, row.algorithm, row.settings(), metric, summary.n, summary.mean, summary.std),
                 *((interval.low, interval.high) if interval else (None, None)),
                 *standard_errors(row, metric),
                 *(cell for one in differences for cell in _cells(one)),
