@@ -38,14 +38,12 @@ def misfits(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[Problem]:
     scenario = exam.rules["scenario"]
     if scenario == "single-task":
         return  # the scenario's own business: a testenv may serve several paradigms
-    if spec.gate is not None:
-        message = ""
-        if not exam.rules.get("boundaries", True):
-            message = f"holds back a part of each round, and {scenario} brings a stream"
-        elif not exam.rules.get("training_labels", True):
-            message = f"scores answers to a part of each round, and {scenario} hides its labels"
-        if message:
-            yield Problem(f"model_eval {message}. Take it out.", spec.gate.place)
+    if spec.gate is not None and not exam.rules.get("boundaries", True):
+        message = f"model_eval holds back a part of each round, and {scenario} brings a stream. Take it out."
+        yield Problem(message, spec.gate.place)
+    elif spec.gate is not None and not exam.rules.get("training_labels", True):
+        message = f"model_eval scores answers to a part of each round, and {scenario} hides its labels. Take it out."
+        yield Problem(message, spec.gate.place)
     of_classes = KINDS[exam.kind].probes
     asked = (
         ("task_scores", spec.task_scores and not of_classes, "are scores of classes"),
