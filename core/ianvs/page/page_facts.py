@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -49,7 +48,7 @@ def failed_groups(leaderboard: Leaderboard, failed: Iterable[CaseResult]) -> lis
     return found
 
 
-def log_tail(log: Path, hyperparameters: Mapping[str, Any]) -> str:
+def log_tail(log: Path, hyperparameters: Mapping[str, object]) -> str:
     """The last lines of a log, without secrets; "" where it can't be read."""
     try:
         with log.open("rb") as stream:
@@ -64,7 +63,7 @@ def log_tail(log: Path, hyperparameters: Mapping[str, Any]) -> str:
     return "\n".join(printable.splitlines()[-_LINES:])
 
 
-def configuration_text(provenance: Mapping[str, Any]) -> str:
+def configuration_text(provenance: Mapping[str, object]) -> str:
     """The resolved configuration as yaml; "" where none is stored. Secrets are hidden in what is stored."""
     found = provenance.get("configuration")
     if not found:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
@@ -49,7 +49,7 @@ def write_page(
     workspace: Path,
     title: str = "Leaderboard",
     command: str | None = None,
-    provenance: Mapping[str, Any] | None = None,
+    provenance: Mapping[str, object] | None = None,
 ) -> tuple[Path, ...]:
     """Write `directory`/rank/report.html, and replies.csv beside it where the job has conversations.
 
@@ -74,7 +74,7 @@ def page_text(
     *,
     title: str = "Leaderboard",
     command: str | None = None,
-    provenance: Mapping[str, Any] | None = None,
+    provenance: Mapping[str, object] | None = None,
 ) -> str:
     """The page. Whatever a name, a message or a reply says, it is shown as text."""
     names = list(dict.fromkeys(row.testenv for row in leaderboard.rows))

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Any
 
 from ianvs.report.constant_columns import constants_note, without_constants
 from ianvs.report.exams_table import exams_table
@@ -38,7 +37,7 @@ def markdown(
     title: str = "Leaderboard",
     command: str | None = None,
     pictures: Sequence[str] = (),
-    provenance: Mapping[str, Any] | None = None,
+    provenance: Mapping[str, object] | None = None,
 ) -> str:
     """The page: table, how it is ranked, what each metric means, bounds, failures, and how to make it again.
 
@@ -138,5 +137,5 @@ def _seeds(leaderboard: Leaderboard) -> str:
     return f"Seeds: {', '.join(map(str, seeds))}." if seeds else ""
 
 
-def _provenance(found: Mapping[str, Any]) -> list[str]:
+def _provenance(found: Mapping[str, object]) -> list[str]:
     return [f"- {name}: {_escape(fact)}" for name, fact in provenance_facts(found).items()]

@@ -74,7 +74,7 @@ class StoredScore(NamedTuple):
     """
 
     values: NDArray[np.float64]
-    details: Any
+    details: Sequence[Sequence[Mapping[str, float | None] | None]]
     between: Mapping[int, NDArray[np.float64]]
     left_out: NDArray[np.float64] | None
 
