@@ -6,7 +6,6 @@ Nothing heavy is imported here: each command imports what it needs when it is ca
 from __future__ import annotations
 
 import argparse
-import gc
 import os
 import signal
 import sys
@@ -16,10 +15,6 @@ from pathlib import Path
 from ianvs.cli_parser import Parser, subparsers_of
 
 __all__ = ["main"]
-
-# New objects. Modules and results stay to the end; to search all of them for garbage at every 700th, as Python does
-# unasked, takes a tenth of the time of a report of thousands of cases.
-_BETWEEN_COLLECTIONS = 10_000
 
 _DESCRIPTION = """\
 Examines continual-learning algorithms and ranks them.
@@ -57,7 +52,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 2
     options = _parsed(parser, given)
-    gc.set_threshold(_BETWEEN_COLLECTIONS)
     from ianvs.errors import IanvsError
 
     # Slurm and Kubernetes end a job by SIGTERM: it ends as by Ctrl-C.
