@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -343,10 +345,23 @@ def _notes(name: str, exam: TestEnvSpec) -> Iterator[str]:
         yield f"Each seed takes an exam of its own{where} ({said}), the same for all algorithms."
 
 
+@contextmanager
+def _not_collecting() -> Iterator[None]:
+    """For what leaves no garbage: to search thousands of results for some again and again takes a tenth of a report."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
 def _write(results: Results, again: str, page_only: bool = False) -> None:
     """again: the command that does it once there is room."""
     store = JobStore(results.workspace, results.name)
-    leaderboard = results.leaderboard  # first: what can't be read stops it before anything is written
+    with _not_collecting():
+        leaderboard = results.leaderboard  # first: what can't be read stops it before anything is written
     try:
         store.write(record_of(results))
         provenance = (store.read() or {}).get("provenance") or results.provenance
@@ -361,15 +376,16 @@ def _write(results: Results, again: str, page_only: bool = False) -> None:
                 command=command,
                 provenance=provenance,
             )
-        write_page(
-            leaderboard.select(results.rank),
-            results.reported,
-            store.folder,
-            workspace=results.workspace,
-            title=results.name,
-            command=command,
-            provenance=provenance,
-        )
+        with _not_collecting():
+            write_page(
+                leaderboard.select(results.rank),
+                results.reported,
+                store.folder,
+                workspace=results.workspace,
+                title=results.name,
+                command=command,
+                provenance=provenance,
+            )
     except OSError as error:
         raise IanvsError(
             f"the reports can't be written: {error.strerror} ({error.filename}). What is finished is stored; "

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pytest
@@ -123,17 +123,16 @@ def test_what_a_colleague_may_not_read_stops_the_report_and_the_leaderboard_stay
 ) -> None:
     closed = the_only(tmp_path, "cases/*/scores/*.json")
     before = {path: path.read_bytes() for path in (tmp_path / "ws" / "test").rglob("*") if path.is_file()}
-    read: Callable[[Path], bytes] = Path.read_bytes
 
-    def refuse(path: Path) -> bytes:
-        if path == closed:
+    def refuse(path: Path | str, mode: str, buffering: int) -> IO[bytes]:
+        if Path(path) == closed:
             raise PermissionError(13, "Permission denied", str(path))
-        return read(path)
+        return open(path, mode, buffering)  # noqa: PTH123
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr("ianvs.digests.open", refuse, raising=False)
     with pytest.raises(IanvsError, match=rf"{closed.name} can't be read: Permission denied"):
         api.report(job)
-    assert {path: read(path) for path in before} == before
+    assert {path: path.read_bytes() for path in before} == before
 
 
 def test_a_record_of_a_later_version_is_read(job: Path, tmp_path: Path) -> None:

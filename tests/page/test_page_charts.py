@@ -14,11 +14,11 @@ from PIL import Image
 from ianvs.metrics.registry import find
 from ianvs.page.axes import Frame, Scale, log_scale, nice_scale
 from ianvs.page.heatmap_svg import DIVERGING, SEQUENTIAL, colours_of, heatmap_svg
-from ianvs.page.row_scores import MatrixMeans, taught_means
 from ianvs.page.shown_rows import shown_rows
 from ianvs.page.svg import marker, num, path, tag
 from ianvs.report.line_styles import MARKERS
 from ianvs.report.pictures import complete_rows, finished
+from ianvs.report.row_scores import MatrixMeans, taught_means
 from ianvs.types import CaseResult, ScoreMatrix
 from tests.page.page_cases import learned, page_of
 from tests.page.reading import Element, read

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -49,10 +50,10 @@ def test_what_may_not_be_read_is_not_missing_and_not_damaged(tmp_path: Path, mon
     path = tmp_path / "a.json"
     write_sealed(path, "a", {})
 
-    def closed(self: Path) -> bytes:
-        raise PermissionError(13, "Permission denied", str(self))
+    def closed(path: Path | str, mode: str, buffering: int) -> NoReturn:
+        raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "read_bytes", closed)
+    monkeypatch.setattr("ianvs.digests.open", closed, raising=False)
     with pytest.raises(IanvsError, match=r"a\.json can't be read: Permission denied") as error:
         read_sealed(path, "a")
     assert not isinstance(error.value, DamagedError)

@@ -12,6 +12,8 @@ from ianvs.page.svg import tag, text
 
 __all__ = ["Frame", "Scale", "log_scale", "nice_scale", "ordinal_scale"]
 
+_MOST_LABELS = 12  # of places
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -58,9 +60,9 @@ def log_scale(values: Iterable[float]) -> Scale:
     return Scale(low, high, tuple((value, f"{value:,g}") for value, _ in inside), log=True)
 
 
-def ordinal_scale(labels: Sequence[str], most: int = 12) -> Scale:
+def ordinal_scale(labels: Sequence[str]) -> Scale:
     """Places 0, 1, ... with a label each, or every n-th where there are many."""
-    every = max(1, math.ceil(len(labels) / most))
+    every = max(1, math.ceil(len(labels) / _MOST_LABELS))
     ticks = tuple((float(n), label) for n, label in enumerate(labels) if n % every == 0)
     return Scale(-0.35, len(labels) - 0.65, ticks)
 

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from ianvs.page.axes import Frame, Scale, nice_scale
-from ianvs.page.row_scores import RowScore
 from ianvs.page.shown_rows import ShownRow
-from ianvs.page.svg import classes, dots, figure, fit, num, tag, text
+from ianvs.page.svg import classes, dots, figure, num, tag, text
+from ianvs.report.row_scores import RowScore
+from ianvs.report.values import fit
 
 __all__ = ["class_bars_svg", "forgetting_panel"]
 

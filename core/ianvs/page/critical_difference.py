@@ -8,12 +8,14 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from ianvs.page.svg import figure, fit, num, tag, text
+from ianvs.page.svg import figure, num, tag, text
 from ianvs.report.exams_table import short_names
 from ianvs.report.method_exams import MethodsOverExams
+from ianvs.report.values import fit
 
 __all__ = ["critical_difference", "groups_not_apart"]
 
+_APART = 0.05  # p up to which two methods are
 _SIDE, _WIDTH, _ROW, _BAR = 190, 420, 19, 9
 
 
@@ -55,7 +57,7 @@ def critical_difference(key: str, found: MethodsOverExams | None) -> Markup:
     )
 
 
-def groups_not_apart(order: Sequence[int], p: NDArray[np.float64], alpha: float = 0.05) -> list[tuple[int, int]]:
+def groups_not_apart(order: Sequence[int], p: NDArray[np.float64]) -> list[tuple[int, int]]:
     """The longest runs of methods, as (first, last) places in `order`, of which no two are told apart.
 
     order: indices of methods, the best first. p: (m, m) adjusted p of each pair.
@@ -63,7 +65,7 @@ def groups_not_apart(order: Sequence[int], p: NDArray[np.float64], alpha: float 
     found: list[tuple[int, int]] = []
     for first in range(len(order)):
         last = first
-        while last + 1 < len(order) and all(p[order[n], order[last + 1]] > alpha for n in range(first, last + 1)):
+        while last + 1 < len(order) and all(p[order[n], order[last + 1]] > _APART for n in range(first, last + 1)):
             last += 1
         if last > first and not (found and found[-1][1] >= last):
             found.append((first, last))

@@ -14,11 +14,11 @@ from ianvs.page.heatmap_group import Heatmaps, heatmaps
 from ianvs.page.line_charts import curve_chart, interval_chart
 from ianvs.page.page_numbers import Matrices, NumberTable, curve_numbers, kept_numbers, part_numbers, point_numbers
 from ianvs.page.point_charts import Point, point_chart
-from ianvs.page.row_scores import MatrixMeans, RowScore
 from ianvs.page.shown_rows import ShownRow, series, shown_rows
 from ianvs.report import Leaderboard
 from ianvs.report.columns import COSTS
-from ianvs.report.pictures import RowKey
+from ianvs.report.leaderboard_row import RowKey
+from ianvs.report.row_scores import MatrixMeans, RowScore
 
 __all__ = ["Chart", "ExamPictures", "exam_pictures"]
 
@@ -118,12 +118,15 @@ def _stability(key: str, rows: Sequence[ShownRow], scores: Mapping[RowKey, RowSc
         return []
     score = known[0][1]
     x, y = f"mean {score.score} just learned", f"mean loss of {score.score} until the end"
-    svg = point_chart(key, points, x, y, "Stability against plasticity", x_up=score.higher_is_better, y_up=False)
+    title = "Stability against plasticity"
+    svg = point_chart(key, points, x, y, title, x_up=score.higher_is_better, y_up=False)
     note = "Plasticity: the score on each test set just after its round. Stability: how little of that is lost."
-    numbers = point_numbers((x, y), [(point.one.label, (point.x, point.y)) for point in points])
-    return [
-        Chart("Stability against plasticity", svg, note, series([point.one for point in points], every=True), numbers)
-    ]
+    return [_of_points(title, svg, note, (x, y), points)]
+
+
+def _of_points(title: str, svg: Markup, note: str, axes: tuple[str, str], points: Sequence[Point]) -> Chart:
+    numbers = point_numbers(axes, [(point.one.label, (point.x, point.y)) for point in points])
+    return Chart(title, svg, note, series([point.one for point in points], every=True), numbers)
 
 
 def _costs(key: str, leaderboard: Leaderboard, rows: Sequence[ShownRow]) -> list[Chart]:
@@ -140,13 +143,10 @@ def _costs(key: str, leaderboard: Leaderboard, rows: Sequence[ShownRow]) -> list
         ]
         title = f"{column} against {name.partition(',')[0]}"
         up = COSTS[cost].higher_is_better
-        svg = point_chart(
-            f"{key}{cost[0]}", points, name, column, title, x_up=up, y_up=falls, log=True, with_front=True
-        )
+        svg = point_chart(f"{key}{cost[0]}", points, name, column, title, x_up=up, y_up=falls, of_costs=True)
         if svg:
             note = "The line is the Pareto front: no other competitor is better in both."
-            numbers = point_numbers((name, column), [(point.one.label, (point.x, point.y)) for point in points])
-            charts.append(Chart(title, svg, note, series([point.one for point in points], every=True), numbers))
+            charts.append(_of_points(title, svg, note, (name, column), points))
     return charts
 
 

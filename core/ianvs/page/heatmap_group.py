@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from ianvs.page.heatmap_svg import DIVERGING, SEQUENTIAL, colour_bar, heatmap_svg, limits
+from ianvs.page.heatmap_svg import DIVERGING, SEQUENTIAL, colour_bar, heatmap_svg
 from ianvs.page.page_numbers import Matrices
-from ianvs.page.row_scores import RowScore
 from ianvs.page.shown_rows import ShownRow
-from ianvs.report.pictures import RowKey
+from ianvs.report.leaderboard_row import RowKey
+from ianvs.report.pictures import limits
+from ianvs.report.row_scores import RowScore
 
 __all__ = ["Heatmap", "Heatmaps", "heatmaps"]
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import base64
+import math
 from io import BytesIO
 
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import ArrayLike, NDArray
 
-from ianvs.page.svg import figure, fit, tag, text
+from ianvs.page.svg import figure, num, tag, text
+from ianvs.report.values import fit
 
-__all__ = ["DIVERGING", "SEQUENTIAL", "colour_bar", "colours_of", "heatmap_svg", "limits", "png_uri"]
+__all__ = ["DIVERGING", "SEQUENTIAL", "colour_bar", "colours_of", "heatmap_svg", "png_uri"]
 
 MOST_NUMBERED = 25  # rounds up to which cells hold their numbers
 _CELL = (46, 25)  # pixels
@@ -35,15 +37,6 @@ def colours_of(values: ArrayLike, low: float, high: float, stops: tuple[str, ...
     mixed = np.stack([np.interp(places, range(len(stops)), table[:, part]) for part in range(3)], axis=-1)
     mixed[np.isnan(found)] = _GREY
     return np.round(mixed).astype(np.uint8)
-
-
-def limits(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Range of the colours: 0 to 1 for shares, so that pictures compare; else from the lowest to the highest value."""
-    known = values[np.isfinite(values)]
-    if known.size == 0 or (known.min() >= 0 and known.max() <= 1):
-        return 0.0, 1.0
-    low, high = float(known.min()), float(known.max())
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
 def heatmap_svg(
@@ -84,15 +77,22 @@ def _cells(
     slanted = any(len(name) > 7 for name in tests)
     foot = 16 + (4.3 * min(_LABEL, max(map(len, tests))) if slanted else 4)
     gap = 4  # below the untrained model, which no round has taught
+    inks = np.where(_luminance(colours) > 0.179, "#000", "#fff")  # where both have the same contrast, 4.58 : 1
+    cells = zip(names, values.tolist(), colours.tolist(), inks.tolist(), strict=True)
+    across = [(num(left + j * wide), num(left + j * wide + wide / 2 - 0.5)) for j in range(columns)]
     parts = []
-    for k in range(count):
+    for k, (name, *row) in enumerate(cells):
         y = k * tall + (gap if k else 0)
-        parts.append(text(left - 7, y + tall / 2 + 4, names[k], "end"))
-        for j in range(columns):
-            x, value, fill = left + j * wide, values[k, j], colours[k, j]
-            parts.append(tag("rect", x=x, y=y, width=wide - 1, height=tall - 1, fill=_hex(fill)))
-            ink = "#000" if _luminance(fill) > 0.179 else "#fff"  # where both have the same contrast, 4.58 : 1
-            parts.append(text(x + wide / 2 - 0.5, y + tall / 2 + 4, _number(value, signed), "middle", fill=ink))
+        line = y + tall / 2 + 4
+        parts.append(text(left - 7, line, name, "end"))
+        top, base = num(y), num(line)
+        # Thousands of cells, and nothing in them to escape: each by `tag` would take ten times as long.
+        drawn = (
+            f'<rect x="{x}" y="{top}" width="{wide - 1}" height="{tall - 1}" fill="#{bytes(fill).hex()}"/>'
+            f'<text x="{middle}" y="{base}" text-anchor="middle" fill="{ink}">{_number(value, signed)}</text>'
+            for (x, middle), value, fill, ink in zip(across, *row, strict=True)
+        )
+        parts.append(Markup("".join(drawn)))
     if columns == count - 1 and columns > 1:
         for j in range(columns):
             x, y = left + j * wide, (j + 1) * tall + gap
@@ -175,7 +175,7 @@ def png_uri(pixels: NDArray[np.uint8], palette: NDArray[np.uint8] | None = None)
 
 
 def _number(value: float, signed: bool) -> str:
-    if np.isnan(value):
+    if math.isnan(value):
         return "–"
     shown = (f"{value:+.2f}" if signed else f"{value:.2f}") if abs(value) < 100 else f"{value:.3g}"
     if float(shown) == 0:
@@ -183,12 +183,8 @@ def _number(value: float, signed: bool) -> str:
     return shown.replace("-", "−")
 
 
-def _hex(colour: NDArray[np.uint8]) -> str:
-    return "#" + bytes(colour).hex()
-
-
-def _luminance(colour: NDArray[np.uint8]) -> float:
-    """Relative luminance of sRGB, 0 to 1 (WCAG 2.2)."""
-    shares = colour / 255
+def _luminance(colours: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """(...) relative luminance, 0 to 1, of (..., 3) sRGB (WCAG 2.2)."""
+    shares = colours / 255
     linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
-    return float(linear @ (0.2126, 0.7152, 0.0722))
+    return np.asarray(linear @ (0.2126, 0.7152, 0.0722))

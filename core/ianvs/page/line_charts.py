@@ -9,10 +9,11 @@ import numpy as np
 from markupsafe import Markup
 
 from ianvs.page.axes import Frame, nice_scale, ordinal_scale
-from ianvs.page.row_scores import RowScore
 from ianvs.page.shown_rows import ShownRow
-from ianvs.page.svg import classes, dash, dots, figure, fit, marker, num, path, tag, text
-from ianvs.report.pictures import RowKey
+from ianvs.page.svg import classes, dash, dots, figure, marker, num, path, tag, text
+from ianvs.report.leaderboard_row import RowKey
+from ianvs.report.row_scores import RowScore
+from ianvs.report.values import fit
 
 __all__ = ["curve_chart", "interval_chart"]
 

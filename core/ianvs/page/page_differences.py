@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ianvs.report import Leaderboard, LeaderboardRow
-from ianvs.report.layout import settings_text, varied
+from ianvs.report.layout import varied
 from ianvs.report.sureness_table import standard_errors
 from ianvs.stats import Difference
 
@@ -42,7 +42,7 @@ def difference_table(leaderboard: Leaderboard, exam: str) -> DifferenceTable | N
         cells += ["" if error is None else f"{error:.2g}" for error in standard_errors(row, metric)]
         cells += [*_standing(row), *_difference(row.to_best)]
         cells += _difference(row.to_baseline) if baseline else []
-        lines.append((", ".join(filter(None, (row.algorithm, settings_text(row, names)))), tuple(cells)))
+        lines.append((row.label(names), tuple(cells)))
     note = (
         "Standard errors are of the mean, by seeds and by test samples. Differences are paired by seed. Intervals are "
         "of one mean or one pair alone; p and the verdict hold for all pairs of the exam together (docs/statistics.md)."

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from ianvs.config.secrets import hide_secrets
-from ianvs.report.layout import failure_groups, row_name, settings_text, varied
+from ianvs.report.layout import failure_groups, row_name, varied
 from ianvs.report.leaderboard import Leaderboard
 from ianvs.types import CaseResult
 
@@ -43,13 +42,13 @@ def failed_groups(leaderboard: Leaderboard, failed: Iterable[CaseResult]) -> lis
     hidden = {result.case.id: result.case.hyperparameters for result in failed}
     found = []
     for group in failure_groups(leaderboard)[:_MOST]:
-        first = next((failure for _, failure in group.cases if failure.log is not None), None)
+        first = group.logged
         tail = log_tail(first.log, hidden.get(first.id, {})) if first and first.log else ""
         found.append(FailedGroup(group.which, group.reason, (first.log_shown if first else "") or "", tail))
     return found
 
 
-def log_tail(log: Path, hyperparameters: Mapping[str, Any], lines: int = _LINES) -> str:
+def log_tail(log: Path, hyperparameters: Mapping[str, object]) -> str:
     """The last lines of a log, without secrets; "" where it can't be read."""
     try:
         with log.open("rb") as stream:
@@ -61,10 +60,10 @@ def log_tail(log: Path, hyperparameters: Mapping[str, Any], lines: int = _LINES)
     # Before it is cut: a secret that goes over several lines is hidden whole.
     text = hide_secrets(text, hyperparameters)
     printable = "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
-    return "\n".join(printable.splitlines()[-lines:])
+    return "\n".join(printable.splitlines()[-_LINES:])
 
 
-def configuration_text(provenance: Mapping[str, Any]) -> str:
+def configuration_text(provenance: Mapping[str, object]) -> str:
     """The resolved configuration as yaml; "" where none is stored. Secrets are hidden in what is stored."""
     found = provenance.get("configuration")
     if not found:
@@ -99,7 +98,7 @@ def remarks(leaderboard: Leaderboard) -> list[str]:
     """What the methods say of how it went, for every seed."""
     telling = varied(leaderboard)
     return [
-        f"{row_name(row)}{f' ({settings})' if (settings := settings_text(row, telling)) else ''}, seed {seed}: {said}"
+        f"{row_name(row)}{f' ({settings})' if (settings := row.settings(telling)) else ''}, seed {seed}: {said}"
         for row in leaderboard.rows
         for seed, said in row.remarks.items()
     ]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ianvs.page.row_scores import RowScore
 from ianvs.page.shown_rows import ShownRow
-from ianvs.report.pictures import RowKey
+from ianvs.report.leaderboard_row import RowKey
+from ianvs.report.row_scores import RowScore
 from ianvs.report.values import shown_number
 
 __all__ = ["Matrices", "NumberTable", "curve_numbers", "kept_numbers", "part_numbers", "point_numbers"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ianvs.page.replies import Exams, Question, Reply, replies_of, similarities
 from ianvs.page.reply_changes import changed_words
 from ianvs.page.shown_rows import ShownRow
-from ianvs.report.pictures import RowKey
+from ianvs.report.leaderboard_row import RowKey
 from ianvs.types import CaseResult
 
 __all__ = ["Asked", "PageReplies", "Said"]

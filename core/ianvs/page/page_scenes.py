@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ianvs.page.heatmap_svg import png_uri
 from ianvs.page.shown_rows import ShownRow
-from ianvs.report.pictures import RowKey
+from ianvs.report.leaderboard_row import RowKey
 from ianvs.report.scenes import Scene, colours, scenes_of
 from ianvs.types import CaseResult
 

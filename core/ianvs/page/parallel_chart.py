@@ -10,8 +10,9 @@ from markupsafe import Markup
 
 from ianvs.config.secrets import without_secrets
 from ianvs.page.axes import Scale, nice_scale
-from ianvs.page.svg import figure, fit, path, tag, text
+from ianvs.page.svg import figure, path, tag, text
 from ianvs.report.trials import became, study_name
+from ianvs.report.values import fit
 from ianvs.store import Axis, Study, Trial
 
 __all__ = ["parallel_chart"]

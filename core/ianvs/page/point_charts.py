@@ -11,7 +11,8 @@ from markupsafe import Markup
 
 from ianvs.page.axes import Frame, Scale, log_scale, nice_scale
 from ianvs.page.shown_rows import ShownRow
-from ianvs.page.svg import dots, figure, fit, num, path, tag, text
+from ianvs.page.svg import dots, figure, num, path, tag, text
+from ianvs.report.values import fit
 from ianvs.stats import pareto_front
 
 __all__ = ["Point", "point_chart", "rank_bar"]
@@ -37,19 +38,18 @@ def point_chart(
     *,
     x_up: bool,
     y_up: bool,
-    log: bool = False,
-    with_front: bool = False,
+    of_costs: bool = False,
 ) -> Markup:
-    """x_up, y_up: whether more is better. with_front: draw the Pareto front of the rows that compete. log: of x, where
-    all are positive. "" without two points."""
+    """x_up, y_up: whether more is better. of_costs: x is on a logarithmic scale where all are positive, and the Pareto
+    front of the rows that compete is drawn. "" without two points."""
     known = [point for point in points if math.isfinite(point.x) and math.isfinite(point.y)]
     if len(known) < 2:
         return Markup("")
     xs, ys = [point.x for point in known], [point.y for point in known]
-    log = log and min(xs) > 0 and max(xs) > 4 * min(xs)
+    log = of_costs and min(xs) > 0 and max(xs) > 4 * min(xs)
     frame = Frame(log_scale(xs) if log else _roomy(xs), _roomy(ys), width=430, height=300)
     parts = [frame.drawn(f"{x_name} ({_better(x_up)})", fit(f"{y_name} ({_better(y_up)})", 60))]
-    corners = _front(frame, [point for point in known if point.one.row.competes], x_up, y_up) if with_front else []
+    corners = _front(frame, [point for point in known if point.one.row.competes], x_up, y_up) if of_costs else []
     if corners:
         parts.append(tag("path", d=path(corners), class_="front"))
     drawn = []

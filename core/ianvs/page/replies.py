@@ -14,7 +14,8 @@ from ianvs.kinds.conversation_kind import ConversationKind, unpacked
 from ianvs.metrics.metric import EvaluationRecord
 from ianvs.metrics.registry import find
 from ianvs.report import LeaderboardRow
-from ianvs.report.pictures import RowKey, finished
+from ianvs.report.leaderboard_row import RowKey
+from ianvs.report.pictures import finished
 from ianvs.report.values import cell_text
 from ianvs.store import CaseStore, ExamStore
 from ianvs.types import Asked, CaseResult
@@ -102,8 +103,7 @@ class Exams:
 def replies_of(result: CaseResult, exams: Exams) -> Iterator[Reply]:
     """All replies of a finished case, round after round; nothing where its exam is not one of conversations."""
     cases = CaseStore(result.directory.parents[1])
-    exam_id = (cases.identity(result.case.id) or {}).get("exam_id", "")
-    questions = exams.questions(exam_id)
+    questions = exams.questions(cases.exam_id(result.case.id))
     for index in range(len(result.rounds)) if questions else ():
         stored = cases.predictions(result.case.id, index)
         for j, samples in enumerate(questions or ()):

@@ -9,9 +9,9 @@ from markupsafe import Markup
 
 from ianvs.page.svg import classes, dash, marker, tag
 from ianvs.report import Leaderboard, LeaderboardRow
-from ianvs.report.layout import settings_text, varied
+from ianvs.report.layout import varied
+from ianvs.report.leaderboard_row import RowKey
 from ianvs.report.line_styles import LineStyle, line_styles
-from ianvs.report.pictures import RowKey
 
 __all__ = ["ShownRow", "legend_sample", "series", "shown_rows"]
 
@@ -37,8 +37,7 @@ def shown_rows(leaderboard: Leaderboard, exam: str) -> list[ShownRow]:
     styles = line_styles(row.bound for _, row in every)
     found = []
     for place, ((n, row), style) in enumerate(zip(every, styles, strict=True)):
-        label = ", ".join(filter(None, (row.algorithm, settings_text(row, names))))
-        label = f"{label} (bound)" if row.bound else label
+        label = row.label(names) + " (bound)" * row.bound
         found.append(ShownRow(row, (row.id, row.algorithm), f"r{n}", label, style, place < _AT_FIRST))
     return found
 

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 
 from ianvs.report.line_styles import LineStyle
 
-__all__ = ["classes", "dash", "dots", "figure", "fit", "marker", "num", "path", "tag", "text"]
+__all__ = ["classes", "dash", "dots", "figure", "marker", "num", "path", "tag", "text"]
 
 _STAR = tuple(
     (size * math.sin(k * math.pi / 5), -size * math.cos(k * math.pi / 5)) for k, size in enumerate((1.45, 0.6) * 5)
@@ -17,6 +17,7 @@ _STAR = tuple(
 _ARM = ((-0.4, -0.4), (-0.4, -1.2), (0.4, -1.2))  # of a plus; three turns of it make the rest
 _PLUS = (*_ARM, *((-y, x) for x, y in _ARM), *((-x, -y) for x, y in _ARM), *((y, -x) for x, y in _ARM))
 _TURN = math.sqrt(0.5)
+_NUMBER = (int, float)  # made once: `int | float` is made anew whenever it is asked for
 _SHAPES: dict[str, tuple[tuple[float, float], ...]] = {
     "square": ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
     "diamond": ((0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)),
@@ -37,11 +38,13 @@ def num(value: float) -> str:
 def tag(name: str, *children: str | Markup, **attributes: object) -> Markup:
     """`<name ...>children</name>`. `class_` is class, `stroke_width` stroke-width; attributes of None are left out."""
     given = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{num(value) if isinstance(value, int | float) else escape(value)}"'
-        for key, value in attributes.items()
-        if value is not None
+        [
+            f' {key.rstrip("_").replace("_", "-")}="{num(value) if isinstance(value, _NUMBER) else escape(value)}"'
+            for key, value in attributes.items()
+            if value is not None
+        ]
     )
-    inside = "".join(str(escape(child)) for child in children)
+    inside = "".join([child if isinstance(child, Markup) else escape(child) for child in children])
     return Markup(f"<{name}{given}>{inside}</{name}>" if inside else f"<{name}{given}/>")
 
 
@@ -104,8 +107,3 @@ def classes(kind: str, style: LineStyle) -> str:
 
 def dash(style: LineStyle) -> str | None:
     return " ".join(map(str, style.dash)) or None
-
-
-def fit(said: str, longest: int) -> str:
-    """`said` in at most `longest` characters."""
-    return said if len(said) <= longest else f"{said[: longest - 1]}…"

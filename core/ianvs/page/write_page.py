@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
@@ -22,7 +22,6 @@ from ianvs.page.page_scenes import Scenes
 from ianvs.page.page_table import page_table
 from ianvs.page.parallel_chart import parallel_chart
 from ianvs.page.replies import Exams, write_replies
-from ianvs.page.row_scores import MatrixMeans
 from ianvs.page.shown_rows import shown_rows
 from ianvs.report import Leaderboard
 from ianvs.report.class_scores import ClassScores
@@ -31,6 +30,7 @@ from ianvs.report.layout import ranking_notes
 from ianvs.report.line_styles import BOUND, DARK, LIGHT
 from ianvs.report.pictures import complete_rows, finished
 from ianvs.report.provenance_facts import provenance_facts
+from ianvs.report.row_scores import MatrixMeans
 from ianvs.report.trials import study_lines, study_name
 from ianvs.store.files import write_atomic
 from ianvs.types import CaseResult
@@ -49,7 +49,7 @@ def write_page(
     workspace: Path,
     title: str = "Leaderboard",
     command: str | None = None,
-    provenance: Mapping[str, Any] | None = None,
+    provenance: Mapping[str, object] | None = None,
 ) -> tuple[Path, ...]:
     """Write `directory`/rank/report.html, and replies.csv beside it where the job has conversations.
 
@@ -74,7 +74,7 @@ def page_text(
     *,
     title: str = "Leaderboard",
     command: str | None = None,
-    provenance: Mapping[str, Any] | None = None,
+    provenance: Mapping[str, object] | None = None,
 ) -> str:
     """The page. Whatever a name, a message or a reply says, it is shown as text."""
     names = list(dict.fromkeys(row.testenv for row in leaderboard.rows))

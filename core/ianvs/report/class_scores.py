@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ianvs.report.gather import common_name
-from ianvs.report.leaderboard_row import LeaderboardRow
-from ianvs.report.pictures import RowKey
+from ianvs.report.leaderboard_row import LeaderboardRow, RowKey
 from ianvs.types import CaseResult
 
 __all__ = ["ClassScores"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
 
 from ianvs.metrics.metric import Metric
 from ianvs.metrics.system import SYSTEM
@@ -14,33 +14,10 @@ from ianvs.types import Measure
 
 __all__ = ["COSTS", "Column", "Kind", "as_ianvs_has_them", "make_columns", "title_of"]
 
-Kind = Literal[
-    "rank",
-    "rank_low",
-    "rank_high",
-    "tier",
-    "p_best",
-    "algorithm",
-    "testenv",
-    "metric",
-    "metric_std",
-    "published",
-    "published_std",
-    "agrees",
-    "paradigm",
-    "round",
-    "dataset",
-    "module",
-    "hyperparameter",
-    "adopted",
-    "tried",
-    "seeds",
-    "pareto",
-    "cost",
-    "status",
-    "time",
-    "url",
-]
+_Standing = Literal["rank", "rank_low", "rank_high", "tier", "p_best"]
+_NamedByUser = Literal["metric", "metric_std", "published", "published_std", "agrees", "module", "hyperparameter"]
+_About = Literal["algorithm", "testenv", "paradigm", "round", "dataset", "adopted", "tried", "seeds", "pareto"]
+Kind = Literal[_Standing, _NamedByUser, _About, "cost", "status", "time", "url"]
 
 
 @dataclass(frozen=True)
@@ -185,7 +162,7 @@ def _with_distinct_titles(columns: list[Column]) -> tuple[Column, ...]:
 
     Nor may titles differ in case alone (the score `acc` and `ACC` over its matrix): many a reader takes them for one.
     """
-    named_by_user = ("metric", "metric_std", "published", "published_std", "agrees", "module", "hyperparameter")
+    named_by_user = get_args(_NamedByUser)
     taken = {column.title.casefold() for column in columns if column.kind not in named_by_user}
     for kind in named_by_user:
         for position, column in enumerate(columns):

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.report.layout import settings_text, varied
+from ianvs.report.layout import varied
 from ianvs.report.leaderboard import Leaderboard
+from ianvs.report.leaderboard_row import RowKey
 from ianvs.report.line_styles import BOUND, LIGHT, line_styles
-from ianvs.report.pictures import RowKey, complete_rows, finished, save_picture, slug
+from ianvs.report.pictures import complete_rows, finished, save_picture, slug
 from ianvs.types import CaseResult, Curve
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def draw_curves(leaderboard: Leaderboard, results: Iterable[CaseResult], folder:
         lines: dict[str, Line] = {}
         for key, row in rows.items():
             if row.testenv == testenv and key in found and (line := _mean_line(found[key])) is not None:
-                name = f"{row.algorithm} {settings_text(row, varied(leaderboard))}".strip()
+                name = f"{row.algorithm} {row.settings(varied(leaderboard))}".strip()
                 lines[f"{name} (bound)" if row.bound else name] = _along(line, ends.get(testenv), row.bound)
         if not lines or max(len(line[0]) for line in lines.values()) < 2:
             continue

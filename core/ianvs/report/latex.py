@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ianvs.report.columns import Column
-from ianvs.report.layout import TextColumn, settings_text, text_columns, varied
+from ianvs.report.layout import TextColumn, text_columns, varied
 from ianvs.report.leaderboard import Leaderboard
 from ianvs.report.leaderboard_row import LeaderboardRow
 
@@ -76,7 +76,7 @@ def latex(leaderboard: Leaderboard, title: str = "Leaderboard", command: str | N
         for position, row in enumerate(leaderboard.rows):
             if row.testenv == exam:
                 cells = [ranks[position], *([_tier(row)] if tiers else []), row.algorithm]
-                cells += [settings_text(row, settings)] if settings else []
+                cells += [row.settings(settings)] if settings else []
                 numbers = [_number(row, text[c.key].cells[position], best[c.key]) for c in columns]
                 lines.append(_line([*map(escaped, cells), *numbers]))
     alignment = "r" + "l" * (firsts - 1) + "r" * len(columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ianvs.report.columns import Column
@@ -23,7 +23,6 @@ __all__ = [
     "published_notes",
     "ranking_notes",
     "row_name",
-    "settings_text",
     "short_status",
     "shown_rank",
     "tabulated",
@@ -165,12 +164,6 @@ def published_notes(leaderboard: Leaderboard) -> list[str]:
     return list(lines)
 
 
-def settings_text(row: LeaderboardRow, names: Iterable[str] | None = None) -> str:
-    """ "strength 100, epochs 20": those of a row's hyperparameters that are in `names`, or all."""
-    wanted = row.hyperparameters if names is None else [name for name in names if name in row.hyperparameters]
-    return ", ".join(f"{name}={cell_text(row.hyperparameters[name])}" for name in wanted)
-
-
 def varied(leaderboard: Leaderboard) -> list[str]:
     """Hyperparameters that tell rows of one algorithm apart."""
     known: dict[tuple[str, str], set[str]] = {}
@@ -188,6 +181,15 @@ class FailureGroup:
     cases: tuple[tuple[LeaderboardRow, FailedCase], ...]
 
     @property
+    def logged(self) -> FailedCase | None:
+        """The first of them that has a log."""
+        return next((failure for _, failure in self.cases if failure.log is not None), None)
+
+    @property
+    def which_log(self) -> str:
+        return "log" if len(self.cases) == 1 else "first log"
+
+    @property
     def which(self) -> str:
         """ "ewc (strength=100; seeds 0, 1)", or "8 cases of ewc, lwf" where they are of several rows."""
         rows = list({row.id: row for row, _ in self.cases}.values())
@@ -196,7 +198,7 @@ class FailureGroup:
             return f"{len(self.cases)} cases of {', '.join(names)}"
         seeds = [str(failure.seed) for _, failure in self.cases]
         told = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}"
-        return f"{names[0]} ({'; '.join(filter(None, (settings_text(rows[0]), told)))})"
+        return f"{names[0]} ({'; '.join(filter(None, (rows[0].settings(), told)))})"
 
 
 def failure_groups(leaderboard: Leaderboard) -> list[FailureGroup]:
@@ -213,7 +215,7 @@ def row_name(row: LeaderboardRow) -> str:
 
 
 def _full_name(row: LeaderboardRow) -> str:
-    return f"{row_name(row)} ({settings_text(row) or 'no hyperparameters'})"
+    return f"{row_name(row)} ({row.settings() or 'no hyperparameters'})"
 
 
 def short_status(row: LeaderboardRow) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from ianvs.errors import closest, one_line
 from ianvs.metrics.metric import Metric
 from ianvs.metrics.metric_columns import columns_named
 from ianvs.report.chosen import Chosen
-from ianvs.report.columns import COSTS, Column, make_columns
+from ianvs.report.columns import COSTS, Column, Kind, make_columns
 from ianvs.report.gather import FailedCase, RowCases, common_name, gather
 from ianvs.report.leaderboard_row import LeaderboardRow
 from ianvs.report.method_exams import MethodsOverExams, methods_over_exams
@@ -65,54 +65,7 @@ class Leaderboard:
 
     def cell(self, row: LeaderboardRow, column: Column) -> Cell:
         """The value of one cell, typed; None is blank."""
-        match column.kind:
-            case "rank":
-                if not row.complete:
-                    return "-"
-                return "bound" if row.bound else "over" if row.over_budget else "-" if row.rank is None else row.rank
-            case "rank_low" | "rank_high" | "tier" | "p_best":
-                return None if row.standing is None else getattr(row.standing, column.kind.removeprefix("rank_"))
-            case "tried":
-                return row.tried
-            case "pareto":
-                return "yes" if row.pareto else None
-            case "testenv":
-                return row.testenv
-            case "algorithm":
-                return row.algorithm
-            case "metric" | "metric_std":
-                summary = row.metrics.get(column.key)
-                if column.kind == "metric" and column.key in row.texts:
-                    return row.texts[column.key]
-                return None if summary is None else summary.mean if column.kind == "metric" else summary.std
-            case "published" | "published_std":
-                theirs = published_summary(row.published.get(column.key))
-                return None if theirs is None else theirs.mean if column.kind == "published" else theirs.std
-            case "agrees":
-                return agreement(row.metrics.get(column.key), row.published.get(column.key))
-            case "paradigm":
-                return row.paradigm
-            case "round":
-                return row.rounds
-            case "dataset":
-                return row.dataset
-            case "module":
-                return row.modules.get(column.key)
-            case "hyperparameter":
-                return row.hyperparameters.get(column.key)
-            case "adopted":
-                return None if row.adopted is None else f"{row.adopted[0]} of {row.adopted[1]}"
-            case "seeds":
-                return len(row.seeds)
-            case "cost":
-                cost = row.costs.get(column.key)
-                return None if cost is None else cost.mean
-            case "status":
-                return row.status
-            case "time":
-                return row.time or None
-            case "url":
-                return ", ".join(row.urls)
+        return _CELLS[column.kind](row, column.key)
 
     def select(self, spec: RankSpec) -> Leaderboard:
         """The part that `selected_dataitem` asks for: rows by paradigm, columns by module type, hyperparameter, metric.
@@ -143,6 +96,43 @@ class Leaderboard:
         )
         metrics = (metric for key, metric in zip(shown, self.metrics, strict=True) if chosen(key, wanted["metric"]))
         return replace(self, columns=columns, rows=rows, metrics=tuple(metrics))
+
+
+def _mean(summary: Summary | None) -> float | None:
+    return None if summary is None else summary.mean
+
+
+def _std(summary: Summary | None) -> float | None:
+    return None if summary is None else summary.std
+
+
+_CELLS: Mapping[Kind, Callable[[LeaderboardRow, str], Cell]] = {
+    "rank": lambda row, _: row.place,
+    "rank_low": lambda row, _: None if row.standing is None else row.standing.low,
+    "rank_high": lambda row, _: None if row.standing is None else row.standing.high,
+    "tier": lambda row, _: None if row.standing is None else row.standing.tier,
+    "p_best": lambda row, _: None if row.standing is None else row.standing.p_best,
+    "algorithm": lambda row, _: row.algorithm,
+    "testenv": lambda row, _: row.testenv,
+    "metric": lambda row, key: row.texts[key] if key in row.texts else _mean(row.metrics.get(key)),
+    "metric_std": lambda row, key: _std(row.metrics.get(key)),
+    "published": lambda row, key: _mean(published_summary(row.published.get(key))),
+    "published_std": lambda row, key: _std(published_summary(row.published.get(key))),
+    "agrees": lambda row, key: agreement(row.metrics.get(key), row.published.get(key)),
+    "paradigm": lambda row, _: row.paradigm,
+    "round": lambda row, _: row.rounds,
+    "dataset": lambda row, _: row.dataset,
+    "module": lambda row, key: row.modules.get(key),
+    "hyperparameter": lambda row, key: row.hyperparameters.get(key),
+    "adopted": lambda row, _: None if row.adopted is None else f"{row.adopted[0]} of {row.adopted[1]}",
+    "tried": lambda row, _: row.tried,
+    "seeds": lambda row, _: len(row.seeds),
+    "pareto": lambda row, _: "yes" if row.pareto else None,
+    "cost": lambda row, key: _mean(row.costs.get(key)),
+    "status": lambda row, _: row.status,
+    "time": lambda row, _: row.time or None,
+    "url": lambda row, _: ", ".join(row.urls),
+}
 
 
 def build_leaderboard(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from ianvs.config.spec import PublishedSpec
 from ianvs.report.gather import FailedCase
-from ianvs.report.values import Cell
+from ianvs.report.values import Cell, cell_text
 from ianvs.stats import Difference, Interval, Standing, Summary
 
-__all__ = ["LeaderboardRow"]
+__all__ = ["LeaderboardRow", "RowKey"]
+
+RowKey = tuple[str, str]  # id and algorithm: two algorithms of the same content are two rows
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,27 @@ class LeaderboardRow:
     @property
     def complete(self) -> bool:
         return len(self.seeds) == self.expected
+
+    def settings(self, names: Iterable[str] | None = None) -> str:
+        """ "strength=100, epochs=20": those of its hyperparameters that are in `names`, or all."""
+        wanted = self.hyperparameters if names is None else [name for name in names if name in self.hyperparameters]
+        return ", ".join(f"{name}={cell_text(self.hyperparameters[name])}" for name in wanted)
+
+    def named(self, names: Iterable[str] | None = None) -> str:
+        """ "ewc (strength=100)", with `settings` if there are any."""
+        settings = self.settings(names)
+        return f"{self.algorithm} ({settings})" if settings else self.algorithm
+
+    def label(self, names: Iterable[str]) -> str:
+        """ "ewc, strength=100"."""
+        return ", ".join(filter(None, (self.algorithm, self.settings(names))))
+
+    @property
+    def place(self) -> int | str:
+        """The rank, or why there is none."""
+        if not self.complete:
+            return "-"
+        return "bound" if self.bound else "over" if self.over_budget else "-" if self.rank is None else self.rank
 
     @property
     def competes(self) -> bool:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Any
 
 from ianvs.report.constant_columns import constants_note, without_constants
 from ianvs.report.exams_table import exams_table
@@ -17,7 +16,6 @@ from ianvs.report.layout import (
     plain_table,
     published_notes,
     ranking_notes,
-    settings_text,
     tabulated,
     text_columns,
     varied,
@@ -39,7 +37,7 @@ def markdown(
     title: str = "Leaderboard",
     command: str | None = None,
     pictures: Sequence[str] = (),
-    provenance: Mapping[str, Any] | None = None,
+    provenance: Mapping[str, object] | None = None,
 ) -> str:
     """The page: table, how it is ranked, what each metric means, bounds, failures, and how to make it again.
 
@@ -85,7 +83,7 @@ def by_test_set(leaderboard: Leaderboard, testenv: str = "") -> str:
     table = [
         [
             _escape(row.algorithm),
-            _escape(settings_text(row, names_that_vary)),
+            _escape(row.settings(names_that_vary)),
             *(_kept(row, name) for name in names),
         ]
         for row in rows
@@ -98,16 +96,15 @@ def by_test_set(leaderboard: Leaderboard, testenv: str = "") -> str:
 
 
 def _failed(group: FailureGroup) -> str:
-    log = next((failure.log_shown for _, failure in group.cases if failure.log_shown), None)
     told = f"- {_escape(f'{group.which}: {group.reason}')}"
-    return f"{told}; {'log' if len(group.cases) == 1 else 'first log'} `{log}`" if log else told
+    return f"{told}; {group.which_log} `{group.logged.log_shown}`" if group.logged else told
 
 
 def _remarks(leaderboard: Leaderboard) -> list[str]:
     """What the methods say of how it went, for every seed."""
     lines, telling = [], varied(leaderboard)
     for row in leaderboard.rows:
-        which = ", ".join(filter(None, (row.testenv, settings_text(row, telling))))
+        which = ", ".join(filter(None, (row.testenv, row.settings(telling))))
         name = f"{row.algorithm} ({which})" if which else row.algorithm
         lines += [f"- {_escape(name)}, seed {seed}: {_escape(text)}" for seed, text in row.remarks.items()]
     return lines
@@ -140,5 +137,5 @@ def _seeds(leaderboard: Leaderboard) -> str:
     return f"Seeds: {', '.join(map(str, seeds))}." if seeds else ""
 
 
-def _provenance(found: Mapping[str, Any]) -> list[str]:
+def _provenance(found: Mapping[str, object]) -> list[str]:
     return [f"- {name}: {_escape(fact)}" for name, fact in provenance_facts(found).items()]

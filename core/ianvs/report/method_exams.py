@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.report.leaderboard_row import LeaderboardRow
-from ianvs.report.values import cell_text
 from ianvs.stats import OverExams, Source, Standing, over_exams, standings
 
 __all__ = ["MethodsOverExams", "methods_over_exams"]
@@ -36,7 +35,8 @@ def methods_over_exams(rows: Sequence[LeaderboardRow], metric: str, higher: bool
     exams = tuple(dict.fromkeys(row.testenv for row in rows))
     if len(exams) < 2:
         return None
-    competing = {(row.testenv, _name(row)): row for row in rows if row.competes}
+    # The same method in another exam has the same name: what rows differ in is in their hyperparameters.
+    competing = {(row.testenv, row.named()): row for row in rows if row.competes}
     names = tuple(dict.fromkeys(name for _, name in competing))
     table = [[competing.get((exam, name)) for name in names] for exam in exams]
     scores = np.array([[_mean(row, metric) for row in line] for line in table], dtype=float).reshape(len(exams), -1)
@@ -62,12 +62,6 @@ def _standing(
     for i, standing in zip(whole, standings(estimates, sources).rows, strict=True):
         found[i] = standing
     return tuple(found)
-
-
-def _name(row: LeaderboardRow) -> str:
-    """The same method in another exam has the same name: what rows differ in is in their hyperparameters."""
-    settings = ", ".join(f"{name}={cell_text(value)}" for name, value in row.hyperparameters.items())
-    return f"{row.algorithm} ({settings})" if settings else row.algorithm
 
 
 def _mean(row: LeaderboardRow | None, metric: str) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 import textwrap
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from io import BytesIO
 from pathlib import Path
@@ -14,10 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.report.gather import common_name
-from ianvs.report.layout import row_name, settings_text
+from ianvs.report.layout import row_name
 from ianvs.report.leaderboard import Leaderboard
-from ianvs.report.leaderboard_row import LeaderboardRow
+from ianvs.report.leaderboard_row import LeaderboardRow, RowKey
+from ianvs.report.row_scores import MatrixMeans, RowScore
+from ianvs.report.values import fit
 from ianvs.store.files import write_atomic
 from ianvs.types import CaseResult, ScoreMatrix
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["RowKey", "complete_rows", "draw_heatmaps", "finished", "heatmap", "save_picture", "slug"]
+__all__ = ["RowKey", "complete_rows", "draw_heatmaps", "finished", "heatmap", "limits", "save_picture", "slug"]
 
 _LOOK = "3"  # counts up when the drawing changes, so that pictures of the old look are drawn anew
 _CELL = (0.62, 0.42)  # inches
@@ -35,9 +35,6 @@ _LONGEST_FLAT = 8  # characters that fit below a cell
 _SCALE = "YlGnBu"
 _WHITE_INK = 0.55  # from this part of the scale on, white is easier to read than black
 _INPUTS = "Ianvs-Inputs"  # name of the text in the PNG that tells from what it was drawn
-
-
-RowKey = tuple[str, str]  # id and algorithm: two algorithms of the same content are two rows
 
 
 def complete_rows(leaderboard: Leaderboard) -> dict[RowKey, LeaderboardRow]:
@@ -58,40 +55,29 @@ def finished(
 def draw_heatmaps(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> list[Path]:
     """One PNG per complete row and score: the mean score matrix over seeds. Returns the paths in the rows' order.
 
-    A row's matrices are kept only until its last seed has come. A picture whose numbers and title are those that it
-    shows already is not drawn again. What is not evaluated in one seed is blank in the mean.
+    A picture whose numbers and title are those that it shows already is not drawn again. What is not evaluated in one
+    seed is blank in the mean.
     """
     rows = complete_rows(leaderboard)
-    waiting = defaultdict[RowKey, list[Mapping[str, ScoreMatrix]]](list)
-    drawn = defaultdict[RowKey, list[Path]](list)
+    means = MatrixMeans(rows)
     for key, result in finished(rows, results):
-        waiting[key].append(result.matrices)
-        if len(waiting[key]) == rows[key].expected:
-            seeds = waiting.pop(key)
-            for score in seeds[0]:
-                found = [of_seed[score].values for of_seed in seeds if score in of_seed]
-                values = np.mean(found, axis=0)
-                if len(found) < len(seeds) or np.isnan(values).all():
-                    continue  # not computed for all seeds; or a score of several parts: its bars say more
-                of_seeds = [of_seed[score] for of_seed in seeds]
-                rounds = _common("round", [one.rounds for one in of_seeds])
-                mean = ScoreMatrix(values, score, rounds, _common("test set", [one.tests for one in of_seeds]))
-                drawn[key].append(_draw(mean, rows[key], folder))
-    return [path for key in rows for path in drawn[key]]
+        means.add(key, result)
+    return [
+        _draw(found[key], row, folder)
+        for key, row in rows.items()
+        for found in means.of_scores.values()
+        if key in found
+    ]
 
 
-def _common(kind: str, of_seeds: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    return tuple(common_name(names, kind, k) for k, names in enumerate(zip(*of_seeds, strict=True)))
-
-
-def heatmap(matrix: ScoreMatrix, title: str, subtitle: str = "") -> Figure:
+def heatmap(matrix: ScoreMatrix | RowScore, title: str, subtitle: str = "") -> Figure:
     """A figure of `matrix`: values in the cells, the untrained model on top, what a round has just taught framed."""
     from matplotlib import colormaps
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 
     rows, columns = matrix.values.shape
-    low, high = _limits(matrix.values)
+    low, high = limits(matrix.values)
     width = columns * _CELL[0] + 2.9
     subtitle = textwrap.fill(subtitle, width=max(44, int(width * 13)))
     height = rows * _CELL[1] + 1.7 + 0.16 * subtitle.count("\n")
@@ -112,9 +98,11 @@ def heatmap(matrix: ScoreMatrix, title: str, subtitle: str = "") -> Figure:
                 )
             )
     slanted = any(len(name) > _LONGEST_FLAT for name in matrix.tests)
-    labels = [_label(name) for name in matrix.tests]
+    labels = [fit(name, _LONGEST_LABEL) for name in matrix.tests]
     axes.set_xticks(range(columns), labels, rotation=35 if slanted else 0, ha="right" if slanted else "center")
-    axes.set_yticks(range(rows), ["untrained", *(f"{k}. {_label(name)}" for k, name in enumerate(matrix.rounds, 1))])
+    axes.set_yticks(
+        range(rows), ["untrained", *(f"{k}. {fit(name, _LONGEST_LABEL)}" for k, name in enumerate(matrix.rounds, 1))]
+    )
     axes.tick_params(length=0, labelsize=9)
     axes.set_xlabel("test set")
     axes.set_ylabel("after round")
@@ -148,11 +136,11 @@ def _draw_grid(axes: Axes, rows: int, columns: int) -> None:
         spine.set_visible(False)
 
 
-def _draw(matrix: ScoreMatrix, row: LeaderboardRow, folder: Path) -> Path:
-    path = folder / f"{slug(row.algorithm)}-{slug(row.id[:8])}-{slug(matrix.metric)}.png"
+def _draw(matrix: RowScore, row: LeaderboardRow, folder: Path) -> Path:
+    path = folder / f"{slug(row.algorithm)}-{slug(row.id[:8])}-{slug(matrix.score)}.png"
     seeds = f"mean of {row.expected} seeds" if row.expected > 1 else f"seed {row.seeds[0]}"
-    title = f"{row_name(row)}: {matrix.metric}" + (" (bound)" if row.bound else "")
-    subtitle = ", ".join(filter(None, (settings_text(row), seeds)))
+    title = f"{row_name(row)}: {matrix.score}" + (" (bound)" if row.bound else "")
+    subtitle = ", ".join(filter(None, (row.settings(), seeds)))
     inputs = [title, subtitle, *matrix.rounds, "/", *matrix.tests, matrix.values.tobytes().hex()]
     return save_picture(path, inputs, lambda: heatmap(matrix, title, subtitle))
 
@@ -179,7 +167,7 @@ def _shows(path: Path, inputs: str) -> bool:
         return False
 
 
-def _limits(values: NDArray[np.float64]) -> tuple[float, float]:
+def limits(values: NDArray[np.float64]) -> tuple[float, float]:
     """Range of the colours: 0 to 1 for scores, so that pictures compare; else from the lowest to the highest value."""
     known = values[np.isfinite(values)]
     if known.size == 0 or (known.min() >= 0 and known.max() <= 1):
@@ -190,10 +178,6 @@ def _limits(values: NDArray[np.float64]) -> tuple[float, float]:
 
 def _number(value: float) -> str:
     return f"{value:.2f}" if abs(value) < 100 else f"{value:.3g}"
-
-
-def _label(name: str) -> str:
-    return name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1]}…"
 
 
 def slug(name: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ianvs.config.spec import PublishedSpec
 from ianvs.metrics.metric_columns import columns_named
-from ianvs.report.values import shown_number
+from ianvs.report.values import signed_number
 from ianvs.stats import SINGLE_RUN, Summary, compare
 
 __all__ = ["AGREES", "agreement", "by_column", "published_summary"]
@@ -36,12 +36,7 @@ def agreement(ours: Summary | None, spec: PublishedSpec | None) -> str | None:
     theirs, std = spec.in_our_unit()
     found = compare(ours.mean, ours.n, theirs, std, spec.n)
     if found.in_stds is None:
-        return _signed(found.difference, 3)
+        return signed_number(found.difference, 3)
     if not found.agrees:
-        return f"no, {_signed(found.in_stds, 1)} std"
+        return f"no, {signed_number(found.in_stds, 1)} std"
     return "yes" if found.runs_known else f"yes, within {SINGLE_RUN:g} std"
-
-
-def _signed(value: float, decimals: int) -> str:
-    shown = shown_number(value, decimals)
-    return shown if shown.startswith("-") else f"+{shown}"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ianvs.kinds.picture_kind import FIRST, PictureKind
 from ianvs.report.class_scores import ClassScores
-from ianvs.report.layout import settings_text, varied
+from ianvs.report.layout import varied
 from ianvs.report.leaderboard import Leaderboard
 from ianvs.report.pictures import complete_rows, finished, save_picture, slug
 from ianvs.store import CaseStore, ExamStore
@@ -36,7 +36,7 @@ def draw_scenes(leaderboard: Leaderboard, results: Iterable[CaseResult], folder:
             continue
         classes, lines = scenes
         title = f"{row.algorithm}: predictions after each round"
-        subtitle = ", ".join(filter(None, (settings_text(row), f"seed {result.case.seed}")))
+        subtitle = ", ".join(filter(None, (row.settings(), f"seed {result.case.seed}")))
         path = folder / f"{slug(row.algorithm)}-{slug(row.id[:8])}-scenes.png"
         inputs = [title, subtitle, *classes]
         for name, x, y, predictions in lines:
@@ -90,7 +90,7 @@ def draw_class_bars(leaderboard: Leaderboard, results: Iterable[CaseResult], fol
     drawn = []
     for (exam, score, test), by_row in found.means().items():
         bars = {
-            f"{rows[key].algorithm} {settings_text(rows[key], varied(leaderboard))}".strip(): by_row[key]
+            f"{rows[key].algorithm} {rows[key].settings(varied(leaderboard))}".strip(): by_row[key]
             for key in rows
             if key in by_row
         }
@@ -136,7 +136,7 @@ def scenes_of(result: CaseResult) -> tuple[Sequence[str], list[Scene]] | None:
     """(class names, lines of `scene_sheet`) of a case; None where its exam kept no pictures."""
     workspace = result.directory.parents[1]
     cases, exams = CaseStore(workspace), ExamStore(workspace)
-    exam_id = (cases.identity(result.case.id) or {}).get("exam_id", "")
+    exam_id = cases.exam_id(result.case.id)
     record = exams.record(exam_id)
     if record is None or record.kind != PictureKind.name or not (pictures := exams.pictures(exam_id)):
         return None

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.report.leaderboard_row import LeaderboardRow
-from ianvs.report.values import cell_text
 from ianvs.stats import Difference, Pairs, Source, compare_all, holm, pareto_front, standings
 
 __all__ = ["ExamSureness", "with_sureness"]
@@ -75,16 +74,11 @@ def _with_pareto(rows: Sequence[LeaderboardRow], metric: str, higher: bool) -> l
 
 def _names(rows: Sequence[LeaderboardRow]) -> tuple[str, ...]:
     """Of an algorithm with several rows, with those of its hyperparameters in which these differ."""
-    found = []
     alike: dict[str, list[Mapping[str, object]]] = {}
     for row in rows:
         alike.setdefault(row.algorithm, []).append(row.hyperparameters)
     telling = {algorithm: _varied(settings) for algorithm, settings in alike.items()}
-    for row in rows:
-        names = [name for name in row.hyperparameters if name in telling[row.algorithm]]
-        settings = ", ".join(f"{name}={cell_text(row.hyperparameters[name])}" for name in names)
-        found.append(f"{row.algorithm} ({settings})" if settings else row.algorithm)
-    return tuple(found)
+    return tuple(row.named(name for name in row.hyperparameters if name in telling[row.algorithm]) for row in rows)
 
 
 def _varied(settings: Sequence[Mapping[str, object]]) -> set[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from math import sqrt
 
-from ianvs.report.layout import settings_text, shown_rank, tabulated, varied
+from ianvs.report.layout import shown_rank, tabulated, varied
 from ianvs.report.leaderboard import Leaderboard
 from ianvs.report.leaderboard_row import LeaderboardRow
-from ianvs.report.values import Cell, shown_number
+from ianvs.report.values import Cell, shown_number, signed_number
 from ianvs.stats import Difference
 
 __all__ = ["standard_errors", "statistics_records", "sureness_table"]
@@ -26,11 +26,11 @@ def sureness_table(leaderboard: Leaderboard, escape: Callable[[str], str]) -> st
     telling = varied(leaderboard)
     rows = [row for row in leaderboard.rows if metric in row.intervals]
     columns: list[tuple[str, Callable[[LeaderboardRow], str]]] = [
-        ("Rank", lambda row: shown_rank(row, _place(row))),
+        ("Rank", lambda row: shown_rank(row, row.place)),
         ("Tier", lambda row: row.standing.tier if row.standing else ""),
         ("Testenv", lambda row: row.testenv),
         ("Algorithm", lambda row: row.algorithm),
-        ("Hyperparameters", lambda row: settings_text(row, telling)),
+        ("Hyperparameters", lambda row: row.settings(telling)),
         (metric, lambda row: _number(row.metrics[metric].mean)),
         ("95 % interval", lambda row: f"{_number(row.intervals[metric].low)} to {_number(row.intervals[metric].high)}"),
         ("Error of seeds", lambda row: _number(standard_errors(row, metric)[0])),
@@ -60,7 +60,7 @@ def statistics_records(leaderboard: Leaderboard) -> Iterator[Sequence[Cell]]:
             interval = row.intervals.get(metric)
             differences = (row.to_best, row.to_baseline) if metric == ranked_by else (None, None)
             yield (
-                *(row.testenv, row.algorithm, settings_text(row), metric, summary.n, summary.mean, summary.std),
+                *(row.testenv, row.algorithm, row.settings(), metric, summary.n, summary.mean, summary.std),
                 *((interval.low, interval.high) if interval else (None, None)),
                 *standard_errors(row, metric),
                 *(cell for one in differences for cell in _cells(one)),
@@ -80,16 +80,13 @@ def _cells(difference: Difference | None) -> tuple[Cell, ...]:
     return difference.mean, difference.low, difference.high, difference.p
 
 
-def _place(row: LeaderboardRow) -> Cell:
-    return row.rank if row.rank is not None else "bound" if row.bound else "over" if row.over_budget else "-"
-
-
 def _difference(found: Difference | None) -> str:
     if found is None:
         return ""
     if found.low is None or found.high is None:
-        return _signed(found.mean)
-    return f"{_signed(found.mean)} ({_signed(found.low)} to {_signed(found.high)})"
+        return signed_number(found.mean, 3)
+    mean, low, high = (signed_number(value, 3) for value in (found.mean, found.low, found.high))
+    return f"{mean} ({low} to {high})"
 
 
 def _p(found: Difference | None) -> str:
@@ -98,8 +95,3 @@ def _p(found: Difference | None) -> str:
 
 def _number(value: float | None) -> str:
     return "" if value is None else shown_number(value, 3)
-
-
-def _signed(value: float) -> str:
-    shown = shown_number(value, 3)
-    return shown if shown.startswith("-") else f"+{shown}"

@@ -16,7 +16,6 @@ from ianvs.report.layout import (
     plain_table,
     published_notes,
     ranking_notes,
-    settings_text,
     short_status,
     text_columns,
     varied,
@@ -50,8 +49,8 @@ _IMPORTANCE = (
 )  # the last goes first
 
 
-def render(leaderboard: Leaderboard, console: Console | None = None, explain: bool = True) -> None:
-    """Print the leaderboard, what failed, and (`explain`) which definition each metric is.
+def render(leaderboard: Leaderboard, console: Console | None = None) -> None:
+    """Print the leaderboard, what failed, and which definition each metric is.
 
     Columns that say the same in every row are told once below the table. On a terminal, columns that don't fit are left
     to the csv; a note says so.
@@ -87,7 +86,7 @@ def render(leaderboard: Leaderboard, console: Console | None = None, explain: bo
         say(note, "dim")
     for line in _failures(leaderboard):
         say(line, "red")
-    for line in legend(leaderboard) if explain else ():
+    for line in legend(leaderboard):
         say(line, "dim")
 
 
@@ -169,7 +168,7 @@ def _fit(
 
 def _combined(leaderboard: Leaderboard, settings: Sequence[TextColumn]) -> TextColumn:
     names = [column.column.key for column in settings]
-    return TextColumn(_SETTINGS, tuple(settings_text(row, names) for row in leaderboard.rows), right=False)
+    return TextColumn(_SETTINGS, tuple(row.settings(names) for row in leaderboard.rows), right=False)
 
 
 def _width(column: TextColumn) -> int:
@@ -183,8 +182,8 @@ def _failures(leaderboard: Leaderboard) -> list[str]:
     """Each reason once, with the cases that it hit and the first of their logs."""
     lines = []
     for group in failure_groups(leaderboard):
-        log = next((shown_path(failure.log) for _, failure in group.cases if failure.log is not None), None)
+        log = group.logged and group.logged.log
         lines.append(f"Failed: {group.which}: {group.reason}")
-        lines[-1] += f"\n  {'log' if len(group.cases) == 1 else 'first log'}: {log}" if log else ""
+        lines[-1] += f"\n  {group.which_log}: {shown_path(log)}" if log else ""
     more = len(lines) - _MOST_FAILURES
     return lines if more <= 0 else [*lines[:_MOST_FAILURES], f"... and {more} more; leaderboard.md lists all."]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from ianvs.config.secrets import without_secrets
 
-__all__ = ["Cell", "cell_text", "shown_hyperparameters", "shown_number"]
+__all__ = ["Cell", "cell_text", "fit", "shown_hyperparameters", "shown_number", "signed_number"]
 
 Cell = int | float | str | bool | None
 
@@ -35,3 +35,13 @@ def shown_number(value: float, decimals: int) -> str:
         return f"{value:.3g}"
     text = f"{value:.{decimals}f}"
     return text.removeprefix("-") if float(text) == 0 else text
+
+
+def signed_number(value: float, decimals: int) -> str:
+    shown = shown_number(value, decimals)
+    return shown if shown.startswith("-") else f"+{shown}"
+
+
+def fit(said: str, longest: int) -> str:
+    """`said` in at most `longest` characters."""
+    return said if len(said) <= longest else f"{said[: longest - 1]}…"

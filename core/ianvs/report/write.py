@@ -6,7 +6,6 @@ import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from ianvs.config.spec import RankSpec
 from ianvs.report.columns import as_ianvs_has_them
@@ -30,7 +29,7 @@ def write_reports(
     *,
     title: str = "Leaderboard",
     command: str | None = None,
-    provenance: Mapping[str, Any] | None = None,
+    provenance: Mapping[str, object] | None = None,
 ) -> tuple[Path, ...]:
     """Write `directory`/rank/: all_rank.csv, selected_rank.csv, statistics.csv, leaderboard.md and .tex, pictures/;
     trials.csv of a search.

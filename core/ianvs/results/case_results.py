@@ -43,7 +43,7 @@ def read_case(
     references, as it was stored is unfinished: the next run makes again what is lacking. Raises DamagedError for a file
     of a finished case that looks as it was stored and is not.
     """
-    state = store.state(case.id)
+    state, folder = store.state(case.id), store.folder(case.id)
     damaged = tuple(f"cases/{case.id}/{name}" for name in state.damaged)
     if state.status == "finished":
         damaged += (*exam_damage, *(references.damaged(case.id) if references else ()))
@@ -51,9 +51,9 @@ def read_case(
     stored = {} if damaged else state.result or {}
     sealing = Sealing()
     if "sealing" in stored:
-        sealing = as_record(Sealing, stored["sealing"], store.folder(case.id) / "result.json")
+        sealing = as_record(Sealing, stored["sealing"], folder / "result.json")
     bound = bool(stored.get("bound", False))
-    rounds = store.complete_rounds(case.id)
+    rounds = store.complete_rounds(case.id, files=state.files)
     if status == "finished" and len(rounds) < state.rounds:
         raise DamagedError(store.round_folder(case.id, len(rounds)) / "round.json", CHANGED)
     judged = () if bound or case.role else rounds[1:]
@@ -68,7 +68,7 @@ def read_case(
             if (
                 column.metric.level == "score"
                 and not damaged
-                and (found := store.score(case.id, column.key)) is not None
+                and (found := store.score(case.id, column.key, files=state.files)) is not None
             ):
                 values, parts, between, without = found
                 if values.size:
@@ -93,20 +93,18 @@ def read_case(
                 continue  # several numbers: in `details`
             if metric.level == "system":
                 numbers[name] = measured(metric.name, rounds)
-            elif metric.level == "score":
-                some = metric.partial or (exam is not None and exam.rules.get("asked") == "future")
-                numbers[name] = _score(metric, matrices.get(name), some)
-                said = by_group(matrices.get(name), left_out.get(name), some)
-                samples |= {} if said is None else {name: said}
-            else:
-                numbers[name] = _over_matrix(metric, matrices.get(column.of))
-    file = store.folder(case.id) / "result.json"
+                continue
+            some = metric.partial or (exam is not None and exam.rules.get("asked") == "future")
+            numbers[name] = _number(column, matrices, some)
+            if (said := by_group(matrices.get(name), left_out.get(name), some)) is not None:
+                samples[name] = said
+    file = folder / "result.json"
     result = CaseResult(
         case=case,
         status=status,
         dataset=exam.dataset if exam else "",
         round_names=names or (exam.rounds if exam else ()),
-        directory=store.folder(case.id),
+        directory=folder,
         failure=None if damaged else store.failure_in(state.result, case.id),
         damaged=damaged,
         waiting=tuple(c.name for c in columns if references and references.waits(case.id, c.metric.needs)),
@@ -167,14 +165,21 @@ def numbers_of(
     """`known`, the numbers of a finished case, with those that come from matrices computed from these instead."""
     found = dict(known)
     for column in columns:
-        name, metric = column.name, column.metric
-        if known.get(name) is None or metric.mapping:
-            continue
-        if metric.level == "score":
-            found[name] = _score(metric, matrices.get(name), some=True)  # what is nan here may be so: it had a number
-        elif metric.level != "system":
-            found[name] = _over_matrix(metric, matrices.get(column.of))
+        if known.get(column.name) is not None and not column.metric.mapping and column.metric.level != "system":
+            found[column.name] = _number(column, matrices, some=True)  # what is nan here may be so: it had a number
     return found
+
+
+def _number(column: MetricColumn, matrices: Mapping[str, ScoreMatrix], some: bool) -> float | None:
+    """Of a score, or of what is computed from the matrix of one. some: see _final_score."""
+    metric = column.metric
+    if metric.level == "score":
+        return _score(metric, matrices.get(column.name), some)
+    matrix = matrices.get(column.of)
+    if matrix is None or metric.function is None:
+        return None
+    value = metric.function(matrix)
+    return None if isinstance(value, Mapping) else _finite(value)
 
 
 def _score(metric: Metric, matrix: ScoreMatrix | None, some: bool) -> float | None:
@@ -212,13 +217,6 @@ def by_group(
     groups = len(without)
     found = groups * whole - (groups - 1) * without
     return found if np.isfinite(found).all() else None
-
-
-def _over_matrix(metric: Metric, matrix: ScoreMatrix | None) -> float | None:
-    if matrix is None or metric.function is None:
-        return None
-    value = metric.function(matrix)
-    return None if isinstance(value, Mapping) else _finite(value)
 
 
 def _finite(value: SupportsFloat) -> float | None:

@@ -76,7 +76,7 @@ class Results:
             exam_id = ""
             with suppress(DamagedError):  # then the case's state tells
                 if self.contract == "native":  # else nothing of an exam is kept
-                    exam_id = (cases.identity(case.id) or {}).get("exam_id", "")
+                    exam_id = cases.exam_id(case.id)
             if exam_id not in records:
                 damage = exams.damage(exam_id) if exam_id else None
                 records[exam_id] = None if damage or not exam_id else exams.record(exam_id), damage

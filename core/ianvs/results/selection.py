@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ianvs.config.spec import SelectSpec
 from ianvs.metrics.metric_columns import MetricColumn, columns_named
@@ -24,6 +24,7 @@ __all__ = ["SHARE", "first_rounds", "is_winner", "parts_of", "seen_by", "select"
 
 SHARE = 0.25  # of the samples of every test set, where `by: validation` does not say
 
+Floats = NDArray[np.float64]
 Columns = Mapping[str, Sequence[MetricColumn]]
 Part = Callable[[CaseResult], CaseResult | None]  # what of a case counts; None: nothing
 
@@ -199,7 +200,7 @@ def _of_samples(metric: str, share: float, *, chosen: bool) -> Part:
     return part
 
 
-def parts_of(groups: Any, share: float | None) -> tuple[Any, Any]:
+def parts_of(groups: Floats, share: float | None) -> tuple[Floats, Floats]:
     """The groups of samples that a choice is made on, and those that are reported. share: None: a quarter."""
     cut = min(max(round((share or SHARE) * len(groups)), 1), len(groups) - 1)
     return groups[:cut], groups[cut:]
@@ -232,7 +233,7 @@ def _rest(matrix: ScoreMatrix, k: int) -> ScoreMatrix:
 
 
 def _cut(matrix: ScoreMatrix, rows: Sequence[int], tests: slice) -> ScoreMatrix:
-    def of(vector: Any) -> Any:
+    def of(vector: Floats | None) -> Floats | None:
         return None if vector is None else vector[tests]
 
     return replace(

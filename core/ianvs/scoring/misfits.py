@@ -44,15 +44,17 @@ def misfits(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[Problem]:
     elif spec.gate is not None and not exam.rules.get("training_labels", True):
         message = f"model_eval scores answers to a part of each round, and {scenario} hides its labels. Take it out."
         yield Problem(message, spec.gate.place)
-    if spec.task_scores and not KINDS[exam.kind].probes:
-        message = f"task_scores are scores of classes, and these are {exam.kind} data. Take it out."
-        yield Problem(message, spec.places.get("task_scores", spec.place))
-    if spec.teacher_forced and exam.kind != "conversation":
-        message = f"teacher_forced asks about replies to conversations, and these are {exam.kind} data. Take it out."
-        yield Problem(message, spec.places.get("teacher_forced", spec.place))
-    if spec.linear_probe and not KINDS[exam.kind].probes:
-        message = f"linear_probe fits a classifier to classes, and these are {exam.kind} data. Take it out."
-        yield Problem(message, spec.places.get("linear_probe", spec.place))
+    of_classes = KINDS[exam.kind].probes
+    asked = (
+        ("task_scores", spec.task_scores and not of_classes, "are scores of classes"),
+        ("teacher_forced", spec.teacher_forced and exam.kind != "conversation", "asks about replies to conversations"),
+        ("linear_probe", spec.linear_probe and not of_classes, "fits a classifier to classes"),
+    )
+    for name, misfit, what in asked:
+        if misfit:
+            message = f"{name} {what}, and these are {exam.kind} data. Take it out."
+            yield Problem(message, spec.places.get(name, spec.place))
+    if spec.linear_probe and not of_classes:
         return
     if len(exam.tests) == len(exam.rounds):
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, SupportsFloat, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from ianvs.types import Asked, Predictions
 
 __all__ = ["as_read", "score_case", "score_of"]
 
+Batch = Callable[[Sequence[EvaluationRecord]], tuple[list[Mapping[str, float]], Mapping[str, str]]]
+Seen = TypeVar("Seen")
+Said = TypeVar("Said")
 Score = tuple[float | None, dict[str, float | None] | None]  # the number, and the parts where there are some
 
 
@@ -111,19 +114,18 @@ def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
     if not records:
         return None
 
-    def joined(columns: Sequence[Any]) -> Any:
-        whole = all(isinstance(column, np.ndarray) for column in columns)
-        return np.concatenate(columns) if whole else None
+    def joined(columns: Sequence[object]) -> NDArray[Any] | None:
+        arrays = [column for column in columns if isinstance(column, np.ndarray)]
+        return np.concatenate(arrays) if len(arrays) == len(columns) else None
 
+    counts = joined([None if record.counts is None else record.counts[None] for record in records])
     names = set.intersection(*(set(record.extras) for record in records))
     return EvaluationRecord(
         records[0].classes,
         y_true=joined([record.y_true for record in records]),
         y_pred=joined([record.y_pred for record in records]),
-        counts=joined([None if r.counts is None else r.counts[None] for r in records]).sum(0)
-        if all(record.counts is not None for record in records)
-        else None,
-        extras={name: joined([record.extras[name] for record in records]) for name in names},
+        counts=None if counts is None else counts.sum(0),
+        extras={name: np.concatenate([record.extras[name] for record in records]) for name in names},
         unseen=joined([record.unseen for record in records]),
     )
 
@@ -188,7 +190,7 @@ def _unseen(record: ExamRecord, j: int, truth: NDArray[Any], rounds: int) -> NDA
 
 
 def _at_once(
-    spec: MetricSpec, metric: Metric, batch: Callable[[Any], Any], rows: Sequence[Sequence[EvaluationRecord | None]]
+    spec: MetricSpec, metric: Metric, batch: Batch, rows: Sequence[Sequence[EvaluationRecord | None]]
 ) -> tuple[list[list[Score]], Mapping[str, str]]:
     """(the score of each cell, what it was computed with)."""
     values, about = _guarded(spec, batch, [cell for row in rows for cell in row if cell is not None])
@@ -203,7 +205,7 @@ def score_of(spec: MetricSpec, metric: Metric, seen: EvaluationRecord | None) ->
     return _score(spec, metric, _guarded(spec, metric.function, seen))
 
 
-def _guarded(spec: MetricSpec, function: Callable[[Any], Any], seen: Any) -> Any:
+def _guarded(spec: MetricSpec, function: Callable[[Seen], Said], seen: Seen) -> Said:
     """What the metric's function says; its own errors under the metric's name, with the line of the author's file."""
     try:
         return function(seen)
@@ -221,6 +223,6 @@ def _score(spec: MetricSpec, metric: Metric, value: Any) -> Score:
     return (None if value is None else _finite(value)), None
 
 
-def _finite(value: Any) -> float | None:
+def _finite(value: SupportsFloat) -> float | None:
     number = float(value)
     return number if math.isfinite(number) else None

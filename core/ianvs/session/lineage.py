@@ -126,7 +126,7 @@ def find_earlier(request: CaseRequest, chain: Sequence[str]) -> Earlier | None:
             continue
         try:
             modules = store.modules(other, index)
-            their_exam = exams.record((store.identity(other) or {}).get("exam_id", ""))
+            their_exam = exams.record(store.exam_id(other))
         except DamagedError:
             continue
         if modules is None or their_exam is None or len(store.complete_rounds(other, thoroughly=True)) <= index:

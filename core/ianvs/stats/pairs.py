@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,8 +90,7 @@ def compare_all(estimates: Array, sources: Sequence[Source], level: float = 0.95
     in 6 of 100 jobs with 30 seeds). A pair whose draws all differ by the same amount tells no spread: it is a tie.
     """
     m = len(estimates)
-    index = np.array(list(combinations(range(m), 2)), dtype=int).reshape(-1, 2)
-    i, j = index[:, 0], index[:, 1]
+    i, j = np.triu_indices(m, 1)
     difference = estimates[i] - estimates[j]
     variances: dict[str, Array] = {}
     squares: dict[str, Array] = {}
@@ -101,14 +99,14 @@ def compare_all(estimates: Array, sources: Sequence[Source], level: float = 0.95
         variances[source.name] = variances.get(source.name, 0.0) + found
         squares[source.name] = squares.get(source.name, 0.0) + found**2 / (len(source.draws) - 1)
     df = {
-        name: np.divide(found**2, squares[name], out=np.full(len(index), _MANY), where=found > 0)
+        name: np.divide(found**2, squares[name], out=np.full(len(i), _MANY), where=found > 0)
         for name, found in variances.items()
     }
-    total = np.sum(list(variances.values()), axis=0) if variances else np.zeros(len(index))
-    p = holm(_two_sided(difference, list(variances.values()), list(df.values())))
+    total = np.sum(list(variances.values()), axis=0) if variances else np.zeros(len(i))
+    p = holm(_two_sided(difference, list(variances.values()), list(df.values()), for_holm=True))
     if sum(len(source.draws) for source in sources if source.name == "seeds") >= ENOUGH_FOR_BOOTSTRAP:
-        t = np.divide(np.abs(difference), np.sqrt(total), out=np.zeros(len(index)), where=total > 0)
-        p = np.maximum(p, stepdown([source.draws for source in sources], index, t))
+        t = np.divide(np.abs(difference), np.sqrt(total), out=np.zeros(len(i)), where=total > 0)
+        p = np.maximum(p, stepdown([source.draws for source in sources], np.column_stack([i, j]), t))
     p = np.where(total > 0, p, 1.0)
     return Pairs(m, difference, variances, df, p, level)
 
@@ -139,8 +137,16 @@ def _spread(draws: Array) -> Array:
     return np.where(even, 0.0, draws.var(axis=0, ddof=1) / len(draws))
 
 
-def _two_sided(difference: Array, variances: Sequence[Array], df: Sequence[Array]) -> Array:
-    """(P,) the p at which the margin reaches the difference; 1 where no source has any spread."""
+def _two_sided(
+    difference: Array,
+    variances: Sequence[Array],
+    df: Sequence[Array],
+    for_holm: bool = False,
+) -> Array:
+    """(P,) the p at which the margin reaches the difference; 1 where no source has any spread.
+
+    for_holm: a p that Holm's steps take to 1 in any case is not worked out; what is told is taken there as well.
+    """
     from scipy.special import stdtr  # scipy.stats takes a second to import
 
     found = np.ones(len(difference))
@@ -153,12 +159,23 @@ def _two_sided(difference: Array, variances: Sequence[Array], df: Sequence[Array
     high = 2 * stdtr(np.min(freedom, axis=0), -t)
     if len(parts) > 1:
         low = 2 * stdtr(np.max(freedom, axis=0), -t)
+        asked = low < (_surely_one(low) if for_holm else np.inf)
+        distance, low, upper = distance[asked], low[asked], high[asked]
+        parts, freedom = [one[asked] for one in parts], [one[asked] for one in freedom]
         for _ in range(_HALVINGS):
-            middle = np.sqrt(low * high)
+            middle = np.sqrt(low * upper)
             beyond = _margin(parts, freedom, middle) > distance
-            low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
+            low, upper = np.where(beyond, middle, low), np.where(beyond, upper, middle)
+        high[asked] = upper
     found[some] = high
     return found
+
+
+def _surely_one(low: Array) -> float:
+    """From which p on Holm's steps end at 1, where `low`, (P,), are bounds from below: so many are not smaller."""
+    ascending = np.sort(low)
+    enough = ascending * np.arange(len(low), 0, -1) > 1 + 1e-9
+    return float(ascending[np.argmax(enough)]) if enough.any() else np.inf
 
 
 def _margin(variances: Sequence[Array], df: Sequence[Array], p: Array | float) -> Array:

@@ -15,10 +15,11 @@ finished case those of all the others. What does not fit is not believed: see `s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,14 +27,19 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from ianvs.config.secrets import without_secrets
-from ianvs.digests import CHANGED, content, differs, noted, sealed_text
+from ianvs.digests import content, differs, noted, sealed_text
 from ianvs.errors import DamagedError
 from ianvs.store.files import replace_folder, write_atomic
 from ianvs.store.keys import digest
-from ianvs.store.sealed import as_record, read_sealed, remove, write_sealed
+from ianvs.store.sealed import as_record, checked, read_sealed, remove, write_sealed
 from ianvs.types import Asked, Failure, Predictions, RoundResult, Status, TestCase
 
 __all__ = ["CaseState", "CaseStore", "RoundFolder", "StoredModule", "StoredScore"]
+
+
+NotedFiles = Mapping[str, Sequence[int | str]]
+"""By name in the folder of a case: what was `noted` of a file when it could be believed."""
+_NONE: NotedFiles = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,11 @@ class CaseState:
     result: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
 
     @property
+    def files(self) -> NotedFiles:
+        """Of a finished case all that its result stands on, looked at and not damaged."""
+        return {} if self.damaged else (self.result or {}).get("files", {})
+
+    @property
     def is_whole(self) -> bool:
         """Whether all that was answered can be believed: what is lacking can be computed from it."""
         return not any(name == "result.json" or name.startswith("rounds/") for name in self.damaged)
@@ -63,7 +74,7 @@ class StoredScore(NamedTuple):
     """
 
     values: NDArray[np.float64]
-    details: Any
+    details: Sequence[Sequence[Mapping[str, float | None] | None]]
     between: Mapping[int, NDArray[np.float64]]
     left_out: NDArray[np.float64] | None
 
@@ -90,6 +101,7 @@ class CaseStore:
     def __init__(self, workspace: Path) -> None:
         self.workspace = workspace
         self.root = workspace / "cases"
+        self._root = str(self.root)
 
     def folder(self, case_id: str) -> Path:
         return self.root / case_id
@@ -120,12 +132,17 @@ class CaseStore:
 
     def name(self, case: TestCase, identity: Mapping[str, object]) -> None:
         """Say in case.json what the case is."""
-        self._write(case.id, "case.json", {"case": _as_json(case), "identity": dict(identity)})
+        facts = {**vars(case), "hyperparameters": without_secrets(case.hyperparameters)}
+        self._write(case.id, "case.json", {"case": facts, "identity": dict(identity)})
 
     def identity(self, case_id: str) -> dict[str, Any] | None:
         """None: nothing is known of the case. Raises DamagedError."""
         found = self._read(case_id, "case.json")
         return None if found is None else found["identity"]
+
+    def exam_id(self, case_id: str) -> str:
+        """ "" where none is known. Raises DamagedError."""
+        return str((self.identity(case_id) or {}).get("exam_id", ""))
 
     def predecessor(self, case: TestCase) -> str | None:
         """Id under which the same algorithm, hyperparameters and seed ran last, if it was another one."""
@@ -160,18 +177,20 @@ class CaseStore:
         before = self._read_round(case_id, index - 1) if index else None
         with replace_folder(self.round_folder(case_id, index)) as folder:
             (folder / "model").mkdir()
-            yield RoundFolder(folder, _round_name(case_id, index), before["digest"] if before else "")
+            yield RoundFolder(folder, f"{case_id}/{_round_name(index)}", before["digest"] if before else "")
         if index:
             remove(self.round_folder(case_id, index - 1) / "model")
 
-    def complete_rounds(self, case_id: str, *, thoroughly: bool = False) -> tuple[RoundResult, ...]:
+    def complete_rounds(
+        self, case_id: str, *, thoroughly: bool = False, files: NotedFiles = _NONE
+    ) -> tuple[RoundResult, ...]:
         """Results of rounds 0, 1, ... up to the first that is missing or can't be believed.
 
-        thoroughly: predictions are read, too, not only looked at.
+        thoroughly: predictions are read, too, not only looked at. files: CaseState.files, which save time.
         """
         return tuple(
             self._result_of(case_id, index, stored)
-            for index, stored in enumerate(self._complete(case_id, thoroughly=thoroughly))
+            for index, stored in enumerate(self._complete(case_id, thoroughly=thoroughly, files=files))
         )
 
     def broken_round(self, case_id: str) -> int | None:
@@ -179,22 +198,22 @@ class CaseStore:
         index = sum(1 for _ in self._complete(case_id, thoroughly=True))
         return index if self.round_folder(case_id, index).exists() else None
 
-    def _complete(self, case_id: str, *, thoroughly: bool = False) -> Iterator[dict[str, Any]]:
+    def _complete(
+        self, case_id: str, *, thoroughly: bool = False, files: NotedFiles = _NONE
+    ) -> Iterator[dict[str, Any]]:
         """[k] what is stored of round k, and stands on the rounds before."""
         before, index = "", 0
         with suppress(DamagedError):
-            while (found := self._read_round(case_id, index)) is not None and found["after"] == before:
-                answers = found["files"]["predictions.npz"]
-                if differs(f"{self.root}/{case_id}/rounds/{index}/predictions.npz", answers, thoroughly=thoroughly):
+            while (found := self._read_round(case_id, index, files)) is not None and found["after"] == before:
+                name, answers = f"rounds/{index}/predictions.npz", found["files"]["predictions.npz"]
+                looked_at = not thoroughly and files.get(name) == answers
+                if not looked_at and differs(self._path(case_id, name), answers, thoroughly=thoroughly):
                     return
                 yield found
                 before, index = found["digest"], index + 1
 
-    def _read_round(self, case_id: str, index: int) -> dict[str, Any] | None:
-        return read_sealed(self._round_file(case_id, index), _round_name(case_id, index))
-
-    def _round_file(self, case_id: str, index: int) -> Path:
-        return self.root / f"{case_id}/rounds/{index}/round.json"
+    def _read_round(self, case_id: str, index: int, files: NotedFiles = _NONE) -> dict[str, Any] | None:
+        return self._read(case_id, _round_name(index), files)
 
     def _result_of(self, case_id: str, index: int, stored: Mapping[str, Any]) -> RoundResult:
         scores = stored["gate_scores"]
@@ -203,7 +222,7 @@ class CaseStore:
             "gate_scores": None if scores is None else tuple(scores),
             "examined": tuple(tuple(when) for when in stored["examined"]),
         }
-        return as_record(RoundResult, facts, f"{self.root}/{case_id}/rounds/{index}/round.json")
+        return as_record(RoundResult, facts, self._path(case_id, _round_name(index)))
 
     def modules(self, case_id: str, index: int) -> tuple[StoredModule, ...] | None:
         """The modules after round `index`; None if they are no longer kept. Raises DamagedError."""
@@ -211,9 +230,8 @@ class CaseStore:
         stored = self._read_round(case_id, index)
         if stored is None or not (folder / "model").is_dir():
             return None
-        for name, before in stored["files"].items():
-            if differs(folder / name, before, thoroughly=True):
-                raise DamagedError(folder / name, CHANGED)
+        for name in stored["files"]:
+            checked(folder / name, stored, name)
         return self.module_names(case_id, index)
 
     def module_names(self, case_id: str, index: int) -> tuple[StoredModule, ...]:
@@ -252,14 +270,8 @@ class CaseStore:
         with np.load(self._checked_predictions(case_id, index), allow_pickle=False) as stored:
             return {extra for _, extra in map(_asked_of, stored.files) if extra}
 
-    def _predictions(self, case_id: str, index: int) -> Path:
-        return self.root / f"{case_id}/rounds/{index}/predictions.npz"
-
     def _checked_predictions(self, case_id: str, index: int) -> Path:
-        stored, path = self._read_round(case_id, index), self._predictions(case_id, index)
-        if stored is None or differs(path, stored["files"][path.name], thoroughly=True):
-            raise DamagedError(path, CHANGED)
-        return path
+        return checked(self.round_folder(case_id, index) / "predictions.npz", self._read_round(case_id, index))
 
     def sweep(self, case_id: str) -> None:
         """Remove what a process that was killed left half-written, unless another process is at work there."""
@@ -293,12 +305,8 @@ class CaseStore:
 
     # --- scores -------------------------------------------------------------------------------------------------
 
-    def score_path(self, case_id: str, key: str, after: int | None = None) -> Path:
-        """after: of its first rounds, so many; None: of all that it has."""
-        return self.folder(case_id) / _score_name(key, after)
-
     def has_score(self, case_id: str, key: str, after: int | None = None) -> bool:
-        """Whether it is there and can be believed."""
+        """Whether it is there and can be believed. after: of its first rounds, so many; None: of all that it has."""
         try:
             return self.score(case_id, key, after) is not None
         except DamagedError:
@@ -325,9 +333,9 @@ class CaseStore:
         found |= {"left_out": left_out} if left_out else {}
         self._write(case_id, _score_name(key, after), found)
 
-    def score(self, case_id: str, key: str, after: int | None = None) -> StoredScore | None:
-        """As it was written. Raises DamagedError."""
-        found = self._read(case_id, _score_name(key, after))
+    def score(self, case_id: str, key: str, after: int | None = None, files: NotedFiles = _NONE) -> StoredScore | None:
+        """As it was written. files: CaseState.files, which save time. Raises DamagedError."""
+        found = self._read(case_id, _score_name(key, after), files)
         if found is None:
             return None
         between = {int(n): np.array(row, dtype=float) for n, row in found.get("between", {}).items()}
@@ -363,7 +371,7 @@ class CaseStore:
         folder = self.folder(case_id)
         files = {"case.json": noted(folder / "case.json")}
         for index, stored in enumerate(self._complete(case_id)):
-            files[f"rounds/{index}/round.json"] = noted(self._round_file(case_id, index))
+            files[_round_name(index)] = noted(folder / _round_name(index))
             files[f"rounds/{index}/predictions.npz"] = stored["files"]["predictions.npz"]
         for path in sorted(folder.glob("scores/*.json")):
             if self.has_score(case_id, path.stem):
@@ -377,12 +385,10 @@ class CaseStore:
 
     def drop(self, case_id: str, damaged: Iterable[str]) -> None:
         """Remove files that can't be believed. Not those of rounds: what stands on them has to go with them."""
-        for name in ("rounds", "scores"):
-            if not (self.folder(case_id) / name).is_dir():
-                remove(self.folder(case_id) / name)
-        for name in damaged:
-            if not name.startswith("rounds/"):
-                remove(self.folder(case_id) / name)
+        folder = self.folder(case_id)
+        gone = [name for name in ("rounds", "scores") if not (folder / name).is_dir()]
+        for name in (*gone, *(name for name in damaged if not name.startswith("rounds/"))):
+            remove(folder / name)
 
     def fail(self, case_id: str, failure: Failure) -> None:
         log = None if failure.log is None else str(failure.log)
@@ -398,18 +404,17 @@ class CaseStore:
         thoroughly: files are read, not only looked at; see ianvs.digests.differs. Raises IanvsError for what may not be
         read.
         """
-        folder = self.folder(case_id)
         try:
             found = self.result(case_id)
         except DamagedError:
             return CaseState("unfinished", ("result.json",))
         if found is None:
-            return CaseState("unfinished" if (folder / "case.json").exists() else None)
+            return CaseState("unfinished" if (self.folder(case_id) / "case.json").exists() else None)
         if found["status"] != "finished":
             return CaseState(found["status"], result=found)
         files = found["files"]
         damaged = tuple(
-            name for name, before in files.items() if differs(f"{folder}/{name}", before, thoroughly=thoroughly)
+            name for name, before in files.items() if differs(self._path(case_id, name), before, thoroughly=thoroughly)
         )
         rounds = sum(name.endswith("/round.json") for name in files)
         scores = frozenset(name[7:-5] for name in files if name.startswith("scores/"))
@@ -431,8 +436,12 @@ class CaseStore:
         log = None if stored["log"] is None else Path(stored["log"])
         return as_record(Failure, {**stored, "log": log}, self.folder(case_id) / "result.json")
 
-    def _read(self, case_id: str, name: str) -> dict[str, Any] | None:
-        return read_sealed(self.root / f"{case_id}/{name}", f"{case_id}/{name}")
+    def _path(self, case_id: str, name: str) -> str:
+        """Of a file of a case. A report asks for tens of thousands: as a Path each takes longer than to look at it."""
+        return f"{self._root}/{case_id}/{name}"
+
+    def _read(self, case_id: str, name: str, files: NotedFiles = _NONE) -> dict[str, Any] | None:
+        return read_sealed(self._path(case_id, name), f"{case_id}/{name}", files.get(name))
 
     def _write(self, case_id: str, name: str, value: Mapping[str, object]) -> None:
         write_sealed(self.folder(case_id) / name, f"{case_id}/{name}", value)
@@ -477,8 +486,8 @@ class RoundFolder:
         yield from (path for path in self.model.rglob("*") if path.is_file() and not path.is_symlink())
 
 
-def _round_name(case_id: str, index: int) -> str:
-    return f"{case_id}/rounds/{index}/round.json"
+def _round_name(index: int) -> str:
+    return f"rounds/{index}/round.json"
 
 
 def _score_name(key: str, after: int | None) -> str:
@@ -510,7 +519,3 @@ def _asked_of(name: str) -> tuple[Asked, str]:
 def name_key(case: TestCase) -> str:
     """File name under which a case is remembered whatever its plugin's source and its exam say."""
     return digest([case.algorithm, case.modules, dict(case.hyperparameters), case.seed, *filter(None, [case.role])])
-
-
-def _as_json(case: TestCase) -> dict[str, object]:
-    return {**vars(case), "hyperparameters": without_secrets(case.hyperparameters)}

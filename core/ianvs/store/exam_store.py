@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.digests import CHANGED, differs, noted
+from ianvs.digests import differs, noted
 from ianvs.errors import DamagedError
 from ianvs.store.files import replace_folder, write_json
-from ianvs.store.sealed import as_record, read_sealed, write_sealed
+from ianvs.store.sealed import as_record, checked, read_sealed, write_sealed
 
 __all__ = ["ExamRecord", "ExamStore"]
 
@@ -115,19 +115,14 @@ class ExamStore:
 
     def samples(self, exam_id: str) -> list[list[str]]:
         """[j] the names of the samples of test set j. Raises DamagedError where they are not those that were stored."""
-        stored, path = self._read(exam_id), self.folder(exam_id) / "manifest.json"
-        if stored is None or differs(path, stored["files"][path.name], thoroughly=True):
-            raise DamagedError(path, CHANGED)
+        path = checked(self.folder(exam_id) / "manifest.json", self._read(exam_id))
         return [test["samples"] for test in json.loads(path.read_bytes())["tests"]]
 
     def _read(self, exam_id: str) -> dict[str, Any] | None:
         return read_sealed(self.folder(exam_id) / "exam.json", exam_id)
 
     def _arrays(self, exam_id: str, name: str) -> list[NDArray[Any]]:
-        stored, path = self._read(exam_id), self.folder(exam_id) / name
-        if stored is None or differs(path, stored["files"][name], thoroughly=True):
-            raise DamagedError(path, CHANGED)
-        with np.load(path, allow_pickle=False) as arrays:
+        with np.load(checked(self.folder(exam_id) / name, self._read(exam_id)), allow_pickle=False) as arrays:
             return [arrays[str(j)] for j in range(len(arrays.files))]
 
 

@@ -49,19 +49,14 @@ def write_json(path: Path, value: object) -> bool:
     return write_atomic(path, (text + "\n").encode())
 
 
-def _new_folder(path: Path) -> Path:
-    """A hidden folder beside `path`, open to whom the user's umask lets read: mkdtemp's are closed to all others."""
-    folder = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    folder.mkdir()
-    return folder
-
-
 @contextlib.contextmanager
 def replace_folder(path: Path) -> Iterator[Path]:
     """A new folder to fill, which takes the place of `path` at the end as a whole; dropped if an error comes first."""
     os.umask(_UMASK)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _new_folder(path)
+    # Hidden, and open to whom the user's umask lets read: mkdtemp's are closed to all others.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    temporary.mkdir()
     try:
         yield temporary
         for folder, _, names in os.walk(temporary, topdown=False):

@@ -4,35 +4,45 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ianvs.digests import CHANGED, content, parsed, sealed_text
+from ianvs.digests import CHANGED, content, differs, parsed, sealed_text
 from ianvs.errors import DamagedError
 from ianvs.store.files import write_atomic
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["as_record", "read_sealed", "remove", "write_sealed"]
+__all__ = ["as_record", "checked", "read_sealed", "remove", "write_sealed"]
 
 T = TypeVar("T", bound="DataclassInstance")
 
 
-def read_sealed(path: Path, name: str) -> dict[str, Any] | None:
+def read_sealed(path: Path | str, name: str, before: Sequence[int | str] | None = None) -> dict[str, Any] | None:
     """What `write_sealed` wrote under `name`, and its "digest"; None: it is not there.
 
-    Raises DamagedError, and IanvsError for a file that may not be read.
+    before: see ianvs.digests.parsed. Raises DamagedError, and IanvsError for a file that may not be read.
     """
     text = content(path)
     if text is None:
         return None
-    found = parsed(text, name)
+    found = parsed(text, name, before)
     if found is None:
-        raise DamagedError(path, CHANGED)
+        raise DamagedError(Path(path), CHANGED)
     return found
+
+
+def checked(path: Path, record: Mapping[str, Any] | None, name: str | None = None) -> Path:
+    """`path`, whose content is what `record`, of the folder that it lies in, noted. Raises DamagedError if it is not.
+
+    name: under which it is noted; None: that of the file.
+    """
+    if record is None or differs(path, record["files"][name or path.name], thoroughly=True):
+        raise DamagedError(path, CHANGED)
+    return path
 
 
 def write_sealed(path: Path, name: str, value: Mapping[str, object]) -> None:

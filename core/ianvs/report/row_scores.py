@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.report import LeaderboardRow
 from ianvs.report.gather import common_name
-from ianvs.report.pictures import RowKey
+from ianvs.report.leaderboard_row import LeaderboardRow, RowKey
 from ianvs.types import CaseResult, ScoreMatrix
 
 __all__ = ["MatrixMeans", "RowScore", "taught_means"]
@@ -69,8 +68,9 @@ def taught_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     rounds = len(values) - 1
     asked = values[1:].copy()
-    if values.shape[1] == rounds and not np.isnan(asked[np.tril_indices(rounds)]).all():
-        asked[np.triu_indices(rounds, 1)] = np.nan
+    so_far = np.tri(rounds, dtype=bool)
+    if values.shape[1] == rounds and not np.isnan(asked[so_far]).all():
+        asked[~so_far] = np.nan
     means = np.full(rounds, np.nan)
     for k, row in enumerate(asked):
         known = row[~np.isnan(row)]
