@@ -225,4 +225,5 @@ def tokens(y: NDArray[Any], name: str, place: Place) -> NDArray[Any]:
     if y.ndim != 1 or y.dtype.kind not in "iuUb":
         message = f"{name} is {y.dtype} {y.shape}; expected one integer or name for each sample."
         raise SourceError([Problem(message, place)])
-    return column([str(label) for label in y.tolist()])
+    values, where = np.unique(y, return_inverse=True)
+    return column([str(label) for label in values.tolist()])[where]

@@ -42,7 +42,7 @@ def select_domains(listing: Listing, spec: DatasetSpec, part: str) -> Listing:
     is a label then.
     """
     if not spec.using:
-        unknown = [index for index, domain in enumerate(listing.domains) if not domain]
+        unknown = np.flatnonzero(listing.domains == "")
         if 0 < len(unknown) < len(listing):
             message = f"'{listing.ids[unknown[0]]}' has no domain, other samples of the {part} part have one. Name it."
             raise SourceError([Problem(message, listing.place(unknown[0]))])

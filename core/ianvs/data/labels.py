@@ -105,16 +105,16 @@ def class_indices(listing: Listing, lists: ClassLists) -> NDArray[np.int64]:
     for domain, token in set(written):
         position = names[domain].index(token) if token in names[domain] else _as_index(token, len(names[domain]))
         known[domain, token] = None if position is None else numberings[domain].classes[position]
-    wrong = [i for i, label in enumerate(written) if known[label] is None]
-    if wrong:
+    if None in known.values():
         problems = []
-        for i in wrong:
-            domain, token = written[i]
+        for i, (domain, token) in enumerate(written):
+            if known[domain, token] is not None:
+                continue
             owner, listed = numberings[domain].owner, one_line(names[domain])
             message = f"the label '{token}' is none of the classes{owner}: {listed}."
             problems.append(Problem(message + closest(token, names[domain]), listing.place(i)))
         raise SourceError(summary(problems))
-    return np.array([known[label] for label in written], dtype=np.int64)
+    return np.fromiter(map(known.__getitem__, written), np.int64, len(written))
 
 
 def renumbered(values: NDArray[np.integer], numbering: Numbering, place: Place) -> NDArray[np.uint8]:

@@ -12,7 +12,7 @@ import importlib.util
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
@@ -52,18 +52,15 @@ class Loaded:
     _own_modules: dict[str, ModuleType] = field(default_factory=dict, repr=False)
     _rivals: tuple[str, ...] = ()  # modules of others that have a name of a module in `folder`
 
-    @contextmanager
-    def active(self) -> Iterator[Any]:
+    def active(self) -> AbstractContextManager[Any]:
         """Run the author's code in here: lazy imports from its folder work, and don't leak to other plugins."""
         if self.folder is None:
-            yield self.target
-            return
-        with _folder_first(self.folder, self._own_modules, self._rivals):
-            yield self.target
+            return nullcontext(self.target)
+        return _folder_first(self.target, self.folder, self._own_modules, self._rivals)
 
 
 @contextmanager
-def _folder_first(folder: Path, own: dict[str, ModuleType], rivals: tuple[str, ...]) -> Iterator[None]:
+def _folder_first(target: Any, folder: Path, own: dict[str, ModuleType], rivals: tuple[str, ...]) -> Iterator[Any]:
     """`folder` leads sys.path; modules imported from below it live in `own` instead of sys.modules afterwards.
 
     rivals: modules that are out of sight meanwhile.
@@ -73,13 +70,15 @@ def _folder_first(folder: Path, own: dict[str, ModuleType], rivals: tuple[str, .
     sys.path.insert(0, str(folder))
     count = len(sys.modules)
     try:
-        yield
+        yield target
     finally:
         sys.path.remove(str(folder))
         # What was imported meanwhile stands at the end; to compare all names, some thousand, would cost every call.
-        for name in (*own, *islice(reversed(sys.modules), max(0, len(sys.modules) - count))):
-            module = sys.modules.get(name)
-            origin = getattr(module, "__file__", None)
+        more = tuple(islice(reversed(sys.modules), max(0, len(sys.modules) - count)))
+        for name in own:
+            own[name] = sys.modules.pop(name, own[name])
+        for name in more:
+            origin = getattr(sys.modules.get(name), "__file__", None)
             if origin and Path(origin).resolve().is_relative_to(folder) and "site-packages" not in origin:
                 own[name] = sys.modules.pop(name)
         sys.modules.update(hidden)
@@ -194,7 +193,7 @@ def _from_file(path: Path, name: str) -> Loaded:
     # Registered under its unique name so that dataclasses, pickle and inspect find the module of a class.
     sys.modules[unique] = module
     rivals = _rivals(path.parent)
-    with _folder_first(path.parent, own, rivals), sedna_stand_in():
+    with _folder_first(None, path.parent, own, rivals), sedna_stand_in():
         try:
             spec.loader.exec_module(module)
         except Exception as error:
