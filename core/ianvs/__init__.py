@@ -8,7 +8,7 @@ for result in results: ...  # typed, one CaseResult per case
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ianvs.api import Results, compare, export, history, load_results, merge, migrate, plan, run, validate
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Results", "compare", "export", "history", "load_results", "merge", "migrate", "plan", "run", "validate"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Loads the API when it is first asked for, so that `ianvs --help` need not wait for it."""
     if name in __all__:
         from ianvs import api

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -187,7 +188,7 @@ def _in_hub_cache(repository: str) -> Path | None:
     return None
 
 
-def _timm_itself() -> Any:
+def _timm_itself() -> ModuleType:
     try:
         import timm
     except ImportError:
@@ -195,7 +196,7 @@ def _timm_itself() -> Any:
     return timm
 
 
-def _transformers_itself() -> Any:
+def _transformers_itself() -> ModuleType:
     try:
         import transformers
     except ImportError:

@@ -27,7 +27,7 @@ class ClosedFormLearner(TorchLearner):
     network: any of TorchLearner's, frozen; "linear" has no body: a sample's own numbers are the features.
     """
 
-    memory: Any = ()  # it keeps no samples
+    memory: tuple[()] = ()  # it keeps no samples
     second_moment = False
 
     def __init__(self, *, network: str = "linear", **training: Any) -> None:

@@ -149,7 +149,8 @@ class TorchLearner(Answering):
         self.mask_unseen = mask_unseen
         self._changes = torch.Generator()  # draws of the augmentation
         self._make_optimizer = OptimizerMaker()
-        self._masked: tuple[Any, ...] | None = None  # what the last mask on unseen outputs was made of
+        # What the last mask on unseen outputs was made of, and that.
+        self._masked: tuple[tuple[int, ...], int, torch.device] | None = None
         self._last_mask: Tensor | None = None
         self.data: RoundData | None = None  # of the round that is being learned
         self._round = 0  # that was learned last
@@ -343,11 +344,10 @@ class TorchLearner(Answering):
         """What is added to outputs in training."""
         if task_classes is not None:
             return output_mask(tuple(task_classes), num_classes, place)
-        return self._seen_mask(seen, num_classes, place) if self.mask_unseen else None
-
-    def _seen_mask(self, *of: Any) -> Tensor | None:
-        """`output_mask`, made anew only where it would be another one."""
-        if of != self._masked:
+        if not self.mask_unseen:
+            return None
+        of = seen, num_classes, place
+        if of != self._masked:  # made anew only where it would be another one
             self._masked, self._last_mask = of, output_mask(*of)
         return self._last_mask
 

@@ -7,7 +7,6 @@ import importlib.util
 import pickle
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -60,7 +59,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     """
     if path.is_dir():
         path = _only_one(path, path.iterdir(), shown_path(path))
-    held: Any
+    held: object
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file
@@ -91,22 +90,22 @@ def is_plain(path: Path) -> bool:
     return not (isinstance(held, dict) and {"shape", "network", "tasks"} <= set(held))
 
 
-def plain_state(held: Any, what: str) -> dict[str, Tensor]:
+def plain_state(held: object, what: str) -> dict[str, Tensor]:
     """The tensors by name in what a file held. Raises PluginError where there are none."""
     for wrapper in WRAPPERS:
         if isinstance(held, dict) and isinstance(held.get(wrapper), dict):
             held = held[wrapper]
-    state = {str(name): value for name, value in held.items() if torch.is_tensor(value)} if _is_dict(held) else {}
+    state = (
+        {str(name): value for name, value in held.items() if torch.is_tensor(value)}
+        if isinstance(held, Mapping)
+        else {}
+    )
     if not state:
         raise PluginError(f"{what} holds no tensors by name: it is no state_dict of a network.")
     for prefix in PREFIXES:
         if all(name.startswith(prefix) for name in state):
             state = {name.removeprefix(prefix): value for name, value in state.items()}
     return timm_names(state) if is_efficientnet_lite(state) else state
-
-
-def _is_dict(held: object) -> bool:
-    return isinstance(held, Mapping)
 
 
 def fit(

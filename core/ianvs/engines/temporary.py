@@ -9,9 +9,9 @@ import platform
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
-fcntl: Any
+fcntl: ModuleType | None
 try:
     import fcntl
 except ImportError:  # Windows has no such locks: what a killed supervisor leaves there stays

@@ -117,7 +117,7 @@ class Work:
         return "" if told is None else told.get("mode")
 
     @property
-    def threshold(self) -> Any:
+    def threshold(self) -> object:
         """Of model_eval, the number as it was written."""
         return self._model_eval.get("threshold", 0.9)
 

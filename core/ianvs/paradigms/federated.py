@@ -112,7 +112,7 @@ class FederatedLearning(Paradigm):
         if sent:
             session.call(server, "set_weights", _aggregated(session, sent, samples))
 
-    def _learned(self, step: int, session: Session, client: Module, k: int, weights: Any) -> int:
+    def _learned(self, step: int, session: Session, client: Module, k: int, weights: object) -> int:
         """How many samples client `k` has learned from, beginning with the server's weights."""
         options = session.options
         skew = options.concentration if options.partition == "non-iid" else None
@@ -131,7 +131,7 @@ class FederatedClassIncrementalLearning(FederatedLearning):
     name: ClassVar[str] = "federatedclassincrementallearning"
 
 
-def weighted_mean(weights: Sequence[Any], samples: Sequence[int]) -> Any:
+def weighted_mean(weights: Sequence[Any], samples: Sequence[int]) -> object:
     """FedAvg (McMahan et al. 2017, algorithm 1): sum_k samples[k] weights[k] / sum_k samples[k], in the form of each.
 
     weights: arrays, tensors or numbers, or lists and mappings of them, alike for all k. Counters stay whole numbers.
@@ -150,7 +150,7 @@ def weighted_mean(weights: Sequence[Any], samples: Sequence[int]) -> Any:
     return (mean if kind.kind == "f" else np.rint(mean)).astype(kind)
 
 
-def _aggregated(session: Session, weights: Sequence[Any], samples: Sequence[int]) -> Any:
+def _aggregated(session: Session, weights: Sequence[Any], samples: Sequence[int]) -> object:
     if not session.has("aggregation"):
         return weighted_mean(weights, samples)
     return session.call(session.module("aggregation"), "aggregate", weights, samples)

@@ -120,7 +120,7 @@ class JointInference(Paradigm):
         return found
 
 
-def _answers(session: Session, model: Module, data: TestView, context: Context) -> Any:
+def _answers(session: Session, model: Module, data: TestView, context: Context) -> NDArray[Any] | list[Any]:
     """One for each sample of `data`: an array, or a list of anything else."""
     said = session.call(model, "predict", data, **context)
     if hasattr(said, "detach"):
@@ -133,14 +133,16 @@ def _answers(session: Session, model: Module, data: TestView, context: Context) 
     return np.asarray(said) if numbers else list(said)
 
 
-def _together(count: int, said: Sequence[tuple[NDArray[np.int64], Any]]) -> Any:
+def _together(
+    count: int, said: Sequence[tuple[NDArray[np.int64], NDArray[Any] | list[Any]]]
+) -> NDArray[Any] | list[Any]:
     """The answers to `count` samples, from (rows, those to these rows)."""
-    parts = [part for _, part in said]
-    if all(isinstance(part, np.ndarray) and part.shape[1:] == parts[0].shape[1:] for part in parts) and parts:
-        whole: Any = np.empty((count, *parts[0].shape[1:]), np.result_type(*parts))
+    arrays = [part for _, part in said if isinstance(part, np.ndarray)]
+    if arrays and len(arrays) == len(said) and all(part.shape[1:] == arrays[0].shape[1:] for part in arrays):
+        joined = np.empty((count, *arrays[0].shape[1:]), np.result_type(*arrays))
         for rows, part in said:
-            whole[rows] = part
-        return whole
+            joined[rows] = part
+        return joined
     whole = [None] * count
     for rows, part in said:
         for row, answer in zip(rows.tolist(), part, strict=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from pydantic import Field
 
@@ -27,7 +26,7 @@ class Link(Options):
         return self.rtt_ms + 8 * up / (1000 * self.up_mbps) + 8 * down / (1000 * self.down_mbps)
 
 
-def size_of(message: Any) -> int:
+def size_of(message: object) -> int:
     """Bytes of what is sent: of arrays and tensors their content, of containers the sum, of any other number 8."""
     if isinstance(message, Mapping):
         return sum(size_of(part) for part in message.values())

@@ -216,7 +216,7 @@ def _guarded(spec: MetricSpec, function: Callable[[Seen], Said], seen: Seen) -> 
         raise PluginError(f"metric '{spec.name}' failed: {cause(error, where)}") from error
 
 
-def _score(spec: MetricSpec, metric: Metric, value: Any) -> Score:
+def _score(spec: MetricSpec, metric: Metric, value: Mapping[str, SupportsFloat] | SupportsFloat | None) -> Score:
     if isinstance(value, Mapping):
         parts = {str(name): _finite(part) for name, part in value.items()}
         return parts.get(spec.name, parts.get(metric.name)), parts

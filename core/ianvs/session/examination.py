@@ -327,12 +327,12 @@ def _rows(question: _Question) -> Iterator[NDArray[np.int64]]:
         yield where[end - len(part.positions) : end]
 
 
-def _split(question: _Question, values: Any) -> Iterator[Any]:
+def _split(question: _Question, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
     for rows in _rows(question):
         yield values[rows]
 
 
-def _taken(labels: Any, rows: NDArray[np.int64]) -> Any:
+def _taken(labels: NDArray[Any] | list[Any], rows: NDArray[np.int64]) -> NDArray[Any] | list[Any]:
     return labels[rows] if isinstance(labels, np.ndarray) else [labels[row] for row in rows]
 
 

@@ -21,7 +21,7 @@ FORCED = ("right_tokens", "tokens", "log_likelihood")
 """The extras that its columns are stored under."""
 
 
-def checked_forced(found: Any, samples: int, who: str) -> NDArray[np.float64]:
+def checked_forced(found: object, samples: int, who: str) -> NDArray[np.float64]:
     """(samples, 3) what a learner gave. Raises PluginError."""
     wanted = f"return ({samples}, 3) numbers: for each conversation right tokens, tokens, log-likelihood"
     if hasattr(found, "detach"):

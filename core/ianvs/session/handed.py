@@ -15,7 +15,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, SupportsFloat
 
 from ianvs.engines.engine import Reporter
 from ianvs.engines.forked import PARENT_DEATH_SIGNAL, live, prctl
@@ -107,7 +107,7 @@ def _rounds(outcome: Mapping[str, Any], peak: int) -> list[RoundResult]:
     return found
 
 
-def _total(value: Any) -> float:
+def _total(value: SupportsFloat | list[SupportsFloat] | None) -> float:
     """Of a number, or of lists of them."""
     return math.fsum(map(_total, value)) if isinstance(value, list) else float(value or 0)
 

@@ -44,6 +44,7 @@ _CLOSED = (
     "below the `folder` of its context (docs/trust.md)."
 )
 
+_Samples = NDArray[Any] | list[Any]
 _Order = Callable[[Mapping[str, Any], tuple[int, ...]], Message | None]
 
 
@@ -212,7 +213,7 @@ class LearnerHost:
 
     # --- answers ------------------------------------------------------------------------------------------------
 
-    def _said(self, body: Mapping[str, Any], x: Any, context: Mapping[str, Any]) -> Predictions:
+    def _said(self, body: Mapping[str, Any], x: _Samples, context: Mapping[str, Any]) -> Predictions:
         if body["method"] == "features":
             return Predictions(self._features(x, body["name"], context))
         if body["method"] == "scores":
@@ -228,7 +229,7 @@ class LearnerHost:
         return Predictions(whole, {name: np.concatenate(values) for name, values in extras.items()})
 
     def _piece(
-        self, x: Any, body: Mapping[str, Any], context: Mapping[str, Any], extras: dict[str, list[NDArray[Any]]]
+        self, x: _Samples, body: Mapping[str, Any], context: Mapping[str, Any], extras: dict[str, list[NDArray[Any]]]
     ) -> Any:
         """Checked answers to samples that are asked at once; `extras` gathers theirs."""
         session, count = self._session, len(x)
@@ -251,7 +252,7 @@ class LearnerHost:
         checked = check(said.labels, session.who)
         return checked.cpu().numpy() if hasattr(checked, "cpu") else checked
 
-    def _features(self, x: Any, name: str, context: Mapping[str, Any]) -> NDArray[np.float32]:
+    def _features(self, x: _Samples, name: str, context: Mapping[str, Any]) -> NDArray[np.float32]:
         """(N, D) what the base model's features() says of all samples, checked."""
         learner = self._session.module("basemodel")
         if not callable(getattr(learner.plugin, "features", None)):
@@ -273,7 +274,7 @@ class LearnerHost:
             raise PluginError(f"{learner.name}.features() returned numbers that are infinite or nan.")
         return array
 
-    def _scores(self, x: Any, name: str, context: Mapping[str, Any]) -> NDArray[np.float32]:
+    def _scores(self, x: _Samples, name: str, context: Mapping[str, Any]) -> NDArray[np.float32]:
         """(N, C) what the base model's scores() says of all samples, checked."""
         learner = self._session.module("basemodel")
         data = TestView(Held(x), name=name)
@@ -283,7 +284,7 @@ class LearnerHost:
             data.close()
         return checked_scores(found, len(x), len(self._brief.classes), f"{learner.name}.scores()")
 
-    def _forced(self, x: Any, y: Any, name: str, context: Mapping[str, Any]) -> NDArray[np.float64]:
+    def _forced(self, x: _Samples, y: _Samples, name: str, context: Mapping[str, Any]) -> NDArray[np.float64]:
         """(N, 3) what the base model's teacher_forced() says of all samples and their replies, checked."""
         learner = self._session.module("basemodel")
         data = TrainView({"x": Held(x), "y": Held(y)}, name=name)

@@ -7,7 +7,6 @@ test set that each sample is of.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +36,7 @@ def why_unscored(plugin: object) -> str:
 _METHODS = ("predict", "scores")
 
 
-def checked_scores(found: Any, samples: int, classes: int, who: str) -> NDArray[np.float32]:
+def checked_scores(found: object, samples: int, classes: int, who: str) -> NDArray[np.float32]:
     """(samples, classes) what a learner gave. Raises PluginError."""
     if hasattr(found, "detach"):
         found = found.detach().cpu().numpy()

@@ -7,6 +7,7 @@ import socket
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from ianvs.engines.engine import usable_cores
@@ -19,7 +20,7 @@ _PATIENCE = 10.0  # seconds
 _OBJECT_STORE = 256 << 20  # bytes; a Ray of our own holds little: results are files
 
 
-def import_ray() -> Any:
+def import_ray() -> ModuleType:
     try:
         import ray
         import ray.util.scheduling_strategies
@@ -29,7 +30,9 @@ def import_ray() -> Any:
 
 
 @contextlib.contextmanager
-def connected(ray: Any, address: str, cores: int, code: Iterable[Path] | None) -> Iterator[dict[Path, str] | None]:
+def connected(
+    ray: ModuleType, address: str, cores: int, code: Iterable[Path] | None
+) -> Iterator[dict[Path, str] | None]:
     """A process has one connection to Ray: if there is one already it is used, and left open.
 
     address: see ianvs.engines.ray.ray_engine.RayEngine. cores: those that a Ray of our own offers at least. code: what
