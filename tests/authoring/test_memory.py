@@ -1,5 +1,7 @@
 """A reservoir: a uniform subset of everything that came by, of at most its capacity."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -7,8 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from ianvs.authoring import ReservoirMemory
+from ianvs.authoring import ReplayLearner, ReservoirMemory
+from ianvs.authoring.randomness import torch_generator
 from ianvs.errors import PluginError
+
+ASKED = (3, 8, 1, 50, 12)  # old samples, in the steps of an epoch
 
 
 def generator(seed):
@@ -120,3 +125,25 @@ def test_a_reservoir_without_a_place_keeps_nothing_however_often_it_is_offered_s
     for _ in range(3):
         memory.add(torch.ones(4, 2), torch.zeros(4, dtype=torch.int64), draws)
     assert (len(memory), memory.seen) == (0, 12)
+
+
+@pytest.mark.parametrize("selection", ["reservoir", "per_round"])
+def test_what_comes_back_in_a_step_is_drawn_anew_each_time_whatever_was_asked_for_before(selection):
+    class Recalls(ReplayLearner):
+        def before_round(self, data):
+            super().before_round(data)
+            self.before, self.found = self.memory.at(torch.arange(len(self.memory))) if data.round > 1 else (), []
+
+        def after_step(self, x, y, epoch, step):
+            if self.before:
+                self.found.append(self.recall(ASKED[step])[0])
+
+    learner = Recalls(epochs=4, batch_size=8, capacity=20, selection=selection)
+    for round_ in (1, 2):
+        x = torch.rand(40, 4, generator=generator(round_))
+        data = SimpleNamespace(tensors=lambda device, x=x: (x, torch.arange(40) % 2))
+        learner.train(data, num_classes=2, round=round_, classes_seen=(0, 1), seed=7)
+    draws, (kept, _) = torch_generator(7, 2, "replay"), learner.before
+    expected = [kept[torch.randperm(20, generator=draws)[:n]] for _ in range(4) for n in ASKED]
+    assert len(learner.found) == len(expected)
+    assert all(torch.equal(found, wanted) for found, wanted in zip(learner.found, expected, strict=True))

@@ -158,7 +158,10 @@ class PerRoundMemory:
 
     def sample(self, n: int, generator: torch.Generator) -> tuple[Tensor, ...]:
         """(x, y, ...) of min(n, len) different samples of all rounds, drawn uniformly."""
-        index = torch.randperm(len(self), generator=generator)[:n]
+        return self.at(torch.randperm(len(self), generator=generator)[:n])
+
+    def at(self, index: Tensor) -> tuple[Tensor, ...]:
+        """(x, y, ...) of the samples at the places `index` (n,), counted over all rounds."""
         columns = (torch.cat(column) for column in zip(*(part.columns for part in self.parts), strict=True))
         return tuple(gather(column, sent(index, column.device)) for column in columns)
 

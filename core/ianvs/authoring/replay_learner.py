@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import torch
@@ -11,13 +12,14 @@ from torch.nn.functional import normalize
 from ianvs.authoring.buffers import ClassBalancedMemory
 from ianvs.authoring.herding import HerdingMemory
 from ianvs.authoring.memory import PerRoundMemory, ReservoirMemory, State
-from ianvs.authoring.round_data import Batch, RoundData, sent
+from ianvs.authoring.round_data import BLOCK, Batch, RoundData, sent
 from ianvs.authoring.torch_learner import TorchLearner
 from ianvs.errors import PluginError, require_known
 
 __all__ = ["ReplayLearner"]
 
 FILLS = ("after_round", "during_round")
+_AHEAD = 16  # steps whose old samples are drawn at once
 SELECTIONS = ("reservoir", "balanced", "per_round", "herding")
 
 
@@ -62,6 +64,8 @@ class ReplayLearner(TorchLearner):
             case _:
                 self.memory = ReservoirMemory(capacity, in_place=fill == "during_round")
         self._draws = self._keys = torch.Generator()
+        self._steps = 1  # in the round
+        self._planned: deque[tuple[Tensor, tuple[Tensor, ...]]] = deque()  # order of a draw, and what it brings
 
     # What a method may override.
 
@@ -80,7 +84,27 @@ class ReplayLearner(TorchLearner):
 
         x is ready for the network. Nothing may be in the memory yet: ask `len(self.memory)` before.
         """
-        x, y, *more = self.memory.sample(self.replay_batch or n, self._draws)
+        n = self.replay_batch or n
+        if self.fill == "during_round":
+            return self._ready_for_use(self.memory.sample(n, self._draws))
+        if not self._planned:
+            self._plan(n)
+        order, columns = self._planned.popleft()
+        if n <= len(columns[0]) or len(columns[0]) == len(order):
+            return tuple(column[:n] for column in columns)
+        return self._ready_for_use(self.memory.at(order[:n]))  # more than were asked for last
+
+    def _plan(self, n: int) -> None:
+        """Draw for some steps at once, while the memory stays as it is: gathered and prepared for all of them."""
+        count = len(self.memory)
+        some = min(self._steps, _AHEAD, max(1, BLOCK * count // (n * self.memory.nbytes or 1)))
+        orders = [torch.randperm(count, generator=self._draws) for _ in range(some)]
+        drawn = self._ready_for_use(self.memory.at(torch.cat([order[:n] for order in orders])))
+        each = (torch.split(column, min(n, count)) for column in drawn)
+        self._planned.extend(zip(orders, zip(*each, strict=True), strict=True))
+
+    def _ready_for_use(self, columns: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        x, y, *more = columns
         x = self.inputs(x)
         return x, sent(y, x.device), *(sent(column, x.device) for column in more)
 
@@ -98,6 +122,8 @@ class ReplayLearner(TorchLearner):
 
     def before_round(self, data: RoundData) -> None:
         self._draws, self._keys = data.generator("replay"), data.generator("memory")
+        self._planned.clear()
+        self._steps = max(1, self.schedule.steps(len(data), data.passes))
 
     def after_step(self, x: Tensor, y: Tensor, epoch: int, step: int) -> None:
         if self.fill == "during_round" and epoch == 0 and self.data is not None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from ianvs.authoring.randomness import torch_generator
 from ianvs.plugins.contract import TrainData
 
-__all__ = ["Batch", "Joined", "RoundData", "TaskMasks", "gather", "output_mask", "resident", "sent"]
+__all__ = ["BLOCK", "Batch", "Joined", "RoundData", "TaskMasks", "gather", "output_mask", "resident", "sent"]
 
 
 BLOCK = 4 * 2**20  # bytes of raw samples that are gathered and prepared at once
