@@ -85,7 +85,7 @@ class ReplayLearner(TorchLearner):
         x is ready for the network. Nothing may be in the memory yet: ask `len(self.memory)` before.
         """
         n = self.replay_batch or n
-        if self.fill == "during_round":
+        if self.fill == "during_round" or self._steps == 1:
             return self._ready_for_use(self.memory.sample(n, self._draws))
         if not self._planned:
             self._plan(n)
@@ -123,7 +123,7 @@ class ReplayLearner(TorchLearner):
     def before_round(self, data: RoundData) -> None:
         self._draws, self._keys = data.generator("replay"), data.generator("memory")
         self._planned.clear()
-        self._steps = max(1, self.schedule.steps(len(data), data.passes))
+        self._steps = self.schedule.steps(len(data), data.passes)
 
     def after_step(self, x: Tensor, y: Tensor, epoch: int, step: int) -> None:
         if self.fill == "during_round" and epoch == 0 and self.data is not None:
