@@ -88,6 +88,7 @@ def _meant(here: str | None, name: str, known: Iterable[str]) -> str:
 
 
 def subparsers_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Its commands by name."""
     groups = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     return {name: command for group in groups for name, command in group.choices.items()}
 
@@ -95,6 +96,7 @@ def subparsers_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Argumen
 def job_command(
     commands: argparse._SubParsersAction[Any], name: str, help_: str, command: Callable[[argparse.Namespace], int]
 ) -> argparse.ArgumentParser:
+    """Add a command about a job."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=help_)
     parser.set_defaults(command=command)
     return parser

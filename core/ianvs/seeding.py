@@ -27,6 +27,7 @@ def stream_seed(seed: int, round_: int, purpose: str) -> int:
 
 
 def generator(seed: int, round_: int, purpose: str) -> np.random.Generator:
+    """A numpy generator for one stream."""
     return np.random.default_rng(stream_seed(seed, round_, purpose))
 
 

@@ -240,8 +240,8 @@ class NetworkHolder:
 
     # The network.
 
-    def _learn(self) -> None:
-        """The network as it is in training; to look at its parts takes a fifth of what it takes to set them."""
+    def _set_training(self) -> None:
+        """Put the network into training mode. To look at its parts takes a quarter of what it takes to set them."""
         if not all(part.training for part in self.network.modules()):
             self.network.train()
 

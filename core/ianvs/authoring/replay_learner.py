@@ -19,8 +19,8 @@ from ianvs.errors import PluginError, require_known
 __all__ = ["ReplayLearner"]
 
 FILLS = ("after_round", "during_round")
-_AHEAD = 16  # steps whose old samples are drawn at once
 SELECTIONS = ("reservoir", "balanced", "per_round", "herding")
+_AHEAD = 16  # steps whose old samples are drawn at once
 
 
 class ReplayLearner(TorchLearner):

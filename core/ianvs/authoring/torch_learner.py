@@ -241,7 +241,7 @@ class TorchLearner(Answering):
             bool(pretraining),
         )
         with self._noise(data):
-            self._learn()
+            self._set_training()
             if pretraining is False:
                 self._adapt(data, progress)
                 return
@@ -289,7 +289,7 @@ class TorchLearner(Answering):
         data = data.labelled()
         _, head = networks.body_and_head(self.network)
         features = replace(data, x=self._features(data.x).clone(), prepare=lambda x: x)
-        self._learn()
+        self._set_training()
         own = own_classes_mask(data, head.out_features)
 
         def loss_of(x: Tensor, y: Tensor) -> Tensor:
@@ -301,7 +301,7 @@ class TorchLearner(Answering):
     def study(self, data: RoundData, progress: Callable[[float], object] | None = None) -> None:
         """Go over `data` outside of train(), where a method learns at another time."""
         with self._noise(data):
-            self._learn()
+            self._set_training()
             self.data = data
             self._fit(data, progress)
             self.data = None

@@ -95,11 +95,8 @@ def plain_state(held: object, what: str) -> dict[str, Tensor]:
     for wrapper in WRAPPERS:
         if isinstance(held, dict) and isinstance(held.get(wrapper), dict):
             held = held[wrapper]
-    state = (
-        {str(name): value for name, value in held.items() if torch.is_tensor(value)}
-        if isinstance(held, Mapping)
-        else {}
-    )
+    named = held.items() if isinstance(held, Mapping) else ()
+    state = {str(name): value for name, value in named if torch.is_tensor(value)}
     if not state:
         raise PluginError(f"{what} holds no tensors by name: it is no state_dict of a network.")
     for prefix in PREFIXES:

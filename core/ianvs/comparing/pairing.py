@@ -27,6 +27,7 @@ class RowPair:
 
     @property
     def name(self) -> str:
+        """ "ewc (Strength=100) in online" """
         return self.before.name
 
 

@@ -63,6 +63,7 @@ class SideRow:
 
     @property
     def exams(self) -> set[str]:
+        """Ids of the exams of its cases."""
         return {str(case.identity.get("exam_id")) for case in self.cases.values()}
 
 

@@ -110,6 +110,7 @@ class Case:
         return datafiles.absolute_index(file, self.root / "dataset" / f"{which}_index.txt")
 
     def source(self, file: str, data_type: str, func: Callable[[str], object] | None = None) -> BaseDataSource:
+        """The parsed file."""
         return datafiles.read(file, data_type, self.work.label, func)
 
     def pairs(self, kinds: tuple[str, str], n: int) -> list[tuple[str, str]]:

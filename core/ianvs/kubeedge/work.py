@@ -71,6 +71,7 @@ class Work:
 
     @property
     def root(self) -> Path:
+        """W as a path."""
         return Path(self.folder)
 
     def module(self, type_: str) -> Module | None:
@@ -86,6 +87,7 @@ class Work:
 
     @property
     def rounds(self) -> int:
+        """`incremental_rounds`."""
         return self.number("incremental_rounds", 2)
 
     def setting(self, key: str) -> float | str:

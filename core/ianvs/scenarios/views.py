@@ -203,6 +203,7 @@ class TrainView(_View):
         self._parts.clear()
 
     def _pass(self, columns: tuple[str, ...]) -> None:
+        """Count the handing out of `columns` whole; () is a loader."""
         super()._pass(columns)
         if self.whole is not self:
             self.whole._pass(columns)

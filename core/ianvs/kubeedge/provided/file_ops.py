@@ -70,6 +70,7 @@ class FileOps:
 
     @classmethod
     def exists(cls, path: str) -> bool:
+        """Whether there is a file or folder."""
         return Path(path).exists()
 
     @classmethod
@@ -90,10 +91,12 @@ class FileOps:
 
     @classmethod
     def remove_path_prefix(cls, org_str: str, prefix: str) -> str:
+        """`org_str` without `prefix`, if it begins so."""
         return org_str.removeprefix(prefix.removesuffix(os.sep)) if prefix else org_str
 
     @classmethod
     def make_dir(cls, *args: str) -> None:
+        """Make the folder that the parts name."""
         Path(cls.join_path(*args)).mkdir(parents=True, exist_ok=True)
 
     @classmethod
@@ -157,6 +160,7 @@ class FileOps:
 
     @classmethod
     def dump_pickle(cls, obj: object, filename: str) -> None:
+        """Pickle an object to a file."""
         cls.make_base_dir(filename)
         Path(filename).write_bytes(pickle.dumps(obj))
 
