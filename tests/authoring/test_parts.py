@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ianvs.authoring import Joined, RoundData, mlp, resnet
 from ianvs.authoring.networks import build_network
-from ianvs.authoring.optimizers import OptimizerMaker, build_optimizer, take_step
+from ianvs.authoring.optimizers import OptimizerMaker, build_optimizer, continue_from
 from ianvs.authoring.randomness import seeded, torch_generator
 from ianvs.authoring.round_data import BLOCK, gather, output_mask
 from ianvs.errors import PluginError
@@ -46,23 +46,47 @@ def test_a_residual_network_on_vectors_is_refused_with_the_remedy():
 @pytest.mark.parametrize("momentum, weight_decay", [(0.0, 0.0), (0.9, 0.0), (0.9, 1e-2), (0.0, 1e-2)])
 @pytest.mark.parametrize("size", [1, 3, 16, 48, 100, 4096])
 def test_sgd_is_torchs_own_bit_for_bit_whatever_the_size(size, momentum, weight_decay):
-    def walk(make, step):
+    def walk(make):
         draw = torch.Generator().manual_seed(0)
         parameter, idle = (torch.nn.Parameter(torch.randn(size, generator=draw)) for _ in range(2))
         optimizer = make([parameter, idle])
         for number in range(20):
             parameter.grad = torch.randn(size, generator=draw)
             idle.grad = torch.randn(size, generator=draw) if number > 9 else None  # comes in late
-            step(optimizer)
+            optimizer.step()
         return torch.cat([parameter.detach(), idle.detach()])
 
-    def torchs(parameters):
-        return torch.optim.SGD(parameters, lr=0.03, **options)
-
     options = {"momentum": momentum, "weight_decay": weight_decay}
-    theirs = walk(torchs, lambda optimizer: optimizer.step())
-    assert torch.equal(walk(lambda p: build_optimizer("sgd", [(p, 0.03)], **options), take_step), theirs)
-    assert torch.equal(walk(torchs, take_step), theirs)
+    theirs = walk(lambda parameters: torch.optim.SGD(parameters, lr=0.03, **options))
+    assert torch.equal(walk(lambda p: build_optimizer("sgd", [(p, 0.03)], **options)), theirs)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_sgd_and_torchs_go_on_from_each_other(momentum):
+    def walk(first, second):
+        draw = torch.Generator().manual_seed(0)
+        parameters = [torch.nn.Parameter(torch.randn(size, generator=draw)) for size in (16, 5)]
+        earlier = None
+        for make in (first, second):
+            optimizer = make(parameters)
+            continue_from(optimizer, earlier)
+            for _ in range(3):
+                for p in parameters:
+                    p.grad = torch.randn(len(p), generator=draw)
+                optimizer.step()
+            earlier = optimizer.state_dict()["state"]
+        return torch.cat([p.detach() for p in parameters])
+
+    def ours(parameters):
+        return build_optimizer("sgd", [(parameters, 0.03)], momentum=momentum)
+
+    def torchs(parameters):
+        return torch.optim.SGD(parameters, lr=0.03, momentum=momentum)
+
+    theirs = walk(torchs, torchs)
+    assert torch.equal(walk(ours, torchs), theirs)
+    assert torch.equal(walk(torchs, ours), theirs)
+    assert torch.equal(walk(ours, ours), theirs)
 
 
 def test_adam_is_torchs_own_to_rounding():
@@ -97,7 +121,7 @@ def test_an_optimiser_that_is_made_like_new_is_new(name, options):
                 for p in filter(lambda p: p.requires_grad, (some, other)):
                     p.grad = torch.randn(len(p), generator=draw)
                 optimizer.param_groups[0]["lr"] = 0.03 / (step + 1)
-                take_step(optimizer)
+                optimizer.step()
         return torch.cat([some.detach(), other.detach()])
 
     assert torch.equal(walk(OptimizerMaker()), walk(build_optimizer))

@@ -2,19 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim.sgd import sgd
 
 from ianvs.errors import require_known
 
-__all__ = ["OPTIMIZERS", "OptimizerMaker", "build_optimizer", "continue_from", "take_step"]
+__all__ = ["OPTIMIZERS", "SGD", "Optimizer", "OptimizerMaker", "build_optimizer", "continue_from"]
 
 CACHE_LINE = 64  # bytes
 OPTIMIZERS = ("sgd", "adam", "adamw")
+
+
+class Optimizer(Protocol):
+    """What a round needs of one; those of torch are such, too."""
+
+    param_groups: list[dict[str, Any]]
+
+    def step(self) -> object: ...
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state_dict: dict[str, Any]) -> object: ...
+
+
+class SGD:
+    """torch's own function for the step of torch.optim.SGD, without what that object does around.
+
+    Its hooks and notes for a profiler take as long as the step of a small network, and the first of torch's optimisers
+    imports torch's compiler: more than a second for every program. The same numbers, bit for bit; the same state_dict.
+    """
+
+    def __init__(self, groups: Iterable[Mapping[str, Any]], momentum: float = 0.0, weight_decay: float = 0.0) -> None:
+        """groups: of parameters ("params"), with their learning rate ("lr") and whether their step is one kernel's
+        ("fused", no if not given)."""
+        self.param_groups: list[dict[str, Any]] = [{"fused": False, **group} for group in groups]
+        self._momentum, self._weight_decay = momentum, weight_decay
+        # From the beginning: the fused kernel fails if one gets its first gradient after others.
+        self._moving = [[torch.zeros_like(p) if momentum else None for p in g["params"]] for g in self.param_groups]
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Of all parameters that have a gradient."""
+        for group, moving in zip(self.param_groups, self._moving, strict=True):
+            moved = [p for p in group["params"] if p.grad is not None]
+            whole = len(moved) == len(moving)
+            sgd(
+                moved,
+                [p.grad for p in moved],
+                moving if whole else [m for p, m in zip(group["params"], moving, strict=True) if p.grad is not None],
+                foreach=False,  # as torch chooses on the CPU; on a card all are fused
+                fused=group["fused"],
+                weight_decay=self._weight_decay,
+                momentum=self._momentum,
+                lr=group["lr"],
+                dampening=0.0,
+                nesterov=False,
+                maximize=False,
+            )
+
+    def restart(self) -> None:
+        """As if no step had been taken."""
+        for buffer in self._buffers():
+            buffer.zero_()
+
+    def state_dict(self) -> dict[str, Any]:
+        """As torch.optim.SGD gives it: what has been gathered, by the number of the parameter."""
+        numbers = iter(range(sum(map(len, self._moving))))
+        groups = [{**group, "params": [next(numbers) for _ in group["params"]]} for group in self.param_groups]
+        return {
+            "state": {number: {"momentum_buffer": buffer} for number, buffer in enumerate(self._buffers())},
+            "param_groups": groups,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what another one has gathered; rates are not taken."""
+        for number, buffer in enumerate(self._buffers()):
+            kept = state_dict["state"].get(number, {}).get("momentum_buffer")
+            if kept is not None:
+                buffer.copy_(kept)
+
+    def _buffers(self) -> list[Tensor]:
+        return [buffer for moving in self._moving for buffer in moving if buffer is not None]
 
 
 def build_optimizer(
@@ -23,7 +93,7 @@ def build_optimizer(
     *,
     momentum: float = 0.0,
     weight_decay: float = 0.0,
-) -> torch.optim.Optimizer:
+) -> Optimizer:
     """A new optimiser of (parameters, learning rate) pairs.
 
     'sgd' gives the numbers of torch.optim.SGD bit for bit, faster; 'adam' and 'adamw' are without `momentum`. In 'sgd'
@@ -38,38 +108,9 @@ def build_optimizer(
         groups += [{"params": fusible, "fused": True, "lr": rate}] if fusible else []
         groups += [{"params": rest, "lr": rate}] if rest else []
     if name == "sgd":
-        optimizer = torch.optim.SGD(groups, momentum=momentum, weight_decay=weight_decay)
-        for group in optimizer.param_groups if momentum else ():
-            for p in group["params"]:  # the fused kernel fails if one gets its first gradient after others
-                optimizer.state[p]["momentum_buffer"] = torch.zeros_like(p)
-        return optimizer
+        return SGD(groups, momentum, weight_decay)
     kind = torch.optim.Adam if name == "adam" else torch.optim.AdamW
     return kind(groups, weight_decay=weight_decay)
-
-
-@torch.no_grad()
-def take_step(optimizer: torch.optim.Optimizer) -> None:
-    """`optimizer.step()`, where that is SGD's by torch's function for it, without what an object does around.
-
-    Hooks and notes for a profiler take as long as the step of a small network.
-    """
-    if type(optimizer) is not torch.optim.SGD:
-        optimizer.step()
-        return
-    for group in optimizer.param_groups:
-        moved = [p for p in group["params"] if p.grad is not None]
-        kept = [optimizer.state[p] if group["momentum"] else {} for p in moved]
-        buffers = [state.get("momentum_buffer") for state in kept]
-        sgd(
-            moved,
-            [p.grad for p in moved],
-            buffers,
-            foreach=False,  # as torch chooses on the CPU; on a card all are fused
-            fused=bool(group["fused"]),
-            **{name: group[name] for name in ("weight_decay", "momentum", "lr", "dampening", "nesterov", "maximize")},
-        )
-        for state, buffer in zip(kept, buffers, strict=True):
-            state["momentum_buffer"] = buffer
 
 
 class OptimizerMaker:
@@ -80,7 +121,7 @@ class OptimizerMaker:
 
     def __init__(self) -> None:
         self._built_of: tuple[object, ...] = ()
-        self._optimizer: torch.optim.Optimizer | None = None
+        self._optimizer: Optimizer | None = None
 
     def __call__(
         self,
@@ -89,7 +130,7 @@ class OptimizerMaker:
         *,
         momentum: float = 0.0,
         weight_decay: float = 0.0,
-    ) -> torch.optim.Optimizer:
+    ) -> Optimizer:
         """What was returned before may be changed by this."""
         pairs = [(list(some), rate) for some, rate in parameters]
         facts = [(id(p), p.requires_grad, p.device, p.dtype, p.shape) for some, _ in pairs for p in some]
@@ -101,15 +142,14 @@ class OptimizerMaker:
             return self._optimizer
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate
-        if name == "sgd":
-            for kept in self._optimizer.state.values():
-                kept["momentum_buffer"].zero_()
-        else:
+        if isinstance(self._optimizer, torch.optim.Optimizer):
             self._optimizer.state.clear()
+        elif isinstance(self._optimizer, SGD):
+            self._optimizer.restart()
         return self._optimizer
 
 
-def continue_from(optimizer: torch.optim.Optimizer, earlier: dict[int, Any] | None) -> None:
+def continue_from(optimizer: Optimizer, earlier: dict[int, Any] | None) -> None:
     """Take over the momentum and moments of an earlier optimiser of the same parameters; its rates are not taken."""
     if not earlier:
         return

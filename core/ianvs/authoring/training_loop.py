@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 
-from ianvs.authoring.optimizers import build_optimizer, continue_from, take_step
+from ianvs.authoring.optimizers import Optimizer, build_optimizer, continue_from
 from ianvs.authoring.round_data import RoundData
 from ianvs.errors import PluginError, require_known
 
@@ -91,8 +91,8 @@ def fit(
     hooks: Hooks,
     progress: Callable[[float], object] | None = None,
     earlier: dict[int, Any] | None = None,
-    make: Callable[..., torch.optim.Optimizer] = build_optimizer,
-) -> torch.optim.Optimizer:
+    make: Callable[..., Optimizer] = build_optimizer,
+) -> Optimizer:
     """Go down `loss_of` a batch's x (B, ...), y (B,), with an optimiser of (parameters, learning rate) pairs.
 
     earlier: the state of the optimiser of another round, to go on with. make: `build_optimizer`, or what does the same.
@@ -132,7 +132,7 @@ def fit(
                     clip_grad_norm_(trainable, schedule.clip_norm)
                 if schedule.clip_value is not None:
                     clip_grad_value_(trainable, schedule.clip_value)
-                take_step(optimizer)
+                optimizer.step()
             if hooks.after_step is not None:
                 hooks.after_step(stored, y, epoch, step)
         if progress is not None:

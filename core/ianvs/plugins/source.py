@@ -19,7 +19,7 @@ from pathlib import Path
 from ianvs.package import PACKAGE, own_name
 from ianvs.plugins.loader import ENTRY_POINTS, installed
 
-__all__ = ["imported_names", "origin_of", "source_files", "source_of"]
+__all__ = ["imported_by", "local_files", "origin_of", "source_files", "source_of"]
 
 
 def source_of(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path | None = None) -> dict[str, str]:
@@ -32,15 +32,14 @@ def source_of(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path |
     return {_short(path, entry.parent): _digest(path) for path in sorted(found)}
 
 
-def imported_names(
-    url: str | None, name: str, group: str = ENTRY_POINTS, job: Path | None = None, *, but_for: Path | None = None
-) -> set[str]:
-    """Top-level names of all packages that the plugin or its local modules import, "torch" for instance.
+def local_files(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path | None = None) -> set[Path]:
+    """The file of the plugin and the local ones that it reaches; none where it is not known. See `source_of`."""
+    return _files(url, name, group, job)[1]
 
-    but_for: a file whose imports don't count.
-    """
-    _, found = _files(url, name, group, job)
-    return {module.split(".")[0] for path in found - {but_for} for module in _imports(path, _digest(path))}
+
+def imported_by(path: Path) -> tuple[str, ...]:
+    """Dotted names of all that the file imports, anywhere in it."""
+    return _imports(path, _digest(path))
 
 
 def _files(url: str | None, name: str, group: str, job: Path | None) -> tuple[Path, set[Path]]:
@@ -70,7 +69,7 @@ def source_files(entry: Path, homes: Collection[Path] | None = None) -> set[Path
         if path in found:
             continue
         found.add(path)
-        for module in _imports(path, _digest(path)):
+        for module in imported_by(path):
             waiting.extend(_local_files(module, entry.parent, homes))
     return found
 

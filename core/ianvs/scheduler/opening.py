@@ -11,20 +11,16 @@ from ianvs.config.secrets import hide_secrets
 from ianvs.config.spec import EngineSpec, JobSpec, ModuleSpec, ScenarioSpec
 from ianvs.engines import Engine, Workload
 from ianvs.errors import IanvsError, PluginError, Problem, closest
-from ianvs.metrics.registry import outline
 from ianvs.package import PACKAGE
 from ianvs.plugins.loader import Loaded, cause, load
 from ianvs.plugins.signature import constructor_parameters
-from ianvs.plugins.source import imported_names
 from ianvs.plugins.value_types import type_problems
 from ianvs.scheduler.graphics_cards import visible_gpus
+from ianvs.scheduler.preloading import imported_by_cases, imports_of
 
-__all__ = ["ENTRY_POINTS", "authors_files", "engine_problems", "imports_of", "isolates", "open_checker", "open_engine"]
+__all__ = ["ENTRY_POINTS", "authors_files", "engine_problems", "isolates", "open_checker", "open_engine"]
 
 ENTRY_POINTS = "ianvs.engines"
-
-_HEAVY = ("torchvision", "transformers", "peft", "sentence_transformers")  # up to a second each to import
-_BACKBONES = PACKAGE / "authoring" / "backbones.py"  # imports transformers for a `network: hf/NAME` alone
 
 
 def engine_problems(job: JobSpec) -> list[Problem]:
@@ -59,7 +55,7 @@ def isolates(job: JobSpec) -> bool:
 
 def open_engine(job: JobSpec, tasks: int) -> Engine:
     """The engine that the job names, with what its tasks will import already loaded where that helps."""
-    return _open(job, Workload(tasks=tasks, preload=tuple(sorted(_imported_by_cases(job)))))
+    return _open(job, Workload(tasks=tasks, preload=imported_by_cases(job)))
 
 
 def open_checker(job: JobSpec) -> Engine:
@@ -103,40 +99,6 @@ def _open(job: JobSpec, workload: Workload) -> Engine:
         said = hide_secrets(cause(error, where), spec.options)
         raise IanvsError(f"engine {spec.name} can't be opened: {said}") from error
     return engine
-
-
-def _imported_by_cases(job: JobSpec) -> set[str]:
-    names = {"ianvs.session.case", "ianvs.session.exams", "ianvs.session.beforehand:look_up", "ianvs.plugins.check"}
-    imported = imports_of(job, but_for=_BACKBONES)
-    if any(_may_be_a_model(value) for value in _hyperparameters(job)):
-        imported.add("transformers")
-    if "torch" in imported:
-        # The first optimiser pulls in torch._dynamo, over a second that every case would pay.
-        names |= {"torch", "torch._dynamo", "ianvs.authoring"}
-    metrics = [outline(metric) for exam in job.testenvs for metric in exam.metrics]
-    if any(metric.batch is not None for metric in metrics):
-        imported.add("sentence_transformers")
-    return names | {name for name in _HEAVY if name in imported and importlib.util.find_spec(name)}
-
-
-def _hyperparameters(job: JobSpec) -> Iterator[object]:
-    """Every value of each."""
-    for module in (module for algorithm in job.algorithms for module in algorithm.modules):
-        yield from module.constants.values()
-        for _, values in module.grid:
-            yield from values
-
-
-def _may_be_a_model(value: object) -> bool:
-    """Whether it could be "hf/NAME" or the folder of a model."""
-    return isinstance(value, str) and ("/" in value or Path(value).is_dir())
-
-
-def imports_of(job: JobSpec, *, but_for: Path | None = None) -> set[str]:
-    """Top-level names of all that the job's plugins import; imports in the file `but_for` don't count."""
-    modules = [module for algorithm in job.algorithms for module in algorithm.modules]
-    folder = job.file.parent
-    return {name for module in modules for name in imported_names(module.url, module.name, job=folder, but_for=but_for)}
 
 
 def authors_files(job: JobSpec) -> tuple[Path, ...]:
