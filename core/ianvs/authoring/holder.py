@@ -266,7 +266,7 @@ class NetworkHolder:
                 self._build(tuple(x.shape[1:]), num_classes)
         place = torch.device(device)
         # To find out that all of it is there takes as long as a small step, and a job without a card moves nothing.
-        if place.type != "cpu" or next(self.network.parameters(), x).device.type != "cpu":
+        if place.type != "cpu" or torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
             self.network.to(place)
 
     def _build(self, input_shape: tuple[int, ...], num_classes: int) -> None:

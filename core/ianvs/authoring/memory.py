@@ -74,7 +74,7 @@ class Memory:
         before = len(self)
         old, new = chosen[chosen < before], chosen[chosen >= before] - before
         if self._columns and not len(new) and len(old) == before:
-            return  # nothing goes and nothing comes, as mostly late in a stream: no copy of all of it
+            return  # nothing goes and nothing comes: no copy of all of it
         kept = tuple(gather(column, sent(new, column.device)) for column in columns)
         if self._columns:
             pairs = zip(self._columns, kept, strict=True)
@@ -96,6 +96,7 @@ class ReservoirMemory(Memory):
         super().__init__(capacity)
         self.in_place = in_place
         self._keys = torch.empty(0, dtype=torch.float64)
+        self._least: float | None = None  # of the keys; None: not looked for
 
     def add(
         self, x: Tensor | NDArray[Any], y: Tensor | NDArray[Any], generator: torch.Generator, *more: Tensor
@@ -106,13 +107,25 @@ class ReservoirMemory(Memory):
         """
         x, y = torch.as_tensor(x), torch.as_tensor(y)
         self.seen += len(y)
-        keys = torch.cat([self._keys, torch.rand(len(y), dtype=torch.float64, generator=generator)])
+        drawn = torch.rand(len(y), dtype=torch.float64, generator=generator)
+        if self._none_stays(drawn):
+            return
+        self._least = None
+        keys = torch.cat([self._keys, drawn])
         chosen = keys.topk(min(self.capacity, len(keys))).indices.sort().values
         if self.in_place and self._columns and len(self) == self.capacity:
             self._replace(chosen, keys, (x, y, *more))
             return
         self._keep(chosen, (x, y, *more))
         self._keys = keys[chosen]
+
+    def _none_stays(self, drawn: Tensor) -> bool:
+        """Whether all of these keys are below those that are kept, as mostly late in a stream: the quick answer."""
+        if not len(self) or len(self) < self.capacity or not len(drawn):
+            return False
+        if self._least is None:
+            self._least = float(self._keys.min())
+        return float(drawn.max()) < self._least
 
     def _replace(self, chosen: Tensor, keys: Tensor, columns: tuple[Tensor, ...]) -> None:
         """Hold the `chosen` of old and new samples, new ones in the places of the old ones that go."""
@@ -131,7 +144,7 @@ class ReservoirMemory(Memory):
 
     def restore(self, state: State) -> None:
         super().restore(state)
-        self._keys = state["keys"]
+        self._keys, self._least = state["keys"], None
 
 
 class PerRoundMemory:

@@ -39,19 +39,26 @@ class SGD:
         ("fused", no if not given)."""
         self.param_groups: list[dict[str, Any]] = [{"fused": False, **group} for group in groups]
         self._momentum, self._weight_decay = momentum, weight_decay
-        # From the beginning: the fused kernel fails if one gets its first gradient after others.
-        self._moving = [[torch.zeros_like(p) if momentum else None for p in g["params"]] for g in self.param_groups]
+        self.restart()
+
+    def restart(self) -> None:
+        """As if no step had been taken."""
+        # Of a group's parameters either all have a momentum or none has: the fused kernel fails otherwise.
+        self._moving: list[list[Tensor | None]] = [[None] * len(group["params"]) for group in self.param_groups]
 
     @torch.no_grad()
     def step(self) -> None:
         """Of all parameters that have a gradient."""
         for group, moving in zip(self.param_groups, self._moving, strict=True):
-            moved = [p for p in group["params"] if p.grad is not None]
-            whole = len(moved) == len(moving)
+            moved, gradients, momenta = group["params"], [p.grad for p in group["params"]], moving
+            if any(gradient is None for gradient in gradients):
+                self._fill(group["params"], moving)
+                there = [index for index, gradient in enumerate(gradients) if gradient is not None]
+                moved, gradients, momenta = ([column[i] for i in there] for column in (moved, gradients, moving))
             sgd(
                 moved,
-                [p.grad for p in moved],
-                moving if whole else [m for p, m in zip(group["params"], moving, strict=True) if p.grad is not None],
+                gradients,
+                momenta,
                 foreach=False,  # as torch chooses on the CPU; on a card all are fused
                 fused=group["fused"],
                 weight_decay=self._weight_decay,
@@ -62,29 +69,29 @@ class SGD:
                 maximize=False,
             )
 
-    def restart(self) -> None:
-        """As if no step had been taken."""
-        for buffer in self._buffers():
-            buffer.zero_()
-
     def state_dict(self) -> dict[str, Any]:
         """As torch.optim.SGD gives it: what has been gathered, by the number of the parameter."""
         numbers = iter(range(sum(map(len, self._moving))))
         groups = [{**group, "params": [next(numbers) for _ in group["params"]]} for group in self.param_groups]
-        return {
-            "state": {number: {"momentum_buffer": buffer} for number, buffer in enumerate(self._buffers())},
-            "param_groups": groups,
-        }
+        momenta = enumerate(momentum for moving in self._moving for momentum in moving)
+        state = {number: {"momentum_buffer": momentum} for number, momentum in momenta if momentum is not None}
+        return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what another one has gathered; rates are not taken."""
-        for number, buffer in enumerate(self._buffers()):
-            kept = state_dict["state"].get(number, {}).get("momentum_buffer")
-            if kept is not None:
-                buffer.copy_(kept)
+        number = 0
+        for group, moving in zip(self.param_groups, self._moving, strict=True):
+            kept = [state_dict["state"].get(number + i, {}).get("momentum_buffer") for i in range(len(moving))]
+            number += len(moving)
+            if self._momentum and any(momentum is not None for momentum in kept):
+                self._fill(group["params"], moving)
+                for own, other in zip(moving, kept, strict=True):
+                    if own is not None and other is not None:
+                        own.copy_(other)
 
-    def _buffers(self) -> list[Tensor]:
-        return [buffer for moving in self._moving for buffer in moving if buffer is not None]
+    def _fill(self, parameters: Sequence[nn.Parameter], moving: list[Tensor | None]) -> None:
+        if self._momentum:
+            moving[:] = [torch.zeros_like(p) if m is None else m for p, m in zip(parameters, moving, strict=True)]
 
 
 def build_optimizer(

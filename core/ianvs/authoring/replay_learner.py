@@ -137,11 +137,17 @@ class ReplayLearner(TorchLearner):
         if self.fill == "after_round":
             kept = data.worth_keeping()
             if len(kept):
-                self.network.eval()
-                with torch.no_grad():
-                    parts = zip(torch.split(kept.x, 1024), torch.split(kept.y, 1024), strict=True)
-                    more = [self.columns(x, y) for x, y in parts]
-                self._take_in((kept.x, kept.y, *(torch.cat(column) for column in zip(*more, strict=True))))
+                self._take_in((kept.x, kept.y, *self._further_columns(kept)))
+
+    def _further_columns(self, kept: RoundData) -> tuple[Tensor, ...]:
+        """`columns` of all of them."""
+        if type(self).columns is ReplayLearner.columns:
+            return ()
+        self.network.eval()
+        with torch.no_grad():
+            parts = zip(torch.split(kept.x, 1024), torch.split(kept.y, 1024), strict=True)
+            more = [self.columns(x, y) for x, y in parts]
+        return tuple(torch.cat(column) for column in zip(*more, strict=True))
 
     def _take_in(self, columns: tuple[Tensor, ...]) -> None:
         x, y, *more = columns

@@ -26,6 +26,7 @@ from ianvs.authoring.round_data import Batch, RoundData, output_mask, resident, 
 from ianvs.authoring.training_loop import Hooks, Schedule, fit, require_finite
 from ianvs.errors import PluginError, require_known
 from ianvs.plugins.contract import TrainData
+from ianvs.plugins.signature import leaves
 from ianvs.seeding import stream_seed
 
 __all__ = ["TorchLearner"]
@@ -197,6 +198,7 @@ class TorchLearner(Answering):
 
     # What the benchmark calls.
 
+    @leaves("generator")
     def train(
         self,
         train_data: TrainData,

@@ -8,10 +8,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import SimpleNamespace
+from typing import TypeVar
 
 from ianvs.errors import closest
 
-__all__ = ["BY_NAME", "Parameters", "constructor_parameters", "misnamed", "named_arguments"]
+__all__ = ["BY_NAME", "Late", "Parameters", "constructor_parameters", "leaves", "misnamed", "named_arguments"]
+
+F = TypeVar("F", bound=Callable[..., object])
 
 BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 """Kinds of parameters that may be given by name."""
@@ -80,16 +83,40 @@ def _resolved(name: str, annotation: object, function: Callable[..., object]) ->
         return {}
 
 
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A value that is made when it is asked for."""
+
+    make: Callable[[], object]
+
+
+def leaves(*names: str) -> Callable[[F], F]:
+    """Of a method with a catch-all: it has no use for these, so that nothing has to be made for it."""
+
+    def marked(function: F) -> F:
+        function.leaves = frozenset(names)  # type: ignore[attr-defined]
+        return function
+
+    return marked
+
+
 def named_arguments(function: Callable[..., object], offered: Mapping[str, object]) -> dict[str, object]:
-    """Those of `offered` that `function` names; all of them when it has a catch-all, whatever that is called."""
-    names = _named(getattr(function, "__func__", function))
-    return dict(offered) if names is None else {name: value for name, value in offered.items() if name in names}
+    """Those of `offered` that `function` names; if it has a catch-all, whatever that is called, all but what it leaves.
+
+    Those that come late are made.
+    """
+    named, left = _named(getattr(function, "__func__", function))
+    return {
+        name: value.make() if type(value) is Late else value
+        for name, value in offered.items()
+        if (name not in left if named is None else name in named)
+    }
 
 
 @lru_cache(256)  # asked for every piece of a stream
-def _named(function: Callable[..., object]) -> frozenset[str] | None:
-    """None: it has a catch-all."""
+def _named(function: Callable[..., object]) -> tuple[frozenset[str] | None, frozenset[str]]:
+    """(what it names; None: it has a catch-all, what that leaves)."""
     parameters = inspect.signature(function).parameters.values()
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return None
-    return frozenset(p.name for p in parameters if p.kind in BY_NAME)
+        return None, getattr(function, "leaves", frozenset())
+    return frozenset(p.name for p in parameters if p.kind in BY_NAME), frozenset()
