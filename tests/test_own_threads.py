@@ -9,7 +9,7 @@ import sys
 import pytest
 
 SCRIPT = """
-import os, sys
+import sys
 from ianvs.cli import main
 
 main(["metrics"])

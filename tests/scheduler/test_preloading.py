@@ -73,8 +73,6 @@ def test_imports_of_a_job_are_top_level_names(tmp_path: Path) -> None:
 
 PLAIN = """
 import sys
-import torch
-from ianvs.authoring.round_data import RoundData
 from ianvs.testalgorithms.{module}.basemodel import {name}
 from tests.testalgorithms.exam_of_arrays import digits, examine
 

@@ -20,6 +20,7 @@ __all__ = ["imported_by_cases", "imports_of"]
 _HEAVY = ("torchvision", "transformers", "peft", "sentence_transformers")  # up to a second and a half each to import
 _METHODS = Path(PACKAGE.name, "testalgorithms")
 _PLAIN_NETWORKS = ("mlp", "linear")
+_PICTURES = re.compile("resnet", re.IGNORECASE)  # ours is built of torchvision's blocks, too
 _COMPILER = re.compile(r"\boptim\b|adam|(?<!\bre\.)compile|vmap|pre-training", re.IGNORECASE)
 """Where it stands, torch's compiler is imported: by torch's own optimisers (of a probe, too), and by torch.func."""
 
@@ -38,7 +39,8 @@ def imported_by_cases(job: JobSpec) -> tuple[str, ...]:
     imported = _top_level(written)
     texts = [path.read_text(encoding="utf-8", errors="replace") for path in written]
     values = list(_hyperparameters(job))
-    if any(name == "network" and value not in _PLAIN_NETWORKS for name, value in values) or _says("resnet", texts):
+    networks = [value for name, value in values if name == "network"]
+    if any(value not in _PLAIN_NETWORKS for value in networks) or any(map(_PICTURES.search, texts)):
         imported.add("torchvision")
     if any(_may_be_a_model(value) for _, value in values):
         imported.add("transformers")
@@ -51,10 +53,6 @@ def imported_by_cases(job: JobSpec) -> tuple[str, ...]:
     if any(metric.batch is not None for metric in metrics):
         imported.add("sentence_transformers")
     return tuple(sorted(names | {name for name in _HEAVY if name in imported and importlib.util.find_spec(name)}))
-
-
-def _says(word: str, texts: list[str]) -> bool:
-    return any(word in text.lower() for text in texts)
 
 
 def _files(job: JobSpec) -> set[Path]:
