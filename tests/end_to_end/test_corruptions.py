@@ -166,6 +166,10 @@ def test_a_score_that_looks_as_it_was_stored_is_made_again(prepared: Prepared, t
     shutil.copytree(prepared.workspaces[0], workspace)
     for score in workspace.glob("cases/*/scores/*.json"):
         flip_quietly(score, random.Random(0))
+    api.report(prepared.job, workspace=workspace)  # of what was gathered when the case ended
+    assert leaderboard(workspace) == prepared.leaderboard
+    for gathered in workspace.glob("cases/*/gathered.json"):
+        gathered.unlink()
     with pytest.raises(DamagedError, match="next run makes it again"):
         api.report(prepared.job, workspace=workspace)
     assert run(prepared.job, workspace).exit_code == 0

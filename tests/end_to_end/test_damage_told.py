@@ -121,7 +121,7 @@ def test_a_model_that_was_changed_is_not_continued(
 def test_what_a_colleague_may_not_read_stops_the_report_and_the_leaderboard_stays(
     job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    closed = the_only(tmp_path, "cases/*/scores/*.json")
+    closed = the_only(tmp_path, "cases/*/result.json")
     before = {path: path.read_bytes() for path in (tmp_path / "ws" / "test").rglob("*") if path.is_file()}
 
     def refuse(path: Path | str, mode: str, buffering: int) -> IO[bytes]:

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from ianvs.store import CaseStore, StoredModule
+from ianvs.store.gathered import UNKNOWN, Known
 from ianvs.types import Asked, Failure, Predictions, RoundResult, TestCase
+from tests.edits import edited
 
 
 def case(**changes: object) -> TestCase:
@@ -116,3 +118,66 @@ def test_a_score_comes_back_with_nan_where_nothing_was_evaluated(store: CaseStor
     assert values[0, 1] == 0.5
     assert details == [[None, {"a": 0.5}]]
     np.testing.assert_array_equal(between[30], [np.nan, 0.25])
+
+
+def finished(store: CaseStore) -> Path:
+    """The folder of a case of two rounds with a score."""
+    store.begin(case(), {"exam_id": "e1"})
+    for index in range(3):
+        keep_round(store, index)
+    store.write_score("c1", "accuracy", [[0.5, None]], [[None, None]], between={120: [0.25, None]}, left_out=[[0.5, 0]])
+    store.finish("c1", {"bound": False, "finished_at": "2026-01-01", "provenance": {}})
+    return store.folder("c1")
+
+
+def told(store: CaseStore, known: Known) -> list[object]:
+    """What a report reads, given what is known."""
+    score = store.score("c1", "accuracy", known=known)
+    assert score is not None
+    between = {samples: row.tolist() for samples, row in score.between.items()}
+    read = [score.values.tolist(), score.details, between, None if score.left_out is None else score.left_out.tolist()]
+    return [repr([store.exam_id("c1", known), store.complete_rounds("c1", known=known), *read])]
+
+
+def test_what_was_gathered_is_what_the_files_say(store: CaseStore) -> None:
+    finished(store)
+    known = store.state("c1", known=True).known
+    assert known.rounds is not None
+    assert known.exam_id == "e1"
+    assert told(store, known) == told(store, UNKNOWN)
+
+
+@pytest.mark.parametrize("change", ["gone", "another", "cut off", "a folder"])
+def test_what_was_gathered_is_not_believed_as_another_file(store: CaseStore, change: str) -> None:
+    path = finished(store) / "gathered.json"
+    before = told(store, UNKNOWN)
+    text = path.read_text()
+    path.unlink()
+    if change == "a folder":
+        path.mkdir()
+    elif change != "gone":
+        path.write_text(
+            edited(text, '"train_seconds":0.5', '"train_seconds":0.6') if change == "another" else text[:-9]
+        )
+    state = store.state("c1", known=True)
+    assert (state.status, state.known.rounds) == ("finished", None)
+    assert told(store, state.known) == before
+    store.finish("c1", store.facts("c1"))
+    assert store.state("c1", known=True).known.rounds is not None
+
+
+def test_a_case_that_is_damaged_is_known_by_nothing(store: CaseStore) -> None:
+    path = finished(store) / "rounds" / "1" / "round.json"
+    path.write_text(edited(path.read_text(), "0.25", "0.75"))
+    state = store.state("c1", known=True)
+    assert (state.status, state.damaged, state.known) == ("unfinished", ("rounds/1/round.json",), UNKNOWN)
+
+
+def test_large_records_are_not_kept_twice(store: CaseStore) -> None:
+    folder = finished(store)
+    store.write_score("c1", "large", [[k / 7 for k in range(20_000)]], [])
+    store.finish("c1", store.facts("c1"))
+    assert not (folder / "gathered.json").exists()
+    known = store.state("c1", known=True).known
+    assert (known.rounds, len(known.files)) == (None, 9)
+    assert told(store, known) == told(store, UNKNOWN)

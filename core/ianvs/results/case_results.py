@@ -19,7 +19,7 @@ from ianvs.metrics.system import measured
 from ianvs.results.handed_results import handed_result
 from ianvs.results.reference_scores import ReferenceScores
 from ianvs.session.budget import over_budget, unmeasured
-from ianvs.store import CaseStore, ExamRecord, as_record
+from ianvs.store import CaseState, CaseStore, ExamRecord, as_record
 from ianvs.types import CaseResult, Curve, Measure, RoundResult, ScoreMatrix, Sealing, TestCase
 
 __all__ = ["by_group", "numbers_of", "read_case"]
@@ -30,6 +30,7 @@ POOLED = "all test sets"
 def read_case(
     store: CaseStore,
     case: TestCase,
+    state: CaseState,
     exam: ExamRecord | None,
     columns: Sequence[MetricColumn],
     references: ReferenceScores | None,
@@ -38,12 +39,12 @@ def read_case(
 ) -> CaseResult:
     """What the case's directory says, with `columns` computed from it.
 
-    budget: of the exam as it is now; what was measured is held against it. References and bounds have none.
-    exam_damage: files of the exam that can't be believed. A case that has ended and is not, with its exam and its
-    references, as it was stored is unfinished: the next run makes again what is lacking. Raises DamagedError for a file
-    of a finished case that looks as it was stored and is not.
+    state: how it stands, with what is known of it. budget: of the exam as it is now; what was measured is held against
+    it. References and bounds have none. exam_damage: files of the exam that can't be believed. A case that has ended
+    and is not, with its exam and its references, as it was stored is unfinished: the next run makes again what is
+    lacking. Raises DamagedError for a file of a finished case that looks as it was stored and is not.
     """
-    state, folder = store.state(case.id), store.folder(case.id)
+    folder = store.folder(case.id)
     damaged = tuple(f"cases/{case.id}/{name}" for name in state.damaged)
     if state.status == "finished":
         damaged += (*exam_damage, *(references.damaged(case.id) if references else ()))
@@ -53,7 +54,7 @@ def read_case(
     if "sealing" in stored:
         sealing = as_record(Sealing, stored["sealing"], folder / "result.json")
     bound = bool(stored.get("bound", False))
-    rounds = store.complete_rounds(case.id, files=state.files)
+    rounds = store.complete_rounds(case.id, known=state.known)
     if status == "finished" and len(rounds) < state.rounds:
         raise DamagedError(store.round_folder(case.id, len(rounds)) / "round.json", CHANGED)
     judged = () if bound or case.role else rounds[1:]
@@ -68,7 +69,7 @@ def read_case(
             if (
                 column.metric.level == "score"
                 and not damaged
-                and (found := store.score(case.id, column.key, files=state.files)) is not None
+                and (found := store.score(case.id, column.key, known=state.known)) is not None
             ):
                 values, parts, between, without = found
                 if values.size:

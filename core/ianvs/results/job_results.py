@@ -73,17 +73,17 @@ class Results:
         records: dict[str, tuple[ExamRecord | None, str | None]] = {}
 
         def read(case: TestCase, exam: str, references: ReferenceScores | None = None) -> CaseResult:
-            exam_id = ""
+            exam_id, state = "", cases.state(case.id, known=True)
             with suppress(DamagedError):  # then the case's state tells
                 if self.contract == "native":  # else nothing of an exam is kept
-                    exam_id = cases.exam_id(case.id)
+                    exam_id = cases.exam_id(case.id, state.known)
             if exam_id not in records:
                 damage = exams.damage(exam_id) if exam_id else None
                 records[exam_id] = None if damage or not exam_id else exams.record(exam_id), damage
             record, damage = records[exam_id]
             columns, budget = self.metrics.get(exam, ()), self.budgets.get(exam)
             damaged = () if damage is None else (f"exams/{exam_id}/{damage}",)
-            result = read_case(cases, case, record, columns, references, budget, damaged)
+            result = read_case(cases, case, state, record, columns, references, budget, damaged)
             return replace(result, dataset=self.titles[exam]) if exam in self.titles else result
 
         references = ReferenceScores(self.references, self.case_list, read)

@@ -5,6 +5,7 @@ rounds/<k>/         round.json, predictions.npz, model/ (of the last complete ro
 scores/<key>.json   one metric on every (round, test set); added without running again
 rungs/<k>/          the same of the first k rounds, where a search looked at the case
 result.json         status, failure, when, with which software; there when the case ended
+gathered.json       of a finished case, rounds and scores once more in one file; see ianvs.store.gathered
 log.txt             everything that the plugin printed, and tracebacks
 files/              the plugin's own place
 
@@ -19,7 +20,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,16 +30,12 @@ from ianvs.config.secrets import without_secrets
 from ianvs.digests import content, differs, noted, sealed_text
 from ianvs.errors import DamagedError
 from ianvs.store.files import replace_folder, write_atomic
+from ianvs.store.gathered import GATHERED, UNKNOWN, Known, NotedFiles, gathered, write_gathered
 from ianvs.store.keys import digest
 from ianvs.store.sealed import as_record, checked, read_sealed, remove, write_sealed
 from ianvs.types import Asked, Failure, Predictions, RoundResult, Status, TestCase
 
 __all__ = ["CaseState", "CaseStore", "RoundFolder", "StoredModule", "StoredScore"]
-
-
-NotedFiles = Mapping[str, Sequence[int | str]]
-"""By name in the folder of a case: what was `noted` of a file when it could be believed."""
-_NONE: NotedFiles = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -56,11 +52,7 @@ class CaseState:
     rounds: int = 0
     scores: frozenset[str] = frozenset()
     result: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def files(self) -> NotedFiles:
-        """Of a finished case all that its result stands on, looked at and not damaged."""
-        return {} if self.damaged else (self.result or {}).get("files", {})
+    known: Known = field(default=UNKNOWN, repr=False, compare=False)
 
     @property
     def is_whole(self) -> bool:
@@ -140,9 +132,9 @@ class CaseStore:
         found = self._read(case_id, "case.json")
         return None if found is None else found["identity"]
 
-    def exam_id(self, case_id: str) -> str:
-        """ "" where none is known. Raises DamagedError."""
-        return str((self.identity(case_id) or {}).get("exam_id", ""))
+    def exam_id(self, case_id: str, known: Known = UNKNOWN) -> str:
+        """ "" where none is known. known: of its state, which saves time. Raises DamagedError."""
+        return known.exam_id or str((self.identity(case_id) or {}).get("exam_id", ""))
 
     def predecessor(self, case: TestCase) -> str | None:
         """Id under which the same algorithm, hyperparameters and seed ran last, if it was another one."""
@@ -182,16 +174,16 @@ class CaseStore:
             remove(self.round_folder(case_id, index - 1) / "model")
 
     def complete_rounds(
-        self, case_id: str, *, thoroughly: bool = False, files: NotedFiles = _NONE
+        self, case_id: str, *, thoroughly: bool = False, known: Known = UNKNOWN
     ) -> tuple[RoundResult, ...]:
         """Results of rounds 0, 1, ... up to the first that is missing or can't be believed.
 
-        thoroughly: predictions are read, too, not only looked at. files: CaseState.files, which save time.
+        thoroughly: predictions are read, too, not only looked at. known: of its state, which saves time.
         """
-        return tuple(
-            self._result_of(case_id, index, stored)
-            for index, stored in enumerate(self._complete(case_id, thoroughly=thoroughly, files=files))
-        )
+        stored: Iterable[Mapping[str, Any]] | None = known.rounds
+        if stored is None:
+            stored = self._complete(case_id, thoroughly=thoroughly, files=known.files)
+        return tuple(self._result_of(case_id, index, one) for index, one in enumerate(stored))
 
     def broken_round(self, case_id: str) -> int | None:
         """The first round that is there and can't be believed."""
@@ -199,7 +191,7 @@ class CaseStore:
         return index if self.round_folder(case_id, index).exists() else None
 
     def _complete(
-        self, case_id: str, *, thoroughly: bool = False, files: NotedFiles = _NONE
+        self, case_id: str, *, thoroughly: bool = False, files: NotedFiles = UNKNOWN.files
     ) -> Iterator[dict[str, Any]]:
         """[k] what is stored of round k, and stands on the rounds before."""
         before, index = "", 0
@@ -212,7 +204,7 @@ class CaseStore:
                 yield found
                 before, index = found["digest"], index + 1
 
-    def _read_round(self, case_id: str, index: int, files: NotedFiles = _NONE) -> dict[str, Any] | None:
+    def _read_round(self, case_id: str, index: int, files: NotedFiles = UNKNOWN.files) -> dict[str, Any] | None:
         return self._read(case_id, _round_name(index), files)
 
     def _result_of(self, case_id: str, index: int, stored: Mapping[str, Any]) -> RoundResult:
@@ -290,7 +282,7 @@ class CaseStore:
         """Drop all rounds and scores: the case starts over. Its log stays."""
         # The plugin's own place is emptied and stays: its process may write there and nowhere else.
         inside = self.files(case_id).iterdir() if self.files(case_id).is_dir() else ()
-        for name in ("rounds", "scores", "rungs", "result.json"):
+        for name in ("rounds", "scores", "rungs", GATHERED, "result.json"):
             remove(self.folder(case_id) / name)
         for path in inside:
             remove(path)
@@ -333,9 +325,10 @@ class CaseStore:
         found |= {"left_out": left_out} if left_out else {}
         self._write(case_id, _score_name(key, after), found)
 
-    def score(self, case_id: str, key: str, after: int | None = None, files: NotedFiles = _NONE) -> StoredScore | None:
-        """As it was written. files: CaseState.files, which save time. Raises DamagedError."""
-        found = self._read(case_id, _score_name(key, after), files)
+    def score(self, case_id: str, key: str, after: int | None = None, known: Known = UNKNOWN) -> StoredScore | None:
+        """As it was written. known: of its state, which saves time. Raises DamagedError."""
+        name = _score_name(key, after)
+        found = known.scores.get(name) or self._read(case_id, name, known.files)
         if found is None:
             return None
         between = {int(n): np.array(row, dtype=float) for n, row in found.get("between", {}).items()}
@@ -370,18 +363,23 @@ class CaseStore:
         """The case ended well. `facts`: bound, finished_at, provenance."""
         folder = self.folder(case_id)
         files = {"case.json": noted(folder / "case.json")}
-        for index, stored in enumerate(self._complete(case_id)):
+        rounds, scores = list(self._complete(case_id)), {}
+        for index, stored in enumerate(rounds):
             files[_round_name(index)] = noted(folder / _round_name(index))
             files[f"rounds/{index}/predictions.npz"] = stored["files"]["predictions.npz"]
         for path in sorted(folder.glob("scores/*.json")):
-            if self.has_score(case_id, path.stem):
-                files[f"scores/{path.name}"] = noted(path)
-        self._write(case_id, "result.json", {"status": "finished", "failure": None, **facts, "files": files})
+            name = f"scores/{path.name}"
+            with suppress(DamagedError):
+                scores[name] = self._read(case_id, name)
+                files[name] = noted(path)
+        told = {**facts, "files": files, GATHERED: write_gathered(folder, self.exam_id(case_id), rounds, scores)}
+        self._write(case_id, "result.json", {"status": "finished", "failure": None, **told})
         (folder / "running.json").unlink(missing_ok=True)
 
     def facts(self, case_id: str) -> dict[str, object]:
         """What `finish` was told, and the status."""
-        return {name: value for name, value in (self.result(case_id) or {}).items() if name not in ("files", "digest")}
+        ours = ("files", GATHERED, "digest")
+        return {name: value for name, value in (self.result(case_id) or {}).items() if name not in ours}
 
     def drop(self, case_id: str, damaged: Iterable[str]) -> None:
         """Remove files that can't be believed. Not those of rounds: what stands on them has to go with them."""
@@ -398,11 +396,11 @@ class CaseStore:
         """Content of result.json, or None: the case has not ended. Raises DamagedError."""
         return self._read(case_id, "result.json")
 
-    def state(self, case_id: str, *, thoroughly: bool = False) -> CaseState:
+    def state(self, case_id: str, *, thoroughly: bool = False, known: bool = False) -> CaseState:
         """How the case stands, and whether all of it is as it was stored.
 
-        thoroughly: files are read, not only looked at; see ianvs.digests.differs. Raises IanvsError for what may not be
-        read.
+        thoroughly: files are read, not only looked at; see ianvs.digests.differs. known: with what that saves who reads
+        on. Raises IanvsError for what may not be read.
         """
         try:
             found = self.result(case_id)
@@ -419,7 +417,10 @@ class CaseStore:
         rounds = sum(name.endswith("/round.json") for name in files)
         scores = frozenset(name[7:-5] for name in files if name.startswith("scores/"))
         scores |= frozenset(found.get("handed", {}).get("scores", ()))
-        return CaseState("unfinished" if damaged else "finished", damaged, rounds, scores, found)
+        if damaged or not known:
+            return CaseState("unfinished" if damaged else "finished", damaged, rounds, scores, found)
+        saved = gathered(self._path(case_id, GATHERED), files, found.get(GATHERED))
+        return CaseState("finished", (), rounds, scores, found, saved)
 
     def status(self, case_id: str) -> Status | None:
         """None: nothing is known of the case."""
@@ -440,7 +441,7 @@ class CaseStore:
         """Of a file of a case. A report asks for tens of thousands: as a Path each takes longer than to look at it."""
         return f"{self._root}/{case_id}/{name}"
 
-    def _read(self, case_id: str, name: str, files: NotedFiles = _NONE) -> dict[str, Any] | None:
+    def _read(self, case_id: str, name: str, files: NotedFiles = UNKNOWN.files) -> dict[str, Any] | None:
         return read_sealed(self._path(case_id, name), f"{case_id}/{name}", files.get(name))
 
     def _write(self, case_id: str, name: str, value: Mapping[str, object]) -> None:
