@@ -1,5 +1,7 @@
 """Large tables: read quickly, and once. Everything must be as if they were small."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -156,3 +158,36 @@ def test_a_file_that_may_not_be_read_is_told_in_words(parts, monkeypatch, any_si
     monkeypatch.setattr("pathlib.Path.open", refused)
     with pytest.raises(SourceError, match="can't be read: Permission denied"):
         tables.read_table(SourceSpec(parts[0], "index"), spec_of(*parts))
+
+
+@pytest.mark.parametrize("record", [{"question": "who?", "answer": "me"}, {"instruction": "who?", "output": "me"}])
+def test_of_texts_the_fingerprint_is_kept(record, tmp_path, monkeypatch):
+    path = tmp_path / "texts.jsonl"
+    path.write_text("".join(json.dumps({**record, "n": n}) + "\n" for n in range(5)))
+    spec = spec_of(path)
+    fingerprint, cache = data.fingerprint(spec, tmp_path / "one"), tmp_path / "two"
+    monkeypatch.setattr(large_tables, "WORTH_KEEPING", 0)
+    assert data.check(spec, cache) == []
+    with monkeypatch.context() as patch:
+        patch.setattr("ianvs.data.sources.read_records", lambda path: pytest.fail("it was parsed again"))
+        assert data.check(spec, cache) == []
+        assert data.fingerprint(spec, cache) == fingerprint
+    assert len(data.load(spec, cache).train) == 5
+    path.write_text(edited(path.read_text(), "me", "you", count=1))
+    assert data.fingerprint(spec, cache) != fingerprint
+    path.write_text(path.read_text() + "{\n")
+    assert "is not json" in data.check(spec, cache)[0].message
+
+
+def test_of_files_nothing_is_kept_for_they_may_change(tmp_path, any_size):
+    from PIL import Image
+
+    Image.new("RGB", (4, 4)).save(tmp_path / "one.png")
+    path, cache = tmp_path / "pictures.csv", tmp_path / "cache"
+    path.write_text("image,label\none.png,cat\n")
+    assert data.check(spec_of(path), cache) == []
+    before = data.fingerprint(spec_of(path), cache)
+    Image.new("RGB", (4, 4), "red").save(tmp_path / "one.png")
+    assert data.fingerprint(spec_of(path), cache) != before
+    (tmp_path / "one.png").unlink()
+    assert "can't be found" in data.check(spec_of(path), cache)[0].message

@@ -1,4 +1,7 @@
-"""Large tables of numbers are parsed once, ever, while their files and what the testenv says of them stay the same."""
+"""Large tables are parsed once, ever, while their files and what the testenv says of them stay the same.
+
+Of numbers all is kept, of texts what they are called by: that is all that a plan asks for.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,14 @@ import numpy as np
 from ianvs.config.spec import DatasetSpec
 from ianvs.data.cache import entry, is_whole
 from ianvs.data.dataset import Dataset, Samples
-from ianvs.data.fingerprint import digest_of, file_digests
+from ianvs.data.fingerprint import digest_of, file_digests, read_memo, write_memo
 from ianvs.data.sources import PARTS, WITH_FIELDS
 
-__all__ = ["keep_dataset", "kept_dataset", "table_key"]
+__all__ = ["TEXTS", "keep_dataset", "keep_fingerprint", "kept_dataset", "kept_fingerprint", "table_key"]
 
 WORTH_KEEPING = 2**20  # bytes of all files together, below which parsing costs less than keeping
 _FORMAT = 1  # part of every key: raise it when the same files give other samples
+TEXTS = ("text", "conversation")  # forms of a listing; a list of files says nothing of what is in them
 _COLUMNS = ("x", "y", "ids", "domains")  # the last is not kept where the source knows none
 
 
@@ -34,6 +38,25 @@ def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
     except OSError:
         return None
     return f"table-{digest_of([_FORMAT, repr(spec), digests])[:32]}"
+
+
+def kept_fingerprint(key: str | None, cache_dir: Path) -> str | None:
+    """The fingerprint of a large table that has been read, and had nothing wrong with it; None where none is kept."""
+    if key is None:
+        return None
+    kept = kept_dataset(key, cache_dir)
+    found: str | None = read_memo(_memo(key, cache_dir)) if kept is None else kept.fingerprint
+    return found
+
+
+def keep_fingerprint(fingerprint: str, key: str, cache_dir: Path) -> None:
+    """Keep that of a table whose samples are not kept."""
+    with suppress(OSError):
+        write_memo(_memo(key, cache_dir), fingerprint)
+
+
+def _memo(key: str, cache_dir: Path) -> Path:
+    return cache_dir / "fingerprints" / f"{key}.json"
 
 
 def kept_dataset(key: str | None, cache_dir: Path) -> Dataset | None:
