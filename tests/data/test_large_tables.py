@@ -1,13 +1,16 @@
 """Large tables: read quickly, and once. Everything must be as if they were small."""
 
 import json
+import os
+import time
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from ianvs import data
 from ianvs.config.spec import DatasetSpec, SourceSpec
-from ianvs.data import large_tables, number_tables, tables
+from ianvs.data import large_tables, listed_files, number_tables, tables
 from ianvs.data.listing import SourceError
 from tests.edits import edited
 
@@ -179,15 +182,60 @@ def test_of_texts_the_fingerprint_is_kept(record, tmp_path, monkeypatch):
     assert "is not json" in data.check(spec, cache)[0].message
 
 
-def test_of_files_nothing_is_kept_for_they_may_change(tmp_path, any_size):
-    from PIL import Image
+@pytest.fixture
+def pictures(tmp_path):
+    """A folder of pictures and an index of each form, all of them older than a minute."""
+    names = [f"{name}.png" for name in ("one", "two", "drei Vögel")]
+    for name in names:
+        Image.new("RGB", (4, 4)).save(tmp_path / name)
+        os.utime(tmp_path / name, (time.time() - 60,) * 2)
+    (tmp_path / "pictures.csv").write_text("image,label\n" + "".join(f"{name},cat\n" for name in names))
+    (tmp_path / "pictures.txt").write_text("".join(f"{name}\tcat\n" for name in names))
+    (tmp_path / "segments.txt").write_text("".join(f"{name}\t{name}\n" for name in names))
+    return tmp_path
 
-    Image.new("RGB", (4, 4)).save(tmp_path / "one.png")
-    path, cache = tmp_path / "pictures.csv", tmp_path / "cache"
-    path.write_text("image,label\none.png,cat\n")
-    assert data.check(spec_of(path), cache) == []
-    before = data.fingerprint(spec_of(path), cache)
-    Image.new("RGB", (4, 4), "red").save(tmp_path / "one.png")
-    assert data.fingerprint(spec_of(path), cache) != before
-    (tmp_path / "one.png").unlink()
-    assert "can't be found" in data.check(spec_of(path), cache)[0].message
+
+@pytest.mark.parametrize("index", ["pictures.csv", "pictures.txt", "segments.txt"])
+def test_a_list_of_files_is_not_read_again_while_they_stay(index, pictures, any_size, monkeypatch):
+    classes = ("street", "sky") if index == "segments.txt" else None
+    spec, cache = spec_of(pictures / index, classes=classes), pictures / "cache"
+    fingerprint = data.fingerprint(spec, pictures / "other")
+    assert data.check(spec, cache) == []
+    for name in ("read_lines", "read_table"):
+        monkeypatch.setattr(f"ianvs.data.sources.{name}", lambda *given: pytest.fail("it was read again"))
+    monkeypatch.setattr(listed_files, "_BLOCK", 2)
+    assert data.check(spec, cache) == []
+    assert data.fingerprint(spec, cache) == fingerprint
+
+
+@pytest.mark.parametrize("index", ["pictures.csv", "segments.txt"])
+def test_a_file_of_a_list_that_changes_is_noticed(index, pictures, any_size):
+    classes = ("street", "sky") if index == "segments.txt" else None
+    spec, cache = spec_of(pictures / index, classes=classes), pictures / "cache"
+    assert data.check(spec, cache) == []
+    before = data.fingerprint(spec, cache)
+    Image.new("RGB", (4, 4), "red").save(pictures / "two.png")
+    changed = data.fingerprint(spec, cache)
+    assert changed != before
+    assert data.check(spec, cache) == []
+    assert data.fingerprint(spec, cache) == changed
+    (pictures / "one.png").unlink()
+    assert "can't be found" in data.check(spec, cache)[0].message
+
+
+def test_files_that_were_written_just_now_are_looked_into(pictures, any_size):
+    """They may change again without another time of modification."""
+    spec, cache = spec_of(pictures / "pictures.txt"), pictures / "cache"
+    os.utime(pictures / "two.png")
+    assert data.check(spec, cache) == []
+    assert list(cache.glob("list-*")) == []
+
+
+def test_files_that_may_be_found_elsewhere_first_are_looked_for(pictures, any_size):
+    """An index of the folder `root`: what is not there lies beside the index, until it is there."""
+    (pictures / "root").mkdir()
+    spec, cache = spec_of(pictures / "pictures.txt", root=pictures / "root"), pictures / "cache"
+    assert data.check(spec, cache) == []
+    before = data.fingerprint(spec, cache)
+    Image.new("RGB", (4, 4), "red").save(pictures / "root" / "two.png")
+    assert data.fingerprint(spec, cache) != before

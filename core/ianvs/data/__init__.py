@@ -13,7 +13,7 @@ from ianvs.data.doubts import doubts_of, find_doubts
 from ianvs.data.encoding import check_backbone, encoded, encoded_fingerprint
 from ianvs.data.fingerprint import files_fingerprint
 from ianvs.data.handed_files import check_handed, handed_fingerprint
-from ianvs.data.large_tables import TEXTS, keep_dataset, keep_fingerprint, kept_dataset, kept_fingerprint, table_key
+from ianvs.data.large_tables import keep_table, kept_dataset, kept_fingerprint, table_key
 from ianvs.data.listed import check_listed, load_listed, warnings_of
 from ianvs.data.listing import SourceError
 from ianvs.data.named import check_named, named_source
@@ -85,12 +85,8 @@ def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float) ->
         parts = read_parts(spec) if cache_dir is None or spec.url is None else authored(spec, cache_dir, seconds).parts
         check_listed(parts, spec)
         warnings = warnings_of(parts, spec)
-        if cache_dir is not None and key is not None and not warnings and parts[0].form in ("arrays", *TEXTS):
-            found = files_fingerprint(spec, cache_dir, parts)
-            if parts[0].form == "arrays":
-                keep_dataset(load_listed(parts, spec, found, cache_dir), key, cache_dir)
-            else:
-                keep_fingerprint(found, key, cache_dir)
+        if cache_dir is not None and key is not None and not warnings:
+            keep_table(parts, spec, key, cache_dir)
     except SourceError as broken:
         return list(broken.problems)
     return warnings

@@ -1,6 +1,6 @@
-"""Large tables are parsed once, ever, while their files and what the testenv says of them stay the same.
+"""Large tables and lists are parsed once, ever, while their files and what the testenv says of them stay the same.
 
-Of numbers all is kept, of texts what they are called by: that is all that a plan asks for.
+Of numbers all is kept, of texts and of files their fingerprint: that is all that a plan asks for.
 """
 
 from __future__ import annotations
@@ -14,25 +14,27 @@ import numpy as np
 from ianvs.config.spec import DatasetSpec
 from ianvs.data.cache import entry, is_whole
 from ianvs.data.dataset import Dataset, Samples
-from ianvs.data.fingerprint import digest_of, file_digests, read_memo, write_memo
-from ianvs.data.sources import PARTS, WITH_FIELDS
+from ianvs.data.fingerprint import digest_of, file_digests, files_fingerprint, read_memo, write_memo
+from ianvs.data.listed import load_listed
+from ianvs.data.listed_files import keep_seen, kept_seen, look_at
+from ianvs.data.listing import Listing
+from ianvs.data.sources import LISTS, PARTS, WITH_FIELDS
 
-__all__ = ["TEXTS", "keep_dataset", "keep_fingerprint", "kept_dataset", "kept_fingerprint", "table_key"]
+__all__ = ["keep_dataset", "keep_table", "kept_dataset", "kept_fingerprint", "table_key"]
 
 WORTH_KEEPING = 2**20  # bytes of all files together, below which parsing costs less than keeping
 _FORMAT = 1  # part of every key: raise it when the same files give other samples
-TEXTS = ("text", "conversation")  # forms of a listing; a list of files says nothing of what is in them
 _COLUMNS = ("x", "y", "ids", "domains")  # the last is not kept where the source knows none
 
 
 def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
-    """What the samples of large tables are kept under; None for other data, and where something can't be read."""
+    """What large tables and lists are kept under; None for other data, and where something can't be read."""
     paths = [source.path for source in (*spec.train, *spec.test)]
     if cache_dir is None or spec.url is not None or not paths:
         return None
     try:
         size = sum(path.stat().st_size for path in paths)
-        if size < WORTH_KEEPING or any(path.suffix.lower() not in WITH_FIELDS for path in paths):
+        if size < WORTH_KEEPING or any(path.suffix.lower() not in (*WITH_FIELDS, *LISTS) for path in paths):
             return None
         digests = file_digests([str(path) for path in paths], cache_dir)
     except OSError:
@@ -45,14 +47,30 @@ def kept_fingerprint(key: str | None, cache_dir: Path) -> str | None:
     if key is None:
         return None
     kept = kept_dataset(key, cache_dir)
-    found: str | None = read_memo(_memo(key, cache_dir)) if kept is None else kept.fingerprint
-    return found
+    if kept is not None:
+        return kept.fingerprint
+    found: str | None = read_memo(_memo(key, cache_dir))
+    return found or kept_seen(_list_key(key), cache_dir)
 
 
-def keep_fingerprint(fingerprint: str, key: str, cache_dir: Path) -> None:
-    """Keep that of a table whose samples are not kept."""
+def keep_table(parts: tuple[Listing, Listing], spec: DatasetSpec, key: str, cache_dir: Path) -> None:
+    """Keep what saves reading the parts again, which nothing is wrong with."""
+    seen = look_at(parts, spec.root) if parts[0].form == "files" else None  # before what is in the files is read
+    if parts[0].form == "files" and seen is None:
+        return
+    fingerprint = files_fingerprint(spec, cache_dir, parts)
+    if parts[0].form == "arrays":
+        keep_dataset(load_listed(parts, spec, fingerprint, cache_dir), key, cache_dir)
+        return
     with suppress(OSError):
-        write_memo(_memo(key, cache_dir), fingerprint)
+        if seen is None:
+            write_memo(_memo(key, cache_dir), fingerprint)
+        else:
+            keep_seen(seen, fingerprint, _list_key(key), cache_dir)
+
+
+def _list_key(key: str) -> str:
+    return key.replace("table", "list")
 
 
 def _memo(key: str, cache_dir: Path) -> Path:

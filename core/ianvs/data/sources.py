@@ -21,10 +21,11 @@ from ianvs.data.records import read_records
 from ianvs.data.tables import read_table
 from ianvs.errors import Place, Problem, one_line
 
-__all__ = ["PARTS", "WITH_FIELDS", "domain_names", "read_part", "read_parts", "select", "sources_of"]
+__all__ = ["LISTS", "PARTS", "WITH_FIELDS", "domain_names", "read_part", "read_parts", "select", "sources_of"]
 
 PARTS = ("train", "test")
 WITH_FIELDS = (".csv", ".json", ".jsonl")
+LISTS = (".txt", ".lst", "")  # ends of text indices
 T = TypeVar("T")
 
 
@@ -101,7 +102,7 @@ def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
     if not path.is_file():
         raise SourceError([Problem(f"there is no file or folder '{path}'.", source.place)])
     match path.suffix.lower():
-        case ".txt" | ".lst" | "":
+        case listed if listed in LISTS:
             return read_lines(source, spec)
         case ".csv":
             return read_table(source, spec)
