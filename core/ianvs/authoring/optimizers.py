@@ -39,7 +39,14 @@ class SGD:
         """groups: of parameters ("params"), with their learning rate ("lr") and whether their step is one kernel's
         ("fused", no if not given), for which they have to be of one type on one device."""
         self.param_groups: list[dict[str, Any]] = [{"fused": False, **group} for group in groups]
-        self._momentum, self._weight_decay = momentum, weight_decay
+        self._momentum = momentum
+        self._options: dict[str, Any] = {
+            "momentum": momentum,
+            "weight_decay": weight_decay,
+            "dampening": 0.0,
+            "nesterov": False,
+            "maximize": False,
+        }
         self.restart()
 
     def restart(self) -> None:
@@ -72,13 +79,9 @@ class SGD:
             moved,
             gradients,
             momenta if self._momentum else [],
-            weight_decay=self._weight_decay,
-            momentum=self._momentum,
             lr=rate,
-            dampening=0.0,
-            nesterov=False,
-            maximize=False,
             is_first_step=first,
+            **self._options,
         )
 
     def _step_each(self, moved: list[Tensor], gradients: list[Any], momenta: list[Any], rate: float) -> None:
@@ -86,14 +89,10 @@ class SGD:
             moved,
             gradients,
             momenta,
+            lr=rate,
             foreach=False,  # as torch chooses on the CPU; on a card all are fused
             fused=False,
-            weight_decay=self._weight_decay,
-            momentum=self._momentum,
-            lr=rate,
-            dampening=0.0,
-            nesterov=False,
-            maximize=False,
+            **self._options,
         )
 
     def state_dict(self) -> dict[str, Any]:
