@@ -50,27 +50,24 @@ def kept_fingerprint(key: str | None, cache_dir: Path) -> str | None:
     if kept is not None:
         return kept.fingerprint
     found: str | None = read_memo(_memo(key, cache_dir))
-    return found or kept_seen(_list_key(key), cache_dir)
+    return found or kept_seen(f"list-{key}", cache_dir)
 
 
 def keep_table(parts: tuple[Listing, Listing], spec: DatasetSpec, key: str, cache_dir: Path) -> None:
     """Keep what saves reading the parts again, which nothing is wrong with."""
-    seen = look_at(parts, spec.root) if parts[0].form == "files" else None  # before what is in the files is read
-    if parts[0].form == "files" and seen is None:
+    form = parts[0].form
+    seen = look_at(parts, spec.root) if form == "files" else None  # before what is in the files is read
+    if form == "files" and seen is None:
         return
     fingerprint = files_fingerprint(spec, cache_dir, parts)
-    if parts[0].form == "arrays":
+    if form == "arrays":
         keep_dataset(load_listed(parts, spec, fingerprint, cache_dir), key, cache_dir)
         return
-    with suppress(OSError):
-        if seen is None:
-            write_memo(_memo(key, cache_dir), fingerprint)
+    with suppress(OSError):  # the cache only saves time
+        if seen is not None:
+            keep_seen(seen, fingerprint, f"list-{key}", cache_dir)
         else:
-            keep_seen(seen, fingerprint, _list_key(key), cache_dir)
-
-
-def _list_key(key: str) -> str:
-    return key.replace("table", "list")
+            write_memo(_memo(key, cache_dir), fingerprint)
 
 
 def _memo(key: str, cache_dir: Path) -> Path:
