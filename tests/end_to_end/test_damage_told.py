@@ -118,10 +118,13 @@ def test_a_model_that_was_changed_is_not_continued(
     assert scores(results) == before
 
 
+@pytest.mark.parametrize("pattern", ["cases/*/result.json", "cases/*/scores/*.json"])
 def test_what_a_colleague_may_not_read_stops_the_report_and_the_leaderboard_stays(
-    job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str
 ) -> None:
-    closed = the_only(tmp_path, "cases/*/result.json")
+    closed = the_only(tmp_path, pattern)
+    for gathered in (tmp_path / "ws").glob("cases/*/gathered.json"):
+        gathered.unlink()  # else the scores are not needed
     before = {path: path.read_bytes() for path in (tmp_path / "ws" / "test").rglob("*") if path.is_file()}
 
     def refuse(path: Path | str, mode: str, buffering: int) -> IO[bytes]:
