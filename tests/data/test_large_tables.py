@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from ianvs import data
@@ -180,6 +181,39 @@ def test_of_texts_the_fingerprint_is_kept(record, tmp_path, monkeypatch):
     assert data.fingerprint(spec, cache) != fingerprint
     path.write_text(path.read_text() + "{\n")
     assert "is not json" in data.check(spec, cache)[0].message
+
+
+def save_arrays(folder, ending, y):
+    """Arrays in files of that ending; what is to be named in the testenv, and the file that holds y."""
+    x = np.arange(2 * len(y), dtype=np.float32).reshape(-1, 2)
+    if ending == ".npz":
+        np.savez(folder / "all.npz", x=x, y=y)
+    elif ending == ".pt":
+        torch.save({"x": torch.from_numpy(x), "y": torch.from_numpy(y)}, folder / "all.pt")
+    else:
+        np.save(folder / "x_all.npy", x)
+        np.save(folder / "y_all.npy", y)
+        return folder / "x_all.npy", folder / "y_all.npy"
+    return folder / f"all{ending}", folder / f"all{ending}"
+
+
+@pytest.mark.parametrize("ending", [".npz", ".npy", ".pt"])
+def test_arrays_are_looked_into_once_for_all_plans(ending, tmp_path, monkeypatch):
+    named, labels = save_arrays(tmp_path, ending, np.array([0, 1, 1]))
+    spec, cache = spec_of(named), tmp_path / "cache"
+    fingerprint = data.fingerprint(spec, tmp_path / "other")
+    monkeypatch.setattr(large_tables, "WORTH_KEEPING", 0)
+    assert data.check(spec, cache) == []
+    with monkeypatch.context() as patch:
+        patch.setattr("ianvs.data.sources.read_arrays", lambda *given: pytest.fail("they were read again"))
+        assert data.check(spec, cache) == []
+        assert data.fingerprint(spec, cache) == fingerprint
+    assert data.load(spec, cache).train.y.tolist() == [0, 1, 1]
+    save_arrays(tmp_path, ending, np.array([0, 1, 2]))
+    assert data.check(spec, cache) == []
+    assert data.fingerprint(spec, cache) != fingerprint
+    labels.write_bytes(labels.read_bytes()[:50])
+    assert "can't be read" in data.check(spec, cache)[0].message
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import torch
 
@@ -12,26 +12,36 @@ from ianvs.seeding import stream_seed
 __all__ = ["seeded", "torch_generator"]
 
 
-@contextmanager
-def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
+def seeded(seed: int, device: torch.device | str = "cpu") -> AbstractContextManager[None]:
     """Inside, torch's default generators of the CPU and of `device` start at `seed`; afterwards they are as before.
 
     Other devices are left alone: torch.manual_seed() would reset the generators of all of them.
     """
     device = torch.device(device)
-    if device.type == "cuda":
-        with torch.random.fork_rng(devices=[device]):
-            torch.default_generator.manual_seed(seed)
-            with torch.cuda.device(device):
-                torch.cuda.manual_seed(seed)
-            yield
-        return
-    before = torch.default_generator.get_state()  # fork_rng() looks for accelerators first
-    try:
+    return _seeded_card(seed, device) if device.type == "cuda" else _SeededProcessor(seed)
+
+
+@contextmanager
+def _seeded_card(seed: int, device: torch.device) -> Iterator[None]:
+    with torch.random.fork_rng(devices=[device]):
         torch.default_generator.manual_seed(seed)
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(seed)
         yield
-    finally:
-        torch.default_generator.set_state(before)
+
+
+class _SeededProcessor:
+    """What fork_rng() does for the CPU alone; that looks for accelerators first. For each chunk of a stream."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def __enter__(self) -> None:
+        self._before = torch.default_generator.get_state()
+        torch.default_generator.manual_seed(self._seed)
+
+    def __exit__(self, *error: object) -> None:
+        torch.default_generator.set_state(self._before)
 
 
 def torch_generator(seed: int, round_: int, purpose: str) -> torch.Generator:

@@ -149,6 +149,8 @@ def sent(x: Tensor, device: torch.device) -> Tensor:
 
     Only ever upwards: what comes from the host's memory is copied out of it before this returns, or is pinned.
     """
+    if x.device == device:
+        return x
     return x.to(device, non_blocking=x.device.type == "cpu")
 
 

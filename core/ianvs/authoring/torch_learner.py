@@ -224,7 +224,7 @@ class TorchLearner(Answering):
         self.scaling.learn(x)
         self._ready(x, num_classes, device, seed)
         place = torch.device(device)
-        complete = not bool((y < 0).any())  # asked before a card would have to answer
+        complete = not len(y) or int(y.min()) >= 0  # asked before a card would have to answer
         if resident(x, place):
             x, y = sent(x, place), sent(y, place)
         seen = tuple(int(c) for c in classes_seen)

@@ -93,8 +93,8 @@ def arrays_listing(
         x=np.moveaxis(x, 1, 3) if laid_out and layout == "NCHW" else x,
         label_form="maps" if maps else "class",
         labels=_maps(y, called["y"], place) if maps else tokens(y, called["y"], place),
-        ids=np.array([f"{part}/{i:06d}" for i in range(count)]) if given is None else given,
-        domains=column([str(name) for name in arrays["domain"]] if "domain" in arrays else [""] * count),
+        ids=_numbered(part, count) if given is None else given,
+        domains=column([str(name) for name in arrays["domain"]]) if "domain" in arrays else np.full(count, "", object),
         sources=(place.file,),
         origins=np.zeros(count, dtype=np.int64),
         lines=np.full(count, place.line, dtype=np.int64),
@@ -216,6 +216,12 @@ def _maps(y: NDArray[Any], name: str, place: Place) -> NDArray[np.uint8]:
         message = f"label pictures in {name} hold class indices from 0 to 255; these don't."
         raise SourceError([Problem(message, place)])
     return y.astype(np.uint8, copy=False)
+
+
+def _numbered(part: str, count: int) -> NDArray[np.str_]:
+    """(count,) names "train/000000", "train/000001" and so on."""
+    names = np.char.add(f"{part}/", np.char.zfill(np.arange(count).astype(str), 6))
+    return names.astype(f"U{len(names[-1])}")
 
 
 def tokens(y: NDArray[Any], name: str, place: Place) -> NDArray[Any]:

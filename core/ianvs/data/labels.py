@@ -6,7 +6,7 @@ position in the list of its sample's domain, and the numbering is of the union o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -97,24 +97,36 @@ def class_lists(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:
 
 def class_indices(listing: Listing, lists: ClassLists) -> NDArray[np.int64]:
     """(N,) class indices. A label is a name of its class list, or a position in it where no name says the same."""
-    domains = listing.domains.tolist() if lists.domains else [""] * len(listing)
-    numberings = {domain: lists.of(domain) for domain in dict.fromkeys(domains)}
-    names = {domain: [lists.names[i] for i in numbering.classes] for domain, numbering in numberings.items()}
-    written = list(zip(domains, listing.labels, strict=True))
-    known: dict[tuple[str, str], int | None] = {}
-    for domain, token in set(written):
-        position = names[domain].index(token) if token in names[domain] else _as_index(token, len(names[domain]))
-        known[domain, token] = None if position is None else numberings[domain].classes[position]
-    if None in known.values():
-        problems = []
-        for i, (domain, token) in enumerate(written):
-            if known[domain, token] is not None:
-                continue
-            owner, listed = numberings[domain].owner, one_line(names[domain])
-            message = f"the label '{token}' is none of the classes{owner}: {listed}."
-            problems.append(Problem(message + closest(token, names[domain]), listing.place(i)))
+    written: list[str] = listing.labels.tolist()
+    domains: list[str] = listing.domains.tolist() if lists.domains else [""]  # else all of them mean the same
+    tables = {domain: _Table(lists.of(domain), lists.names) for domain in dict.fromkeys(domains)}
+    told: Iterable[int]
+    if lists.domains:
+        told = (tables[domain][token] for domain, token in zip(domains, written, strict=True))
+    else:
+        told = map(tables[""].__getitem__, written)
+    indices = np.fromiter(told, np.int64, len(written))
+    problems = []
+    for i in np.flatnonzero(indices < 0).tolist():
+        table = tables[domains[i] if lists.domains else ""]
+        message = f"the label '{written[i]}' is none of the classes{table.owner}: {one_line(table.names)}."
+        problems.append(Problem(message + closest(written[i], table.names), listing.place(i)))
+    if problems:
         raise SourceError(summary(problems))
-    return np.fromiter(map(known.__getitem__, written), np.int64, len(written))
+    return indices
+
+
+class _Table(dict[str, int]):
+    """Class indices by what is written for them; -1 for what is none of the classes. Filled as it is asked."""
+
+    def __init__(self, numbering: Numbering, names: Sequence[str]) -> None:
+        self.names = [names[i] for i in numbering.classes]
+        self.owner, self._classes = numbering.owner, numbering.classes
+
+    def __missing__(self, token: str) -> int:
+        position = self.names.index(token) if token in self.names else _as_index(token, len(self.names))
+        self[token] = -1 if position is None else self._classes[position]
+        return self[token]
 
 
 def renumbered(values: NDArray[np.integer], numbering: Numbering, place: Place) -> NDArray[np.uint8]:

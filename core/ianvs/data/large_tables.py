@@ -1,6 +1,6 @@
-"""Large tables and lists are parsed once, ever, while their files and what the testenv says of them stay the same.
+"""Large tables, lists and arrays are read once for all plans, while their files and what is said of them stay the same.
 
-Of numbers all is kept, of texts and of files their fingerprint: that is all that a plan asks for.
+Of tables of numbers all is kept, of others their fingerprint: that is all that a plan asks for.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ianvs.config.spec import DatasetSpec
+from ianvs.data.arrays import PACKED, array_files
 from ianvs.data.cache import entry, is_whole
 from ianvs.data.dataset import Dataset, Samples
 from ianvs.data.fingerprint import digest_of, file_digests, files_fingerprint, read_memo, write_memo
@@ -28,13 +29,13 @@ _COLUMNS = ("x", "y", "ids", "domains")  # the last is not kept where the source
 
 
 def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
-    """What large tables and lists are kept under; None for other data, and where something can't be read."""
-    paths = [source.path for source in (*spec.train, *spec.test)]
+    """What large files are kept under; None for small ones and folders, and where something can't be read."""
+    paths = [path for source in (*spec.train, *spec.test) for path in array_files(source.path).values()]
     if cache_dir is None or spec.url is not None or not paths:
         return None
     try:
         size = sum(path.stat().st_size for path in paths)
-        if size < WORTH_KEEPING or any(path.suffix.lower() not in (*WITH_FIELDS, *LISTS) for path in paths):
+        if size < WORTH_KEEPING or any(path.suffix.lower() not in (*WITH_FIELDS, *LISTS, *PACKED) for path in paths):
             return None
         digests = file_digests([str(path) for path in paths], cache_dir)
     except OSError:
@@ -43,7 +44,7 @@ def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
 
 
 def kept_fingerprint(key: str | None, cache_dir: Path) -> str | None:
-    """The fingerprint of a large table that has been read, and had nothing wrong with it; None where none is kept."""
+    """The fingerprint of large files that were read, with nothing wrong in them; None where none is kept."""
     if key is None:
         return None
     kept = kept_dataset(key, cache_dir)
@@ -60,7 +61,8 @@ def keep_table(parts: tuple[Listing, Listing], spec: DatasetSpec, key: str, cach
     if form == "files" and seen is None:
         return
     fingerprint = files_fingerprint(spec, cache_dir, parts)
-    if form == "arrays":
+    packed = all(source.path.suffix.lower() in PACKED for source in (*spec.train, *spec.test))
+    if form == "arrays" and not packed:  # those can be loaded as they are
         keep_dataset(load_listed(parts, spec, fingerprint, cache_dir), key, cache_dir)
         return
     with suppress(OSError):  # the cache only saves time

@@ -121,7 +121,8 @@ def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
 
 def _unique(ids: NDArray[np.str_]) -> NDArray[np.str_]:
     """A name for one sample only: the second of equal names gets `#2`, the third `#3`."""
-    if len(set(ids.tolist())) == len(ids):
+    rising = bool((ids[:-1] < ids[1:]).all())  # as names that we give are, and most lists
+    if rising or len(set(ids.tolist())) == len(ids):
         return ids
     counts: Counter[str] = Counter()
     names = []

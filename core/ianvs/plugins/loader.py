@@ -11,8 +11,7 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
@@ -56,32 +55,37 @@ class Loaded:
         """Run the author's code in here: lazy imports from its folder work, and don't leak to other plugins."""
         if self.folder is None:
             return nullcontext(self.target)
-        return _folder_first(self.target, self.folder, self._own_modules, self._rivals)
+        return _FolderFirst(self.target, self.folder, self._own_modules, self._rivals)
 
 
-@contextmanager
-def _folder_first(target: Any, folder: Path, own: dict[str, ModuleType], rivals: tuple[str, ...]) -> Iterator[Any]:
-    """`folder` leads sys.path; modules imported from below it live in `own` instead of sys.modules afterwards.
+class _FolderFirst:
+    """Inside, `folder` leads sys.path; modules imported from below it live in `own` instead of sys.modules afterwards.
 
     rivals: modules that are out of sight meanwhile.
     """
-    hidden = {name: sys.modules.pop(name) for name in (*own, *rivals) if name in sys.modules}
-    sys.modules.update(own)
-    sys.path.insert(0, str(folder))
-    count = len(sys.modules)
-    try:
-        yield target
-    finally:
-        sys.path.remove(str(folder))
+
+    def __init__(self, target: Any, folder: Path, own: dict[str, ModuleType], rivals: tuple[str, ...]) -> None:
+        self._target, self._folder, self._own, self._rivals = target, folder, own, rivals
+
+    def __enter__(self) -> Any:
+        self._hidden = {name: sys.modules.pop(name) for name in (*self._own, *self._rivals) if name in sys.modules}
+        sys.modules.update(self._own)
+        sys.path.insert(0, str(self._folder))
+        self._count = len(sys.modules)
+        return self._target
+
+    def __exit__(self, *error: object) -> None:
+        own = self._own
+        sys.path.remove(str(self._folder))
         # What was imported meanwhile stands at the end; to compare all names, some thousand, would cost every call.
-        more = tuple(islice(reversed(sys.modules), max(0, len(sys.modules) - count)))
+        more = tuple(islice(reversed(sys.modules), max(0, len(sys.modules) - self._count)))
         for name in own:
             own[name] = sys.modules.pop(name, own[name])
         for name in more:
             origin = getattr(sys.modules.get(name), "__file__", None)
-            if origin and Path(origin).resolve().is_relative_to(folder) and "site-packages" not in origin:
+            if origin and Path(origin).resolve().is_relative_to(self._folder) and "site-packages" not in origin:
                 own[name] = sys.modules.pop(name)
-        sys.modules.update(hidden)
+        sys.modules.update(self._hidden)
 
 
 def load(url: str | None, name: str, group: str = ENTRY_POINTS) -> Loaded:
@@ -193,7 +197,7 @@ def _from_file(path: Path, name: str) -> Loaded:
     # Registered under its unique name so that dataclasses, pickle and inspect find the module of a class.
     sys.modules[unique] = module
     rivals = _rivals(path.parent)
-    with _folder_first(None, path.parent, own, rivals), sedna_stand_in():
+    with _FolderFirst(None, path.parent, own, rivals), sedna_stand_in():
         try:
             spec.loader.exec_module(module)
         except Exception as error:

@@ -80,8 +80,7 @@ class DataFeed:
             labels = None if round_.labels is None else round_.labels[_where(round_.train, kept)]
             self._kept.append(Part(exam.dataset.train, kept, round_.transform, labels))
             self._held_out.append(held_out)
-        self._chunks: list[list[Chunk]] = [[] for _ in exam.rounds]  # of each round
-        self._cut()
+        self._chunks = self._cut()  # of each round
 
     @property
     def streams(self) -> bool:
@@ -122,7 +121,7 @@ class DataFeed:
 
     def chunks(self, index: int) -> tuple[Chunk, ...]:
         """The chunks of the stream that arrive in round `index`: up to the one that brings its last sample."""
-        return tuple(self._chunks[index - 1])
+        return self._chunks[index - 1]
 
     def chunk(self, chunk: Chunk, share: Share = ALL, skew: float | None = None) -> Handout:
         parts = tuple(self._shared(part, share, skew, chunk.number) for part in chunk.parts)
@@ -177,14 +176,15 @@ class DataFeed:
         kept = None if part.labels is None else part.labels[mine]
         return Part(part.samples, part.positions[mine], part.transform, kept)
 
-    def _cut(self) -> None:
+    def _cut(self) -> list[tuple[Chunk, ...]]:
         """Chunks of equal size, whatever round their samples are of, so that no chunk tells where a round ends.
 
         A chunk that runs over the end of a round belongs to that round.
         """
         stream = self._exam.stream
         if stream is None:
-            return
+            return [() for _ in self._kept]
+        chunks: list[list[Chunk]] = [[] for _ in self._kept]
         flow = [self._ordered(index, stream.shuffled) for index in range(len(self._kept))]
         labels = [_labels(part) for part in flow]
         ends = np.cumsum([len(part.positions) for part in flow]).tolist()
@@ -200,7 +200,8 @@ class DataFeed:
             parts = tuple(_sliced(flow[index], where) for index, where in slices.items())
             told = {label for index, where in slices.items() for label in labels[index][where]}
             classes = tuple(sorted(label for label in told if label >= 0))
-            self._chunks[first].append(Chunk(number, end, begun, bisect_right(ends, end), classes, parts))
+            chunks[first].append(Chunk(number, end, begun, bisect_right(ends, end), classes, parts))
+        return [*map(tuple, chunks)]
 
     def _ordered(self, index: int, shuffled: bool) -> Part:
         part = self._kept[index]
