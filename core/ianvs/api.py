@@ -29,7 +29,7 @@ from ianvs.digests import doubt
 from ianvs.errors import ConfigError, DamagedError, IanvsError, shown_path
 from ianvs.exports import export_results
 from ianvs.page import write_page
-from ianvs.planning import Plan, cells, make_plan, start_over, with_hyperparameters
+from ianvs.planning import Plan, cells, start_over, with_hyperparameters
 from ianvs.planning.job_columns import job_columns
 from ianvs.planning.missing_pictures import missing_pictures
 from ianvs.planning.paradigm_info import without_unused
@@ -40,7 +40,7 @@ from ianvs.scenarios import Exam, open_exam
 from ianvs.scenarios.drawn import CASE, drawn_for, seeds_of_case
 from ianvs.scheduler.case_loop import Listener
 from ianvs.scheduler.controller import check_job, run_job
-from ianvs.scheduler.preflight import Watcher, require_files
+from ianvs.scheduler.preflight import Watcher, plan_files, require_files
 from ianvs.scheduler.preloading import imports_of
 from ianvs.shipped import job_path
 from ianvs.store import JobStore
@@ -99,10 +99,8 @@ def run(
         _refuse_many(job)
     if fail_fast is not None:
         job = replace(job, fail_fast=fail_fast)
-    if rerun is not None:
-        require_files(job)
-        if not start_over(make_plan(job), rerun) and rerun not in ("all", "failed"):
-            raise IanvsError(f"--rerun '{rerun}' matches no case that has run; `ianvs plan` lists the cases.")
+    if rerun is not None and not start_over(plan_files(job), rerun) and rerun not in ("all", "failed"):
+        raise IanvsError(f"--rerun '{rerun}' matches no case that has run; `ianvs plan` lists the cases.")
     provenance = collect(job_file=job.file, imported=imports_of(job))
     damaged: set[Path] = set()
     while True:
@@ -129,7 +127,7 @@ def plan(
     limit: int | None = None,
 ) -> Plan:
     """The test cases of the job at `path` with their states and reasons; nothing runs."""
-    return make_plan(require_files(_load(path, workspace, jobs, root, None, None, settings, only, limit)))
+    return plan_files(_load(path, workspace, jobs, root, None, None, settings, only, limit))
 
 
 def validate(
@@ -168,8 +166,7 @@ def report(
     """
     job = _load(path, workspace, None, root, None, None, settings, only, limit)
     _refuse_many(job)
-    require_files(job)
-    plan_ = make_plan(job)
+    plan_ = plan_files(job)
     if not any(plan_.store.folder(case.id).is_dir() for case, _ in plan_.cases()):
         raise IanvsError(nothing_stored(job.workspace))
     if problems := missing_pictures(plan_):

@@ -238,8 +238,11 @@ def test_a_list_of_files_is_not_read_again_while_they_stay(index, pictures, any_
     for name in ("read_lines", "read_table"):
         monkeypatch.setattr(f"ianvs.data.sources.{name}", lambda *given: pytest.fail("it was read again"))
     monkeypatch.setattr(listed_files, "_BLOCK", 2)
-    assert data.check(spec, cache) == []
+    found = data.checked(spec, cache)
+    assert found.problems == []
     assert data.fingerprint(spec, cache) == fingerprint
+    monkeypatch.setattr("os.stat", lambda *given, **more: pytest.fail("it was looked for again"))
+    assert data.fingerprint(spec, cache, found.samples) == fingerprint
 
 
 @pytest.mark.parametrize("index", ["pictures.csv", "segments.txt"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from ianvs.config.spec import DatasetSpec
@@ -21,6 +22,7 @@ from ianvs.data.sources import read_parts
 from ianvs.errors import DataError, Problem
 
 __all__ = [
+    "Checked",
     "Dataset",
     "Progress",
     "Samples",
@@ -28,6 +30,7 @@ __all__ = [
     "SourceError",
     "check",
     "check_handed",
+    "checked",
     "doubts_of",
     "find_doubts",
     "fingerprint",
@@ -37,17 +40,36 @@ __all__ = [
 CHECK_SECONDS = 120.0  # of limits.check_seconds, where nothing is said
 
 
+@dataclass(frozen=True)
+class Checked:
+    """problems: all that is wrong with the data. samples: their fingerprint, where it is known by then."""
+
+    problems: list[Problem]
+    samples: str | None = None
+
+
 def check(spec: DatasetSpec, cache_dir: Path | None = None, seconds: float = CHECK_SECONDS) -> list[Problem]:
     """Everything that is wrong with the data and can be found without decoding: names, options, files, labels.
 
     Warnings are among it, of what is read otherwise than its author may think. An author's function is called, if it
     has not been before, and may take `seconds`; without a cache it is not.
     """
-    return [*_check_samples(spec, cache_dir, seconds), *check_backbone(spec)]
+    return checked(spec, cache_dir, seconds).problems
 
 
-def fingerprint(spec: DatasetSpec, cache_dir: Path) -> str:
-    """A hash that changes when, and only when, the samples do. Reads each file once, ever, while it stays the same."""
+def checked(spec: DatasetSpec, cache_dir: Path | None = None, seconds: float = CHECK_SECONDS) -> Checked:
+    """`check`, and what `fingerprint` need not look at a long list of files for once more."""
+    found = _check_samples(spec, cache_dir, seconds)
+    return Checked([*found.problems, *check_backbone(spec)], found.samples)
+
+
+def fingerprint(spec: DatasetSpec, cache_dir: Path, samples: str | None = None) -> str:
+    """A hash that changes when, and only when, the samples do. Reads each file once, ever, while it stays the same.
+
+    samples: what `checked` has said of them.
+    """
+    if samples is not None:
+        return encoded_fingerprint(samples, spec, cache_dir)
     if spec.handed_as == "paths":
         samples = handed_fingerprint(spec, cache_dir)
     elif spec.url is not None:
@@ -73,14 +95,14 @@ def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -
     return dataset
 
 
-def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float) -> list[Problem]:
+def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float) -> Checked:
     if spec.name is not None and spec.url is None:
-        return check_named(spec)
+        return Checked(check_named(spec))
     if spec.url is not None and cache_dir is None:
-        return []
+        return Checked([])
     key = table_key(spec, cache_dir)
-    if cache_dir is not None and kept_fingerprint(key, cache_dir) is not None:
-        return []
+    if cache_dir is not None and (kept := kept_fingerprint(key, cache_dir)) is not None:
+        return Checked([], kept)
     try:
         parts = read_parts(spec) if cache_dir is None or spec.url is None else authored(spec, cache_dir, seconds).parts
         check_listed(parts, spec)
@@ -88,8 +110,8 @@ def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float) ->
         if cache_dir is not None and key is not None and not warnings:
             keep_table(parts, spec, key, cache_dir)
     except SourceError as broken:
-        return list(broken.problems)
-    return warnings
+        return Checked(list(broken.problems))
+    return Checked(warnings)
 
 
 def _load_samples(spec: DatasetSpec, cache_dir: Path, progress: Progress | None) -> Dataset:

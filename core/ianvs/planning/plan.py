@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Literal
 
 from ianvs import data
@@ -159,13 +159,16 @@ class Plan:
         return f"changed since {predecessor[:8]}: {'; '.join(identity_differences(before, now))}"
 
 
-def make_plan(job: JobSpec) -> Plan:
-    """Plan `job` against what its workspace holds. Raises ConfigError or DataError where the data can't be read."""
+def make_plan(job: JobSpec, samples: Sequence[str | None] = ()) -> Plan:
+    """Plan `job` against what its workspace holds. Raises ConfigError or DataError where the data can't be read.
+
+    samples: fingerprints of the samples of each testenv, where `data.checked` has told them.
+    """
     algorithms: list[PlannedAlgorithm] = []
     scores = []
     students = list(zip(job.algorithms, paradigm_info(job), strict=True))
-    for exam in job.testenvs:
-        fingerprint = data.fingerprint(exam.dataset, job.workspace / "cache")
+    for exam, known in zip_longest(job.testenvs, samples):
+        fingerprint = data.fingerprint(exam.dataset, job.workspace / "cache", known)
         name = exam.name if len(job.testenvs) > 1 else ""
         for spec, paradigm in students:
             facts = exam_identity(exam, spec, paradigm, fingerprint)

@@ -18,9 +18,9 @@ from ianvs.scheduler.kubeedge_checks import handed_problems, is_kubeedge
 from ianvs.store import ExamRecord
 
 __all__ = [
+    "checked_data",
     "column_problems",
     "columns_of",
-    "data_problems",
     "forced_problems",
     "link_problems",
     "metric_levels",
@@ -38,15 +38,15 @@ TASK_SCORED = "task_incremental_accuracy"
 FORCED = ("reply_token_accuracy", "perplexity")
 
 
-def data_problems(job: JobSpec) -> list[Problem]:
-    """What is wrong with names, options, index files and labels; nothing is decoded.
+def checked_data(job: JobSpec) -> tuple[data.Checked, ...]:
+    """What is wrong with names, options, index files and labels of each testenv; nothing is decoded.
 
     An author's function is called by another process, once, for the samples that it returns.
     """
     if is_kubeedge(job):
-        return list(handed_problems(job))
+        return (data.Checked(list(handed_problems(job))),)
     cache, seconds = job.workspace / "cache", job.limits.check_seconds
-    return [problem for exam in job.testenvs for problem in data.check(exam.dataset, cache, seconds)]
+    return tuple(data.checked(exam.dataset, cache, seconds) for exam in job.testenvs)
 
 
 def sample_problems(exam: ExamRecord, spec: TestEnvSpec, doubts: Mapping[str, str] | None) -> list[Problem]:

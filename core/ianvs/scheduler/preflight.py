@@ -35,7 +35,7 @@ from ianvs.scheduler.taught_texts import Rounds, taught_texts
 from ianvs.scoring.misfits import misfits
 from ianvs.store import ExamRecord, ExamStore
 
-__all__ = ["CHECKS", "Check", "Preflight", "Watcher", "preflight", "require_files"]
+__all__ = ["CHECKS", "Check", "Preflight", "Watcher", "plan_files", "preflight", "require_files"]
 
 LOOK = "ianvs.plugins.check:check_task"
 MOST_BUILT = 32  # choices of hyperparameters that an algorithm is built with; of a larger grid each value once
@@ -68,6 +68,7 @@ class Preflight:
         self.tasks = 0
         self.problems: list[Problem] = []
         self.warnings: list[Problem] = list(job.warnings)
+        self.samples: tuple[str | None, ...] = ()  # fingerprints of each testenv's, where they are known by then
         self.asking: set[tuple[Any, ...]] = set()  # modules whose plugins want to see the facts of an exam
 
     def make(self, checks_: Sequence[Check]) -> None:
@@ -85,7 +86,7 @@ class Preflight:
 
     @cached_property
     def plan(self) -> Plan:
-        return make_plan(self.job)
+        return make_plan(self.job, self.samples)
 
     @cached_property
     def metrics(self) -> tuple[list[Problem], dict[str, str]]:
@@ -121,9 +122,20 @@ def preflight(
 
 def require_files(job: JobSpec) -> JobSpec:
     """The job with the warnings of those checks that cost no more than reading. Raises ConfigError with all slips."""
+    return _with_files(job).insist()
+
+
+def plan_files(job: JobSpec) -> Plan:
+    """The plan of `require_files(job)`."""
+    found = _with_files(job)
+    checked = found.insist()
+    return replace(found.plan, job=checked)
+
+
+def _with_files(job: JobSpec) -> Preflight:
     found = Preflight(job, _no_engine, _Nobody())
     found.make(FILES)
-    return found.insist()
+    return found
 
 
 def _no_engine(plan: Plan | None) -> Engine:
@@ -146,6 +158,13 @@ def _workspace(flight: Preflight) -> list[Problem]:
             "Choose another with `workspace` in the job file or with --workspace."
         ) from error
     return []
+
+
+def _data(flight: Preflight) -> list[Problem]:
+    """What is wrong with the data; to look at a long list of files takes seconds, which the plan does not do again."""
+    found = checks.checked_data(flight.job)
+    flight.samples = tuple(one.samples for one in found)
+    return [problem for one in found for problem in one.problems]
 
 
 def _pictures(flight: Preflight) -> list[Problem]:
@@ -363,7 +382,7 @@ FILES: tuple[Check, ...] = (
     Check("engine", lambda p: engine_problems(p.job)),  # an engine of an author is imported here
     Check("paradigms", lambda p: checks.paradigm_problems(p.job)),  # as for metrics, another process reads a file
     Check("settings", lambda p: setting_problems(p.job)),  # of KubeEdge Ianvs's paradigms
-    Check("data", lambda p: checks.data_problems(p.job)),  # index files, pictures; an author's function, once
+    Check("data", _data),  # index files, pictures; an author's function, once
     Check("scenarios", lambda p: checks.scenario_problems(p.job)),
     Check("metrics", lambda p: p.metrics[0]),  # an author's file: a second in another process, once
     Check("columns", lambda p: checks.column_problems(p.job, p.levels), stands_on_others=True),
