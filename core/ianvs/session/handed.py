@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import Any, SupportsFloat
 
 from ianvs.engines.engine import Reporter
-from ianvs.engines.forked import PARENT_DEATH_SIGNAL, live, prctl
+from ianvs.engines.forked import PARENT_DEATH_SIGNAL, keep_freed_memory, live, prctl
 from ianvs.errors import PluginError
 from ianvs.kubeedge.run import run
 from ianvs.kubeedge.scores import score
@@ -167,6 +167,7 @@ def _apart(task: Callable[[], object], report: Reporter) -> tuple[Any, int]:
 def _tell(task: Callable[[], object], writing: int) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the process that stores results hears the wish to stop
     prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    keep_freed_memory()
     try:
         said: dict[str, object] = {"value": task()}
     except Exception as error:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from ianvs.engines.forked import DUMPABLE, PARENT_DEATH_SIGNAL, live, prctl
+from ianvs.engines.forked import DUMPABLE, PARENT_DEATH_SIGNAL, keep_freed_memory, live, prctl
 from ianvs.planning.case_request import CaseRequest
 from ianvs.planning.closed import opened_paths
 from ianvs.scenarios.exam import Rules
@@ -119,6 +119,7 @@ class _Births:
         os.write(ready, b"y" if closed else b"n")
         os.close(ready)
         _close_all_but({end.fileno()})
+        keep_freed_memory()
         brief = told.body["brief"]
         rules = Rules(**brief["rules"])
         known = Brief(brief["kind"], tuple(brief["rounds"]), tuple(brief["classes"]), rules, brief["streams"])
