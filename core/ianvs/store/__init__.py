@@ -1,9 +1,10 @@
 """Where results live. The only package that knows file names of results."""
 
-from ianvs.store.case_store import CaseState, CaseStore, RoundFolder, StoredModule
+from ianvs.store.case_store import CaseState, CaseStore
 from ianvs.store.exam_store import ExamRecord, ExamStore
 from ianvs.store.files import replace_folder, write_atomic, write_json
 from ianvs.store.job_store import JobStore
+from ianvs.store.round_files import RoundFolder, StoredModule
 from ianvs.store.sealed import as_record
 from ianvs.store.study_store import Axis, Study, StudyStore, Trial
 

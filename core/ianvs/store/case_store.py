@@ -16,26 +16,33 @@ finished case those of all the others. What does not fit is not believed: see `s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 from filelock import FileLock, Timeout
-from numpy.typing import NDArray
 
 from ianvs.config.secrets import without_secrets
-from ianvs.digests import content, differs, noted, sealed_text
+from ianvs.digests import content, differs, noted
 from ianvs.errors import DamagedError
 from ianvs.store.files import replace_folder, write_atomic
 from ianvs.store.gathered import GATHERED, UNKNOWN, Known, NotedFiles, gathered, write_gathered
 from ianvs.store.keys import digest
+from ianvs.store.round_files import (
+    RoundFolder,
+    StoredModule,
+    read_extras,
+    read_predictions,
+    round_result,
+    stored_modules,
+)
 from ianvs.store.sealed import as_record, checked, read_sealed, remove, write_sealed
+from ianvs.store.stored_score import StoredScore, score_facts, stored_score
 from ianvs.types import Asked, Failure, Predictions, RoundResult, Status, TestCase
 
-__all__ = ["CaseState", "CaseStore", "RoundFolder", "StoredModule", "StoredScore"]
+__all__ = ["CaseState", "CaseStore"]
 
 
 @dataclass(frozen=True)
@@ -58,33 +65,6 @@ class CaseState:
     def is_whole(self) -> bool:
         """Whether all that was answered can be believed: what is lacking can be computed from it."""
         return not any(name == "result.json" or name.startswith("rounds/") for name in self.damaged)
-
-
-class StoredScore(NamedTuple):
-    """values: (T + 1, J). details[k][j]: parts, where the metric has them. between: (J,) by the number of samples that
-    had arrived. left_out: (G, J) after the last round without each group of samples; None where nothing was left out.
-    """
-
-    values: NDArray[np.float64]
-    details: Sequence[Sequence[Mapping[str, float | None] | None]]
-    between: Mapping[int, NDArray[np.float64]]
-    left_out: NDArray[np.float64] | None
-
-
-@dataclass(frozen=True)
-class StoredModule:
-    """A module of an algorithm as it was after a round, with what it had been taught.
-
-    path: where its load() finds it; None: it had nothing to save. calls: of training, so far. seen, new: class indices
-    that it was taught so far, and in the last call.
-    """
-
-    kind: str
-    instance: str
-    path: Path | None
-    calls: int = 0
-    seen: tuple[int, ...] = ()
-    new: tuple[int, ...] = ()
 
 
 class CaseStore:
@@ -183,7 +163,7 @@ class CaseStore:
         stored: Iterable[Mapping[str, Any]] | None = known.rounds
         if stored is None:
             stored = self._complete(case_id, thoroughly=thoroughly, files=known.files)
-        return tuple(self._result_of(case_id, index, one) for index, one in enumerate(stored))
+        return tuple(round_result(one, self._path(case_id, _round_name(index))) for index, one in enumerate(stored))
 
     def broken_round(self, case_id: str) -> int | None:
         """The first round that is there and can't be believed."""
@@ -207,15 +187,6 @@ class CaseStore:
     def _read_round(self, case_id: str, index: int, files: NotedFiles = UNKNOWN.files) -> dict[str, Any] | None:
         return self._read(case_id, _round_name(index), files)
 
-    def _result_of(self, case_id: str, index: int, stored: Mapping[str, Any]) -> RoundResult:
-        scores = stored["gate_scores"]
-        facts = {
-            **stored,
-            "gate_scores": None if scores is None else tuple(scores),
-            "examined": tuple(tuple(when) for when in stored["examined"]),
-        }
-        return as_record(RoundResult, facts, self._path(case_id, _round_name(index)))
-
     def modules(self, case_id: str, index: int) -> tuple[StoredModule, ...] | None:
         """The modules after round `index`; None if they are no longer kept. Raises DamagedError."""
         folder = self.round_folder(case_id, index)
@@ -228,39 +199,19 @@ class CaseStore:
 
     def module_names(self, case_id: str, index: int) -> tuple[StoredModule, ...]:
         """The modules after round `index`, whether or not what they saved is still kept. Raises DamagedError."""
-        folder = self.round_folder(case_id, index)
-        stored = self._read_round(case_id, index) or {"modules": ()}
-        return tuple(
-            StoredModule(
-                one["kind"],
-                one["instance"],
-                None if one["path"] is None else folder / "model" / one["path"],
-                one["calls"],
-                tuple(one["seen"]),
-                tuple(one["new"]),
-            )
-            for one in stored["modules"]
-        )
+        stored = self._read_round(case_id, index)
+        return () if stored is None else stored_modules(stored, self.round_folder(case_id, index))
 
     def predictions(self, case_id: str, index: int) -> dict[Asked, Predictions]:
         """What was answered in and after round `index`; a test set that could not be predicted is missing.
 
         Raises DamagedError where they are not those that were stored.
         """
-        found: dict[Asked, tuple[NDArray[Any], dict[str, NDArray[Any]]]] = {}
-        with np.load(self._checked_predictions(case_id, index), allow_pickle=False) as stored:
-            for name, values in stored.items():  # labels come before extras
-                asked, extra = _asked_of(name)
-                if extra:
-                    found[asked][1][extra] = values
-                else:
-                    found[asked] = values, {}
-        return {asked: Predictions(labels, extras) for asked, (labels, extras) in found.items()}
+        return read_predictions(self._checked_predictions(case_id, index))
 
     def extras(self, case_id: str, index: int) -> set[str]:
         """Names of what is stored beside the labels after round `index`."""
-        with np.load(self._checked_predictions(case_id, index), allow_pickle=False) as stored:
-            return {extra for _, extra in map(_asked_of, stored.files) if extra}
+        return read_extras(self._checked_predictions(case_id, index))
 
     def _checked_predictions(self, case_id: str, index: int) -> Path:
         return checked(self.round_folder(case_id, index) / "predictions.npz", self._read_round(case_id, index))
@@ -321,20 +272,14 @@ class CaseStore:
         about: what the score was computed with, such as the revision of an encoder. left_out: [g][j] scores after the
         last round without the g-th group of samples. after: of the first rounds, so many; None: of all.
         """
-        found = {"values": values, "details": details, "between": dict(between or {}), "about": dict(about or {})}
-        found |= {"left_out": left_out} if left_out else {}
-        self._write(case_id, _score_name(key, after), found)
+        told = score_facts(values, details, between, about, left_out)
+        self._write(case_id, _score_name(key, after), told)
 
     def score(self, case_id: str, key: str, after: int | None = None, known: Known = UNKNOWN) -> StoredScore | None:
         """As it was written. known: of its state, which saves time. Raises DamagedError."""
         name = _score_name(key, after)
         found = known.scores.get(name) or self._read(case_id, name, known.files)
-        if found is None:
-            return None
-        between = {int(n): np.array(row, dtype=float) for n, row in found.get("between", {}).items()}
-        without = found.get("left_out")
-        left_out = np.array(without, dtype=float) if without else None
-        return StoredScore(np.array(found["values"], dtype=float), found["details"], between, left_out)
+        return None if found is None else stored_score(found)
 
     # --- while it runs ------------------------------------------------------------------------------------------
 
@@ -448,45 +393,6 @@ class CaseStore:
         write_sealed(self.folder(case_id) / name, f"{case_id}/{name}", value)
 
 
-@dataclass(frozen=True)
-class RoundFolder:
-    """A round that is being written. name: what it is sealed as. after: digest of the round before."""
-
-    folder: Path
-    name: str
-    after: str
-
-    @property
-    def model(self) -> Path:
-        """Folder for what the plugin's save() writes."""
-        return self.folder / "model"
-
-    def fill(
-        self, result: RoundResult, predictions: Mapping[Asked, Predictions], modules: Iterable[StoredModule] = ()
-    ) -> None:
-        """modules: with paths below `model`. An empty `model` is not kept."""
-        if not any(self.model.iterdir()):
-            self.model.rmdir()
-        arrays: dict[str, NDArray[Any]] = {}
-        for asked, said in predictions.items():
-            arrays[_name_of(asked)] = said.labels
-            arrays |= {_name_of(asked, extra): values for extra, values in said.extras.items()}
-        np.savez(self.folder / "predictions.npz", **arrays)  # type: ignore[arg-type]
-        told = [
-            {**vars(one), "path": None if one.path is None else one.path.relative_to(self.model).as_posix()}
-            for one in modules
-        ]
-        files = {path.relative_to(self.folder).as_posix(): noted(path) for path in self._files()}
-        stored = {**vars(result), "modules": told, "files": files, "after": self.after}
-        # The folder is not in its place yet, so that this need not be atomic.
-        (self.folder / "round.json").write_text(sealed_text(stored, self.name))
-
-    def _files(self) -> Iterator[Path]:
-        """Those that are kept beside round.json; a link may lead anywhere."""
-        yield self.folder / "predictions.npz"
-        yield from (path for path in self.model.rglob("*") if path.is_file() and not path.is_symlink())
-
-
 def _round_name(index: int) -> str:
     return f"rounds/{index}/round.json"
 
@@ -502,19 +408,6 @@ def _read_id(path: Path) -> str | None:
     except (OSError, UnicodeDecodeError):
         return None
     return found if found.isalnum() and found.isascii() else None
-
-
-def _name_of(asked: Asked, extra: str = "") -> str:
-    """In predictions.npz: "3" is test set 3 after the round, "3@120" after 120 samples, "3 probe" something beside."""
-    when = "" if asked.samples is None else f"@{asked.samples}"
-    return f"{asked.test}{when}" + (f" {extra}" if extra else "")
-
-
-def _asked_of(name: str) -> tuple[Asked, str]:
-    """(which test set when, the extra or ""), from what `_name_of` made of them."""
-    asked, _, extra = name.partition(" ")
-    test, _, samples = asked.partition("@")
-    return Asked(int(test), int(samples) if samples else None), extra
 
 
 def name_key(case: TestCase) -> str:

@@ -1,0 +1,133 @@
+"""The folder of one round: round.json, predictions.npz, and model/ while it is kept.
+
+round.json holds the digests of the files beside it, and of the round.json before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.digests import noted, sealed_text
+from ianvs.store.sealed import as_record
+from ianvs.types import Asked, Predictions, RoundResult
+
+__all__ = ["RoundFolder", "StoredModule", "read_extras", "read_predictions", "round_result", "stored_modules"]
+
+
+@dataclass(frozen=True)
+class StoredModule:
+    """A module of an algorithm as it was after a round, with what it had been taught.
+
+    path: where its load() finds it; None: it had nothing to save. calls: of training, so far. seen, new: class indices
+    that it was taught so far, and in the last call.
+    """
+
+    kind: str
+    instance: str
+    path: Path | None
+    calls: int = 0
+    seen: tuple[int, ...] = ()
+    new: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class RoundFolder:
+    """A round that is being written. name: what it is sealed as. after: digest of the round before."""
+
+    folder: Path
+    name: str
+    after: str
+
+    @property
+    def model(self) -> Path:
+        """Folder for what the plugin's save() writes."""
+        return self.folder / "model"
+
+    def fill(
+        self, result: RoundResult, predictions: Mapping[Asked, Predictions], modules: Iterable[StoredModule] = ()
+    ) -> None:
+        """modules: with paths below `model`. An empty `model` is not kept."""
+        if not any(self.model.iterdir()):
+            self.model.rmdir()
+        arrays: dict[str, NDArray[Any]] = {}
+        for asked, said in predictions.items():
+            arrays[_name_of(asked)] = said.labels
+            arrays |= {_name_of(asked, extra): values for extra, values in said.extras.items()}
+        np.savez(self.folder / "predictions.npz", **arrays)  # type: ignore[arg-type]
+        told = [
+            {**vars(one), "path": None if one.path is None else one.path.relative_to(self.model).as_posix()}
+            for one in modules
+        ]
+        files = {path.relative_to(self.folder).as_posix(): noted(path) for path in self._files()}
+        stored = {**vars(result), "modules": told, "files": files, "after": self.after}
+        # The folder is not in its place yet, so that this need not be atomic.
+        (self.folder / "round.json").write_text(sealed_text(stored, self.name))
+
+    def _files(self) -> Iterator[Path]:
+        """Those that are kept beside round.json; a link may lead anywhere."""
+        yield self.folder / "predictions.npz"
+        yield from (path for path in self.model.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def round_result(stored: Mapping[str, Any], path: Path | str) -> RoundResult:
+    """From the content of round.json, which lies at `path`. Raises DamagedError."""
+    scores = stored["gate_scores"]
+    facts = {
+        **stored,
+        "gate_scores": None if scores is None else tuple(scores),
+        "examined": tuple(tuple(when) for when in stored["examined"]),
+    }
+    return as_record(RoundResult, facts, path)
+
+
+def stored_modules(stored: Mapping[str, Any], folder: Path) -> tuple[StoredModule, ...]:
+    """From the content of round.json, of the round in `folder`; whether or not what they saved is still there."""
+    return tuple(
+        StoredModule(
+            one["kind"],
+            one["instance"],
+            None if one["path"] is None else folder / "model" / one["path"],
+            one["calls"],
+            tuple(one["seen"]),
+            tuple(one["new"]),
+        )
+        for one in stored["modules"]
+    )
+
+
+def read_predictions(path: Path) -> dict[Asked, Predictions]:
+    """What a predictions.npz holds."""
+    found: dict[Asked, tuple[NDArray[Any], dict[str, NDArray[Any]]]] = {}
+    with np.load(path, allow_pickle=False) as stored:
+        for name, values in stored.items():  # labels come before extras
+            asked, extra = _asked_of(name)
+            if extra:
+                found[asked][1][extra] = values
+            else:
+                found[asked] = values, {}
+    return {asked: Predictions(labels, extras) for asked, (labels, extras) in found.items()}
+
+
+def read_extras(path: Path) -> set[str]:
+    """Names of what a predictions.npz holds beside labels."""
+    with np.load(path, allow_pickle=False) as stored:
+        return {extra for _, extra in map(_asked_of, stored.files) if extra}
+
+
+def _name_of(asked: Asked, extra: str = "") -> str:
+    """In predictions.npz: "3" is test set 3 after the round, "3@120" after 120 samples, "3 probe" something beside."""
+    when = "" if asked.samples is None else f"@{asked.samples}"
+    return f"{asked.test}{when}" + (f" {extra}" if extra else "")
+
+
+def _asked_of(name: str) -> tuple[Asked, str]:
+    """(which test set when, the extra or ""), from what `_name_of` made of them."""
+    asked, _, extra = name.partition(" ")
+    test, _, samples = asked.partition("@")
+    return Asked(int(test), int(samples) if samples else None), extra
