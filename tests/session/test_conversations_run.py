@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ianvs
+from ianvs.data.conversation_forms import Forms
 from ianvs.data.conversations import conversation_of, samples_of
 from ianvs.errors import ConfigError, PluginError
 from ianvs.kinds.conversation_kind import checked_replies, packed, unpacked
@@ -135,7 +136,7 @@ def test_an_encoder_that_is_not_here_is_told_before_anything_runs(tmp_path):
 
 
 def test_a_learner_may_change_what_it_is_handed_without_changing_the_data():
-    samples = samples_of([conversation_of(said("a", "b", topic=""))], ["first"])
+    samples = samples_of([conversation_of(said("a", "b", topic=""), Forms())], ["first"])
     for _ in range(2):
         handed = TrainView(columns_of([Part(samples, np.array([0]))]), name="round 1")
         assert (handed.x[0]["user"], handed.y[0]) == (["a"], ["b"])

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.config.spec import SourceSpec
-from ianvs.data.listing import Listing, SourceError, column
+from ianvs.data.listing import Listing, SourceError, column, numbered_names
 from ianvs.errors import Place, Problem, closest, one_line
 
 __all__ = [
@@ -93,7 +93,7 @@ def arrays_listing(
         x=np.moveaxis(x, 1, 3) if laid_out and layout == "NCHW" else x,
         label_form="maps" if maps else "class",
         labels=_maps(y, called["y"], place) if maps else tokens(y, called["y"], place),
-        ids=_numbered(part, count) if given is None else given,
+        ids=numbered_names(part, count) if given is None else given,
         domains=column([str(name) for name in arrays["domain"]]) if "domain" in arrays else np.full(count, "", object),
         sources=(place.file,),
         origins=np.zeros(count, dtype=np.int64),
@@ -216,12 +216,6 @@ def _maps(y: NDArray[Any], name: str, place: Place) -> NDArray[np.uint8]:
         message = f"label pictures in {name} hold class indices from 0 to 255; these don't."
         raise SourceError([Problem(message, place)])
     return y.astype(np.uint8, copy=False)
-
-
-def _numbered(part: str, count: int) -> NDArray[np.str_]:
-    """(count,) names "train/000000", "train/000001" and so on."""
-    names = np.char.add(f"{part}/", np.char.zfill(np.arange(count).astype(str), 6))
-    return names.astype(f"U{len(names[-1])}")
 
 
 def tokens(y: NDArray[Any], name: str, place: Place) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from ianvs.data.records import Step, json_kind
 from ianvs.errors import closest, one_line
 from ianvs.plugins.loader import brought
 
-__all__ = ["GROUP", "Conversation", "Form", "Slip", "content_at", "forms_of", "known_forms", "text_at"]
+__all__ = ["GROUP", "Conversation", "Form", "Forms", "Slip", "content_at", "text_at"]
 
 GROUP = "ianvs.conversation_forms"
 """The group of entry points by which packages bring forms, ianvs its own; each names a tuple of `Form`."""
@@ -81,15 +81,26 @@ class Form:
         )
 
 
-def forms_of(record: Mapping[str, Any]) -> list[Form]:
-    """The forms that a record's fields tell: none for what is no conversation, two for what can't be decided."""
-    found = [form for form in known_forms() if all(field in record for field in form.fields)]
-    return [form for form in found if not any(set(form.fields) < set(other.fields) for other in found)]
+class Forms:
+    """All forms that are known when this is made.
 
+    known: ianvs's own first. asking: fields that say what is asked, and are no name of anything else.
+    """
 
-def known_forms() -> list[Form]:
-    """All forms, ianvs's own first."""
-    return [form for form, _ in brought(GROUP, Form)[0]]
+    def __init__(self) -> None:
+        self.known = [form for form, _ in brought(GROUP, Form)[0]]
+        self.asking = {form.fields[0] for form in self.known if len(form.fields) > 1} - {"question_id"}
+        self._of: dict[tuple[str, ...], list[Form]] = {}  # by fields, which a file's records have in common
+
+    def of(self, record: Mapping[str, Any]) -> list[Form]:
+        """Those that a record's fields tell: none for what is no conversation, two for what can't be decided."""
+        names = tuple(record)
+        if names not in self._of:
+            found = [form for form in self.known if all(field in record for field in form.fields)]
+            self._of[names] = [
+                form for form in found if not any(set(form.fields) < set(other.fields) for other in found)
+            ]
+        return self._of[names]
 
 
 def text_at(record: Mapping[str, Any], field: str, where: tuple[Step, ...]) -> str:

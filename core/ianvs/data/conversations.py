@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.config.spec import DatasetSpec
-from ianvs.data.conversation_forms import Conversation, Slip, forms_of, known_forms, text_at
+from ianvs.data.conversation_forms import Conversation, Forms, Slip, text_at
 from ianvs.data.dataset import Samples
-from ianvs.data.listing import Listing, SourceError, column, summary
+from ianvs.data.listing import Listing, SourceError, column, numbered_names, summary
 from ianvs.data.records import Records
 from ianvs.data.tables import DOMAIN_COLUMN, SAMPLE_COLUMNS, TEXT_COLUMN
 from ianvs.errors import Place, Problem, closest, one_line
@@ -37,7 +37,8 @@ __all__ = [
 
 def holds_conversations(records: Records) -> bool:
     """Whether any record has the form of a conversation, or seems to be meant as one: objects in a list are turns."""
-    return any(isinstance(record, dict) and (forms_of(record) or _is_meant(record)) for record in records.values)
+    forms = Forms()
+    return any(isinstance(record, dict) and (forms.of(record) or _is_meant(record, forms)) for record in records.values)
 
 
 def read_conversations(records: Records, spec: DatasetSpec) -> Listing:
@@ -74,9 +75,10 @@ def conversations_listing(
     domains: list[str] = []
     problems: list[Problem] = []
     first: dict[str, int] = {}  # the position of each id
+    forms = Forms()
     for index, record in enumerate(records):
         try:
-            said.append(conversation_of(record))
+            said.append(conversation_of(record, forms))
             domains.append(_domain(record, domain))
             if (before := first.setdefault(_given(record), index)) != index and _given(record):
                 where = f" on line {lines[before]}" if lines[before] else ""
@@ -91,7 +93,7 @@ def conversations_listing(
         x=column(said),
         label_form="replies",
         labels=column([list(one.assistant) for one in said]),
-        ids=np.array([f"{stem}/{index:06d}" for index in range(len(said))], dtype=str),
+        ids=numbered_names(stem, len(said)),
         domains=column(domains),
         sources=(path,),
         origins=np.zeros(len(said), dtype=np.int64),
@@ -141,22 +143,21 @@ def notes_of(said: Sequence[Conversation], part: str) -> tuple[str, ...]:
     return tuple(f"{count} {of} {what}." for what, count in counts.items() if count)
 
 
-def conversation_of(record: object) -> Conversation:
-    """A record in any of the forms. Raises Slip with the steps to what is wrong."""
+def conversation_of(record: object, forms: Forms) -> Conversation:
+    """A record in any of the `forms`. Raises Slip with the steps to what is wrong."""
     if not isinstance(record, dict):
         raise Slip(f"expected a record like {{...}}, found {type(record).__name__}.")
-    forms = forms_of(record)
-    if len(forms) > 1:
-        names = " and ".join(" with ".join(f"'{field}'" for field in form.fields) for form in forms)
-        raise Slip(f"has {names}, which are two forms of a conversation. Keep one of them.", forms[1].fields[-1])
-    if not forms:
-        known = known_forms()
-        fields = {field for form in known for field in form.fields}
+    found = forms.of(record)
+    if len(found) > 1:
+        names = " and ".join(" with ".join(f"'{field}'" for field in form.fields) for form in found)
+        raise Slip(f"has {names}, which are two forms of a conversation. Keep one of them.", found[1].fields[-1])
+    if not found:
+        fields = {field for form in forms.known for field in form.fields}
         hint = next(filter(None, (closest(name, fields) for name in record if name not in fields)), "")
         has = one_line(list(record)) or "nothing"
-        which = one_line([" with ".join(form.fields) for form in known])
+        which = one_line([" with ".join(form.fields) for form in forms.known])
         raise Slip(f"is no conversation.{hint} It has: {has}. A conversation has one of: {which}.")
-    return forms[0].read(record)
+    return found[0].read(record)
 
 
 def _given(record: Mapping[str, object]) -> str:
@@ -165,12 +166,11 @@ def _given(record: Mapping[str, object]) -> str:
     return "" if name is None else str(name)
 
 
-def _is_meant(record: Mapping[str, object]) -> bool:
+def _is_meant(record: Mapping[str, object], forms: Forms) -> bool:
     """Whether a record of no form has turns, or one of the fields that say what is asked, and no sample of a table."""
     if any(isinstance(value, list) and value and isinstance(value[0], dict) for value in record.values()):
         return True
-    asks = {form.fields[0] for form in known_forms() if len(form.fields) > 1} - {"question_id"}
-    texts = (isinstance(record[name], str | list) for name in asks & record.keys())
+    texts = (isinstance(record[name], str | list) for name in forms.asking & record.keys())
     return any(texts) and not any(name.casefold() in (*SAMPLE_COLUMNS, TEXT_COLUMN) for name in record)
 
 

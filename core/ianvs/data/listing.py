@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ianvs.errors import DataError, Place, Problem
 
-__all__ = ["SourceError", "Listing", "column", "join", "summary"]
+__all__ = ["SourceError", "Listing", "column", "join", "numbered_names", "summary"]
 
 
 class SourceError(DataError):
@@ -70,6 +70,12 @@ def column(values: Sequence[Any]) -> NDArray[Any]:
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
+
+
+def numbered_names(stem: str, count: int) -> NDArray[np.str_]:
+    """(count,) names "train/000000", "train/000001" and so on, where `stem` is "train"."""
+    names = np.char.add(f"{stem}/", np.char.zfill(np.arange(count).astype(str), 6))
+    return names.astype(f"U{len(names[-1])}") if count else names
 
 
 def join(listings: Sequence[Listing]) -> Listing:

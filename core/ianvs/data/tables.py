@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.data.index import Lines, files_listing, read_text
-from ianvs.data.listing import Listing, SourceError, column, summary
+from ianvs.data.listing import Listing, SourceError, column, numbered_names, summary
 from ianvs.data.number_tables import read_numbers
 from ianvs.data.records import Records
 from ianvs.errors import Place, Problem, closest, one_line
@@ -107,7 +107,7 @@ def _listing(
     table: _Table, form: str, x: NDArray[Any], label_form: str, labels: NDArray[Any], domains: ArrayLike
 ) -> Listing:
     count, lines = len(table.lines), np.asarray(table.lines, dtype=np.int64)
-    ids = np.array([f"{table.path.stem}/{row:06d}" for row in range(count)], dtype=str)
+    ids = numbered_names(table.path.stem, count)
     known = np.asarray(domains, dtype=object)
     return Listing(form, x, label_form, labels, ids, known, (table.path,), np.zeros(count, dtype=np.int64), lines)
 
