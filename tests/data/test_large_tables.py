@@ -165,7 +165,7 @@ def test_a_file_that_may_not_be_read_is_told_in_words(parts, monkeypatch, any_si
 
 
 @pytest.mark.parametrize("record", [{"question": "who?", "answer": "me"}, {"instruction": "who?", "output": "me"}])
-def test_of_texts_the_fingerprint_is_kept(record, tmp_path, monkeypatch):
+def test_of_conversations_too_the_fingerprint_is_kept(record, tmp_path, monkeypatch):
     path = tmp_path / "texts.jsonl"
     path.write_text("".join(json.dumps({**record, "n": n}) + "\n" for n in range(5)))
     spec = spec_of(path)
@@ -214,6 +214,22 @@ def test_arrays_are_looked_into_once_for_all_plans(ending, tmp_path, monkeypatch
     assert data.fingerprint(spec, cache) != fingerprint
     labels.write_bytes(labels.read_bytes()[:50])
     assert "can't be read" in data.check(spec, cache)[0].message
+
+
+def test_questions_and_answers_are_parsed_once(tmp_path, monkeypatch):
+    path = tmp_path / "texts.jsonl"
+    said = ["who?", "", "two\r\nlines\0", "Wer? \U0001f600", "half a pair: \ud800", "x" * 5000]
+    records = [{"question": text, "answer": text[::-1] or "-", "domain": f"d{len(text) % 2}"} for text in said]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    spec, cache = spec_of(path, title="texts"), tmp_path / "two"
+    fresh = data.load(spec, tmp_path / "one")
+    monkeypatch.setattr(large_tables, "WORTH_KEEPING", 0)
+    assert data.check(spec, cache) == []
+    monkeypatch.setattr("ianvs.data.sources.read_records", lambda path: pytest.fail("it was parsed again"))
+    kept = data.load(spec, cache)
+    same(kept, fresh)
+    assert kept.train.x.tolist() == said
+    assert kept.kind == fresh.kind == "text"
 
 
 @pytest.fixture
