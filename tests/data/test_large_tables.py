@@ -261,6 +261,27 @@ def test_a_list_of_files_is_not_read_again_while_they_stay(index, pictures, any_
     assert data.fingerprint(spec, cache, found.samples) == fingerprint
 
 
+@pytest.mark.parametrize("index", ["pictures.csv", "pictures.txt", "segments.txt"])
+def test_pictures_of_a_list_are_opened_as_they_were_read(index, pictures, any_size, monkeypatch):
+    classes = ("street", "sky") if index == "segments.txt" else None
+    spec, cache = spec_of(pictures / index, classes=classes), pictures / "cache"
+    fresh = data.load(spec, pictures / "other")
+    data.check(spec, cache)
+    data.load(spec, cache)
+    with monkeypatch.context() as patch:
+        for name in ("read_lines", "read_table"):
+            patch.setattr(f"ianvs.data.sources.{name}", lambda *given: pytest.fail("it was read again"))
+        kept = data.load(spec, cache)
+    same(kept, fresh)
+    assert (kept.folders, kept.ignore_index, kept.notes) == (fresh.folders, fresh.ignore_index, fresh.notes)
+    for pixels in cache.glob("*/pixels.npy"):
+        pixels.write_bytes(pixels.read_bytes()[:-4] + b"\1\1\1\1")
+    same(data.load(spec, cache), fresh)
+    Image.new("RGB", (4, 4), "red").save(pictures / "two.png")
+    if classes is None:
+        assert data.load(spec, cache).train.x[1, 0, 0].tolist() == [255, 0, 0]
+
+
 @pytest.mark.parametrize("index", ["pictures.csv", "segments.txt"])
 def test_a_file_of_a_list_that_changes_is_noticed(index, pictures, any_size):
     classes = ("street", "sky") if index == "segments.txt" else None

@@ -14,7 +14,7 @@ from ianvs.data.doubts import doubts_of, find_doubts
 from ianvs.data.encoding import check_backbone, encoded, encoded_fingerprint
 from ianvs.data.fingerprint import files_fingerprint
 from ianvs.data.handed_files import check_handed, handed_fingerprint
-from ianvs.data.large_tables import keep_table, kept_dataset, kept_fingerprint, table_key
+from ianvs.data.large_tables import keep_table, kept_fingerprint, load_large, table_key
 from ianvs.data.listed import check_listed, load_listed, warnings_of
 from ianvs.data.listing import SourceError
 from ianvs.data.named import check_named, named_source
@@ -122,7 +122,7 @@ def _load_samples(spec: DatasetSpec, cache_dir: Path, progress: Progress | None)
         return load_listed(returned.parts, spec, returned.fingerprint(spec, cache_dir), cache_dir, progress)
     if spec.name is not None:
         return named_source(spec).load(spec, cache_dir, progress)
-    if (kept := kept_dataset(table_key(spec, cache_dir), cache_dir)) is not None:
-        return kept
+    if (key := table_key(spec, cache_dir)) is not None:
+        return load_large(spec, key, cache_dir, progress)
     parts = read_parts(spec)
     return load_listed(parts, spec, files_fingerprint(spec, cache_dir, parts), cache_dir, progress)
