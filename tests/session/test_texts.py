@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import ianvs
+from ianvs.errors import ConfigError
 from tests.edits import edited
 from tests.jobs import write_job
 
@@ -60,3 +61,17 @@ def test_a_learner_of_texts_is_scored(tmp_path: Path, engine: str, form: str) ->
     assert (few.status, all_.status) == ("finished", "finished")
     assert few.matrices["exact_match"].values.tolist() == [[0, 0], [0.25, 0], [0.25, 0.25]]
     assert all_.matrices["exact_match"].values.tolist() == [[0, 0], [1, 0], [1, 1]]
+
+
+def test_a_metric_that_is_added_to_a_finished_exam_is_tried_first(tmp_path: Path) -> None:
+    """An exam that an earlier run has prepared knows nothing of the metrics that come later."""
+    record = {"question": "who?", "answer": "nobody", "domain": "one"}
+    (tmp_path / "texts.jsonl").write_text(json.dumps(record) + "\n")
+    told = {"plugin": PARROT, "name": "Parrot", "hyperparameters": "", "job": "engine: inline"}
+    one = write_job(tmp_path, testenv=TESTENV, sort_by="[{exact_match: descend}]", **told)
+    assert [case.status for case in ianvs.run(one)] == ["finished"]
+    other = write_job(tmp_path, testenv=edited(TESTENV, "exact_match", "accuracy"), **told)
+    for command in (ianvs.validate, ianvs.run):
+        with pytest.raises(ConfigError, match=r"no classes; the metric exact_match compares texts\. This was found"):
+            command(other)
+    ianvs.validate(write_job(tmp_path, testenv=TESTENV, sort_by="[{exact_match: descend}]", **told))

@@ -74,7 +74,8 @@ class Kind(Protocol):
 
     def misfit(self, metric: str, error: Exception) -> str:
         """What to say of a metric that fails on perfect answers."""
-        return f"{error} This was found with perfect answers to {self.name} data, before anything ran."
+        said = str(error).removesuffix(".")
+        return f"{said}. This was found with perfect answers to {self.name} data, before anything ran."
 
 
 def one_for_each(found: object, expected: int, where: str) -> NDArray[Any]:

@@ -97,4 +97,6 @@ def _refuse(array: NDArray[Any], wrong: NDArray[np.bool_], what: str, num_classe
 
 
 def _expected(num_classes: int) -> str:
+    if not num_classes:
+        return "These data have no classes; the metric exact_match compares texts"
     return f"A class index is a whole number from 0 to {num_classes - 1}"

@@ -32,7 +32,7 @@ from ianvs.scheduler.opening import engine_problems, isolates
 from ianvs.scheduler.search_checks import search_problems, search_round_problems
 from ianvs.scheduler.selection_checks import round_problems, selection_problems
 from ianvs.scheduler.taught_texts import Rounds, taught_texts
-from ianvs.scoring.misfits import misfits
+from ianvs.scoring.misfits import misfits, scores_fit
 from ianvs.store import ExamRecord, ExamStore
 
 __all__ = ["CHECKS", "Check", "Preflight", "Watcher", "plan_files", "preflight", "require_files"]
@@ -327,7 +327,8 @@ def _exams(flight: Preflight) -> list[Problem]:
     problems: list[Problem] = []
     for algorithm in {algorithm.exam_id: algorithm for algorithm in plan.algorithms}.values():
         damaged = exams.damage(algorithm.exam_id, thoroughly=True) is not None
-        if damaged or data.doubts_of(_content(algorithm), cache) is None:
+        unseen = damaged or data.doubts_of(_content(algorithm), cache) is None
+        if unseen or not scores_fit(cache, algorithm.exam_id, algorithm.testenv):
             problems += _prepare(flight, plan, algorithm)
     for algorithm in plan.algorithms:  # also of an exam that an earlier job has prepared
         record = exams.record(algorithm.exam_id)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from ianvs.config.spec import TestEnvSpec
+from ianvs.config.spec import MetricSpec, TestEnvSpec
+from ianvs.data.fingerprint import digest_of, read_memo, write_memo
 from ianvs.errors import IanvsError, Problem
 from ianvs.kinds import KINDS, perfect_answers
 from ianvs.metrics.registry import outline, resolve
+from ianvs.planning.identity import metric_key
 from ianvs.scenarios.exam import Exam
 from ianvs.scoring.scoring import as_read, score_of
 from ianvs.store import ExamRecord
 
-__all__ = ["misfits", "preflight_scores"]
+__all__ = ["misfits", "note_fit", "preflight_scores", "scores_fit"]
 
 REFERENCES = frozenset({"joint", "single_task"})
 
@@ -22,7 +25,7 @@ def preflight_scores(exam: Exam, spec: TestEnvSpec) -> list[Problem]:
     problems = []
     kind = KINDS[exam.dataset.kind]
     seen = perfect_answers(kind, exam)
-    for metric_spec in [*spec.metrics, *([spec.gate.metric] if spec.gate else [])]:
+    for metric_spec in _tried(spec):
         metric = resolve(metric_spec)
         if metric.level != "score" or metric.batch is not None:
             continue
@@ -31,6 +34,25 @@ def preflight_scores(exam: Exam, spec: TestEnvSpec) -> list[Problem]:
         except IanvsError as error:
             problems.append(Problem(kind.misfit(metric_spec.name, error), metric_spec.place))
     return problems
+
+
+def scores_fit(cache: Path, exam_id: str, spec: TestEnvSpec) -> bool:
+    """Whether `preflight_scores` of these metrics is known to find nothing in the exam."""
+    return read_memo(_fit(cache, exam_id, spec)) is not None
+
+
+def note_fit(cache: Path, exam_id: str, spec: TestEnvSpec) -> None:
+    """`preflight_scores` has found nothing."""
+    write_memo(_fit(cache, exam_id, spec), exam_id)
+
+
+def _fit(cache: Path, exam_id: str, spec: TestEnvSpec) -> Path:
+    metrics = [metric_key(metric) for metric in _tried(spec)]
+    return cache / "fits" / f"{digest_of([exam_id, metrics])[:32]}.json"
+
+
+def _tried(spec: TestEnvSpec) -> list[MetricSpec]:
+    return [*spec.metrics, *([spec.gate.metric] if spec.gate else [])]
 
 
 def misfits(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ from ianvs.errors import ConfigError, DataError, Place, Problem
 from ianvs.kinds import KINDS
 from ianvs.planning.case_request import CaseRequest
 from ianvs.scenarios import Part, manifest
-from ianvs.scoring.misfits import preflight_scores
+from ianvs.scoring.misfits import note_fit, preflight_scores
 from ianvs.session.lineage import content
 from ianvs.store import ExamRecord, ExamStore
 
@@ -27,7 +27,9 @@ def prepare_exam(request: CaseRequest, report: Callable[[object], None]) -> list
         return [Problem(str(error), request.testenv.dataset.place or Place(request.testenv.file))]
     if problems := preflight_scores(exam, request.testenv):
         return problems
-    data.find_doubts(exam.dataset, request.workspace / "cache")
+    cache = request.workspace / "cache"
+    note_fit(cache, request.exam_id, request.testenv)
+    data.find_doubts(exam.dataset, cache)
     if store.damage(request.exam_id, thoroughly=True) is not None:
         record = ExamRecord(
             dataset=exam.dataset.name,
