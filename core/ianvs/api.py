@@ -40,7 +40,8 @@ from ianvs.scenarios import Exam, open_exam
 from ianvs.scenarios.drawn import CASE, drawn_for, seeds_of_case
 from ianvs.scheduler.case_loop import Listener
 from ianvs.scheduler.controller import check_job, run_job
-from ianvs.scheduler.preflight import Watcher, plan_files, require_files
+from ianvs.scheduler.flight import Watcher
+from ianvs.scheduler.preflight import plan_files, require_files
 from ianvs.scheduler.preloading import imports_of
 from ianvs.shipped import job_path
 from ianvs.store import JobStore

@@ -10,9 +10,10 @@ from ianvs.engines.engine import EXIT_INTERRUPTED, Engine
 from ianvs.planning import Plan, PlannedCase, make_plan
 from ianvs.planning.case_request import CaseRequest, case_request
 from ianvs.scheduler.case_loop import CaseLoop, Listener
+from ianvs.scheduler.flight import Watcher
 from ianvs.scheduler.graphics_cards import card_bytes
 from ianvs.scheduler.opening import open_checker, open_engine
-from ianvs.scheduler.preflight import Watcher, preflight
+from ianvs.scheduler.preflight import preflight
 from ianvs.scheduler.searching import run_searches
 from ianvs.scheduler.sharing import Sharing
 from ianvs.scheduler.slots import Slots
