@@ -12,7 +12,7 @@ from torch.nn.functional import normalize
 from ianvs.authoring.buffers import ClassBalancedMemory
 from ianvs.authoring.herding import HerdingMemory
 from ianvs.authoring.memory import PerRoundMemory, ReservoirMemory, State
-from ianvs.authoring.round_data import BLOCK, Batch, RoundData, sent
+from ianvs.authoring.round_data import Batch, RoundData, block_bytes, sent
 from ianvs.authoring.torch_learner import TorchLearner
 from ianvs.errors import PluginError, require_known
 
@@ -97,7 +97,8 @@ class ReplayLearner(TorchLearner):
     def _plan(self, n: int) -> None:
         """Draw for some steps at once, while the memory stays as it is: gathered and prepared for all of them."""
         count = len(self.memory)
-        some = min(self._steps, _AHEAD, max(1, BLOCK * count // (n * self.memory.nbytes or 1)))
+        block = block_bytes(torch.device("cpu") if self.data is None else self.data.device)
+        some = min(self._steps, _AHEAD, max(1, block * count // (n * self.memory.nbytes or 1)))
         orders = [torch.randperm(count, generator=self._draws) for _ in range(some)]
         drawn = self._ready_for_use(self.memory.at(torch.cat([order[:n] for order in orders])))
         each = (torch.split(column, min(n, count)) for column in drawn)
