@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import mmap
 import os
 import re
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,6 +29,7 @@ _IN_MEMORY = 1 << 31  # bytes up to which a file is memory without a disk behind
 _ALIGNMENT = 64
 _PLAIN = re.compile(r"[<>|=]?[biuf][1248]")
 _F_ADD_SEALS, _SEALS = 1033, 1 | 2 | 4 | 8  # Linux: no more seals, no shrinking, growing, writing
+_PATIENCE = 60.0  # seconds in which a file is to be sealed
 
 
 class Gathered(Protocol):
@@ -83,9 +86,7 @@ class ArrayWriter:
     def sealed(self) -> int:
         """The descriptor, of a file that nobody can change any more where the system can promise that."""
         if self._sealable:
-            import fcntl  # Linux, where alone files can be sealed
-
-            fcntl.fcntl(self.file, _F_ADD_SEALS, _SEALS)
+            _seal(self.file)
         return self.file
 
     def _aligned(self) -> int:
@@ -98,6 +99,21 @@ class ArrayWriter:
             done = os.pwrite(self.file, left, self._end)
             self._end += done
             left = left[done:]
+
+
+def _seal(file: int) -> None:
+    """The kernel refuses while anything in it holds a page of the file: on a busy machine for longer than it waits."""
+    import fcntl  # Linux, where alone files can be sealed
+
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            fcntl.fcntl(file, _F_ADD_SEALS, _SEALS)
+            return
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
 
 
 def mapped(file: int) -> memoryview:
