@@ -282,6 +282,17 @@ def test_pictures_of_a_list_are_opened_as_they_were_read(index, pictures, any_si
         assert data.load(spec, cache).train.x[1, 0, 0].tolist() == [255, 0, 0]
 
 
+def test_pictures_are_not_copied_where_the_workspace_is_a_link(pictures, any_size):
+    (pictures / "real").mkdir()
+    (pictures / "link").symlink_to(pictures / "real")
+    spec, cache = spec_of(pictures / "pictures.txt"), pictures / "link" / "cache"
+    data.check(spec, cache)
+    data.load(spec, cache)
+    [kept] = cache.glob("files-*/facts.json")
+    assert not list(kept.parent.glob("*_x.npy"))
+    assert len(data.load(spec, cache).train.x) == 3
+
+
 @pytest.mark.parametrize("index", ["pictures.csv", "segments.txt"])
 def test_a_file_of_a_list_that_changes_is_noticed(index, pictures, any_size):
     classes = ("street", "sky") if index == "segments.txt" else None

@@ -7,11 +7,10 @@ import subprocess
 import sys
 import threading
 
+from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
-SLOW = MAJORITY.replace("    def train(", "    pause = 0.4\n\n    def train(").replace(
-    "        if round ==", "        __import__('time').sleep(self.pause)\n        if round =="
-)
+SLOW = edited(MAJORITY, "        if round ==", "        __import__('time').sleep(0.4)\n        if round ==")
 
 
 def shown(*command):

@@ -14,7 +14,10 @@ import numpy as np
 import pytest
 
 import ianvs
+from ianvs.config import load_job
 from ianvs.errors import ConfigError
+from ianvs.planning import make_plan
+from ianvs.store import ExamStore
 from ianvs.types import CaseResult
 from tests.edits import edited
 from tests.jobs import MAJORITY, TESTENV, write_job
@@ -330,6 +333,20 @@ def test_two_runs_at_once_on_one_workspace_do_not_harm_each_other(tmp_path: Path
         assert process.returncode == 0, said
     for result in (tmp_path / "ws" / "cases").glob("*/result.json"):
         assert json.loads(result.read_text())["status"] == "finished"
+
+
+def test_an_exam_that_another_run_prepares_is_waited_for(tmp_path: Path) -> None:
+    path = write_job(tmp_path, job="seeds: [0]")
+    exams = ExamStore(tmp_path / "ws")
+    [exam_id] = {algorithm.exam_id for algorithm in make_plan(load_job(path)).algorithms}
+    with exams.lock(exam_id):
+        process = start(path)
+        _wait_for(lambda: (exams.root / f"{exam_id}.log").exists())
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=2)
+        assert exams.record(exam_id) is None
+    assert process.wait(timeout=60) == 0
+    assert exams.record(exam_id) is not None
 
 
 def test_what_a_plugin_says_of_how_it_went_stands_in_the_report(tmp_path: Path) -> None:

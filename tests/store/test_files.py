@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,18 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         (folder / "a").write_text("2")
         raise RuntimeError
     assert (tmp_path / "folder" / "a").read_text() == "1"
+    assert [found.name for found in tmp_path.iterdir()] == ["folder"]
+
+
+def test_folders_that_several_put_at_one_place_at_once_do_not_meet(tmp_path: Path) -> None:
+    def put(name: str) -> None:
+        for _ in range(200):
+            with replace_folder(tmp_path / "folder") as folder:
+                (folder / name).write_text("")
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(put, "abcd"))
+    assert len(list((tmp_path / "folder").iterdir())) == 1
     assert [found.name for found in tmp_path.iterdir()] == ["folder"]
 
 

@@ -23,7 +23,7 @@ _FACTS = ("name", "kind", "classes", "fingerprint", "ignore_index", "domain_clas
 
 
 def keep_dataset(dataset: Dataset, key: str, cache_dir: Path) -> None:
-    """Keep all but conversations; of decoded pictures only where they lie in the cache.
+    """Keep all but conversations; decoded pictures, which lie in the cache already, are named and not copied.
 
     Nothing is kept where the cache can't be written: it only saves time.
     """
@@ -81,12 +81,12 @@ def kept_dataset(key: str, cache_dir: Path) -> Dataset | None:
 def _part(folder: Path, part: str, pictures: dict[str, str], cache_dir: Path) -> Samples:
     columns: dict[str, NDArray[Any]] = {}
     for name in _COLUMNS:
-        column_ = f"{part}_{name}"
-        numbers = cache_dir / pictures[column_] if column_ in pictures else folder / f"{column_}.npy"
+        kept = f"{part}_{name}"
+        numbers = cache_dir / pictures[kept] if kept in pictures else folder / f"{kept}.npy"
         if numbers.is_file():
             columns[name] = np.load(numbers, mmap_mode="r", allow_pickle=False)
-        elif (folder / f"{column_}.txt").is_file():
-            columns[name] = _load_texts(folder, column_)
+        elif (folder / f"{kept}.txt").is_file():
+            columns[name] = _load_texts(folder, kept)
     return Samples(**columns)
 
 
@@ -94,12 +94,12 @@ def _entry_of(values: NDArray[Any], cache_dir: Path) -> str | None:
     """The file below `cache_dir` that `values` is a map of, all of it; None for other arrays."""
     if not isinstance(values, np.memmap) or values.filename is None:
         return None
-    file = Path(values.filename)
-    if not file.is_relative_to(cache_dir.resolve()):
+    file, root = Path(values.filename), cache_dir.resolve()  # numpy follows links, too
+    if not file.is_relative_to(root):
         return None
     whole = np.load(file, mmap_mode="r", allow_pickle=False)
     same = (whole.shape, whole.dtype) == (values.shape, values.dtype)
-    return file.relative_to(cache_dir.resolve()).as_posix() if same else None
+    return file.relative_to(root).as_posix() if same else None
 
 
 def _save_texts(folder: Path, name: str, texts: NDArray[Any]) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ianvs.data.doubts import FOLDER
+from ianvs.data.doubts import FOLDER as DOUBTS
 from ianvs.engines.engine import Files
 from ianvs.planning.case_request import CaseRequest
+from ianvs.scoring.misfits import FITS
 from ianvs.store import CaseStore, ExamStore
 
 __all__ = ["files_of_case", "files_of_exam"]
@@ -27,6 +28,10 @@ def files_of_case(request: CaseRequest) -> Files:
 
 def files_of_exam(request: CaseRequest, log: Path) -> Files:
     """Of preparing the case's exam."""
-    workspace = request.workspace
-    writes = (ExamStore(workspace).folder(request.exam_id), log)
-    return Files(root=workspace, writes=writes, notes=(workspace / "cache" / FOLDER,))
+    workspace, store = request.workspace, ExamStore(request.workspace)
+    return Files(
+        root=workspace,
+        writes=(store.folder(request.exam_id), log),
+        notes=tuple(workspace / "cache" / folder for folder in (DOUBTS, FITS)),
+        lock=Path(store.lock(request.exam_id).lock_file),
+    )

@@ -15,8 +15,9 @@ from ianvs.scenarios.exam import Exam
 from ianvs.scoring.scoring import as_read, score_of
 from ianvs.store import ExamRecord
 
-__all__ = ["misfits", "note_fit", "preflight_scores", "scores_fit"]
+__all__ = ["FITS", "misfits", "note_fit", "preflight_scores", "scores_fit"]
 
+FITS = "fits"  # folder of the cache
 REFERENCES = frozenset({"joint", "single_task"})
 
 
@@ -48,7 +49,7 @@ def note_fit(cache: Path, exam_id: str, spec: TestEnvSpec) -> None:
 
 def _fit(cache: Path, exam_id: str, spec: TestEnvSpec) -> Path:
     metrics = [metric_key(metric) for metric in _tried(spec)]
-    return cache / "fits" / f"{digest_of([exam_id, metrics])[:32]}.json"
+    return cache / FITS / f"{digest_of([exam_id, metrics])[:32]}.json"
 
 
 def _tried(spec: TestEnvSpec) -> list[MetricSpec]:

@@ -18,6 +18,11 @@ __all__ = ["prepare_exam"]
 
 def prepare_exam(request: CaseRequest, report: Callable[[object], None]) -> list[Problem]:
     """Decode the data and store the exam's record, once for all its cases. Returns what is wrong with them."""
+    with ExamStore(request.workspace).lock(request.exam_id):  # another run may be at it
+        return _prepared(request, report)
+
+
+def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[Problem]:
     store = ExamStore(request.workspace)
     try:
         exam = request.exam(report)

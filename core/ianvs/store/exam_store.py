@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from ianvs.digests import differs, noted
@@ -45,13 +46,21 @@ class ExamRecord:
 
 
 class ExamStore:
-    """`<workspace>/exams/<id>/`. exam.json carries its digest and those of the files beside it."""
+    """`<workspace>/exams/<id>/`. exam.json carries its digest and those of the files beside it.
+
+    A folder has one writer at a time: hold its `lock`.
+    """
 
     def __init__(self, workspace: Path) -> None:
         self.root = workspace / "exams"
 
     def folder(self, exam_id: str) -> Path:
         return self.root / exam_id
+
+    def lock(self, exam_id: str) -> FileLock:
+        """The right to write. It goes with the process that holds it, however that ends."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        return FileLock(str(self.root / f".{exam_id}.lock"))
 
     def damage(self, exam_id: str, *, thoroughly: bool = False) -> str | None:
         """A file of the exam that is gone, or not as it was stored; None: all is well. Relative to its folder.

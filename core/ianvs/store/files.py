@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import secrets
@@ -51,7 +52,10 @@ def write_json(path: Path, value: object) -> bool:
 
 @contextlib.contextmanager
 def replace_folder(path: Path) -> Iterator[Path]:
-    """A new folder to fill, which takes the place of `path` at the end as a whole; dropped if an error comes first."""
+    """A new folder to fill, which takes the place of `path` at the end as a whole; dropped if an error comes first.
+
+    Of several at once for one `path` the last to end stays.
+    """
     os.umask(_UMASK)
     path.parent.mkdir(parents=True, exist_ok=True)
     # Hidden, and open to whom the user's umask lets read: mkdtemp's are closed to all others.
@@ -63,13 +67,26 @@ def replace_folder(path: Path) -> Iterator[Path]:
             for name in names:
                 _sync(Path(folder, name))
             _sync(Path(folder))
-        if path.exists():
-            shutil.rmtree(path)
-        temporary.rename(path)
+        _put(temporary, path)
         _sync(path.parent)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def _put(new: Path, path: Path) -> None:
+    """Rename the folder `new` to `path`. What is there is moved away first: a folder can replace only an empty one."""
+    while True:
+        try:
+            new.rename(path)
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        old = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+        with contextlib.suppress(FileNotFoundError):  # another process has just moved it
+            path.rename(old)
+            shutil.rmtree(old)
 
 
 def _sync(path: Path) -> None:

@@ -230,7 +230,7 @@ def _store(task: Task, files: Files, arrived: IO[bytes], code: int) -> int:
         with FileLock(files.lock, timeout=_FORCE_SECONDS) if files.lock else contextlib.nullcontext():
             unpack(arrived, files.root)
     except Timeout:
-        _note(task, "another ianvs is at work on this case; its results stand.")
+        _note(task, "another ianvs is at work on the same; its results stand.")
     except (OSError, tarfile.TarError) as error:
         _note(task, f"the results came back, but can't be stored: {error}")
         return code or EXIT_STORAGE
