@@ -308,6 +308,20 @@ def test_a_file_of_a_list_that_changes_is_noticed(index, pictures, any_size):
     assert "can't be found" in data.check(spec, cache)[0].message
 
 
+def test_a_list_is_kept_anew_when_its_files_have_changed(pictures, any_size, monkeypatch):
+    spec, cache = spec_of(pictures / "pictures.txt"), pictures / "cache"
+    data.check(spec, cache)
+    Image.new("RGB", (4, 4), "red").save(pictures / "two.png")
+    os.utime(pictures / "two.png", (1, 1))
+    data.check(spec, cache)
+    changed = data.fingerprint(spec, cache)
+    assert data.load(spec, cache).fingerprint == changed
+    monkeypatch.setattr("ianvs.data.sources.read_lines", lambda *given: pytest.fail("it was read again"))
+    assert data.check(spec, cache) == []
+    assert data.fingerprint(spec, cache) == changed
+    assert data.load(spec, cache).train.x[1, 0, 0].tolist() == [255, 0, 0]
+
+
 def test_files_that_were_written_just_now_are_looked_into(pictures, any_size):
     """They may change again without another time of modification."""
     spec, cache = spec_of(pictures / "pictures.txt"), pictures / "cache"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +28,7 @@ from ianvs.data.listing import SourceError
 from ianvs.digests import content, differs, noted, parsed, sealed_text
 from ianvs.errors import DamagedError, Place, Problem
 
-__all__ = ["Progress", "cached_arrays", "cached_labels", "cached_pictures", "entry", "is_whole", "slice_of"]
+__all__ = ["Progress", "cached_arrays", "cached_labels", "cached_pictures", "entry", "forget", "is_whole", "slice_of"]
 
 Progress = Callable[[float], None]  # told how much is done, 0 to 1
 
@@ -77,10 +78,15 @@ def is_whole(folder: Path) -> bool:
     files = {} if found is None else found["files"]
     if not isinstance(files, dict) or any(differs(folder / name, before) for name, before in files.items()):
         return False
-    if any((folder / name).stat().st_mtime_ns != before[1] for name, before in files.items()):
-        with suppress(OSError):  # a cache that is only read
+    with suppress(OSError):  # a cache that is only read; another process may be making the entry again
+        if any((folder / name).stat().st_mtime_ns != before[1] for name, before in files.items()):
             _note(folder, folder.name)
     return bool(files)
+
+
+def forget(folder: Path) -> None:
+    """Have the next `entry` make it again. Who has mapped its files keeps them."""
+    (folder / _DIGESTS).unlink(missing_ok=True)
 
 
 def _note(folder: Path, key: str) -> None:
@@ -88,9 +94,9 @@ def _note(folder: Path, key: str) -> None:
     files = {
         path.relative_to(folder).as_posix(): noted(path)
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != _DIGESTS
+        if path.is_file() and not path.name.startswith(_DIGESTS)
     }
-    part = folder / f"{_DIGESTS}.{os.getpid()}"
+    part = folder / f"{_DIGESTS}.{secrets.token_hex(6)}"
     part.write_text(sealed_text({"files": files}, key))
     part.replace(folder / _DIGESTS)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -120,7 +121,7 @@ def read_memo(memo: Path) -> Any:
 def write_memo(memo: Path, value: object) -> None:
     """Keep something that json can hold; whole or not at all."""
     memo.parent.mkdir(parents=True, exist_ok=True)
-    part = memo.with_suffix(f".{os.getpid()}.part")
+    part = memo.with_suffix(f".{secrets.token_hex(6)}.part")  # a pid is not one of its own in every container
     part.write_text(sealed_text({"kept": value}, memo.name))
     if memo.is_dir():
         memo.rmdir()  # none of ours

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.data.cache import entry, is_whole
+from ianvs.data.cache import entry, forget, is_whole
 from ianvs.data.fingerprint import SETTLED_NS
 from ianvs.data.listing import Listing
 
@@ -52,7 +52,7 @@ def look_at(listings: Sequence[Listing], root: Path | None) -> Seen | None:
 
 
 def keep_seen(seen: Seen, fingerprint: str, key: str, cache_dir: Path) -> None:
-    """Keep the fingerprint of samples that stand in the files `seen`."""
+    """Keep the fingerprint of samples that stand in the files `seen`, instead of what was kept before they changed."""
 
     def fill(folder: Path) -> None:
         (folder / "names").write_bytes(b"\0".join(seen.names))
@@ -61,6 +61,7 @@ def keep_seen(seen: Seen, fingerprint: str, key: str, cache_dir: Path) -> None:
         np.save(folder / "facts.npy", seen.facts)
         (folder / "fingerprint").write_text(fingerprint)
 
+    forget(cache_dir / key)
     entry(cache_dir, key, fill)
 
 
@@ -69,14 +70,14 @@ def kept_seen(key: str, cache_dir: Path) -> str | None:
     folder = cache_dir / key
     if not is_whole(folder):
         return None
-    facts = np.load(folder / "facts.npy", mmap_mode="r", allow_pickle=False)
     try:
+        facts = np.load(folder / "facts.npy", mmap_mode="r", allow_pickle=False)
         for start, names in _blocks(folder):
             if not np.array_equal(_facts(names), facts[start : start + len(names)]):
                 return None
-    except OSError:
+        return (folder / "fingerprint").read_text()
+    except OSError:  # one is gone, or another process keeps them anew
         return None
-    return (folder / "fingerprint").read_text()
 
 
 def _blocks(folder: Path) -> Iterator[tuple[int, list[bytes]]]:
