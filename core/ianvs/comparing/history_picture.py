@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ianvs.comparing.history import History, HistoryLine
 from ianvs.errors import IanvsError
-from ianvs.report.pictures import save_picture
+from ianvs.report.picture_drawing import Picture, draw_pictures
 from ianvs.store import write_atomic
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _STYLES = ("-", "--", ":", "-.")
 def draw_history(history: History, path: Path) -> Path:
     """Write it to `path`, .png or .svg; the same history makes the same bytes. Raises IanvsError for another suffix."""
     if path.suffix == ".png":
-        return save_picture(path, [repr(history)], lambda: history_figure(history))
+        return draw_pictures([Picture(path, (repr(history),), history_figure, (history,))])[0]
     if path.suffix != ".svg":
         raise IanvsError(f"'{path}' is no name of a picture that can be drawn: end it in .png or .svg.")
     from matplotlib import rc_context

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,13 +13,14 @@ from ianvs.report.layout import varied
 from ianvs.report.leaderboard import Leaderboard
 from ianvs.report.leaderboard_row import RowKey
 from ianvs.report.line_styles import BOUND, LIGHT, line_styles
-from ianvs.report.pictures import complete_rows, finished, save_picture, slug
+from ianvs.report.picture_drawing import Picture
+from ianvs.report.pictures import complete_rows, finished, slug
 from ianvs.types import CaseResult, Curve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["curve_means", "draw_curves", "learning_curves"]
+__all__ = ["curve_means", "curves", "learning_curves"]
 
 _WIDTH = 7.2  # inches
 _SHAPES = {  # names of markers, as matplotlib calls them
@@ -49,8 +50,8 @@ def curve_means(curve: Curve) -> NDArray[np.float64]:
     return means
 
 
-def draw_curves(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> list[Path]:
-    """One PNG for each exam, of the first score: a line for each row, the mean over its seeds with their spread."""
+def curves(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> Iterator[Picture]:
+    """One for each exam, of the first score: a line for each row, the mean over its seeds with their spread."""
     rows = complete_rows(leaderboard)
     found: dict[RowKey, list[tuple[NDArray[np.int64], NDArray[np.float64]]]] = {}
     ends: dict[str, NDArray[np.int64]] = {}
@@ -63,7 +64,6 @@ def draw_curves(leaderboard: Leaderboard, results: Iterable[CaseResult], folder:
         found.setdefault(key, []).append((curve.samples, curve_means(curve)))
         if not rows[key].bound:  # a bound goes over earlier rounds again
             ends.setdefault(rows[key].testenv, curve.samples[np.flatnonzero(np.diff(curve.ended, prepend=0))])
-    drawn = []
     for testenv in dict.fromkeys(row.testenv for row in rows.values()):
         lines: dict[str, Line] = {}
         for key, row in rows.items():
@@ -74,10 +74,9 @@ def draw_curves(leaderboard: Leaderboard, results: Iterable[CaseResult], folder:
             continue
         title = f"{score} while learning" + (f": {testenv}" if testenv else "")
         marks = ends.get(testenv, np.empty(0, dtype=np.int64))
-        inputs = [title, *(f"{name} {[part.tolist() for part in line]}" for name, line in lines.items()), str(marks)]
+        inputs = (title, *(f"{name} {[part.tolist() for part in line]}" for name, line in lines.items()), str(marks))
         path = folder / f"curves-{slug(testenv or score)}.png"
-        drawn.append(save_picture(path, inputs, lambda: learning_curves(lines, marks, score, title)))  # noqa: B023
-    return drawn
+        yield Picture(path, inputs, learning_curves, (lines, marks, score, title))
 
 
 def learning_curves(lines: Mapping[str, Line], ends: NDArray[np.int64], score: str, title: str) -> Figure:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from io import BytesIO
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,25 +14,23 @@ from numpy.typing import NDArray
 from ianvs.report.layout import row_name
 from ianvs.report.leaderboard import Leaderboard
 from ianvs.report.leaderboard_row import LeaderboardRow, RowKey
+from ianvs.report.picture_drawing import Picture
 from ianvs.report.row_scores import MatrixMeans, RowScore
 from ianvs.report.values import fit
-from ianvs.store.files import write_atomic
 from ianvs.types import CaseResult, ScoreMatrix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["RowKey", "complete_rows", "draw_heatmaps", "finished", "heatmap", "limits", "save_picture", "slug"]
+__all__ = ["RowKey", "complete_rows", "finished", "heatmap", "heatmaps", "limits", "slug"]
 
-_LOOK = "3"  # counts up when the drawing changes, so that pictures of the old look are drawn anew
 _CELL = (0.62, 0.42)  # inches
 _DPI = 120
 _LONGEST_LABEL = 22
 _LONGEST_FLAT = 8  # characters that fit below a cell
 _SCALE = "YlGnBu"
 _WHITE_INK = 0.55  # from this part of the scale on, white is easier to read than black
-_INPUTS = "Ianvs-Inputs"  # name of the text in the PNG that tells from what it was drawn
 
 
 def complete_rows(leaderboard: Leaderboard) -> dict[RowKey, LeaderboardRow]:
@@ -52,22 +48,19 @@ def finished(
             yield key, result
 
 
-def draw_heatmaps(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> list[Path]:
-    """One PNG per complete row and score: the mean score matrix over seeds. Returns the paths in the rows' order.
+def heatmaps(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> Iterator[Picture]:
+    """One per complete row and score, in the rows' order: the mean score matrix over seeds.
 
-    A picture whose numbers and title are those that it shows already is not drawn again. What is not evaluated in one
-    seed is blank in the mean.
+    What is not evaluated in one seed is blank in the mean.
     """
     rows = complete_rows(leaderboard)
     means = MatrixMeans(rows)
     for key, result in finished(rows, results):
         means.add(key, result)
-    return [
-        _draw(found[key], row, folder)
-        for key, row in rows.items()
-        for found in means.of_scores.values()
-        if key in found
-    ]
+    for key, row in rows.items():
+        for found in means.of_scores.values():
+            if key in found:
+                yield _picture(found[key], row, folder)
 
 
 def heatmap(matrix: ScoreMatrix | RowScore, title: str, subtitle: str = "") -> Figure:
@@ -136,35 +129,13 @@ def _draw_grid(axes: Axes, rows: int, columns: int) -> None:
         spine.set_visible(False)
 
 
-def _draw(matrix: RowScore, row: LeaderboardRow, folder: Path) -> Path:
+def _picture(matrix: RowScore, row: LeaderboardRow, folder: Path) -> Picture:
     path = folder / f"{slug(row.algorithm)}-{slug(row.id[:8])}-{slug(matrix.score)}.png"
     seeds = f"mean of {row.expected} seeds" if row.expected > 1 else f"seed {row.seeds[0]}"
     title = f"{row_name(row)}: {matrix.score}" + (" (bound)" if row.bound else "")
     subtitle = ", ".join(filter(None, (row.settings(), seeds)))
-    inputs = [title, subtitle, *matrix.rounds, "/", *matrix.tests, matrix.values.tobytes().hex()]
-    return save_picture(path, inputs, lambda: heatmap(matrix, title, subtitle))
-
-
-def save_picture(path: Path, inputs: Iterable[str], draw: Callable[[], Figure]) -> Path:
-    """Write what `draw` makes to `path`, unless the picture there was made from the same `inputs`."""
-    digest = hashlib.sha256("\0".join([_LOOK, *inputs]).encode()).hexdigest()
-    if not _shows(path, digest):
-        stream = BytesIO()
-        # Without Software the bytes would carry matplotlib's version; a date is not written to begin with.
-        draw().savefig(stream, format="png", metadata={"Software": None, _INPUTS: digest})
-        write_atomic(path, stream.getvalue())
-    return path
-
-
-def _shows(path: Path, inputs: str) -> bool:
-    """Whether the picture at `path` was drawn from `inputs`: drawing takes some 0.3 s, looking does not."""
-    from PIL import Image
-
-    try:
-        with Image.open(path) as picture:
-            return picture.info.get(_INPUTS) == inputs
-    except (OSError, SyntaxError):  # UnidentifiedImageError is an OSError
-        return False
+    inputs = (title, subtitle, *matrix.rounds, "/", *matrix.tests, matrix.values.tobytes().hex())
+    return Picture(path, inputs, heatmap, (matrix, title, subtitle))
 
 
 def limits(values: NDArray[np.float64]) -> tuple[float, float]:

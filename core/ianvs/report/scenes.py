@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,36 +13,35 @@ from ianvs.kinds.picture_kind import FIRST, PictureKind
 from ianvs.report.class_scores import ClassScores
 from ianvs.report.layout import varied
 from ianvs.report.leaderboard import Leaderboard
-from ianvs.report.pictures import complete_rows, finished, save_picture, slug
+from ianvs.report.picture_drawing import Picture
+from ianvs.report.pictures import complete_rows, finished, slug
 from ianvs.store import CaseStore, ExamStore
 from ianvs.types import Asked, CaseResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Scene", "colours", "draw_class_bars", "draw_scenes", "scene_sheet", "scenes_of"]
+__all__ = ["Scene", "class_scores", "colours", "scene_sheet", "scenes", "scenes_of"]
 
 # Name, picture (H, W, 3), truth (H, W), prediction (H, W) by round.
 Scene = tuple[str, NDArray[np.integer], NDArray[np.integer], Mapping[str, NDArray[np.integer]]]
 
 
-def draw_scenes(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> list[Path]:
-    """One PNG per complete row: of its first seed, the first picture of each test set through the rounds."""
+def scenes(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> Iterator[Picture]:
+    """One per complete row: of its first seed, the first picture of each test set through the rounds."""
     rows = complete_rows(leaderboard)
-    drawn = []
     for key, result in finished(rows, results):
         row = rows[key]
-        if result.case.seed != row.seeds[0] or (scenes := scenes_of(result)) is None:
+        if result.case.seed != row.seeds[0] or (found := scenes_of(result)) is None:
             continue
-        classes, lines = scenes
+        classes, lines = found
         title = f"{row.algorithm}: predictions after each round"
         subtitle = ", ".join(filter(None, (row.settings(), f"seed {result.case.seed}")))
         path = folder / f"{slug(row.algorithm)}-{slug(row.id[:8])}-scenes.png"
         inputs = [title, subtitle, *classes]
         for name, x, y, predictions in lines:
             inputs += [name, *(array.tobytes().hex() for array in (x, y, *predictions.values()))]
-        drawn.append(save_picture(path, inputs, lambda: scene_sheet(lines, classes, title, subtitle)))  # noqa: B023
-    return drawn
+        yield Picture(path, tuple(inputs), scene_sheet, (lines, classes, title, subtitle))
 
 
 def scene_sheet(
@@ -81,13 +80,12 @@ def scene_sheet(
     return figure
 
 
-def draw_class_bars(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> list[Path]:
-    """One PNG per score of several parts (per class) and test set: a bar for each row, the mean over its seeds."""
+def class_scores(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> Iterator[Picture]:
+    """One per score of several parts (per class) and test set: a bar for each row, the mean over its seeds."""
     rows = complete_rows(leaderboard)
     found = ClassScores(rows)
     for key, result in finished(rows, results):
         found.add(key, result)
-    drawn = []
     for (exam, score, test), by_row in found.means().items():
         bars = {
             f"{rows[key].algorithm} {rows[key].settings(varied(leaderboard))}".strip(): by_row[key]
@@ -96,8 +94,7 @@ def draw_class_bars(leaderboard: Leaderboard, results: Iterable[CaseResult], fol
         }
         path = folder / f"{f'{slug(exam)}-' if exam else ''}{slug(score)}-{slug(test)}.png"
         title = f"{score} on {test}, after the last round" + (f" of {exam}" if exam else "")
-        drawn.append(save_picture(path, [title, repr(bars)], lambda: class_bars(bars, title)))  # noqa: B023
-    return drawn
+        yield Picture(path, (title, repr(bars)), class_bars, (bars, title))
 
 
 def class_bars(bars: Mapping[str, Mapping[str, float]], title: str) -> Figure:

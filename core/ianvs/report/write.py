@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from ianvs.config.spec import RankSpec
@@ -50,14 +51,15 @@ def write_reports(
         written.append(_put(folder / "trials.csv", _csv(trials_records(leaderboard.studies))))
     pictures: list[Path] = []
     if rank.save_mode == "selected_and_all_and_picture" or rank.visualization_method == "draw_heatmap_picture":
-        from ianvs.report.curve_pictures import draw_curves
-        from ianvs.report.pictures import draw_heatmaps
-        from ianvs.report.scenes import draw_class_bars, draw_scenes
+        from ianvs.report.curve_pictures import curves
+        from ianvs.report.picture_drawing import draw_pictures
+        from ianvs.report.pictures import heatmaps
+        from ianvs.report.scenes import class_scores, scenes
 
-        for draw in (draw_curves, draw_heatmaps, draw_scenes, draw_class_bars):
-            pictures += draw(selected, results, folder / "pictures")
-    shown = [path.relative_to(folder).as_posix() for path in pictures]
-    written.append(_put(folder / "leaderboard.md", markdown(selected, title, command, shown, provenance)))
+        shown = (kind(selected, results, folder / "pictures") for kind in (curves, heatmaps, scenes, class_scores))
+        pictures = draw_pictures(chain.from_iterable(shown))
+    names = [path.relative_to(folder).as_posix() for path in pictures]
+    written.append(_put(folder / "leaderboard.md", markdown(selected, title, command, names, provenance)))
     written.append(_put(folder / "leaderboard.tex", latex(selected, title, command)))
     return (*written, *pictures)
 
