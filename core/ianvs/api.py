@@ -106,7 +106,9 @@ def run(
     damaged: set[Path] = set()
     while True:
         outcome = run_job(job, listener or Listener(), provenance)
-        results = _results(outcome.plan, provenance, outcome.exit_code, outcome.ran)
+        results = replace(
+            _results(outcome.plan, provenance), exit_code=outcome.exit_code, ran=outcome.ran, states=outcome.states
+        )
         try:
             _write(results, f"ianvs report -f {shown_path(job.file)}")
         except DamagedError as error:  # a plan only looks at sizes and times, a report reads
@@ -303,7 +305,7 @@ def _refuse_many(job: JobSpec) -> None:
         )
 
 
-def _results(plan_: Plan, provenance: dict[str, object], exit_code: int = 0, ran: int = 0) -> Results:
+def _results(plan_: Plan, provenance: dict[str, object]) -> Results:
     job = plan_.job
     exams_ = {exam.name if len(job.testenvs) > 1 else "": exam for exam in job.testenvs}
     metrics = job_columns(job)
@@ -331,8 +333,6 @@ def _results(plan_: Plan, provenance: dict[str, object], exit_code: int = 0, ran
         notes=tuple(note for name, exam in exams_.items() for note in _notes(name, exam)),
         studies=tuple(study.stored for study in plan_.studies if study.stored is not None),
         contract=job.algorithms[0].contract,  # a job has one
-        exit_code=exit_code,
-        ran=ran,
     )
 
 

@@ -22,7 +22,7 @@ from ianvs.planning.paradigm_info import paradigm_info
 from ianvs.planning.references import PlannedReferences, plan_references
 from ianvs.planning.studies import PlannedStudy, is_searched, plan_studies
 from ianvs.scenarios.drawn import drawn_for, seeds_of_case
-from ianvs.store import CaseStore, ExamStore
+from ianvs.store import CaseState, CaseStore, ExamStore
 from ianvs.store.keys import digest
 from ianvs.types import TestCase
 
@@ -37,7 +37,7 @@ class PlannedCase:
     """A test case, its state on disk, and what `ianvs run` would do with it.
 
     damaged: files below the workspace that are gone or were changed after the case had ended: what they held is made
-    again.
+    again. stored: of a finished one, to which there is nothing to do.
     """
 
     case: TestCase
@@ -46,6 +46,7 @@ class PlannedCase:
     action: Action
     reason: str
     damaged: tuple[str, ...] = ()
+    stored: CaseState | None = field(default=None, repr=False, compare=False)
 
     @property
     def runs(self) -> bool:
@@ -136,7 +137,7 @@ class Plan:
             if exam_damage is not None:
                 damaged = (f"exams/{algorithm.exam_id}/{exam_damage}",)
                 return planned("unfinished", "prepare", f"{damaged[0]} {CHANGED}", damaged)
-            return planned("finished", "nothing", "finished")
+            return planned("finished", "nothing", "finished", stored=state)
         if status == "failed":
             failure = self.store.failure(case.id)
             said = f"{failure.error}: {failure.message}" if failure else "no reason is known"

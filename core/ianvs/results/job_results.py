@@ -20,7 +20,7 @@ from ianvs.report import Chosen, Leaderboard, build_leaderboard, cases_frame, ro
 from ianvs.results.case_results import read_case
 from ianvs.results.reference_scores import ReferenceScores
 from ianvs.results.selection import is_winner, select
-from ianvs.store import CaseStore, ExamRecord, ExamStore, JobStore, Study, StudyStore, as_record
+from ianvs.store import CaseState, CaseStore, ExamRecord, ExamStore, JobStore, Study, StudyStore, as_record
 from ianvs.types import CaseResult, TestCase
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 _ELSEWHERE = Path("a-file-that-is-not-known-any-more.py")
 
-_HELD = 5_000  # cases: 50 MB
+HELD = 5_000  # cases: 50 MB
 
-__all__ = ["Results", "load_results", "record_of"]
+__all__ = ["HELD", "Results", "load_results", "record_of"]
 
 
 @dataclass(frozen=True)
 class Results:
-    """The results of a job, read from its workspace when they are asked for; of more than _HELD cases, each time anew.
+    """The results of a job, read from its workspace when they are asked for; of more than HELD cases, each time anew.
 
     Iterate it for typed results (one CaseResult per case, in the order of the plan); `leaderboard_frame`, `cases` and
     `rounds` are pandas frames. exit_code: 0 all good, 1 some case failed, 130 interrupted.
@@ -60,9 +60,14 @@ class Results:
     contract: str = "native"  # how plugins were called (ianvs.config.spec.AlgorithmSpec)
     exit_code: int = 0
     ran: int = 0
+    states: Mapping[str, CaseState] = field(default_factory=dict, repr=False)  # of cases, as they have just been seen
 
     def __iter__(self) -> Iterator[CaseResult]:
-        return iter(self._held) if len(self.case_list) <= _HELD else self._read()
+        return iter(self._held) if self._few else self._read()
+
+    @property
+    def _few(self) -> bool:
+        return len(self.case_list) <= HELD
 
     @cached_property
     def _held(self) -> tuple[CaseResult, ...]:
@@ -73,7 +78,8 @@ class Results:
         records: dict[str, tuple[ExamRecord | None, str | None]] = {}
 
         def read(case: TestCase, exam: str, references: ReferenceScores | None = None) -> CaseResult:
-            exam_id, state = "", cases.state(case.id, known=True)
+            exam_id, seen = "", self.states.get(case.id) if self._few else None
+            state = cases.state(case.id, known=True) if seen is None else cases.with_known(case.id, seen)
             with suppress(DamagedError):  # then the case's state tells
                 if self.contract == "native":  # else nothing of an exam is kept
                     exam_id = cases.exam_id(case.id, state.known)

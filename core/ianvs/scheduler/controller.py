@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
@@ -9,6 +10,7 @@ from ianvs.config.spec import JobSpec
 from ianvs.engines.engine import EXIT_INTERRUPTED, Engine
 from ianvs.planning import Plan, PlannedCase, make_plan
 from ianvs.planning.case_request import CaseRequest, case_request
+from ianvs.results.job_results import HELD
 from ianvs.scheduler.case_loop import CaseLoop, Listener
 from ianvs.scheduler.flight import Watcher
 from ianvs.scheduler.graphics_cards import card_bytes
@@ -17,18 +19,23 @@ from ianvs.scheduler.preflight import preflight
 from ianvs.scheduler.searching import run_searches
 from ianvs.scheduler.sharing import Sharing
 from ianvs.scheduler.slots import Slots
+from ianvs.store import CaseState
 
 __all__ = ["Listener", "Outcome", "check_job", "run_job"]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run of a job ended. Exit codes: 0 all good, 1 some case failed, 130 interrupted."""
+    """How a run of a job ended. Exit codes: 0 all good, 1 some case failed, 130 interrupted.
+
+    states: of cases that were finished before, as far as they are worth keeping.
+    """
 
     plan: Plan
     ran: int
     failed: int
     interrupted: bool
+    states: Mapping[str, CaseState] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
@@ -45,7 +52,7 @@ def run_job(job: JobSpec, listener: Listener, provenance: dict[str, object]) -> 
         work = engines.work(plan)
         listener.planned(plan, work.tasks, tuple(work.damaged))
         if not (work.tasks or plan.searches):
-            return Outcome(plan, 0, 0, interrupted=False)
+            return Outcome(plan, 0, 0, interrupted=False, states=work.states)
         runs = _Runs(engines.runner(plan), listener, provenance)
         failed = 0
         if plan.searches:
@@ -91,11 +98,15 @@ def check_job(job: JobSpec, watcher: Watcher) -> JobSpec:
 
 @dataclass
 class _Work:
-    """What a plan finds to do. tasks: cases. anything: an exam may be all. damaged: files that are made again."""
+    """What a plan finds to do. tasks: cases. anything: an exam may be all. damaged: files that are made again.
+
+    states: of finished cases, the first of them.
+    """
 
     tasks: int = 0
     anything: bool = False
     damaged: dict[str, None] = field(default_factory=dict)
+    states: dict[str, CaseState] = field(default_factory=dict)
 
 
 class _Engines:
@@ -114,6 +125,8 @@ class _Engines:
                 self._work.tasks += planned.runs
                 self._work.anything |= planned.action != "nothing"
                 self._work.damaged |= dict.fromkeys(planned.damaged)
+                if planned.stored is not None and len(self._work.states) < HELD:
+                    self._work.states[planned.case.id] = planned.stored
             self._work.anything |= plan.searches
         return self._work
 

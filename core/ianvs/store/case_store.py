@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -362,10 +362,16 @@ class CaseStore:
         rounds = sum(name.endswith("/round.json") for name in files)
         scores = frozenset(name[7:-5] for name in files if name.startswith("scores/"))
         scores |= frozenset(found.get("handed", {}).get("scores", ()))
-        if damaged or not known:
-            return CaseState("unfinished" if damaged else "finished", damaged, rounds, scores, found)
-        saved = gathered(self._path(case_id, GATHERED), files, found.get(GATHERED))
-        return CaseState("finished", (), rounds, scores, found, saved)
+        state = CaseState("unfinished" if damaged else "finished", damaged, rounds, scores, found)
+        return self.with_known(case_id, state) if known else state
+
+    def with_known(self, case_id: str, state: CaseState) -> CaseState:
+        """The case's `state`, of a finished one with what saves who reads on."""
+        if state.status != "finished" or state.result is None:
+            return state
+        return replace(
+            state, known=gathered(self._path(case_id, GATHERED), state.result["files"], state.result.get(GATHERED))
+        )
 
     def status(self, case_id: str) -> Status | None:
         """None: nothing is known of the case."""
