@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +26,7 @@ from ianvs.config.spec import JobSpec, TestEnvSpec
 from ianvs.digests import doubt
 from ianvs.errors import ConfigError, DamagedError, IanvsError, shown_path
 from ianvs.exports import export_results
+from ianvs.garbage import not_collecting
 from ianvs.page import write_page
 from ianvs.planning import Plan, cells, start_over, with_hyperparameters
 from ianvs.planning.job_columns import job_columns
@@ -343,22 +342,10 @@ def _notes(name: str, exam: TestEnvSpec) -> Iterator[str]:
         yield f"Each seed takes an exam of its own{where} ({said}), the same for all algorithms."
 
 
-@contextmanager
-def _not_collecting() -> Iterator[None]:
-    """For what leaves no garbage: to search thousands of results for some again and again takes a tenth of a report."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
-
-
 def _write(results: Results, again: str, page_only: bool = False) -> None:
     """again: the command that does it once there is room."""
     store = JobStore(results.workspace, results.name)
-    with _not_collecting():
+    with not_collecting():
         leaderboard = results.leaderboard  # first: what can't be read stops it before anything is written
     try:
         store.write(record_of(results))
@@ -374,7 +361,7 @@ def _write(results: Results, again: str, page_only: bool = False) -> None:
                 command=command,
                 provenance=provenance,
             )
-        with _not_collecting():
+        with not_collecting():
             write_page(
                 leaderboard.select(results.rank),
                 results.reported,
