@@ -40,7 +40,7 @@ def test_a_committed_job_is_valid(job: Path, mnist: Path, tmp_path: Path, capsys
     assert status == 0, capsys.readouterr().err
 
 
-def test_s_mnist_runs_and_says_what_agrees(
+def test_s_mnist_runs_and_says_what_can_be_said_of_one_seed(
     mnist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (ROOT / "s_mnist" / "benchmarkingjob.yaml").read_text()
@@ -53,4 +53,4 @@ def test_s_mnist_runs_and_says_what_agrees(
     rows = (tmp_path / "ws" / "s_mnist" / "rank" / "leaderboard.md").read_text()
     header, *lines = [line for line in rows.splitlines() if line.startswith("|")][:14]
     assert "accuracy_published" in header
-    assert sum("no, " in line for line in lines) > 5  # pictures of noise teach nothing
+    assert sum("no verdict (" in line and "one seed has no spread" in line for line in lines) > 5

@@ -24,22 +24,53 @@ from tests.scheduler.test_validate_like_run import model, refused
 TABLE = "Brie et al. 2020, table 9"
 
 
-def spec(mean: float, std: float | None = None, n: int | None = None, percent: bool = False) -> PublishedSpec:
-    return PublishedSpec(mean=mean, std=std, n=n, unit="percent" if percent else "fraction", source=TABLE)
+def spec(
+    mean: float, std: float | None = None, n: int | None = None, margin: float | None = None, percent: bool = False
+) -> PublishedSpec:
+    unit = "percent" if percent else "fraction"
+    return PublishedSpec(mean=mean, std=std, n=n, margin=margin, unit=unit, source=TABLE)
 
 
 def board(**accuracy: PublishedSpec) -> Leaderboard:
-    """Three seeds of a and of b, which have mean accuracy 0.8 and 0.6; what is published of their accuracy."""
+    """Three seeds of a and of b, with mean 0.8 and 0.6 and spread 0.01; what is published of their accuracy."""
     results = [result(name, s, mean + (s - 1) / 100) for name, mean in (("a", 0.8), ("b", 0.6)) for s in range(3)]
     published = {name: {"accuracy": one} for name, one in accuracy.items()}
     return build_leaderboard(results, RankSpec(()), METRICS, ["accuracy", "lost"], 3, WORKSPACE, published=published)
 
 
-def test_a_row_says_what_is_published_and_whether_it_agrees() -> None:
+def verdicts(**accuracy: PublishedSpec) -> list[object]:
+    return cells(board(**accuracy), "accuracy_agrees")
+
+
+def test_a_row_says_what_is_published_and_whether_it_is_equal() -> None:
     table = board(a=spec(80.43, 1.89, 10, percent=True), b=spec(0.7, 0.02, 10))
     assert cells(table, "accuracy_published") == [pytest.approx(0.8043), 0.7]
     assert cells(table, "accuracy_published_std") == [pytest.approx(0.0189), 0.02]
-    assert cells(table, "accuracy_agrees") == ["yes", "no, -5.0 std"]
+    assert cells(table, "accuracy_agrees") == [
+        "can't tell (-0.004, -0.024 to 0.015; theirs are too few)",
+        "differs (-0.100, -0.120 to -0.080)",
+    ]
+
+
+def test_the_margin_is_of_the_entry_in_its_unit() -> None:
+    one_point = verdicts(a=spec(80.4, 0.2, 10, percent=True), b=spec(0.602, 0.002, 10))
+    assert one_point == [
+        "can't tell (-0.004, -0.028 to 0.020; 14 seeds could)",
+        "can't tell (-0.002, -0.026 to 0.022; 9 seeds could)",
+    ]
+    assert verdicts(a=spec(80.4, 0.2, 10, margin=3, percent=True), b=spec(0.602, 0.002, 10, margin=0.03)) == [
+        "equal (-0.004, -0.028 to 0.020)",
+        "equal (-0.002, -0.026 to 0.022)",
+    ]
+
+
+def test_a_verdict_has_as_many_decimals_as_a_tenth_of_the_margin_needs() -> None:
+    assert verdicts(a=spec(0.8, 0.001, 10, margin=0.2)) == ["equal (+0.00, -0.02 to 0.02)", None]
+    assert verdicts(a=spec(0.8, 0.001, 10, margin=0.0005))[0].startswith("can't tell (+0.00000, -0.02")
+
+
+def test_a_spread_that_no_number_of_our_seeds_outweighs_is_told() -> None:
+    assert verdicts(a=spec(0.79, 0.05, 5)) == ["can't tell (+0.010, -0.051 to 0.071; theirs are too few)", None]
 
 
 def test_columns_are_there_only_for_metrics_that_somebody_published() -> None:
@@ -51,8 +82,17 @@ def test_columns_are_there_only_for_metrics_that_somebody_published() -> None:
 
 
 def test_what_is_not_known_of_the_spread_is_said() -> None:
-    assert cells(board(a=spec(0.79, 0.01), b=spec(0.59)), "accuracy_agrees") == ["yes, within 2 std", "+0.010"]
-    assert cells(board(a=spec(0.79, 0.001), b=spec(0.61)), "accuracy_agrees") == ["no, +10.0 std", "-0.010"]
+    assert verdicts(a=spec(0.79, 0.01), b=spec(0.59)) == [
+        "no verdict (+0.010, -0.015 to 0.035; number of runs not published)",
+        "no verdict (+0.010, -0.015 to 0.035; no spread published)",
+    ]
+
+
+def test_one_seed_has_no_verdict() -> None:
+    published = {"a": {"accuracy": spec(0.79, 0.01, 5)}}
+    table = build_leaderboard([result("a", 0)], RankSpec(()), METRICS, ["accuracy", "lost"], 1, published=published)
+    assert [str(cell).split(" (")[0] for cell in cells(table, "accuracy_agrees")] == ["no verdict"]
+    assert "; one seed has no spread)" in str(cells(table, "accuracy_agrees")[0])
 
 
 def test_a_row_that_lacks_a_case_agrees_with_nothing() -> None:
@@ -67,13 +107,24 @@ def test_a_row_that_lacks_a_case_agrees_with_nothing() -> None:
 def test_the_csv_the_page_and_the_terminal_carry_it() -> None:
     table = board(a=spec(80.43, 1.89, 10, percent=True))
     first = next(csv.DictReader(io.StringIO(csv_text(table))))
-    assert (float(first["accuracy_published"]), first["accuracy_agrees"]) == (pytest.approx(0.8043), "yes")
+    assert float(first["accuracy_published"]) == pytest.approx(0.8043)
+    assert first["accuracy_agrees"] == "can't tell (-0.004, -0.024 to 0.015; theirs are too few)"
     stream = io.StringIO()
     render(table, Console(file=stream, width=200))
     for text in (markdown(table), stream.getvalue()):
         assert "0.804 ± 0.019" in text
-        assert f"a, accuracy: 0.8043 ± 0.0189, 10 runs: {TABLE}" in text.replace("\n", " ")
-        assert "t(.975, n - 1)" in text
+        assert f"a, accuracy: 0.8043 ± 0.0189, 10 runs, margin 0.01: {TABLE}" in text.replace("\n", " ")
+        assert "95 % interval after Welch" in text
+
+
+def test_a_narrow_terminal_shows_the_verdict_without_its_interval() -> None:
+    stream = io.StringIO()
+    render(board(a=spec(0.7, 0.02, 10)), Console(file=stream, width=80, force_terminal=True, color_system=None))
+    [row] = [line for line in stream.getvalue().splitlines() if " a " in line and "0.800" in line]
+    assert "differs" in row
+    assert "differs (" not in row
+    [left_out] = [line for line in stream.getvalue().replace("\n", " ").split(". ") if "Not shown here" in line] or [""]
+    assert "accuracy_agrees" not in left_out
 
 
 def test_columns_that_are_not_selected_take_theirs_along() -> None:
@@ -110,6 +161,8 @@ def test_a_job_carries_it_through_run_and_load_and_it_is_no_part_of_a_case(tmp_p
         ("{accuracy: {mean: much, source: x}}", "mean should be a number"),
         ("{accuracy: {mean: 0.8, std: 0, source: x}}", "std should be more than 0"),
         ("{accuracy: {mean: 0.8, std: 1, n: 1, source: x}}", "n should be at least 2"),
+        ("{accuracy: {mean: 0.8, margin: 0, source: x}}", "margin should be more than 0"),
+        ("{accuracy: {mean: 0.8, margin: .inf, source: x}}", "margin should be a finite number"),
     ],
 )
 def test_a_mistake_is_told_with_its_place(tmp_path: Path, monkeypatch, published: str, message: str) -> None:

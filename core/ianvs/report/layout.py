@@ -142,7 +142,7 @@ def _gate_note(leaderboard: Leaderboard) -> str:
 
 
 def legend(leaderboard: Leaderboard) -> list[str]:
-    """One line per metric column: which definition it is; and what agrees with a published number."""
+    """One line per metric column: which definition it is; and what is said of published numbers."""
     from ianvs.metrics.table import legend as lines
 
     names = (column.key for column in leaderboard.columns if column.kind == "metric")
@@ -157,10 +157,10 @@ def published_notes(leaderboard: Leaderboard) -> list[str]:
         shown = [column.key for column in leaderboard.columns if column.kind == "published"]
         for name in (name for name in shown if name in row.published):
             spec = row.published[name]
-            mean, std = spec.in_our_unit()
+            mean, std, margin = spec.in_our_unit()
             spread = "" if std is None else f" ± {std:.4g}"
             runs = "" if spec.n is None else f", {spec.n} runs"
-            lines[f"{row.algorithm}, {name}: {mean:.4g}{spread}{runs}: {spec.source}"] = None
+            lines[f"{row.algorithm}, {name}: {mean:.4g}{spread}{runs}, margin {margin:g}: {spec.source}"] = None
     return list(lines)
 
 

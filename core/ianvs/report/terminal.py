@@ -157,13 +157,16 @@ def _fit(
     else:
         free -= sum(map(_width, settings))
     for column in optional:
+        if column.column.kind == "agrees" and _width(column) > free:  # the verdict alone, rather than none
+            column = replace(column, cells=tuple(cell.split(" (")[0] for cell in column.cells))
         if _width(column) <= free:
             chosen.append(column)
             free -= _width(column)
     position = {column.title: place for place, column in enumerate(columns)}
     position.setdefault(_SETTINGS.title, min((position[c.title] for c in settings), default=0))
     shown = sorted([*must, *chosen], key=lambda c: position[c.title])
-    return shown, [c for c in columns if c in optional and c not in chosen]
+    titles = {column.title for column in shown}
+    return shown, [c for c in columns if c in optional and c.title not in titles]
 
 
 def _combined(leaderboard: Leaderboard, settings: Sequence[TextColumn]) -> TextColumn:

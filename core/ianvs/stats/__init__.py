@@ -1,6 +1,6 @@
-"""Means, spreads, ranks and how sure they are; agreement with what others found. Arrays in, dataclasses out."""
+"""Means, spreads, ranks and how sure they are; equivalence with what others found. Arrays in, dataclasses out."""
 
-from ianvs.stats.agreement import SINGLE_RUN, Agreement, compare
+from ianvs.stats.agreement import Agreement, Verdict, compare
 from ianvs.stats.interval import Interval, mean_interval
 from ianvs.stats.over_exams import ENOUGH_EXAMS, Aggregate, OverExams, exams_needed, over_exams
 from ianvs.stats.pairs import (
@@ -20,7 +20,6 @@ from ianvs.stats.welch import unpaired_difference
 __all__ = [
     "ENOUGH_EXAMS",
     "ENOUGH_FOR_BOOTSTRAP",
-    "SINGLE_RUN",
     "Aggregate",
     "Agreement",
     "Difference",
@@ -32,6 +31,7 @@ __all__ = [
     "Standing",
     "Standings",
     "Summary",
+    "Verdict",
     "compare",
     "compare_all",
     "exams_needed",

@@ -69,16 +69,18 @@ def _columns(listed: list[dict[str, str]]) -> tuple[tuple[str, bool], ...]:
 class PublishedSpec(PlacedSpec):
     """What others published of a metric. `place` is where the file names the metric."""
 
-    mean: float
-    std: Annotated[float, Field(gt=0)] | None = None  # over runs
+    mean: Annotated[float, Field(allow_inf_nan=False)]
+    std: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None  # over runs
     n: Annotated[int, Field(ge=2)] | None = None  # how many runs mean and std are of
+    margin: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None  # a smaller difference counts for nothing
     unit: Literal["fraction", "percent"] = "fraction"  # fraction: as in our column, whatever its unit
     source: Annotated[Name, Field(description="where it is published: paper and table, or repository and commit")]
 
-    def in_our_unit(self) -> tuple[float, float | None]:
-        """(mean, std) in the unit of our column."""
+    def in_our_unit(self) -> tuple[float, float | None, float]:
+        """(mean, std, margin) in the unit of our column. The margin is a point of a hundred where the file has none."""
         scale = 100 if self.unit == "percent" else 1
-        return self.mean / scale, None if self.std is None else self.std / scale
+        margin = 0.01 if self.margin is None else self.margin / scale
+        return self.mean / scale, None if self.std is None else self.std / scale, margin
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,143 @@
+"""Writes docs/reproductions.md: the prose of reproductions.template.md, tables from reports/ and configs/reproductions.
+
+python docs/make_reproductions.py
+
+In the template stand, each as a paragraph of its own,
+  {{ table JOB METRIC }}               published numbers beside ours, with verdicts, in percent
+  {{ scores JOB METRIC METRIC ... }}   ours alone
+  {{ across METRIC JOB=HEADING ... }}  ours alone, a column for each job
+  {{ sources }}                        what the numbers in brackets mean; last
+Below each table stands what was run, where and when.
+"""
+
+import csv
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ianvs.config.load import load_job
+from ianvs.config.spec import PublishedSpec
+from ianvs.report.published import agreement_words, published_summary
+from ianvs.report.values import shown_number, signed_number
+from ianvs.stats import Summary, compare
+
+HERE = Path(__file__).parent
+REPORTS, CONFIGS = HERE.parent / "reports", HERE.parent / "configs" / "reproductions"
+BY = "the ianvs authors"
+PACKAGES = ("torch", "torchvision", "numpy")  # what a learner's arithmetic runs on
+NONE = "–"
+
+
+def page() -> str:
+    """The whole document."""
+    return _Page().filled((HERE / "reproductions.template.md").read_text(encoding="utf-8"))
+
+
+class _Page:
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}  # of sources, in the order in which they are named
+
+    def filled(self, template: str) -> str:
+        known = {"table": self.table, "scores": self.scores, "across": self.across, "sources": self.sources}
+
+        def made(found: re.Match[str]) -> str:
+            word, *given = found[1].split()
+            return known[word](*given)
+
+        return re.sub(r"^\{\{ (.*?) \}\}$", made, template, flags=re.MULTILINE)
+
+    def table(self, job: str, metric: str) -> str:
+        lines = []
+        entries = {name: specs[metric] for name, specs in _published(job).items() if metric in specs}
+        rows = _rows(job)
+        if unknown := entries.keys() - {row["Algorithm"] for row in rows}:
+            raise SystemExit(f"reports/{job} has no row for {', '.join(sorted(unknown))}. Run the job again.")
+        for row in rows:
+            ours, spec = _summary(row, metric), entries.get(row["Algorithm"])
+            if spec is None:
+                lines.append([row["Algorithm"], NONE, _shown(ours), NONE, NONE])
+                continue
+            found = compare(ours, published_summary(spec), spec.in_our_unit()[2])
+            number = self.numbers.setdefault(spec.source, len(self.numbers) + 1)
+            told = "" if found.low is None else f" ({_percent(found.low)} to {_percent(found.high)})"
+            lines.append(
+                [
+                    row["Algorithm"],
+                    f"{_shown(published_summary(spec), _as_written)} [{number}]",
+                    _shown(ours),
+                    signed_number(100 * found.difference, 1) + told,
+                    "; ".join(filter(None, agreement_words(found))),
+                ]
+            )
+        return _table(["row", "published", "ours", "difference", "verdict"], lines, [job])
+
+    def scores(self, job: str, *metrics: str) -> str:
+        lines = [[row["Algorithm"], *(_shown(_summary(row, metric)) for metric in metrics)] for row in _rows(job)]
+        return _table(["row", *metrics], lines, [job])
+
+    def across(self, metric: str, *columns: str) -> str:
+        jobs = dict(column.split("=") for column in columns)  # name: heading
+        found = [{row["Algorithm"]: _shown(_summary(row, metric)) for row in _rows(job)} for job in jobs]
+        names = dict.fromkeys(name for column in found for name in column)
+        lines = [[name, *(column.get(name, NONE) for column in found)] for name in names]
+        return _table(["row", *jobs.values()], lines, list(jobs))
+
+    def sources(self) -> str:
+        return "\n".join(f"{number}. {source}" for source, number in self.numbers.items())
+
+
+def _published(job: str) -> Mapping[str, Mapping[str, PublishedSpec]]:
+    """By algorithm and metric, as the file of the job has it."""
+    [file] = [file for file in CONFIGS.glob("*/*.yaml") if f"\n  name: {job}\n" in file.read_text(encoding="utf-8")]
+    return load_job(file, root=HERE).published  # a root that is there stands for the data, which nothing here needs
+
+
+def _rows(job: str) -> list[dict[str, str]]:
+    with (REPORTS / job / "all_rank.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def _summary(row: dict[str, str], metric: str) -> Summary:
+    """A cell that is blank is None, as in the leaderboard."""
+    mean, std = (float(row[key]) if row[key] else None for key in (metric, f"{metric}_std"))
+    return Summary(mean, std, int(row["Seeds"]))
+
+
+def _percent(value: float) -> str:
+    return shown_number(100 * value, 1)
+
+
+def _as_written(value: float) -> str:
+    return f"{100 * value:.6g}"
+
+
+def _shown(one: Summary, number: Callable[[float], str] = _percent) -> str:
+    """ "91.0 ± 0.7 (5)": percent, and how many runs where that is known."""
+    if one.mean is None:
+        return NONE
+    spread = "" if one.std is None else f" ± {number(one.std)}"
+    return number(one.mean) + spread + (f" ({one.n})" if one.n else "")
+
+
+def _table(headings: list[str], lines: list[list[str]], jobs: list[str]) -> str:
+    table = [f"| {' | '.join(cells)} |" for cells in (headings, ["---"] * len(headings), *lines)]
+    return "\n".join([*table, "", *dict.fromkeys(map(_run, jobs))])
+
+
+def _run(job: str) -> str:
+    """What was run, by whom, when and where, as the report tells it."""
+    report = (REPORTS / job / "leaderboard.md").read_text(encoding="utf-8")
+    command = re.search(r"^Made by:\n\n```\n(.+?)\n```$", report, re.MULTILINE | re.DOTALL)
+    facts = dict(re.findall(r"^- (\w+): (.+)$", report.rpartition("\n## Provenance\n")[2], re.MULTILINE))
+    day = max(row["Time"] for row in _rows(job))[:10]
+    packages = [one for one in facts["Packages"].split(", ") if one.split(" ")[0] in PACKAGES]
+    where = [facts[name] for name in ("CPU", "GPU", "Memory", "Platform") if name in facts]
+    versions = [f"Python {facts['Python']}", *packages]
+    return (
+        f"- Run by {BY}, {day}, at commit {facts['Commit']}: `{command[1] if command else job}`. "
+        f"{', '.join(where)}; {', '.join(versions)}."
+    )
+
+
+if __name__ == "__main__":
+    (HERE / "reproductions.md").write_text(page(), encoding="utf-8")
