@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from ianvs.comparing import (
@@ -24,11 +26,11 @@ from ianvs.config.load import dialect_of_job
 from ianvs.config.overrides import parsed
 from ianvs.config.spec import JobSpec, TestEnvSpec
 from ianvs.digests import doubt
-from ianvs.errors import ConfigError, DamagedError, IanvsError, shown_path
+from ianvs.errors import ConfigError, DamagedError, IanvsError, one_line, shown_path
 from ianvs.exports import export_results
 from ianvs.garbage import not_collecting
 from ianvs.page import write_page
-from ianvs.planning import Plan, cells, start_over, with_hyperparameters
+from ianvs.planning import CHANGED_SINCE, Plan, cells, start_over, with_hyperparameters
 from ianvs.planning.job_columns import job_columns
 from ianvs.planning.missing_pictures import missing_pictures
 from ianvs.planning.paradigm_info import without_unused
@@ -68,6 +70,7 @@ Settings = Sequence[str] | Mapping[str, object]
 """Values in place of what the files say: {"learning_rate": 0.1}, or texts such as "learning_rate=0.1"."""
 
 MOST_CASES = 100_000
+MOST_LOOKED_AT = 1_000  # cases of which a report asks why they are new
 
 
 def run(
@@ -164,16 +167,18 @@ def report(
 ) -> Results:
     """Write the reports of the job at `path` from what is stored; nothing runs. page_only: report.html alone.
 
+    Where all that is stored was made before the job, a method or ianvs changed, it is reported and marked as that.
     Raises IanvsError where nothing of the job is stored.
     """
     job = _load(path, workspace, None, root, None, None, settings, only, limit)
     _refuse_many(job)
     plan_ = plan_files(job)
-    if not any(plan_.store.folder(case.id).is_dir() for case, _ in plan_.cases()):
-        raise IanvsError(nothing_stored(job.workspace))
-    if problems := missing_pictures(plan_):
-        raise ConfigError(problems)
-    results = _results(plan_, collect(job_file=job.file, imported=imports_of(job)))
+    if any(plan_.store.folder(case.id).is_dir() for case, _ in plan_.cases()):
+        if problems := missing_pictures(plan_):
+            raise ConfigError(problems)
+        results = _results(plan_, collect(job_file=job.file, imported=imports_of(job)))
+    else:
+        results = _made_earlier(plan_)
     try:
         _write(results, f"ianvs report -f {shown_path(job.file)}", page_only)
     except DamagedError as error:
@@ -280,6 +285,21 @@ def _load(
         overrides=parsed(settings),
     )
     return replace(with_hyperparameters(without_unused(job)), only=only, limit=limit)
+
+
+def _made_earlier(plan_: Plan) -> Results:
+    """What the job's last run has stored, by code or settings that are others now; raises IanvsError without any."""
+    job, begins = plan_.job, "Made by ianvs "
+    changed = [planned.reason for planned in islice(plan_, MOST_LOOKED_AT) if planned.reason.startswith(CHANGED_SINCE)]
+    if not changed or JobStore(job.workspace, job.name).read() is None:
+        raise IanvsError(nothing_stored(job.workspace))
+    found = load_results(job.workspace, job.name)
+    packages = found.provenance.get("packages")
+    version = packages.get("ianvs") if isinstance(packages, Mapping) else None
+    since = {part for reason in changed for part in re.split("[;,] ", reason.partition(": ")[2].replace("source ", ""))}
+    made = f"{begins}{version or 'of an unknown version'}, before these changed: {one_line(sorted(since), 6)}."
+    mark = f"{made} `ianvs run` makes the results anew."
+    return replace(found, notes=(mark, *(note for note in found.notes if not note.startswith(begins))))
 
 
 def nothing_stored(workspace: Path) -> str:

@@ -352,6 +352,7 @@ def test_an_exam_that_another_run_prepares_is_waited_for(tmp_path: Path) -> None
 def test_what_a_plugin_says_of_how_it_went_stands_in_the_report(tmp_path: Path) -> None:
     said = "    @property\n    def remark(self):\n        return f'saw {len(self.counts)}\\n| classes'\n\n"
     plugin = edited(MAJORITY, "    def save", said + "    def save")
+    plugin = edited(plugin, "* len(data)", "* (len(data) - 1) + [0]")
     [found, *_] = ianvs.run(write_job(tmp_path, plugin=plugin), engine="inline")
     assert found.remark == "saw 10 | classes"
     text = (tmp_path / "ws" / "test" / "rank" / "leaderboard.md").read_text()

@@ -2,10 +2,11 @@
 
 from ianvs.planning.cases import REPEAT, PlannedAlgorithm, axes, cells, grid, own_hyperparameters
 from ianvs.planning.hyperparameters import with_hyperparameters
-from ianvs.planning.plan import Plan, PlannedCase, make_plan, scored_metrics
+from ianvs.planning.plan import CHANGED_SINCE, Plan, PlannedCase, make_plan, scored_metrics
 from ianvs.planning.rerun import matches, start_over
 
 __all__ = [
+    "CHANGED_SINCE",
     "REPEAT",
     "Plan",
     "PlannedAlgorithm",

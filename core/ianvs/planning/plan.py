@@ -26,7 +26,9 @@ from ianvs.store import CaseState, CaseStore, ExamStore
 from ianvs.store.keys import digest
 from ianvs.types import TestCase
 
-__all__ = ["Plan", "PlannedCase", "make_plan", "scored_metrics"]
+__all__ = ["CHANGED_SINCE", "Plan", "PlannedCase", "make_plan", "scored_metrics"]
+
+CHANGED_SINCE = "changed since"  # begins the reason of a case that has run under another identity
 
 Action = Literal["run", "resume", "score", "prepare", "nothing"]
 """prepare: nothing of the case itself, but its exam, which is damaged or gone."""
@@ -157,7 +159,7 @@ class Plan:
         if before is None:
             return "never run"
         now = {"exam": algorithm.exam, "algorithm": algorithm.identity}
-        return f"changed since {predecessor[:8]}: {'; '.join(identity_differences(before, now))}"
+        return f"{CHANGED_SINCE} {predecessor[:8]}: {'; '.join(identity_differences(before, now))}"
 
 
 def make_plan(job: JobSpec, samples: Sequence[str | None] = ()) -> Plan:

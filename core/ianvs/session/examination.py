@@ -148,6 +148,18 @@ class Examination:
         truth = self._kind.every_truth(dataset.train, positions) if every else None
         return self._kind.record(about, self._kind.truth(dataset.train, positions), said, truth)
 
+    def broken_down(self, predictions: Mapping[Asked, Predictions], taught: int) -> str:
+        """A sentence where each answer is the same class, though round `taught` has taught several; else ""."""
+        if self._kind.name != "classification" or len(self._exam.rounds[taught - 1].classes) < 2:
+            return ""
+        asked = [np.unique(p.labels) for key, p in predictions.items() if len(self._exam.tests[key.test].classes) > 1]
+        if not self._exam.rules.task_in_testing and asked:
+            asked = [np.unique(np.concatenate(asked))]
+        if not asked or any(len(answers) != 1 or answers[0] < 0 for answers in asked):
+            return ""
+        names = ", ".join(dict.fromkeys(f"'{self._exam.dataset.classes[int(answers[0])]}'" for answers in asked))
+        return f"all answers after round {taught} are {names}: of a network this says that its training broke down"
+
     @property
     def _classes(self) -> int:
         return len(self._exam.dataset.classes)

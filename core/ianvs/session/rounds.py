@@ -157,6 +157,8 @@ class CaseRounds:
             predictions = self._examination.predictions(self._model, index)
             self.learner.measure()
             result = self._result(index, names[index - 1], adopted, scores)
+            said = (result.remark, self._examination.broken_down(predictions, index))
+            result = replace(result, remark="; ".join(filter(None, said)))
             budget = None if self.bound or self.ready.reference else self._request.testenv.budget
             check_budget(budget, result)
             self._fill(folder, result, self._step.predictions | predictions)
