@@ -7,13 +7,13 @@ class DER(ReplayLearner):
     """Dark experience replay (Buzzega et al. 2020, eq. 4).
 
     L(theta) = L_new(theta) + alpha * mean |z' - h(x'; theta)|^2, where (x', z') is a draw from the memory, h are
-    outputs before any mask, the mean is over samples and classes. z is what the network said when the sample was
-    stored: after its round, or with `fill: during_round` at the step that brought it, as in the paper.
-    Use it with `mask_unseen: false`: under the mask, stored outputs of classes to come are noise.
+    outputs before any mask, the mean is over samples and classes. Each step of each epoch offers its samples to the
+    reservoir with what the network said of them in that step: z' (algorithm 1).
+    Outputs of classes to come are trained, too (`mask_unseen: false`): under a mask, stored ones would be noise.
     """
 
-    def __init__(self, *, alpha: float = 0.5, **options):
-        super().__init__(**options)
+    def __init__(self, *, alpha: float = 0.5, fill: str = "every_step", mask_unseen: bool = False, **options):
+        super().__init__(fill=fill, mask_unseen=mask_unseen, **options)
         self.alpha, self.said = alpha, None
 
     def loss_of_samples(self, batch):

@@ -96,9 +96,9 @@ def examine(learner, exam, seed, device="cpu", rounds=None):
     return np.array(scores), answers, weights
 
 
-def teach(learner, exam, k, seed, device="cpu"):
+def teach(learner, exam, k, seed, device="cpu", **more):
     """One call of train()."""
     context = {"round": k, "classes_seen": exam.seen(k), "num_classes": exam.num_classes, "seed": seed}
     if getattr(learner, "sees_past_rounds", False):
         context["train_rounds"] = tuple(Data(x, y) for x, y in exam.rounds[:k])
-    learner.train(Data(*exam.rounds[k - 1]), None, device=device, progress=lambda share: None, **context)
+    learner.train(Data(*exam.rounds[k - 1]), None, device=device, progress=lambda share: None, **context, **more)

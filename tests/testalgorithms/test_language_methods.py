@@ -52,27 +52,6 @@ def same(left, right):
 # All of them.
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
-def test_a_case_that_goes_on_from_its_files_ends_with_the_same_bits(method, tmp_path):
-    whole = taught(learner_of(method))
-    begun = taught(learner_of(method), (FIRST,))
-    path = begun.save(tmp_path / "model")
-    resumed = learner_of(method)
-    resumed.load(path)
-    assert resumed.predict(asked(FIRST)) == begun.predict(asked(FIRST))
-    context = {"train_rounds": (FIRST, SECOND)} if method is MultiTask else {}
-    resumed.train(SECOND, None, round=2, seed=0, **context)
-    assert same(weights_of(resumed), weights_of(whole))
-
-
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
-def test_the_seed_decides_the_weights(method):
-    def weights(seed):
-        return weights_of(taught(learner_of(method), (FIRST,), seed))
-
-    assert same(weights(1), weights(1)) and not same(weights(1), weights(2))
-
-
 def test_hyperparameters_of_the_base_class_are_taken_by_every_method():
     for method in METHODS:
         assert {"base_model", "tuning", "epochs", "learning_rate"} <= set(constructor_parameters(method).names)

@@ -18,7 +18,7 @@ from ianvs.errors import PluginError, require_known
 
 __all__ = ["ReplayLearner"]
 
-FILLS = ("after_round", "during_round")
+FILLS = ("after_round", "during_round", "every_step")
 SELECTIONS = ("reservoir", "balanced", "per_round", "herding")
 _AHEAD = 16  # steps whose old samples are drawn at once
 
@@ -29,8 +29,9 @@ class ReplayLearner(TorchLearner):
     A method calls `recall` in a step; `columns` says what is stored beside samples and labels.
 
     capacity: samples that are kept. replay_batch: old samples in a step; None for as many as new ones.
-    fill: "after_round", so that what comes back is always of earlier rounds; or "during_round", each sample when the
-    round's first pass has brought it, as in a stream, so that new samples come back too.
+    fill: "after_round", so that what comes back is always of earlier rounds; "during_round", each sample when the
+    round's first pass has brought it, as in a stream, so that new samples come back too; or "every_step", the same in
+    every pass, so that what is stored beside a sample is as late as the pass (a sample may then be there twice).
     selection: "reservoir", a uniform random subset of all that came (Vitter 1985); "balanced", as many of each class as
     possible; "per_round", a uniform subset of each round, of `capacity` samples each; "herding", as many of each class,
     those whose mean feature is closest to its mean (Rebuffi et al. 2017). The last two are filled after the round.
@@ -48,7 +49,7 @@ class ReplayLearner(TorchLearner):
         super().__init__(**training)
         require_known("fill of a memory", fill, FILLS)
         require_known("selection of a memory", selection, SELECTIONS)
-        if fill == "during_round" and selection in ("per_round", "herding"):
+        if fill != "after_round" and selection in ("per_round", "herding"):
             raise PluginError(f"a memory with selection '{selection}' is filled after each round: take out `fill`.")
         if replay_batch is not None and replay_batch < 1:
             raise PluginError(f"replay_batch is a number of samples, 1 or more; it can't be {replay_batch}.")
@@ -62,7 +63,7 @@ class ReplayLearner(TorchLearner):
             case "herding":
                 self.memory = HerdingMemory(capacity)
             case _:
-                self.memory = ReservoirMemory(capacity, in_place=fill == "during_round")
+                self.memory = ReservoirMemory(capacity, in_place=fill != "after_round")
         self._draws = self._keys = torch.Generator()
         self._steps = 1  # in the round
         self._planned: deque[tuple[Tensor, tuple[Tensor, ...]]] = deque()  # order of a draw, and what it brings
@@ -85,7 +86,7 @@ class ReplayLearner(TorchLearner):
         x is ready for the network. Nothing may be in the memory yet: ask `len(self.memory)` before.
         """
         n = self.replay_batch or n
-        if self.fill == "during_round" or self._steps == 1:
+        if self.fill != "after_round" or self._steps == 1:
             return self._ready_for_use(self.memory.sample(n, self._draws))
         if not self._planned:
             self._plan(n)
@@ -127,7 +128,7 @@ class ReplayLearner(TorchLearner):
         self._steps = self.schedule.steps(len(data), data.passes)
 
     def after_step(self, x: Tensor, y: Tensor, epoch: int, step: int) -> None:
-        if self.fill == "during_round" and epoch == 0 and self.data is not None:
+        if (self.fill == "every_step" or self.fill == "during_round" and epoch == 0) and self.data is not None:
             kept = x, y, *self.columns(x, y)
             if not (self.data.complete or self.data.pretraining):
                 known = y >= 0
