@@ -12,9 +12,9 @@ class EWC(TorchLearner):
 
     gamma: None keeps one anchor per round. A number from 0 to 1 keeps a single one at the latest weights, with
     F <- gamma F + F_new (online EWC; Schwarz et al. 2018, section 4).
-    fisher: "empirical", by the samples' own labels; "exact", by the network's answers; "sampled" or "batch"
-    (`fisher_diagonal` says what these are). fisher_samples: of a round, drawn at random; None for all. fisher_batch:
-    the batch of "batch".
+    fisher: "empirical", by the samples' own labels; "exact", by the network's answers; "sampled", "batch" or
+    "weighted" (`fisher_diagonal` says what these are). fisher_samples: of a round, drawn at random; None for all.
+    fisher_batch: the batch of "batch".
     """
 
     memory = ()  # it keeps no samples

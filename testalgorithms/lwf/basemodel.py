@@ -1,22 +1,25 @@
 """Learning without forgetting."""
 
 import copy
-from dataclasses import replace
 
 import torch
 
 from ianvs.authoring import TorchLearner, distillation_loss
+from ianvs.errors import require_known
 
 
 class LwF(TorchLearner):
     """Learning without forgetting (Li & Hoiem 2017, eq. 2 and 3, fig. 3).
 
-    L(theta) = L_new(theta) + alpha T^2 KL(softmax(z_old / T) || softmax(z / T)), z over classes of earlier rounds;
-    z_old is what the model from before the round says about the new samples.
+    L(theta) = L_new(theta) + alpha * sum over old heads of T^2 KL(softmax(z_old / T) || softmax(z / T)), z over the
+    classes of a head: those of each earlier task, where answers are chosen among the classes of a task; else of all
+    earlier rounds. z_old is what the model from before the round says about the new samples. The paper has no T^2.
 
     alpha: weight of what was known; `alpha_growth` is added to it in each round after the second (CLEAR's runs let it
     grow evenly to 2). temperature: T, higher looks more at improbable classes. head_epochs: passes in which only the
-    head is trained before a round after the first ("warm-up" of fig. 3).
+    head is trained before a round after the first ("warm-up" of fig. 3). weighting: "sum", or "rounds" for what van de
+    Ven et al. 2022 do with a single head: z is over all classes that may be answered now, z_old over those of before;
+    and a round that brings no new class has alpha times the number of rounds before it.
     """
 
     memory = ()  # it keeps no samples
@@ -28,41 +31,48 @@ class LwF(TorchLearner):
         alpha_growth: float = 0.0,
         temperature: float = 2.0,
         head_epochs: int = 0,
+        weighting: str = "sum",
         **training,
     ):
         super().__init__(**training)
-        self.alpha, self.alpha_growth, self.temperature, self.known = alpha, alpha_growth, temperature, []
+        require_known("weighting", weighting, ("sum", "rounds"))
+        self.alpha, self.alpha_growth, self.temperature, self.weighting = alpha, alpha_growth, temperature, weighting
         self.head_epochs, self.rounds = head_epochs, 0  # rounds: that were learned
+        self.known, self.heads = [], None  # classes; (H, classes) 0 for those of an old head, -1e30 for the others
 
     def before_round(self, data):
         self.weight = self.alpha + self.alpha_growth * max(0, self.rounds - 1)
         self.teacher = copy.deepcopy(self.network).eval().requires_grad_(False) if self.known else None
-        self.columns = torch.tensor(self.known, dtype=torch.int64, device=data.device)
+        self.own = torch.zeros(1, self.network[-1].out_features, device=data.device)  # what this round will leave
+        if data.mask is not None:
+            self.own = data.mask[None].clamp_min(-1e30)  # 0 times -inf would be no number
+        self.then = self.now = self.own if self.heads is None else self.heads.to(data.device)
+        if self.weighting == "rounds" and data.task_masks is None:
+            self.now = self.own
+            self.weight *= self.rounds if {*data.labelled().y.tolist()} <= {*self.known} else 1
 
     def training_data(self, data):
-        first = self.head_epochs if self.known else 0
-        if data.passes is not None:
-            first = min(first, data.passes - 1)
-            data = replace(data, passes=data.passes - first)
-        if first:
-            self.fit_head(data, first)
-        return data
+        return self.fit_head(data, self.head_epochs) if self.known else data
 
     def loss(self, batch):
         loss = super().loss(batch)
         if self.teacher is None:
             return loss
-        z_old = self.logits(batch.x, network=self.teacher)
-        old, new = (z.index_select(1, self.columns) for z in (z_old, batch.outputs))
-        return loss + self.weight * distillation_loss(new, old, self.temperature)
+        z_old, z = self.logits(batch.x, network=self.teacher)[:, None], batch.outputs[:, None]  # (B, 1, classes)
+        return loss + self.weight * distillation_loss(z + self.now, z_old + self.then, self.temperature)
 
     def after_round(self, data):
-        self.teacher = None
-        self.rounds += 1
+        self.teacher, self.rounds = None, self.rounds + 1
         self.known = sorted({*self.known, *data.labelled().y.tolist()})
+        if data.task_masks is not None:
+            self.own = torch.cat([self.own] if self.heads is None else [self.then, self.own]).unique(dim=0)
+        elif self.weighting == "sum":
+            self.own = torch.full_like(self.own, -1e30)
+            self.own[:, self.known] = 0.0
+        self.heads = self.own
 
     def state(self):
-        return {"known": self.known, "rounds": self.rounds}
+        return {"known": self.known, "rounds": self.rounds, "heads": self.heads}
 
     def restore(self, state):
-        self.known, self.rounds = list(state["known"]), state["rounds"]
+        self.known, self.rounds, self.heads = list(state["known"]), state["rounds"], state["heads"]

@@ -54,7 +54,7 @@ class PackNet(TorchLearner):
 
     def pack(self, p, owner):  # one layer
         sizes = p.detach().abs().masked_fill(~self.free[p], torch.inf).flatten()
-        n = int(self.prune * int(self.free[p].sum())) if p.dim() > 1 else 0
+        n = round(self.prune * int(self.free[p].sum())) if p.dim() > 1 else 0
         small = torch.zeros_like(sizes, dtype=torch.bool).index_fill(0, sizes.topk(n, largest=False).indices, True)
         self.free[p] &= ~small.view(p.shape)
         self.fixed[p].masked_fill_(small.view(p.shape), 0.0)

@@ -11,7 +11,8 @@ class RWalk(TorchLearner):
     L(theta) = L_new(theta) + strength * sum_i (F_i + s_i) (theta_i - theta*_i)^2, theta* after the round before, F and
     s scaled to 0..1. F is a running mean: at each step F <- rate g^2 + (1 - rate) F, g the gradient of L_new (EWC++).
     s = (s of earlier rounds + s of this one) / 2, and s of a round = sum over stretches of `interval` steps of
-    max(0, -sum over steps of g_i * (change of theta_i)) / (1/2 F_i (change of theta_i over the stretch)^2 + epsilon).
+    max(0, -sum over steps of g_i * (change of theta_i)) / (1/2 F_i (change of theta_i over the stretch)^2 + epsilon),
+    F_i at its first step.
     """
 
     memory = ()  # it keeps no samples
@@ -34,6 +35,7 @@ class RWalk(TorchLearner):
         self.slope, self.gain, self.walked = (torch.zeros_like(self.here) for _ in range(3))  # g, of a stretch, s
         self.steps, self.weight = 0, None
         self.fisher = torch.zeros_like(self.here) if self.fisher is None else self.fisher.to(data.device)
+        self.metric = self.fisher  # F at the first step of a stretch
         if self.star is not None:
             self.score, self.star = self.score.to(data.device), self.star.to(data.device)
             self.weight = sum(v / v.max().clamp_min(1e-30) for v in (self.fisher, self.score))
@@ -41,6 +43,7 @@ class RWalk(TorchLearner):
     def adjust_gradients(self, data):
         self.slope = flat_gradients(self.network.parameters())
         self.fisher = self.rate * self.slope.square() + (1 - self.rate) * self.fisher
+        self.metric = self.metric if self.steps % self.interval else self.fisher
         if self.weight is not None:
             penalty = 2 * self.strength * self.weight * (self.here - self.star)
             set_flat_gradients(self.network.parameters(), self.slope + penalty)
@@ -53,7 +56,7 @@ class RWalk(TorchLearner):
             self.end_of_stretch()
 
     def end_of_stretch(self):
-        distance = 0.5 * self.fisher * (self.here - self.start).square()
+        distance = 0.5 * self.metric * (self.here - self.start).square()
         self.walked += self.gain.clamp_min(0) / (distance + self.epsilon)
         self.start, self.gain = self.here, torch.zeros_like(self.gain)
 

@@ -9,8 +9,8 @@ class SI(TorchLearner):
     """Synaptic intelligence (Zenke et al. 2017, eq. 3 to 5).
 
     L(theta) = L_new(theta) + strength * sum_i Omega_i (theta_i - theta*_i)^2, theta* after the round before;
-    Omega_i = sum over earlier rounds of omega_i / (Delta_i^2 + xi), Delta: how far the round moved the weight;
-    omega_i = - sum over its steps of dL_new/dtheta_i * (change of theta_i), not below 0.
+    Omega_i = sum over earlier rounds of omega_i / (Delta_i^2 + xi), Delta: how far the round moved the weight; after
+    each round it is not below 0. omega_i = - sum over its steps of dL_new/dtheta_i * (change of theta_i).
 
     xi: damping. The gradient of the penalty is added by hand, so that omega sees that of L_new alone.
     """
@@ -43,8 +43,8 @@ class SI(TorchLearner):
 
     def after_round(self, data):
         self.walk()
-        gained = self.omega.clamp_min(0) / ((self.here - self.start).square() + self.xi)
-        self.importance = gained if self.importance is None else self.importance + gained
+        gained = self.omega / ((self.here - self.start).square() + self.xi)
+        self.importance = (gained if self.importance is None else self.importance + gained).clamp_min(0)
         self.star = self.here
 
     def state(self):

@@ -7,14 +7,13 @@ from scipy.stats import chisquare
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from ianvs.authoring import ReplayLearner, ReservoirMemory, TorchLearner, fisher_diagonal, flat_parameters, mlp
+from ianvs.authoring import ReplayLearner, ReservoirMemory, TorchLearner, mlp
 from ianvs.authoring.initialization import initialize
 from ianvs.errors import PluginError
 from ianvs.testalgorithms.der.basemodel import DER
 from ianvs.testalgorithms.lwf.basemodel import LwF
 from ianvs.testalgorithms.replay.basemodel import Replay
 from tests.authoring.test_learner import CONTEXT, Vectors, flat, taught
-from tests.authoring.test_losses import naive_fisher
 from tests.authoring.test_memory import numbered
 
 PLAIN = {"hidden": (), "momentum": 0.0, "batch_size": 40, "learning_rate": 0.2}  # one batch: the order does not matter
@@ -278,62 +277,21 @@ def test_withheld_labels_are_not_kept():
         assert bool((learner.memory.y >= 0).all())
 
 
-# Fisher information.
-
-
-def test_the_exact_fisher_is_the_expectation_over_the_networks_answers():
-    torch.manual_seed(0)
-    network = mlp((6,), 4, hidden=(7,)).double()
-    x = torch.randn(12, 6, dtype=torch.float64)
-    mask = torch.tensor([0.0, 0.0, 0.0, -torch.inf], dtype=torch.float64)
-    shares = (network(x) + mask).softmax(1).detach()
-    naive = torch.zeros_like(flat_parameters(network))
-    for i in range(12):
-        for c in range(3):
-            answer = torch.tensor([c])
-            naive += shares[i, c] * naive_fisher(network, x[i : i + 1], answer, mask) / 12
-    ours = fisher_diagonal(network, [(x, torch.zeros(12, dtype=torch.int64))], mask, kind="exact")
-    torch.testing.assert_close(ours, naive.detach(), rtol=1e-6, atol=1e-12)
-    draws = torch.Generator().manual_seed(0)
-    many = [(x, torch.zeros(12, dtype=torch.int64))] * 400
-    sampled = fisher_diagonal(network, many, mask, kind="sampled", generator=draws)
-    assert (sampled - ours).norm() < 0.1 * ours.norm()
-
-
-def test_the_batch_fisher_squares_the_mean_gradient_of_a_batch():
-    torch.manual_seed(0)
-    network = mlp((6,), 4, hidden=(7,)).double()
-    x, y = torch.randn(10, 6, dtype=torch.float64), torch.randint(0, 4, (10,))
-    naive = torch.zeros_like(flat_parameters(network))
-    for part in (slice(0, 6), slice(6, 10)):
-        network.zero_grad()
-        cross_entropy(network(x[part]), y[part]).backward()
-        naive += torch.cat([p.grad.flatten() for p in network.parameters()]) ** 2 * len(y[part]) / 10
-    batches = [(x[:6], y[:6]), (x[6:], y[6:])]
-    torch.testing.assert_close(fisher_diagonal(network, batches, kind="batch"), naive.detach())
-
-
 # LwF.
 
 
-def test_lwf_trains_the_new_head_before_the_round():
+def test_the_head_that_lwf_trains_first_takes_of_the_passes_that_the_exam_allows():
     class Stopping(LwF):
         def loss(self, batch):
             return batch.logits.new_zeros(())  # nothing but the head's own passes changes anything
 
-    context = {"num_classes": 4, "seed": 0}
-    learner = Stopping(hidden=8, head_epochs=2, learning_rate=0.1)
-    learner.train(Vectors(), None, round=1, classes_seen=(0, 1), **context)
-    before = [p.detach().clone() for p in learner.network.parameters()]
-    data = Vectors()
+    learner, data = Stopping(hidden=8, head_epochs=2, epochs=3, learning_rate=0.1), Vectors()
+    learner.train(data, None, round=1, classes_seen=(0, 1), num_classes=4, seed=0)
     data.y = data.y + 2
-    learner.train(data, None, round=2, classes_seen=(0, 1, 2, 3), **context)
-    after = list(learner.network.parameters())
-    assert torch.equal(before[0], after[0])
-    assert torch.equal(before[2][:2], after[2][:2])  # outputs of earlier classes
-    assert not torch.equal(before[2][2:], after[2][2:])
-    learner.train(data, None, round=3, classes_seen=(0, 1, 2, 3), passes=1, **context)  # the one pass is the round's
-    assert torch.equal(after[2], list(learner.network.parameters())[2])
+    for passes in (1, 2, None):
+        before = learner.network[-1].weight.detach().clone()
+        learner.train(data, None, round=2, classes_seen=(0, 1, 2, 3), num_classes=4, seed=0, passes=passes)
+        assert torch.equal(before, learner.network[-1].weight) == (passes == 1)  # the one pass is the round's
 
 
 # Replay.

@@ -16,7 +16,7 @@ from ianvs.errors import require_known
 
 __all__ = ["FISHERS", "Anchor", "fisher_diagonal", "with_anchor"]
 
-FISHERS = ("empirical", "exact", "sampled", "batch")
+FISHERS = ("empirical", "exact", "sampled", "batch", "weighted")
 CHUNK = 256  # samples whose gradients are held at once, fewer for networks of more than 2^16 parameters
 GRADIENTS = CHUNK * 2**16  # numbers, 64 MiB
 
@@ -35,7 +35,8 @@ def fisher_diagonal(
     "empirical": the sample's own. "exact": each class, weighted by what the network gives it, which is the Fisher
     information and takes a backward pass for each class. "sampled": one that is drawn from the network's answer by
     `generator` (on the CPU), an estimate of the exact one. "batch": the sample's own, but the mean gradient of a batch
-    is squared, which is another quantity, smaller by up to the batch size and quicker.
+    is squared, which is another quantity, smaller by up to the batch size and quicker. "weighted": the sample's own,
+    weighted by what the network gives it, one term of the exact one (Buzzega et al. 2020, the code of their oEWC).
 
     Elsewhere each sample's gradient is squared by itself: layer by layer (`LayerSquares`) where that gives the same as
     sample by sample. The network is in evaluation mode, so that batch normalisation does not mix samples.
@@ -55,6 +56,9 @@ def fisher_diagonal(
                     find.expected(x, total)
                 case "batch":
                     total += len(y) * find.of_the_mean(x, y)
+                case "weighted":
+                    share = find.logits(parameters, x).softmax(1).detach().gather(1, y[:, None])
+                    find.add(x, y[:, None], share, total)
                 case "sampled":
                     shares = find.logits(parameters, x).softmax(1).detach().cpu()
                     find.each(x, torch.multinomial(shares, 1, generator=generator)[:, 0].to(x.device), total)

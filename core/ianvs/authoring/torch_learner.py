@@ -286,11 +286,19 @@ class TorchLearner(Answering):
         parts = torch.autograd.grad(self.loss(batch), trainable, materialize_grads=True)  # some may have no part in it
         return torch.cat([part.reshape(-1) for part in parts])
 
-    def fit_head(self, data: RoundData, epochs: int) -> None:
-        """Train only the last layer, only its outputs for the round's own classes, by plain steps on fixed features."""
-        data = data.labelled()
+    def fit_head(self, data: RoundData, epochs: int) -> RoundData:
+        """Train only the last layer, only its outputs for the round's own classes, by plain steps on fixed features.
+
+        The same data with what is left of its passes, of which this takes all but one at most.
+        """
+        if data.passes is not None:
+            epochs = min(epochs, data.passes - 1)
+            data = replace(data, passes=data.passes - epochs)
+        if not epochs:
+            return data
+        shown = data.labelled()
         _, head = networks.body_and_head(self.network)
-        features = replace(data, x=self._features(data.x).clone(), prepare=lambda x: x)
+        features = replace(shown, x=self._features(shown.x).clone(), passes=None, prepare=lambda x: x)
         self._set_training()
         own = own_classes_mask(data, head.out_features)
 
@@ -299,6 +307,7 @@ class TorchLearner(Answering):
 
         schedule = Schedule(self.schedule.learning_rate, epochs, self.batch_size)
         fit([([*head.parameters()], schedule.learning_rate)], features, schedule, loss_of, Hooks())
+        return data
 
     def study(self, data: RoundData, progress: Callable[[float], object] | None = None) -> None:
         """Go over `data` outside of train(), where a method learns at another time."""
