@@ -33,7 +33,7 @@ def compare(
         return examine(Finetune(**ours, **training), exam, seed=0)
 
     def plain_run() -> Any:
-        return plain_loop("finetune", exam, make_net, seed=0, **training)
+        return plain_loop(exam, make_net, seed=0, **training)
 
     ends = [run()[2][-1] for run in (our_run, plain_run)]  # warms up, too
     assert all(torch.equal(a, b) for a, b in zip(*ends, strict=True)), "the two did not do the same work"

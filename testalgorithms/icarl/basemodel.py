@@ -9,15 +9,25 @@ from ianvs.authoring import ExemplarLearner
 class ICaRL(ExemplarLearner):
     """Incremental classifier and representation learning (Rebuffi et al. 2017, arXiv 1611.07725, algorithms 1 to 5).
 
-    L(theta) = mean over the round's samples and the exemplars of sum_c BCE(t_c, sigmoid(z_c)), c over classes seen;
+    L(theta) = mean over the round's samples, the exemplars and the classes c seen so far of BCE(t_c, sigmoid(z_c));
     t_c = sigmoid(what the network said before the round) for classes of earlier rounds, else 1 if c is y, else 0.
+    The paper writes a sum over c; its code takes the mean, so that a step does not grow with the number of classes.
     A class that the round brings again learns from its labels. Exemplars are chosen by herding.
-    An answer is the class with the nearest mean of exemplars: argmin_c |f(x) - mu_c|, features and means of length 1.
+    An answer is the class with the nearest mean of exemplars: argmin_c |f(x) - mu_c|.
+
+    normalise: features and means have length 1, in herding and in answers, as in the paper; Mammoth leaves them.
     """
 
-    def __init__(self, **options):
+    def __init__(self, *, normalise: bool = True, **options):
         super().__init__(**options)
-        self.means = {}  # class -> (features,)
+        self.normalise, self.means = normalise, {}  # class -> (features,)
+
+    def unit(self, f):
+        """f (..., D), of length 1 where that is wanted."""
+        return normalize(f, dim=-1) if self.normalise else f
+
+    def directions(self, x):
+        return self.each(x, lambda part: self.unit(self.representation(part)))
 
     def loss(self, batch):
         if batch.pretraining:
@@ -26,15 +36,14 @@ class ICaRL(ExemplarLearner):
         if self.teacher is not None:
             target[:, self.old] = self.told(batch.x).sigmoid()[:, self.old]
         seen = [*self.known, *self.new]
-        loss = binary_cross_entropy_with_logits(batch.outputs[:, seen], target[:, seen], reduction="sum")
-        return loss / len(batch.y)
+        return binary_cross_entropy_with_logits(batch.outputs[:, seen], target[:, seen])
 
     def after_round(self, data):
         super().after_round(data)
         if len(self.memory):
             features, y = self.directions(self.memory.x).cpu(), self.memory.y.cpu()
             classes = y[y >= 0].unique().tolist()
-            self.means = {c: normalize(features[y == c].mean(0), dim=0) for c in classes}
+            self.means = {c: self.unit(features[y == c].mean(0)) for c in classes}
 
     def answers(self, x, mask):
         allowed = [c for c in self.means if mask is None or mask[c] == 0]
@@ -42,7 +51,7 @@ class ICaRL(ExemplarLearner):
         if not allowed:  # nothing was taught of what is asked for
             return z
         means = torch.stack([self.means[c] for c in allowed]).to(x.device)
-        distances = torch.cdist(normalize(self.representation(x)), means)
+        distances = torch.cdist(self.unit(self.representation(x)), means)
         return torch.full_like(z, -torch.inf).index_copy(1, torch.tensor(allowed, device=x.device), -distances.square())
 
     def state(self):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import torch
 from torch import nn
 
 from ianvs.authoring import FrozenBody, TorchLearner, own_classes_mask, token_network
@@ -12,21 +13,22 @@ class InfLoRA(TorchLearner):
     """InfLoRA (Liang & Li 2024, arXiv 2404.00228, eq. 3 to 9): W + A B at every attention's keys and values.
 
     B (r, D): before a round, the r main directions of the layer's inputs h, from which the span M of what earlier
-    rounds need is taken out: eigenvectors of (I - M M') sum h h' (I - M M'). B stays and A (2D, r) is learned from 0,
-    so that a step changes nothing for inputs in M. After the round W <- W + A B, and M takes up main directions of h
-    until it holds the share `kept` of sum |h|^2 (DualGPM keeps M or its complement, whichever is smaller; M says the
-    same).
-    The loss looks at the round's own classes alone, as theirs does.
+    rounds need is taken out, over sqrt(3): left singular vectors of (I - M M') C, C = sum h h'. B stays and A (2D, r)
+    is learned from 0, so that a step changes nothing for inputs in M. After the round W <- W + A B, and M takes up main
+    directions until it holds a share of |C|^2 (DualGPM keeps M or its complement, whichever is smaller; M says the
+    same). The paper has the inputs themselves in place of C; C is what its code takes. The loss looks at the round's
+    own classes alone, as theirs does.
 
-    rank: r. kept: share of what a round's inputs hold that later rounds leave alone.
+    rank: r. kept: that share in the first round. rounds: over how many it rises in even steps, so that it would be 1
+    after the last; None: it does not rise.
     """
 
     networks = ("vit",)
     memory = ()  # it keeps no samples: M is of features
 
-    def __init__(self, *, rank: int = 8, kept: float = 0.98, network: str = "vit", **training):
-        super().__init__(network=network, **training)
-        self.rank, self.kept = rank, kept
+    def __init__(self, *, rank: int = 10, kept: float = 0.98, rounds: int | None = None, **training):
+        super().__init__(**{"network": "vit", **training})
+        self.rank, self.kept, self.rounds = rank, kept, rounds
 
     def build_network(self, input_shape, num_classes):
         body, head = token_network(super().build_network(input_shape, num_classes))
@@ -43,5 +45,6 @@ class InfLoRA(TorchLearner):
         return super().loss(replace(batch, logits=batch.logits + self.own))
 
     def after_round(self, data):
+        share = self.kept + (1 - self.kept) * min(1.0, (data.round - 1) / (self.rounds or torch.inf))
         for change, moment in zip(self.changes, attention_inputs(self, data.x), strict=True):
-            change.merge(moment, self.kept)
+            change.merge(moment, share)

@@ -31,32 +31,31 @@ class KeyValueChange(nn.Module):
         return torch.cat([queries, rest + self.merged + self.A @ self.B])
 
     def residual(self, moment):
-        """(values, vectors) of sum h h' (D, D) outside of M, the largest first."""
+        """(U, S) of (I - M M') C, the largest first; C (D, D) is sum h h'."""
         M = self.M.double()
-        outside = torch.eye(len(M), dtype=M.dtype, device=M.device) - M @ M.T
-        values, vectors = torch.linalg.eigh(outside @ moment.to(M) @ outside)
-        return values.flip(0).clamp_min(0), vectors.flip(1)
+        C = moment.to(M)
+        U, S, _ = torch.linalg.svd(C - M @ (M.T @ C))
+        return U, S
 
     @torch.no_grad()
     def aim(self, moment):
         """Choose B for the inputs of a round, with sum h h' `moment`; A begins at 0."""
-        _, vectors = self.residual(moment)
-        self.B.copy_(vectors[:, : len(self.B)].T)
+        self.B.copy_(self.residual(moment)[0][:, : len(self.B)].T / 3**0.5)
         self.A.zero_()
 
     @torch.no_grad()
-    def merge(self, moment, kept):
-        """Add A B for good, and to M as many directions as make it hold the share `kept` of the inputs."""
+    def merge(self, moment, share):
+        """Add A B for good, and to M as many directions as make it hold that share of |C|^2."""
         self.merged += self.A @ self.B
         self.A.zero_()
-        values, vectors = self.residual(moment)
-        total = moment.diagonal().sum().to(values)
-        held = (self.M.double().T @ moment.to(values) @ self.M.double()).diagonal().sum()
-        enough = held + torch.cat([values.new_zeros(1), values.cumsum(0)]) >= kept * total
+        U, S = self.residual(moment)
+        total = moment.to(S).square().sum()
+        outside = S.square().sum() - torch.cat([S.new_zeros(1), S.square().cumsum(0)])  # after 0, 1, ... of them
+        enough = total - outside >= share * total
         used = int((self.M.square().sum(0) > 0.5).sum())
-        new = int(enough.nonzero()[0, 0]) if bool(enough.any()) else len(values)
-        new = min(new, len(values) - used)
-        self.M[:, used : used + new] = vectors[:, :new].to(self.M)
+        new = int(enough.nonzero()[0, 0]) if bool(enough.any()) else len(S)
+        new = min(new, len(S) - used)
+        self.M[:, used : used + new] = U[:, :new].to(self.M)
 
 
 def attention_inputs(learner, x):

@@ -1,33 +1,15 @@
 """Learning to prompt."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-import torch
 from torch import nn
-from torch.nn.functional import normalize
 
-from ianvs.authoring import FrozenBody, TorchLearner, own_classes_mask, token_network
+from ianvs.authoring import TorchLearner, own_classes_mask, token_network
+from ianvs.errors import require_known
+from ianvs.testalgorithms.l2p.prompted import Prompted
 
-
-class Prompted(nn.Module):
-    """The mean over what a frozen transformer says at the places of the prompts that are nearest to the picture."""
-
-    def __init__(self, body, width, pool, length, chosen):
-        super().__init__()
-        self.frozen, self.chosen = FrozenBody(body), chosen
-        self.prompts = nn.Parameter(torch.empty(pool, length, width).uniform_(-0.1, 0.1))
-        self.keys = nn.Parameter(torch.empty(pool, width).uniform_(-1, 1))
-
-    def forward(self, x):
-        with torch.no_grad():
-            query = normalize(self.frozen(x))
-        near = (query @ normalize(self.keys).T).topk(self.chosen, dim=1)  # (B, N) of the pool
-        self.distance = (1 - near.values).sum(1).mean()
-        prompts = self.prompts[near.indices].flatten(1, 2)
-        vit = self.frozen.body
-        tokens = vit.tokens(x)
-        encoded = vit.encode(torch.cat([tokens[:, :1], prompts, tokens[:, 1:]], 1))
-        return encoded[:, 1 : 1 + prompts.shape[1]].mean(1)
+CHOICES = ("batch", "sample")
 
 
 class L2P(TorchLearner):
@@ -38,18 +20,35 @@ class L2P(TorchLearner):
     patches. L looks at the round's own classes alone, as the authors' code does.
 
     pool, length, chosen: prompts, tokens in each, prompts for a sample (paper: 10, 5, 5). pull: lambda (paper: 0.5).
+    choice: in training, "batch", all samples of a step get the prompts that most of them pick, as in the authors' code,
+    or "sample"; in testing each sample has its own. between: bounds of the first prompts and keys (the authors' begin
+    within 0 and 0.01, their code's port as here).
     """
 
     networks = ("vit",)
     memory = ()  # it keeps no samples
 
-    def __init__(self, *, pool: int = 10, length: int = 5, chosen: int = 5, pull: float = 0.5, **training):
-        super().__init__(**{"network": "vit", **training})
+    def __init__(
+        self,
+        *,
+        pool: int = 10,
+        length: int = 5,
+        chosen: int = 5,
+        pull: float = 0.5,
+        choice: str = "batch",
+        between: Sequence[float] = (-1.0, 1.0),
+        **training,
+    ):
+        require_known("choice", choice, CHOICES)
+        theirs = {"optimizer": "adam", "learning_rate": 0.004, "clip_norm": 1.0}
+        super().__init__(**{"network": "vit", **theirs, **training})
         self.pool, self.length, self.chosen, self.pull = pool, length, chosen, pull
+        self.choice, self.between = choice, between
 
     def build_network(self, input_shape, num_classes):
         body, head = token_network(super().build_network(input_shape, num_classes))
-        return nn.Sequential(Prompted(body, head.in_features, self.pool, self.length, self.chosen), head)
+        sizes = self.pool, self.length, self.chosen
+        return nn.Sequential(Prompted(body, head.in_features, *sizes, self.choice, self.between), head)
 
     def before_round(self, data):
         self.own = own_classes_mask(data, self.network[-1].out_features)

@@ -2,20 +2,10 @@
 
 import torch
 from torch import nn
-from torch.nn.functional import cosine_similarity, normalize
+from torch.nn.functional import cosine_similarity, linear, normalize
 
 from ianvs.authoring import Batch, ExemplarLearner, body_and_head
-
-
-class UnitLength(nn.Module):
-    """f / |f| times a scale that is learned."""
-
-    def __init__(self, scale: float):
-        super().__init__()
-        self.scale = nn.Parameter(torch.tensor(float(scale)))
-
-    def forward(self, f):
-        return self.scale * normalize(f, dim=1)
+from ianvs.testalgorithms.lucir.features import UnitLength, without_last_relu
 
 
 class LUCIR(ExemplarLearner):
@@ -24,30 +14,34 @@ class LUCIR(ExemplarLearner):
     L(theta) = L_CE(eta cos(w_c, f)) + lambda (1 - cos(f, f_old)) + max(0, m - cos(w_y, f) + cos(w_n, f)), means over
     the round's samples and exemplars; the last one over exemplars of old classes and the `rivals` new classes n with
     the largest cosines. lambda = less_forget * sqrt(C_old / C_new), as in the authors' code; eq. 7 has it inverted.
-    Vectors w_c have length 1, as each step brings them back to it; those of old classes stay where they are, those of
-    new ones begin at the mean direction of their features. margin: m. scale: the first eta (authors: 1), it is learned.
+    Vectors w_c of old classes stay; new ones begin at the mean direction of their features with the mean length of old
+    ones (the longer, the slower it turns). There is no ReLU behind f. margin: m. scale: the first eta, it is learned.
     """
 
-    def __init__(self, *, less_forget: float = 5.0, margin: float = 0.5, rivals: int = 2, scale: float = 10, **options):
+    def __init__(self, *, less_forget: float = 5.0, margin: float = 0.5, rivals: int = 2, scale: float = 1, **options):
         super().__init__(**options)
         self.less_forget, self.margin, self.rivals, self.scale = less_forget, margin, rivals, scale
+        self.lengths = None  # |w| (C,) as a round left them; between rounds all w have length 1
 
     def build_network(self, input_shape, num_classes):
         body, head = body_and_head(super().build_network(input_shape, num_classes))
-        return nn.Sequential(*body, UnitLength(self.scale), nn.Linear(head.in_features, num_classes, bias=False))
+        head = nn.Linear(head.in_features, num_classes, bias=False)
+        return nn.Sequential(*without_last_relu(body), UnitLength(self.scale), head)
 
     def before_round(self, data):
         super().before_round(data)
-        w, own = normalize(self.network[-1].weight.data), data.labelled()
+        w, own = self.network[-1].weight.data, data.labelled()
+        if self.lengths is not None:
+            w *= self.lengths.to(w.device)[:, None]
         for c in self.new if self.known else []:
-            w[c] = normalize(self.directions(own.x[own.y == c]).mean(0), dim=0)
-        self.network[-1].weight.data.copy_(w)
+            mean = self.directions(own.x[own.y == c]).mean(0)
+            w[c] = normalize(mean, dim=0) * w[self.known].norm(dim=1).mean()
         self.fixed, self.of_old = w[self.old], torch.tensor(self.old, device=w.device)
         self.network.train()
 
     def batch(self, data, x, y):
         self.f = self.representation(x)  # of this step, for the loss
-        outputs = self.network[-1](self.f)
+        outputs = linear(self.f, normalize(self.network[-1].weight))
         return Batch(x, y, data.masked(outputs, y), outputs, data.complete, data.pretraining)
 
     def loss(self, batch):
@@ -58,8 +52,7 @@ class LUCIR(ExemplarLearner):
         weight = self.less_forget * (len(self.known) / max(1, len(self.new))) ** 0.5
         return loss + weight * moved.mean() + self.separation(batch)
 
-    def separation(self, batch):
-        """The third term."""
+    def separation(self, batch):  # the third term
         cosines = batch.outputs / self.network[-2].scale
         old = torch.isin(batch.y, self.of_old)
         if not self.new or not bool(old.any()):
@@ -69,11 +62,18 @@ class LUCIR(ExemplarLearner):
         return (self.margin - own + hard).clamp_min(0).mean()
 
     def after_step(self, x, y, epoch, step):
-        if not self.data.pretraining:
-            w = normalize(self.network[-1].weight.data)
-            w[self.old] = self.fixed
-            self.network[-1].weight.data.copy_(w)
+        self.network[-1].weight.data[self.old] = self.fixed
 
     def after_round(self, data):
+        w = self.network[-1].weight.data
+        self.lengths = w.norm(dim=1)
+        w /= self.lengths[:, None]
         super().after_round(data)
         self.f = None  # it ends with the round
+
+    def state(self):
+        return {**super().state(), "lengths": self.lengths}
+
+    def restore(self, state):
+        super().restore(state)
+        self.lengths = state["lengths"]

@@ -14,8 +14,7 @@ class RanPAC(ClosedFormLearner):
     """RanPAC (McDonnell et al. 2023, arXiv 2307.02251, eq. 4 to 6, without its training in the first round).
 
     W = (G + lambda I)^-1 C on h = relu(f R), where G = sum h h' and C = sum h y', y one-hot. Of 10^-8, ..., 10^8 lambda
-    is the one with the least squared error on a fifth of each round, after fitting the other four, summed over
-    rounds (the paper looks at the latest round alone).
+    is the one with the least squared error on a fifth of the latest round, after fitting the other four.
 
     width: M, random features (paper: 10000; G has M^2 numbers).
     """
@@ -38,7 +37,7 @@ class RanPAC(ClosedFormLearner):
         values, vectors = torch.linalg.eigh(h[~held] @ h[~held].T)  # in as many numbers as samples, not as M
         onto, seen = vectors.T @ target[~held], h[held] @ h[~held].T @ vectors
         for i, ridge in enumerate(RIDGES):
-            self.errors[i] += (seen @ (onto / (values.clamp_min(0) + ridge)[:, None]) - target[held]).square().sum()
+            self.errors[i] = (seen @ (onto / (values.clamp_min(0) + ridge)[:, None]) - target[held]).square().sum()
 
     def solve(self):
         ridge = RIDGES[self.errors.argmin()]

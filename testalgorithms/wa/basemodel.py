@@ -9,9 +9,10 @@ from ianvs.authoring import ExemplarLearner, body_and_head, distillation_loss
 class WA(ExemplarLearner):
     """Weight aligning (Zhao et al. 2020, arXiv 1911.07053).
 
-    L(theta) = lambda L_KD + (1 - lambda) L_CE over the round's samples and the exemplars, lambda = C_old / C_seen; KD
-    listens to the network of before the round, about classes of earlier rounds. After the round the head's vectors of
-    new classes are multiplied by gamma = mean |w_old| / mean |w_new|: what had more samples no longer wins by length.
+    L(theta) = lambda L_KD + (1 - lambda) L_CE over the round's samples and the exemplars, lambda = C_old / C_seen;
+    L_KD = KL(q_old || q), q = softmax(z / T) over classes of earlier rounds, q_old of the network of before the round;
+    there is no factor T^2. After the round the head's vectors of new classes are multiplied by
+    gamma = mean |w_old| / mean |w_new|: what had more samples no longer wins by length.
 
     The head has no bias. positive: no weight of the head falls below 0, so that longer ones mean larger outputs.
     """
@@ -30,7 +31,8 @@ class WA(ExemplarLearner):
             return loss
         share = len(self.known) / (len(self.known) + len(self.new))
         told, said = self.told(batch.x)[:, self.known], batch.outputs[:, self.known]
-        return share * distillation_loss(said, told, self.temperature) + (1 - share) * loss
+        listened = distillation_loss(said, told, self.temperature) / self.temperature**2
+        return share * listened + (1 - share) * loss
 
     def after_step(self, x, y, epoch, step):
         if self.positive and not self.data.pretraining:

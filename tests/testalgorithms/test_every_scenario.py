@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from ianvs.authoring import mlp
 from ianvs.testalgorithms.finetune.basemodel import Finetune
 from ianvs.testalgorithms.joint.basemodel import Joint
-from ianvs.testalgorithms.lwf.basemodel import LwF
 from ianvs.testalgorithms.replay.basemodel import Replay
 from tests.testalgorithms.exam_of_arrays import Data, digits
 from tests.testalgorithms.test_methods import LEARNERS, every_method
@@ -70,27 +68,6 @@ def test_tasks_are_still_known_after_loading(tmp_path):
     for learner in (straight, resumed):
         learner.train(Data(*exam.rounds[2]), None, **context(exam, 3, task_classes=exam.groups[2]))
     assert torch.equal(flat(straight), flat(resumed))
-
-
-def test_lwf_listens_to_outputs_of_other_tasks_without_nan():
-    exam = digits()
-    learner, losses = LwF(alpha=2.0, temperature=1.0, **SHORT), []
-    in_tasks(learner, exam, rounds=1)
-    before = mlp((1, 8, 8), 10)
-    before.load_state_dict(learner.network.state_dict())
-    plain = learner.loss
-
-    def noted(batch):
-        p, z = before(batch.x)[:, :2].softmax(1), learner.network(batch.x)
-        told = (p * (p.log() - z[:, :2].log_softmax(1))).sum(1).mean()
-        own = torch.nn.functional.cross_entropy(z[:, 2:4], batch.y - 2)
-        losses.append((plain(batch), own + 2.0 * told))
-        return losses[-1][0]
-
-    learner.loss = noted
-    learner.train(Data(*exam.rounds[1]), None, **context(exam, 2, task_classes=exam.groups[1]))
-    for ours, expected in losses:
-        torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-6)
 
 
 # Streams.

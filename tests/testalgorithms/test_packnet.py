@@ -51,47 +51,6 @@ def test_every_task_is_learned_and_none_is_forgotten():
     assert min(scores) > 0.9
 
 
-@on_either_network
-def test_a_task_owns_the_largest_of_the_weights_that_were_free(exam, options):
-    exam = exam()
-    learner, before = PackNet(prune=0.6, **SHORT, **options), {}
-    pack = learner.pack
-
-    def watched(p, owner):
-        before[p] = (p.detach().clone(), owner.clone())
-        pack(p, owner)
-
-    learner.pack = watched
-    for k in (1, 2):
-        learn(learner, exam, k)
-        for name, p in learner.network[:-1].named_parameters():
-            sizes, owner = before[p][0].abs().flatten().tolist(), before[p][1].flatten().tolist()
-            free = [i for i, task in enumerate(owner) if task == 0]
-            if p.dim() > 1:
-                ordered = sorted(free, key=lambda i: sizes[i])
-                given_up = set(ordered[: int(0.6 * len(free))])
-            else:
-                given_up = set()  # biases and normalisation belong to the first task
-            now = learner.owners[name].flatten().tolist()
-            assert [i for i, task in enumerate(now) if task == k] == sorted(set(free) - given_up)
-            assert all(p.flatten()[i].item() == 0.0 for i in given_up)
-
-
-def test_a_task_is_answered_without_the_weights_of_later_ones():
-    exam = digits()
-    learner = PackNet(**SHORT)
-    for k in (1, 2, 3):
-        learn(learner, exam, k)
-    by_hand = []
-    for p, owner in zip(learner.network[:-1].parameters(), learner.owners.values(), strict=True):
-        by_hand.append(torch.where(owner <= 2, p.detach(), 0.0))
-    x = torch.from_numpy(exam.tests[1][0]).flatten(1)
-    hidden = (x @ by_hand[0].T + by_hand[1]).relu()
-    head = learner.network[-1]
-    z = (hidden @ head.weight.T + head.bias)[:, [2, 3]]
-    np.testing.assert_allclose(answers(learner, exam, 2)[:, [2, 3]], z.softmax(1).detach(), rtol=1e-4, atol=1e-6)
-
-
 def test_a_task_that_comes_again_is_answered_by_what_it_learned_last():
     exam = digits()
     learner = PackNet(**SHORT)

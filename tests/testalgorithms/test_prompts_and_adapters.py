@@ -1,4 +1,4 @@
-"""L2P and InfLoRA: their equations a second time, what they train, and what every method promises."""
+"""L2P and InfLoRA: what they train and store, and what every method promises."""
 
 import numpy as np
 import pytest
@@ -38,78 +38,6 @@ def trained_vit(tmp_path_factory):
     file = tmp_path_factory.mktemp("vit") / "vit.pt"
     torch.save(learner.network.state_dict(), file)
     return file
-
-
-def test_a_sample_is_seen_with_the_prompts_whose_keys_are_nearest_to_it():
-    exam = small()
-    learner = METHODS["l2p"]()
-    teach(learner, exam, 1, seed=2)
-    learner.network.eval()
-    prompted, head = learner.network
-    vit = prompted.frozen.body
-    x = learner.prepare(torch.from_numpy(exam.tests[0][0]).permute(0, 3, 1, 2))
-    with torch.no_grad():
-        found = learner.network(x)
-        distances = []
-        for sample, logits in zip(x, found, strict=True):  # one at a time, one prompt at a time
-            tokens = vit.tokens(sample[None])[0]
-            query = vit.encode(tokens[None])[0, 0]
-            cosines = torch.stack([torch.cosine_similarity(query, key, dim=0) for key in prompted.keys])
-            nearest = sorted(range(4), key=lambda i: -cosines[i].item())[:2]
-            prompts = torch.cat([prompted.prompts[i] for i in nearest])
-            encoded = vit.encode(torch.cat([tokens[:1], prompts, tokens[1:]])[None])[0]
-            torch.testing.assert_close(head(encoded[1:5].mean(0)), logits, rtol=1e-4, atol=1e-4)
-            distances.append(sum(1 - cosines[i] for i in nearest))
-        torch.testing.assert_close(prompted.distance, torch.stack(distances).mean(), rtol=1e-4, atol=1e-5)
-
-
-def test_directions_of_inflora_are_the_main_ones_outside_of_what_earlier_rounds_need():
-    exam = small()
-    learner = METHODS["inflora"](kept=0.9)
-    for k in (1, 2):
-        teach(learner, exam, k, seed=2)
-    change = learner.changes[0]
-    H = first_inputs(learner, exam.rounds[2][0])
-    M = change.M[:, change.M.square().sum(0) > 0.5].numpy().astype(float)
-    assert 0 < M.shape[1] < 96
-    np.testing.assert_allclose(M.T @ M, np.eye(M.shape[1]), atol=1e-4)
-    rest = H - H @ M @ M.T
-    _, _, directions = np.linalg.svd(rest, full_matrices=False)
-    change.aim(torch.from_numpy(H.T @ H))
-    B = change.B.numpy().astype(float)
-    np.testing.assert_allclose(B.T @ B, directions[:3].T @ directions[:3], atol=1e-3)  # the same plane
-    np.testing.assert_allclose(B @ M, 0, atol=1e-4)
-
-
-def first_inputs(learner, x):
-    """(N * tokens, D) of the first attention, worked from the tokens: the first normalisation of the first block."""
-    vit = learner.network[0].body
-    with torch.no_grad():
-        tokens = vit.tokens(learner.prepare(torch.from_numpy(x).permute(0, 3, 1, 2)))
-        return vit.blocks[0].norm1(tokens).flatten(0, 1).numpy().astype(float)
-
-
-def test_the_inputs_that_are_summed_are_those_of_the_attention():
-    exam = small()
-    learner = METHODS["inflora"]()
-    teach(learner, exam, 1, seed=2)
-    x = exam.rounds[1][0]
-    H = first_inputs(learner, x)
-    (first, *_) = attention_inputs(learner, torch.from_numpy(x).permute(0, 3, 1, 2))
-    np.testing.assert_allclose(first.numpy(), H.T @ H, rtol=1e-3, atol=1e-2)
-
-
-@pytest.mark.parametrize("kept", [0.5, 0.9, 0.99])
-def test_after_a_round_the_share_of_its_inputs_that_is_kept_is_in_m_and_no_more_than_needed(kept):
-    exam = small()
-    learner = METHODS["inflora"](kept=kept)
-    teach(learner, exam, 1, seed=2)
-    H = first_inputs(learner, exam.rounds[0][0])
-    M = learner.changes[0].M.numpy().astype(float)
-    used = int((np.square(M).sum(0) > 0.5).sum())
-    energy = np.square(np.linalg.svd(H, compute_uv=False))
-    assert np.square(H @ M).sum() / np.square(H).sum() > kept - 1e-6
-    assert used == int(np.searchsorted(np.cumsum(energy) / energy.sum(), kept)) + 1
 
 
 def test_a_round_of_inflora_changes_nothing_for_inputs_that_earlier_rounds_need():
@@ -200,6 +128,22 @@ def test_it_takes_tasks_streams_and_missing_labels(make):
 @both
 def test_it_takes_continual_pre_training(make):
     assert flat(pretrained(make(), digits())).isfinite().all()
+
+
+def test_an_answer_of_l2p_does_not_depend_on_what_else_is_asked():
+    exam = small()
+    learner = METHODS["l2p"](chosen=1)
+    teach(learner, exam, 1, seed=2)
+    with torch.no_grad():
+        learner.network[0].keys.copy_(torch.randn(4, 96, generator=torch.Generator().manual_seed(0)))
+    x, asked = exam.tests[0][0], {"num_classes": 10, "classes_seen": (0, 1), "seed": 2}
+    alone = np.concatenate([learner.probabilities(Data(one[None]), **asked) for one in x])
+    np.testing.assert_allclose(learner.probabilities(Data(x), **asked), alone, atol=1e-5)
+
+
+def test_what_is_no_choice_of_prompts_is_refused():
+    with pytest.raises(PluginError, match="choice 'smaple' is not known"):
+        L2P(choice="smaple")
 
 
 @both

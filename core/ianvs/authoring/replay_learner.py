@@ -128,7 +128,8 @@ class ReplayLearner(TorchLearner):
         self._steps = self.schedule.steps(len(data), data.passes)
 
     def after_step(self, x: Tensor, y: Tensor, epoch: int, step: int) -> None:
-        if (self.fill == "every_step" or self.fill == "during_round" and epoch == 0) and self.data is not None:
+        offered = self.fill == "every_step" or (self.fill == "during_round" and epoch == 0)
+        if offered and self.data is not None:
             kept = x, y, *self.columns(x, y)
             if not (self.data.complete or self.data.pretraining):
                 known = y >= 0
