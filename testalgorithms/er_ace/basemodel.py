@@ -13,6 +13,7 @@ class ERACE(ReplayLearner):
     L(theta) = L(B_new; classes of B_new) + L(B_memory; all classes seen), L(B; C) the mean over B of
     -log(exp z_y / sum_{c in C} exp z_c): new samples push no old class away, only samples from the memory do.
 
+    mask_unseen: false leaves classes to come in both sums, as the authors' code does.
     fill: the memory has to hold new samples too, or nothing would ever hold new classes against old ones.
     """
 
@@ -20,7 +21,9 @@ class ERACE(ReplayLearner):
         super().__init__(fill=fill, **options)
 
     def loss(self, batch):
-        absent = torch.ones(batch.outputs.shape[1] + 1, dtype=torch.bool, device=batch.y.device)
+        absent = torch.full((batch.outputs.shape[1] + 1,), self.mask_unseen, device=batch.y.device)
+        if not self.mask_unseen:
+            absent[list(self.data.classes_seen)] = True
         absent[batch.y] = False  # a label that is withheld is -1, the place behind the last class
         loss = super().loss(replace(batch, logits=batch.logits.masked_fill(absent[:-1], -torch.inf)))
         if not len(self.memory):

@@ -14,7 +14,7 @@ class GEM(TorchLearner):
     Rounds are what it protects: where an exam hides them and brings a stream, every chunk of it is one.
 
     samples_per_round: kept of each, drawn at random (the paper takes the last ones of a stream in random order).
-    margin: the paper's memory strength, pushes steps further towards what earlier rounds want.
+    margin: as in the authors' code, pushes steps further towards what earlier rounds want; the paper adds it to v.
     """
 
     def __init__(self, *, samples_per_round: int = 50, margin: float = 0.5, **training):

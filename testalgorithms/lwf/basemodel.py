@@ -64,12 +64,12 @@ class LwF(TorchLearner):
     def after_round(self, data):
         self.teacher, self.rounds = None, self.rounds + 1
         self.known = sorted({*self.known, *data.labelled().y.tolist()})
-        if data.task_masks is not None:
-            self.own = torch.cat([self.own] if self.heads is None else [self.then, self.own]).unique(dim=0)
-        elif self.weighting == "sum":
-            self.own = torch.full_like(self.own, -1e30)
-            self.own[:, self.known] = 0.0
-        self.heads = self.own
+        own = self.own.cpu()
+        if data.task_masks is not None and self.heads is not None:
+            own = torch.cat([self.heads, own]).unique(dim=0)
+        elif data.task_masks is None and self.weighting == "sum":
+            own = torch.full_like(own, -1e30).index_fill(1, torch.tensor(self.known, dtype=torch.int64), 0.0)
+        self.heads = own
 
     def state(self):
         return {"known": self.known, "rounds": self.rounds, "heads": self.heads}

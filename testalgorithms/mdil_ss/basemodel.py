@@ -18,7 +18,8 @@ class MDILSS(SegmentationLearner):
     kd: "kl", or "reference_quirk", softmax where a logarithm of it is due.
     old_statistics_drift: batch normalisations of old branches take up the new domain's statistics during distillation.
     teacher_mode: "eval", or "train", the teacher's dropout and batch statistics stay on (third step of the code).
-    optimizer_steps: 1, on the sum; or 2 per batch, down L_CE and then down L_KLD at the new weights (third step).
+    optimizer_steps: 1, on the sum; or 2 per batch, down L_CE and then down L_KLD at the new weights (third step), which
+    moves W_s alone; in the authors' PyTorch, whose zero_grad kept zeros, W_t moved on by its momentum.
     copy_running_statistics: whether W_t also starts with the encoder's running statistics of W_(t-1). In the code not.
     shift_border="reference_quirk" is in mdil_ss.augmentation.
     """

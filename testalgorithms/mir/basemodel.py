@@ -15,7 +15,7 @@ class MIR(ReplayLearner):
     memory, the `replay_batch` (else as many as are new) with the largest s = l(x, y; theta_v) - l(x, y; theta), l the
     cross-entropy, theta_v = theta - learning_rate * gradient of L(B_new; theta).
 
-    The paper has a stream, so that the memory holds the round's own samples too: `fill: during_round`.
+    The algorithm's memory has the round's samples, too (`fill: during_round`); in the code they don't come back.
     """
 
     def __init__(self, *, candidates: int = 50, replay_batch: int | None = None, **options):

@@ -74,17 +74,6 @@ def test_a_chance_above_one_is_one():
     assert set(memory.y.tolist()) == {2}
 
 
-def test_old_samples_make_room_uniformly_and_not_from_the_end():
-    counts, draws, trials = np.zeros(20), generator(3), 600
-    for _ in range(trials):
-        memory = BiasedReservoirMemory(20, "constant", 0.5)
-        memory.add(torch.arange(20.0)[:, None], torch.zeros(20, dtype=torch.int64), draws)
-        memory.add(*bucket(1, 20), draws)
-        old = memory.x[memory.y == 0][:, 0].long()
-        counts[old] += 1
-    assert_shares(counts, [0.5] * 20, trials, 1)
-
-
 def test_a_bucket_larger_than_the_memory_is_cut_first():
     counts, draws = np.zeros(3), generator(4)
     for _ in range(200):
@@ -152,16 +141,6 @@ def test_classes_that_come_one_after_the_other_end_up_with_equal_counts():
         assert max(counts.values()) - min(counts.values()) <= 1
         assert len(memory) == 60
     assert memory.seen == 600
-
-
-def test_who_makes_room_in_a_class_is_drawn_uniformly():
-    kept, draws, trials = np.zeros(10), generator(5), 500
-    for _ in range(trials):
-        memory = ClassBalancedMemory(10)
-        memory.add(torch.arange(10.0)[:, None], torch.zeros(10, dtype=torch.int64), draws)
-        memory.add(torch.zeros(10, 1), torch.ones(10, dtype=torch.int64), draws)
-        kept[memory.x[memory.y == 0][:, 0].long()] += 1
-    assert_shares(kept, [0.5] * 10, trials, 1)
 
 
 def test_a_memory_per_round_keeps_so_many_of_each():

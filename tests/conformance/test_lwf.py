@@ -138,13 +138,17 @@ SLIPS = [
     Mutant("old network in training mode", "deepcopy(self.network).eval()", "deepcopy(self.network)"),
     Mutant("old and new network", "(z + self.now, z_old + self.then", "(z_old + self.then, z + self.now"),
 ]
-LATE = Mutant("order of rounds", "self.heads = self.own", "self.heads = self.then")
-SINGLE = [*SLIPS, LATE, Mutant("mask", "self.own[:, self.known] = 0.0", "self.own[:] = 0.0")]
+LATE = Mutant("order of rounds", "self.heads = own", "self.heads = self.then.cpu()")
+SINGLE = [
+    *SLIPS,
+    LATE,
+    Mutant("mask", "torch.full_like(own, -1e30).index_fill", "torch.full_like(own, 0.0).index_fill"),
+]
 HEADS = [
     *SLIPS,
     LATE,
     Mutant("one head", ".unique(dim=0)", ".amax(0, keepdim=True)"),
-    Mutant("last head", "[self.then, self.own]", "[self.own]"),
+    Mutant("last head", "torch.cat([self.heads, own])", "torch.cat([own])"),
 ]
 FIRST = [
     *SLIPS,

@@ -80,37 +80,6 @@ def test_the_shared_start_of_all_methods_is_the_same():
     assert not changed(starts[0], starts[1]) and not changed(starts[0], starts[2])
 
 
-def test_fine_tuning_leaves_old_decoders_alone_and_moves_all_of_the_encoder():
-    learner = taught(FineTuning, 1)
-    decoder, encoder = domain_weights(learner, 0), dict(learner.network.encoder.state_dict())
-    encoder = {name: value.clone() for name, value in encoder.items()}
-    teach(learner, 2)
-    assert not changed(decoder, domain_weights(learner, 0))
-    assert len(changed(encoder, learner.network.encoder.state_dict())) == len(encoder)
-
-
-@pytest.mark.parametrize("keep", [False, True])
-def test_feature_extraction_trains_the_new_decoder_only_and_statistics_move_unless_kept(keep):
-    learner = taught(FeatureExtraction, 1, keep_statistics=keep)
-    before, said = weights(learner), answers(learner, 0)
-    teach(learner, 2)
-    moved = changed(before, weights(learner))
-    assert all("running" in name or "num_batches" in name for name in moved)
-    assert bool(moved) != keep
-    if keep:
-        np.testing.assert_array_equal(said, answers(learner, 0))
-
-
-def test_single_task_networks_have_nothing_in_common():
-    learner = taught(SingleTask, 2)
-    first, second = domain_weights(learner, 0), domain_weights(learner, 1)
-    teach(learner, 3)
-    assert not changed(first, domain_weights(learner, 0)) and not changed(second, domain_weights(learner, 1))
-    alone = SingleTask(**SHORT)
-    teach(alone, 1)
-    assert not changed(domain_weights(alone, 0), first)
-
-
 def seen_labels(learner, k):
     """Labels of the exam that the steps of round k work on, by domain."""
     found = {}
@@ -126,17 +95,6 @@ def seen_labels(learner, k):
     return found
 
 
-def test_multi_task_sees_every_domain_so_far_and_starts_afresh_in_each_round():
-    learner = taught(MultiTask, 2)
-    assert seen_labels(learner, 3) == {domain: {*LISTS[domain], 255} for domain in range(3)}
-    weights_3 = weights(learner)
-    again = taught(MultiTask, 2)
-    for parameter in again.network.parameters():
-        torch.nn.init.zeros_(parameter)
-    teach(again, 3)
-    assert not changed(weights_3, weights(again))
-
-
 def test_multi_task_goes_on_from_the_round_before_if_that_is_asked_for():
     learner = taught(MultiTask, 2, warm_start=True, adapters=True)
     again = taught(MultiTask, 2, warm_start=True, adapters=True)
@@ -146,31 +104,6 @@ def test_multi_task_goes_on_from_the_round_before_if_that_is_asked_for():
     assert not changed(before, weights(learner))
     assert seen_labels(again, 3) == {domain: {*LISTS[domain], 255} for domain in range(3)}
     assert len(changed(domain_weights(learner, 0), domain_weights(again, 0))) == len(domain_weights(again, 0))
-
-
-def test_multi_task_shares_the_rate_of_the_encoder_among_domains():
-    learner = taught(MultiTask, 3)
-    shared, own, old = learner._groups(2)
-    assert shared["lr"] == pytest.approx(5e-3 / 3) and own["lr"] == old["lr"] == 5e-3
-    assert sum(len(group["params"]) for group in (shared, own, old)) == len(list(learner.network.parameters()))
-
-
-@pytest.mark.parametrize(("length", "steps"), [("shortest", 2 * 2), ("longest", 2 * 5)])
-def test_an_epoch_of_multi_task_is_as_long_as_its_smallest_or_largest_domain(length, steps):
-    learner = MultiTask(**{**SHORT, "epochs": 1}, epoch_length=length)
-    learner.counted = 0
-    plain = learner.step
-
-    def counting(batch):
-        learner.counted += 1
-        plain(batch)
-
-    rounds = (scenes(0, count=17), scenes(1, count=8))
-    given = {"num_classes": NUM_CLASSES, "seed": 1}
-    learner.train(rounds[0], train_rounds=rounds[:1], round=1, task=0, new_classes=LISTS[0], **given)
-    learner.step = counting
-    learner.train(rounds[1], train_rounds=rounds, round=2, task=1, new_classes=LISTS[1], **given)
-    assert learner.counted == steps
 
 
 def test_replay_keeps_to_its_budget_and_shares_it_among_domains():
@@ -184,34 +117,10 @@ def test_replay_keeps_to_its_budget_and_shares_it_among_domains():
     assert learner.memory.nbytes == 6 * (16 * 24 * 4)
 
 
-def test_replay_shows_old_domains_in_turn_and_only_what_is_in_memory():
-    learner = taught(lambda **more: Replay(capacity=4, **more), 2)
-    kept = {d: part.x.clone() for d, part in learner.memory.parts.items()}
-    for part in learner.memory.parts.values():
-        assert len(part) == 2
-    assert set(seen_labels(learner, 3)) == {0, 1, 2}
-    originals = {domain: torch.from_numpy(scenes(domain).x).permute(0, 3, 1, 2) for domain in (0, 1)}
-    for domain, pictures in kept.items():
-        assert all(any(torch.equal(p, original) for original in originals[domain]) for p in pictures)
-
-
 def test_without_memory_replay_is_fine_tuning_of_every_branch():
     learner = taught(lambda **more: Replay(capacity=0, **more), 2)
     assert len(learner.memory) == 0
     assert set(seen_labels(learner, 3)) == {2}
-
-
-def test_lwf_holds_old_answers_on_new_pictures():
-    def distance(alpha):
-        still = {"dropout": (0.0, 0.0), "learning_rate": 2e-2}
-        learner = LwF(**{**SHORT, "epochs": 8, **still}, alpha=alpha)
-        teach(learner, 1)
-        x = torch.from_numpy(scenes(1).x).permute(0, 3, 1, 2).float() / 255
-        before = learner.network(x, 0).softmax(1).detach()
-        teach(learner, 2)
-        return float((learner.network(x, 0).softmax(1) - before).abs().mean().detach())
-
-    assert distance(50.0) < 0.7 * distance(0.0)
 
 
 def test_the_best_checkpoint_is_the_one_that_scores_best_on_held_out_pictures():

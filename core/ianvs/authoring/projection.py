@@ -29,8 +29,8 @@ def gem_projection(gradient: Tensor, references: Tensor, margin: float = 0.0) ->
 
     g~ = g + G'v, where v solves min 1/2 v'GG'v + g'G'v over v >= margin: exactly, by an active-set method. With margin
     0, g~.g_k >= 0 for all k. g itself is returned when no g_k.g < 0.
-    gradient: g (P,). references: G (K, P), a gradient per row. margin: "memory strength" of the paper, which pushes g~
-    further towards what the memories want.
+    gradient: g (P,). references: G (K, P), a gradient per row. margin: "memory strength" of the authors' code, which
+    pushes g~ further towards what the memories want.
     """
     from scipy.optimize import nnls
 

@@ -12,7 +12,7 @@ from ianvs.testalgorithms.language.numbers import within
 
 PRESETS = {
     "paper": {"formula_side": "old", "scale": 1.0, "fallback": 0.99, "init": "before_first_step"},
-    "coin": {"formula_side": "new", "scale": 2.0, "fallback": 0.01, "init": "before_first_step"},
+    "coin": {"formula_side": "new", "scale": 2.0, "fallback": 0.01, "init": "after_first_step"},
     "continual_next": {"formula_side": "new", "scale": 0.01, "fallback": 0.001, "init": "after_first_step"},
 }
 
@@ -25,9 +25,11 @@ class CIA(LanguageLearner):
     Within a round theta trains on; at its end theta <- theta*, which is what is tested, saved, and trained on next.
     The first round of a set of weights is trained without an average, as by the authors.
 
-    preset: "coin", the released code behind the published numbers, or that of "continual_next", which put the formula
-    on the new weights; or "paper", the formula as printed. Any of formula_side ("old", "new"), scale, fallback, init
-    ("before_first_step", "after_first_step") replaces its part.
+    preset: "coin", the released code behind the published numbers (CoIN efa9cb4, CoIN/peft/tuners/lora.py:635-660), or
+    that of "continual_next" (Continual-NExT 3658f2d, peft/tuners/lora/model.py:954-980): both put the formula on the
+    new weights, and theta* begins as the weights after the first step. "paper": the formula as printed, and theta*
+    begins as the weights before it. Any of formula_side ("old", "new"), scale, fallback, init ("before_first_step",
+    "after_first_step") replaces its part.
     beta: from 0 to 1, the weight of the old in every step, instead of the formula (the ablation of the paper).
     grouping: "tfidf" gives each group of rounds whose instructions are alike (mean cosine >= `threshold`) weights of
     its own, and routes each test conversation to the nearest; a new group starts from the first weights (`new_group:

@@ -19,8 +19,9 @@ class OLoRA(LanguageLearner):
     y = W x + s sum_i B_i A_i x, i over rounds, of which only the newest learns:
     L = L_new + lambda_1 sum_{i < t} L_orth(A_i, A_t) + lambda_2 (|A_t| + |B_t|), summed over the adapted layers.
 
-    orthogonality: "absolute" takes L_orth = sum_jk |(A_i A_t^T)_jk|, as the authors' code does, "squared" its squares,
-    as the paper writes it. lambda_1, lambda_2: 0.5 and 0 in most of their scripts; |.| is the Euclidean norm.
+    orthogonality: "absolute" takes L_orth = sum_jk |(A_i A_t^T)_jk|, as the authors' code does (cmnfriend/O-LoRA
+    07117e1, src/uie_trainer_lora.py:91-109), "squared" its squares, as the paper writes it.
+    lambda_1, lambda_2: 0.5 and 0 in most of their scripts; |.| is the Euclidean norm.
 
     The old adapters are kept as one of rank t r, whose rows of A are those of A_1 to A_t: the same sum. It is saved
     beside the new one, in adapter/old.

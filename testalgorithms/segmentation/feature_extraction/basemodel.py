@@ -8,6 +8,7 @@ class FeatureExtraction(SegmentationLearner):
 
     keep_statistics=False: the encoder's batch normalisations still take up the new domain's statistics, as in the
     authors' code, so that old domains lose even here. True keeps them.
+    initialise: whether the new decoder begins as the last one stands. In the authors' code not.
     """
 
     def __init__(self, *, keep_statistics=False, **training):
