@@ -1,6 +1,7 @@
 """Each method's slips, and what of the comparison noticed them, as a table.
 
     python -m tests.conformance.mutants > build/mutants.md
+    python -m tests.conformance.mutants der lwf     # of test_der.py and test_lwf.py alone
 
 A slip that nothing notices ends it with exit status 1.
 """
@@ -8,7 +9,7 @@ A slip that nothing notices ends it with exit status 1.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
 from pathlib import Path
@@ -20,9 +21,11 @@ from tests.conformance.kit import Check, noticed
 FEWEST = 3  # slips of each method
 
 
-def checks() -> Iterator[tuple[str, int, Check]]:
-    """(module, place in its CHECKS, the check) of all conformance files."""
+def checks(only: Sequence[str] = ()) -> Iterator[tuple[str, int, Check]]:
+    """(module, place in its CHECKS, the check) of all conformance files, or of those that are named."""
     for file in sorted(Path(__file__).parent.glob("test_*.py")):
+        if only and file.stem.removeprefix("test_") not in only:
+            continue
         name = f"tests.conformance.{file.stem}"
         for i, check in enumerate(getattr(import_module(name), "CHECKS", ())):
             yield name, i, check
@@ -46,9 +49,9 @@ def _line(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|") or "(nothing)"
 
 
-def main() -> int:
+def main(only: Sequence[str]) -> int:
     """Writes the table; whether something was not noticed."""
-    places = [(name, i) for name, i, _ in checks()]
+    places = [(name, i) for name, i, _ in checks(only)]
     with ProcessPoolExecutor(2) as pool:
         found = [row for part in pool.map(rows, *zip(*places, strict=True)) for row in part]
     print("| method | slip | in the source | noticed by |\n|---|---|---|---|")
@@ -60,4 +63,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
