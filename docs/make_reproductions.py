@@ -5,7 +5,6 @@ python docs/make_reproductions.py
 In the template stand, each as a paragraph of its own,
   {{ table JOB METRIC }}               published numbers beside ours, with verdicts, in percent
   {{ scores JOB METRIC METRIC ... }}   ours alone
-  {{ across METRIC JOB=HEADING ... }}  ours alone, a column for each job
   {{ sources }}                        what the numbers in brackets mean; last
 Below each table stands what was run, where and when.
 """
@@ -38,7 +37,7 @@ class _Page:
         self.numbers: dict[str, int] = {}  # of sources, in the order in which they are named
 
     def filled(self, template: str) -> str:
-        known = {"table": self.table, "scores": self.scores, "across": self.across, "sources": self.sources}
+        known = {"table": self.table, "scores": self.scores, "sources": self.sources}
 
         def made(found: re.Match[str]) -> str:
             word, *given = found[1].split()
@@ -74,13 +73,6 @@ class _Page:
     def scores(self, job: str, *metrics: str) -> str:
         lines = [[row["Algorithm"], *(_shown(_summary(row, metric)) for metric in metrics)] for row in _rows(job)]
         return _table(["row", *metrics], lines, [job])
-
-    def across(self, metric: str, *columns: str) -> str:
-        jobs = dict(column.split("=") for column in columns)  # name: heading
-        found = [{row["Algorithm"]: _shown(_summary(row, metric)) for row in _rows(job)} for job in jobs]
-        names = dict.fromkeys(name for column in found for name in column)
-        lines = [[name, *(column.get(name, NONE) for column in found)] for name in names]
-        return _table(["row", *jobs.values()], lines, list(jobs))
 
     def sources(self) -> str:
         return "\n".join(f"{number}. {source}" for source, number in self.numbers.items())
