@@ -50,7 +50,9 @@ class ReplayLearner(TorchLearner):
         require_known("fill of a memory", fill, FILLS)
         require_known("selection of a memory", selection, SELECTIONS)
         if fill != "after_round" and selection in ("per_round", "herding"):
-            raise PluginError(f"a memory with selection '{selection}' is filled after each round: set `fill: after_round`.")
+            raise PluginError(
+                f"a memory with selection '{selection}' is filled after each round: set `fill: after_round`."
+            )
         if replay_batch is not None and replay_batch < 1:
             raise PluginError(f"replay_batch is a number of samples, 1 or more; it can't be {replay_batch}.")
         self.replay_batch, self.fill = replay_batch, fill
