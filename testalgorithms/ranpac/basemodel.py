@@ -16,14 +16,16 @@ class RanPAC(ClosedFormLearner):
     W = (G + lambda I)^-1 C on h = relu(f R), where G = sum h h' and C = sum h y', y one-hot. Of 10^-8, ..., 10^8 lambda
     is the one with the least squared error on a fifth of the latest round, after fitting the other four.
 
-    width: M, random features (paper: 10000; G has M^2 numbers).
+    width: M, random features (paper: 10000; G has M^2 numbers). all_rounds: the errors of all rounds are summed, which
+    is steadier where a round is small.
     """
 
     second_moment = True
 
-    def __init__(self, *, width: int = 2000, **training):
+    def __init__(self, *, width: int = 2000, all_rounds: bool = False, **training):
         super().__init__(**training)
-        self.width, self.errors = width, torch.zeros(len(RIDGES), dtype=torch.float64)
+        self.width, self.all_rounds = width, all_rounds
+        self.errors = torch.zeros(len(RIDGES), dtype=torch.float64)
 
     def build_network(self, input_shape, num_classes):
         body, head = body_and_head(super().build_network(input_shape, num_classes))
@@ -36,8 +38,9 @@ class RanPAC(ClosedFormLearner):
         held = torch.arange(len(h)) % 5 == 4
         values, vectors = torch.linalg.eigh(h[~held] @ h[~held].T)  # in as many numbers as samples, not as M
         onto, seen = vectors.T @ target[~held], h[held] @ h[~held].T @ vectors
+        self.errors *= self.all_rounds
         for i, ridge in enumerate(RIDGES):
-            self.errors[i] = (seen @ (onto / (values.clamp_min(0) + ridge)[:, None]) - target[held]).square().sum()
+            self.errors[i] += (seen @ (onto / (values.clamp_min(0) + ridge)[:, None]) - target[held]).square().sum()
 
     def solve(self):
         ridge = RIDGES[self.errors.argmin()]

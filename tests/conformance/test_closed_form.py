@@ -84,8 +84,8 @@ def slda(exam, shrinkage, exact=False):
         yield exam.after(net, k)
 
 
-def ranpac(exam, width):
-    net = frozen(exam)
+def ranpac(exam, width, all_rounds=False):
+    net, errors = frozen(exam), {}
     body, features = net[:-1], net[-1].in_features
     R = torch.randn(features, width)
     head = torch.nn.Linear(width, exam.classes)
@@ -102,11 +102,12 @@ def ranpac(exam, width):
         for one, t in zip(h, target, strict=True):
             G, Q = G + torch.outer(one, one), Q + torch.outer(one, t)
         held = torch.tensor([i % 5 == 4 for i in range(len(y))])
-        errors = {}
+        errors = errors if all_rounds else {}
         for power in range(-8, 9):
             some = h[~held]
             W = torch.linalg.solve(some.T @ some + 10.0**power * eye, some.T @ target[~held])
-            errors[10.0**power] = ((h[held] @ W - target[held]) ** 2).mean().item()
+            error = ((h[held] @ W - target[held]) ** 2).sum().item()
+            errors[10.0**power] = errors.get(10.0**power, 0.0) + error
         W = torch.linalg.solve(G + min(errors, key=errors.get) * eye, Q).T
         head.weight.data.zero_()
         head.bias.data.fill_(-1e9)
@@ -140,7 +141,9 @@ RIDGE = [
     *SUMS,
     Mutant("factor", "self.moment += (f.T @ f).cpu()", "self.moment = (f.T @ f).cpu()", ClosedFormLearner),
     Mutant("sign", "argmin()", "argmax()"),
-    Mutant("order of rounds", "self.errors[i] = (", "self.errors[i] += ("),
+]
+LATEST = [
+    Mutant("order of rounds", "self.errors *= self.all_rounds", "self.errors *= 1"),
     Mutant("held out", "% 5 == 4", "% 5 != 4"),
 ]
 CHECKS = [
@@ -183,7 +186,17 @@ CHECKS = [
         shrinkage=1e-2,
         exact=True,
     ),
-    vision(RanPAC, ranpac, RIDGE, naive_options={"width": 20}, network="mlp", width=20),
+    vision(RanPAC, ranpac, [*RIDGE, *LATEST], naive_options={"width": 20}, network="mlp", width=20),
+    vision(
+        RanPAC,
+        ranpac,
+        [*RIDGE, Mutant("order of rounds", "self.errors *= self.all_rounds", "self.errors *= 0")],
+        title="RanPAC with the errors of all rounds",
+        naive_options={"width": 20, "all_rounds": True},
+        network="mlp",
+        width=20,
+        all_rounds=True,
+    ),
 ]
 
 
