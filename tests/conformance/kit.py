@@ -7,6 +7,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,35 @@ class Check:
             if not np.array_equal(ours.answers, theirs.answers):
                 return f"answers after round {k}: {np.mean(ours.answers != theirs.answers):.0%} are others"
         return ""
+
+
+def compared(
+    method: type,
+    training: dict[str, Any],
+    ours: Callable[[Callable[[], Any]], Iterable[After]],
+    naive: Callable[..., Iterable[After]],
+    mutants: Sequence[Mutant],
+    exam: Any,
+    *,
+    tolerance: float = TOLERANCE,
+    why: str = "",
+    title: str = "",
+    naive_options: dict[str, Any] | None = None,
+    **options: Any,
+) -> Check:
+    """`method` with `options` beside `naive(exam, **options)`; naive_options: where the statement has others.
+
+    training: the options of ours that the exam decides. ours: (what makes a learner) -> what it did in the exam.
+    """
+
+    @cache
+    def theirs() -> Sequence[After]:  # once for all slips
+        return list(naive(exam, **(options if naive_options is None else naive_options)))
+
+    def make() -> Any:
+        return method(**{**training, **options})
+
+    return Check(method, lambda: ours(make), theirs, mutants, tolerance, why, title)
 
 
 def unlike(ours: Sequence[torch.Tensor], theirs: Sequence[torch.Tensor], tolerance: float) -> str:

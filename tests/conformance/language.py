@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from ianvs.seeding import stream_seed
 from ianvs.testalgorithms.language import LanguageLearner
 from ianvs.testalgorithms.language.batches import grouped_by_length
 from ianvs.testalgorithms.language.models import build_model
-from tests.conformance.kit import After, Check, Mutant
+from tests.conformance.kit import After, Check, Mutant, compared
 from tests.testalgorithms.talks import FIRST, SECOND, Talks, talks
 
 THIRD = talks(
@@ -239,22 +239,11 @@ def language(
     mutants: Sequence[Mutant],
     *,
     exam: Exam = EXAM,
-    tolerance: float = 1e-5,
-    why: str = WHY,
-    title: str = "",
     more: Callable[[Any], list[Tensor]] = lambda learner: [],
-    naive_options: dict[str, Any] | None = None,
-    **options: Any,
+    **given: Any,
 ) -> Check:
-    """`method` with `options` beside `naive(exam, **options)`; naive_options: where the statement has others."""
-
-    def make() -> Any:
-        training = {n: getattr(exam, n) for n in vars(exam) if n not in ("seed", "tuning")}
-        adapter = {} if exam.tuning == "full" else {"tuning": exam.tuning, **ADAPTER}
-        return method(**{**SIZE, **training, **adapter, **options})
-
-    @cache
-    def theirs() -> Sequence[After]:
-        return list(naive(exam, **(options if naive_options is None else naive_options)))
-
-    return Check(method, lambda: ours(make, exam, more), theirs, mutants, tolerance, why, title)
+    """`compared` in this exam."""
+    training = {n: getattr(exam, n) for n in vars(exam) if n not in ("seed", "tuning")}
+    adapter = {} if exam.tuning == "full" else {"tuning": exam.tuning, **ADAPTER}
+    seen, near = partial(ours, exam=exam, more=more), {"tolerance": 1e-5, "why": WHY}
+    return compared(method, {**SIZE, **training, **adapter}, seen, naive, mutants, exam, **{**near, **given})

@@ -37,10 +37,11 @@ def rows(name: str, i: int) -> list[tuple[str, str, str, str]]:
     check = import_module(name).CHECKS[i]
     found = []
     for mutant in check.mutants:
+        by = ""
         try:
             by = noticed(check, mutant)
         except AssertionError as error:
-            by, _ = "", print(error, file=sys.stderr)
+            print(error, file=sys.stderr)
         found.append((check.name, mutant.kind, f"`{_line(mutant.old)}` → `{_line(mutant.new)}`", by))
     return found
 

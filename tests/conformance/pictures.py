@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from torch.nn.functional import conv2d, gelu, layer_norm, linear
 
 from ianvs.authoring.small_vit import DEPTH, HEADS, WIDTH, small_vit
 from ianvs.seeding import stream_seed
-from tests.conformance.kit import TOLERANCE, After, Check, Mutant
+from tests.conformance.kit import After, Check, Mutant, compared
 from tests.conformance.vision import Exam
 from tests.testalgorithms.exam_of_arrays import Data
 
@@ -92,19 +93,9 @@ def pictures(
     look: Callable[[Any], list[Tensor]],
     *,
     exam: Exam = EXAM,
-    tolerance: float = TOLERANCE,
-    why: str = "",
-    title: str = "",
-    naive_options: dict[str, Any] | None = None,
-    **options: Any,
+    **given: Any,
 ) -> Check:
-    """`method` with `options` beside `naive(exam, **options)`, which yields what `look` sees after each round."""
+    """`compared` in this exam, by what `look` sees after each round."""
     training = {"epochs": exam.epochs, "batch_size": exam.batch_size, "learning_rate": exam.learning_rate}
-
-    def make() -> Any:
-        return method(**{**training, "momentum": exam.momentum, **options})
-
-    def theirs() -> Iterable[After]:
-        return naive(exam, **(options if naive_options is None else naive_options))
-
-    return Check(method, lambda: ours(make, exam, look), theirs, mutants, tolerance, why, title)
+    seen = partial(ours, exam=exam, look=look)
+    return compared(method, {**training, "momentum": exam.momentum}, seen, naive, mutants, exam, **given)

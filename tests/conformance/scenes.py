@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch.nn.functional import cross_entropy
 from ianvs.seeding import stream_seed
 from ianvs.testalgorithms.mdil_ss.scene_augmentation import draw_moves
 from ianvs.testalgorithms.nets import ErfNet, ErfNetShape
-from tests.conformance.kit import TOLERANCE, After, Check, Mutant
+from tests.conformance.kit import After, Check, Mutant, compared
 from tests.testalgorithms.exam_of_scenes import LISTS, NUM_CLASSES, TINY, Scenes, scenes
 
 COUNTS = (7, 10, 4)  # pictures of each domain
@@ -192,24 +193,9 @@ def ours(make: Callable[[], Any], exam: Exam) -> Iterator[After]:
 
 
 def segmentation(
-    method: type,
-    naive: Callable[..., Iterable[After]],
-    mutants: Sequence[Mutant],
-    *,
-    exam: Exam = EXAM,
-    tolerance: float = TOLERANCE,
-    why: str = "",
-    title: str = "",
-    naive_options: dict[str, Any] | None = None,
-    **options: Any,
+    method: type, naive: Callable[..., Iterable[After]], mutants: Sequence[Mutant], *, exam: Exam = EXAM, **given: Any
 ) -> Check:
-    """`method` with `options` beside `naive(exam, **options)`; naive_options: where the statement has others."""
-
-    def make() -> Any:
-        training = {n: getattr(exam, n) for n in vars(exam) if n != "seed"}
-        return method(**{**TINY, **training, "channels_last": False, **options})
-
-    def theirs() -> Sequence[After]:
-        return list(naive(exam, **(options if naive_options is None else naive_options)))
-
-    return Check(method, lambda: ours(make, exam), theirs, mutants, tolerance, why, title)
+    """`compared` in this exam."""
+    training = {n: getattr(exam, n) for n in vars(exam) if n != "seed"}
+    network = {**TINY, "channels_last": False}
+    return compared(method, {**network, **training}, partial(ours, exam=exam), naive, mutants, exam, **given)

@@ -17,7 +17,7 @@ from ianvs.authoring import BiasedReservoirMemory, ClassBalancedMemory, Reservoi
 from ianvs.testalgorithms.biased_reservoir.basemodel import BiasedReservoir
 from ianvs.testalgorithms.gdumb.basemodel import GDumb
 from tests.conformance.kit import Mutant
-from tests.conformance.statements import Reservoir
+from tests.conformance.statements import Balanced, Reservoir
 from tests.conformance.vision import vision
 
 
@@ -32,23 +32,12 @@ def study(exam, net, k, x, y):
 
 
 def dumb(exam, *, capacity):
-    rows = []  # (order of arrival, x, y)
+    memory = Balanced(capacity)
     for k in exam.rounds:
-        draws = exam.draws(k, "memory")
-        for x, y in zip(*exam.data(k), strict=True):
-            classes = list(dict.fromkeys([int(kept[2]) for kept in rows] + [int(y)]))  # in the order of arrival
-            of = {c: [row for row in rows if row[2] == c] for c in classes}
-            if of[int(y)] and len(of[int(y)]) >= capacity / len(classes):
-                continue
-            if len(rows) == capacity:
-                most = max(of.values(), key=len)
-                gone = most[int(torch.randint(len(most), (1,), generator=draws))]
-                rows = [row for row in rows if row is not gone]
-            rows.append((len(rows), x, y))
-        kept_x, kept_y = (torch.stack([row[i] for row in rows]) for i in (1, 2))
+        memory.offer(exam.draws(k, "memory"), *exam.data(k))
         net = exam.network()
-        study(exam, net, k, kept_x, kept_y)
-        yield exam.after(net, k, [kept_x, kept_y])
+        study(exam, net, k, *memory.columns)
+        yield exam.after(net, k, memory.columns)
 
 
 class Biased:

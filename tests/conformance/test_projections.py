@@ -21,8 +21,7 @@ from ianvs.authoring import PerRoundMemory, ReplayLearner, TorchLearner, agem_pr
 from ianvs.testalgorithms.agem.basemodel import AGEM
 from ianvs.testalgorithms.gem.basemodel import GEM
 from tests.conformance.kit import Mutant
-from tests.conformance.memories import PerRound
-from tests.conformance.statements import Reservoir
+from tests.conformance.statements import PerRound, Reservoir
 from tests.conformance.vision import vision
 
 

@@ -17,8 +17,7 @@ from torch.nn.functional import cross_entropy
 from ianvs.authoring import ClassBalancedMemory, PerRoundMemory, ReplayLearner, ReservoirMemory, TorchLearner
 from ianvs.testalgorithms.replay.basemodel import Replay
 from tests.conformance.kit import Mutant
-from tests.conformance.memories import Balanced, PerRound
-from tests.conformance.statements import Reservoir
+from tests.conformance.statements import Balanced, PerRound, Reservoir
 from tests.conformance.vision import vision
 
 MEMORIES = {"reservoir": Reservoir, "balanced": Balanced, "per_round": PerRound}

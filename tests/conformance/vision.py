@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ianvs.seeding import stream_seed
-from tests.conformance.kit import TOLERANCE, After, Check, Mutant
+from tests.conformance.kit import After, Check, Mutant, compared
 from tests.testalgorithms.exam_of_arrays import Data
 
 CLASSES, FEATURES, HIDDEN = 6, 8, 16
@@ -152,21 +153,10 @@ def vision(
     mutants: Sequence[Mutant],
     *,
     exam: Exam = EXAM,
-    tolerance: float = TOLERANCE,
-    why: str = "",
-    title: str = "",
     more: Callable[[Any], list[Tensor]] = lambda learner: [],
-    naive_options: dict[str, Any] | None = None,
-    **options: Any,
+    **given: Any,
 ) -> Check:
-    """`method` with `options` beside `naive(exam, **options)`; naive_options: where the statement has others."""
-
-    def make() -> Any:
-        training = {"epochs": exam.epochs, "batch_size": exam.batch_size, "learning_rate": exam.learning_rate}
-        network = {"momentum": exam.momentum, "hidden": HIDDEN, "batch_norm": exam.batch_norm}
-        return method(**{**training, **network, **options})
-
-    def theirs() -> Iterable[After]:
-        return naive(exam, **(options if naive_options is None else naive_options))
-
-    return Check(method, lambda: ours(make, exam, more), theirs, mutants, tolerance, why, title)
+    """`compared` in this exam."""
+    training = {"epochs": exam.epochs, "batch_size": exam.batch_size, "learning_rate": exam.learning_rate}
+    network = {"momentum": exam.momentum, "hidden": HIDDEN, "batch_norm": exam.batch_norm}
+    return compared(method, {**training, **network}, partial(ours, exam=exam, more=more), naive, mutants, exam, **given)
