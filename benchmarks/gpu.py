@@ -26,7 +26,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from ianvs.authoring import TorchLearner, resnet
-from ianvs.results.provenance import collect
+from ianvs.results.stored.provenance import collect
 
 CLASSES = 10
 SHARED = (2, 4, 8)

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 import ianvs
-from ianvs.scheduler import controller
+from ianvs.running.scheduler import controller
 
 PICTURES = """
 testenv:

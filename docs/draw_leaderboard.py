@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 import ianvs
-from ianvs.report import terminal
+from ianvs.results.report import terminal
 
 NAME = "digits_class_incremental"
 

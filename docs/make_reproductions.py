@@ -16,9 +16,9 @@ from pathlib import Path
 
 from ianvs.config.load import load_job
 from ianvs.config.spec import PublishedSpec
-from ianvs.report.published import agreement_words, published_summary
-from ianvs.report.values import shown_number, signed_number
-from ianvs.stats import Summary, compare
+from ianvs.results.report.published import agreement_words, published_summary
+from ianvs.results.report.values import shown_number, signed_number
+from ianvs.results.stats import Summary, compare
 
 HERE = Path(__file__).parent
 REPORTS, CONFIGS = HERE.parent / "reports", HERE.parent / "configs" / "reproductions"

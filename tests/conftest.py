@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ianvs.engines import forking
+from ianvs.processes.engines import forking
 from tests import warm_server
 
 

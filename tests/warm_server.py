@@ -20,15 +20,15 @@ import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ianvs.engines import forking
-from ianvs.engines.engine import preload_modules, thread_limits
-from ianvs.engines.huge_pages import gather
+from ianvs.processes.engines import forking
+from ianvs.processes.engines.engine import preload_modules, thread_limits
+from ianvs.processes.engines.huge_pages import gather
 
 __all__ = ["boot", "cold"]
 
 PRELOADED = (
-    *("torch", "torch._dynamo", "torchvision", "sklearn.datasets", "ianvs.authoring", "ianvs.plugins.check"),
-    *("ianvs.session.case", "ianvs.session.exams", "ianvs.session.beforehand:look_up"),
+    *("torch", "torch._dynamo", "torchvision", "sklearn.datasets", "ianvs.authoring", "ianvs.processes.check"),
+    *("ianvs.running.session.case", "ianvs.running.session.exams", "ianvs.running.session.beforehand:look_up"),
 )
 _MOST = 1 << 20
 _ONE_THREAD = thread_limits(1)
@@ -114,7 +114,7 @@ def main(descriptor: int) -> None:
 
 
 def _serve(told: dict[str, object], descriptors: Sequence[int]) -> None:
-    from ianvs.engines.forkserver import main as serve
+    from ianvs.processes.engines.forkserver import main as serve
 
     try:
         os.setsid()

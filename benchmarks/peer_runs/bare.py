@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy, kl_div, log_softmax, softmax
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, TensorDataset
 from work import ALPHA, CAPACITY, FISHER_BATCH, LEARNING_RATE, MOMENTUM, STRENGTH, TEMPERATURE, Clock, Work, child
 
-from ianvs.seeding import stream_seed
+from ianvs.base.seeding import stream_seed
 
 
 class Order(torch.utils.data.Sampler[int]):

@@ -10,7 +10,18 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from ianvs.comparing import (
+from ianvs.base.digests import doubt
+from ianvs.base.errors import ConfigError, DamagedError, IanvsError, one_line, shown_path
+from ianvs.base.garbage import not_collecting
+from ianvs.base.shipped import job_path
+from ianvs.config import load_job, resolved
+from ianvs.config.kubeedge.migration import migrated
+from ianvs.config.load import dialect_of_job
+from ianvs.config.overrides import parsed
+from ianvs.config.spec import JobSpec, TestEnvSpec
+from ianvs.exam.scenarios import Exam, open_exam
+from ianvs.exam.scenarios.drawn import CASE, drawn_for, seeds_of_case
+from ianvs.results.comparing import (
     Comparison,
     History,
     Merged,
@@ -20,31 +31,20 @@ from ianvs.comparing import (
     read_side,
     stored_results,
 )
-from ianvs.config import load_job, resolved
-from ianvs.config.kubeedge.migration import migrated
-from ianvs.config.load import dialect_of_job
-from ianvs.config.overrides import parsed
-from ianvs.config.spec import JobSpec, TestEnvSpec
-from ianvs.digests import doubt
-from ianvs.errors import ConfigError, DamagedError, IanvsError, one_line, shown_path
-from ianvs.exports import export_results
-from ianvs.garbage import not_collecting
-from ianvs.page import write_page
-from ianvs.planning import CHANGED_SINCE, Plan, cells, start_over, with_hyperparameters
-from ianvs.planning.job_columns import job_columns
-from ianvs.planning.missing_pictures import missing_pictures
-from ianvs.planning.paradigm_info import without_unused
-from ianvs.report import write_reports
-from ianvs.results import Results, load_results, record_of
-from ianvs.results.provenance import collect
-from ianvs.scenarios import Exam, open_exam
-from ianvs.scenarios.drawn import CASE, drawn_for, seeds_of_case
-from ianvs.scheduler.case_loop import Listener
-from ianvs.scheduler.controller import check_job, run_job
-from ianvs.scheduler.flight import Watcher
-from ianvs.scheduler.preflight import plan_files, require_files
-from ianvs.scheduler.preloading import imports_of
-from ianvs.shipped import job_path
+from ianvs.results.exports import export_results
+from ianvs.results.page import write_page
+from ianvs.results.report import write_reports
+from ianvs.results.stored import Results, load_results, record_of
+from ianvs.results.stored.provenance import collect
+from ianvs.running.planning import CHANGED_SINCE, Plan, cells, start_over, with_hyperparameters
+from ianvs.running.planning.job_columns import job_columns
+from ianvs.running.planning.missing_pictures import missing_pictures
+from ianvs.running.planning.paradigm_info import without_unused
+from ianvs.running.scheduler.case_loop import Listener
+from ianvs.running.scheduler.controller import check_job, run_job
+from ianvs.running.scheduler.flight import Watcher
+from ianvs.running.scheduler.preflight import plan_files, require_files
+from ianvs.running.scheduler.preloading import imports_of
 from ianvs.store import JobStore
 
 __all__ = [
@@ -92,8 +92,8 @@ def run(
     """Run what is not finished of the job at `path`, write its reports, and return its results.
 
     The keyword arguments take the place of what the files say. rerun: cases that start over from the first round:
-    "failed", "all", or conditions such as "ewc,seed=1" (ianvs.planning.rerun). settings: values in place of what the
-    files say, as in {"learning_rate": 0.1, "scenario.rounds": 10} (ianvs.config.overrides). only: the cases that fulfil
+    "failed", "all", or conditions such as "ewc,seed=1" (running/planning/rerun.py). settings: values in place of what
+    the files say, as in {"learning_rate": 0.1, "scenario.rounds": 10} (ianvs.config.overrides). only: the cases that fulfil
     such conditions, limit: the first of them. yes: go on with more than 100 000 cases. Raises ConfigError before
     anything runs; a case that fails raises nothing: it is a row with a status.
     """
@@ -148,7 +148,7 @@ def validate(
     """The job at `path`, if nothing is wrong with it; its `warnings` tell what has no effect, and what looks wrong.
 
     Makes every check that `run` makes before the first case, in the same order and with the same words
-    (ianvs.scheduler.preflight lists them): files, data, metrics, scenario, the grids against the constructors of the
+    (running/scheduler/preflight.py): files, data, metrics, scenario, the grids against the constructors of the
     plugins, and the exam itself, whose data are decoded into the workspace as a run would do. Code of authors runs in a
     process of its own. Raises ConfigError with everything that is wrong.
     """

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from ianvs.paradigms import Measure, Options, Paradigm
+from ianvs.exam.paradigms import Measure, Options, Paradigm
 from ianvs.plugins.contract import Learner
 
 

@@ -1,7 +1,7 @@
 """Elastic weight consolidation."""
 
 from ianvs.authoring import FISHERS, Anchor, TorchLearner, fisher_diagonal, flat_parameters, with_anchor
-from ianvs.errors import require_known
+from ianvs.base.errors import require_known
 
 
 class EWC(TorchLearner):

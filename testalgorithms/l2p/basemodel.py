@@ -6,7 +6,7 @@ from dataclasses import replace
 from torch import nn
 
 from ianvs.authoring import TorchLearner, own_classes_mask, token_network
-from ianvs.errors import require_known
+from ianvs.base.errors import require_known
 from ianvs.testalgorithms.l2p.prompted import Prompted
 
 CHOICES = ("batch", "sample")

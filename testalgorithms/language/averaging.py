@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 
 __all__ = ["DynamicAverage", "dynamic_ratio", "dynamic_ratios"]
 

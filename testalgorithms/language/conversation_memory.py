@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.language.conversation import Conversation
 
 __all__ = ["ConversationMemory"]

@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from ianvs.errors import PluginError, closest
+from ianvs.base.errors import PluginError, closest
+from ianvs.base.types import Measure
 from ianvs.testalgorithms.language.numbers import at_least
-from ianvs.types import Measure
 
 __all__ = ["GeneralAbility"]
 

@@ -12,7 +12,8 @@ from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
 from ianvs.authoring.randomness import seeded
-from ianvs.seeding import stream_seed
+from ianvs.base.seeding import stream_seed
+from ianvs.base.types import Measure
 from ianvs.testalgorithms.language.batches import Batch, RoundOfTalk, collate
 from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded, conversations_of, texts_of
 from ianvs.testalgorithms.language.general_ability import GeneralAbility
@@ -30,7 +31,6 @@ from ianvs.testalgorithms.language.models import (
 from ianvs.testalgorithms.language.numbers import at_least
 from ianvs.testalgorithms.language.teacher_forced import teacher_forced
 from ianvs.testalgorithms.language.tuning_loop import Descent
-from ianvs.types import Measure
 
 __all__ = ["LanguageLearner"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded
 
 __all__ = ["Lengths"]

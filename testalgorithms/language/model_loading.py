@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import torch
 
-from ianvs.errors import PluginError, require_known
+from ianvs.base.errors import PluginError, require_known
 from ianvs.testalgorithms.language.model_places import place_of
 
 __all__ = ["loading", "made_ready", "require_card", "require_loadable"]

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import torch
 
-from ianvs.errors import PluginError, require_known
+from ianvs.base.errors import PluginError, require_known
 from ianvs.testalgorithms.language.model_loading import require_loadable
 from ianvs.testalgorithms.language.model_places import place_of
 from ianvs.testalgorithms.language.numbers import above, at_least, within

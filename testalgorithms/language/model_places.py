@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from ianvs.errors import PluginError, one_line
-from ianvs.package import GGUF, files_of, find_gguf
+from ianvs.base.errors import PluginError, one_line
+from ianvs.base.package import GGUF, files_of, find_gguf
 
 __all__ = ["ModelPlace", "not_here", "place_of"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ianvs.errors import PluginError, closest
+from ianvs.base.errors import PluginError, closest
 from ianvs.testalgorithms.language.model_loading import loading, made_ready, require_card
 from ianvs.testalgorithms.language.model_options import ModelOptions
 from ianvs.testalgorithms.language.model_places import not_here, place_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 
 __all__ = ["above", "at_least", "within"]
 

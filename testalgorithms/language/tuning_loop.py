@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.language.batches import Batch, RoundOfTalk, grouped_by_length
 from ianvs.testalgorithms.language.conversation import Encoded
 from ianvs.testalgorithms.language.numbers import above, at_least, within

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from ianvs.authoring import TorchLearner, body_and_head
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 
 
 class LinearProbe(TorchLearner):

@@ -5,7 +5,7 @@ import copy
 import torch
 
 from ianvs.authoring import TorchLearner, distillation_loss
-from ianvs.errors import require_known
+from ianvs.base.errors import require_known
 
 
 class LwF(TorchLearner):

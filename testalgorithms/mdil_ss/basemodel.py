@@ -1,6 +1,6 @@
 """Multi-domain incremental learning for semantic segmentation."""
 
-from ianvs.errors import require_known
+from ianvs.base.errors import require_known
 from ianvs.testalgorithms.mdil_ss.losses import DISTILLATIONS, old_domain_losses
 from ianvs.testalgorithms.mdil_ss.protocol import frozen_copy, initialise_domain, training_mode
 from ianvs.testalgorithms.segmentation import SegmentationLearner

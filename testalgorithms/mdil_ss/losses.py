@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, kl_div, log_softmax, softmax
 
-from ianvs.errors import PluginError, closest
+from ianvs.base.errors import PluginError, closest
 
 __all__ = [
     "class_weights",

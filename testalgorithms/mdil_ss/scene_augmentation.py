@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ianvs.errors import PluginError, closest
+from ianvs.base.errors import PluginError, closest
 
 __all__ = ["draw_moves", "move"]
 

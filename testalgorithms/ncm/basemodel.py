@@ -3,7 +3,7 @@
 from torch.nn.functional import normalize
 
 from ianvs.authoring import ClosedFormLearner
-from ianvs.errors import require_known
+from ianvs.base.errors import require_known
 
 
 class NCM(ClosedFormLearner):

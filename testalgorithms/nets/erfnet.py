@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.nets.erfnet_blocks import Decoder, Downsampler, DownUnit, Residual, ResidualUnit
 
 __all__ = ["ErfNet", "ErfNetShape"]

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ianvs.errors import PluginError, one_line, shown_path
+from ianvs.base.errors import PluginError, one_line, shown_path
 from ianvs.testalgorithms.nets.erfnet import ErfNet
 
 __all__ = ["author_names", "export_state", "import_encoder", "import_state", "read_checkpoint"]

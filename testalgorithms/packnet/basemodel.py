@@ -6,7 +6,7 @@ import torch
 from torch.func import functional_call
 
 from ianvs.authoring import TorchLearner
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 
 REFUSAL = "PackNet has to be told which classes answers are chosen among: give it a task-incremental exam."
 

@@ -4,7 +4,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from ianvs.authoring import ReplayLearner
-from ianvs.errors import require_known
+from ianvs.base.errors import require_known
 
 WEIGHTINGS = ("samples", "rounds")
 

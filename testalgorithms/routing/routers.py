@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 
 
 def _required(probabilities, who):

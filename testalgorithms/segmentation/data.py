@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ianvs.authoring.round_data import gather, resident, sent
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.mdil_ss.losses import class_weights
 from ianvs.testalgorithms.mdil_ss.scene_augmentation import draw_moves, move
 

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from ianvs.authoring.precision import chosen_precision, use_precision
 from ianvs.authoring.randomness import seeded, torch_generator
-from ianvs.errors import PluginError, require_known
+from ianvs.base.errors import PluginError, require_known
+from ianvs.base.seeding import stream_seed
 from ianvs.plugins.contract import TestData, TrainData
-from ianvs.seeding import stream_seed
 from ianvs.testalgorithms.mdil_ss.losses import weighted_cross_entropy
 from ianvs.testalgorithms.mdil_ss.protocol import initialise_domain, poly_lr, trainable_groups, training_mode
 from ianvs.testalgorithms.nets import ErfNet

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import MappingProxyType
 
-from ianvs.errors import require_known
+from ianvs.base.errors import require_known
 from ianvs.testalgorithms.nets import ErfNetShape
 
 __all__ = ["SHAPES", "shape_of"]

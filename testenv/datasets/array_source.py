@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ianvs.base.errors import Problem, closest, one_line
 from ianvs.config.spec import DatasetSpec
-from ianvs.data import Dataset, Progress, Samples, Source
-from ianvs.data.cache import cached_arrays
-from ianvs.data.fingerprint import digest_of, file_digests
-from ianvs.data.labels import IGNORED
-from ianvs.errors import Problem, closest, one_line
+from ianvs.exam.data import Dataset, Progress, Samples, Source
+from ianvs.exam.data.cache import cached_arrays
+from ianvs.exam.data.fingerprint import digest_of, file_digests
+from ianvs.exam.data.labels import IGNORED
 
 __all__ = ["ArraySource", "Arrays", "GeneratedSource", "numbered"]
 

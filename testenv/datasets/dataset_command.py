@@ -86,7 +86,7 @@ def _add_prepared(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from ianvs.data.named import ENTRY_POINTS
+    from ianvs.exam.data.named import ENTRY_POINTS
     from ianvs.plugins.loader import installed
 
     print("By `dataset.name` in a testenv:")

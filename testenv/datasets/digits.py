@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from ianvs.config.spec import DatasetSpec
-from ianvs.data.split import stratified_split
+from ianvs.exam.data.split import stratified_split
 from ianvs.testenv.datasets.array_source import Arrays, ArraySource, numbered
 
 __all__ = ["Digits"]

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.data.fingerprint import digest_of, file_digests, read_memo, write_memo
-from ianvs.errors import DataError
+from ianvs.base.errors import DataError
+from ianvs.exam.data.fingerprint import digest_of, file_digests, read_memo, write_memo
 
 __all__ = ["FILES", "content_digests", "find_files", "read_idx"]
 

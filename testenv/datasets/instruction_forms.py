@@ -22,9 +22,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ianvs.data.conversation_forms import Form, Slip, content_at, text_at
-from ianvs.data.records import Step, json_kind
-from ianvs.errors import closest, one_line
+from ianvs.base.errors import closest, one_line
+from ianvs.exam.data.conversation_forms import Form, Slip, content_at, text_at
+from ianvs.exam.data.records import Step, json_kind
 
 __all__ = ["FORMS"]
 

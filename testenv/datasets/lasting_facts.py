@@ -16,12 +16,12 @@ from typing import ClassVar, Self
 import numpy as np
 from pydantic import Field, model_validator
 
+from ianvs.base.errors import Problem, closest, one_line
 from ianvs.config.spec import DatasetSpec
-from ianvs.data import Dataset, Progress, Samples, Source
-from ianvs.data.conversation_forms import Conversation
-from ianvs.data.conversations import samples_of
-from ianvs.data.fingerprint import digest_of
-from ianvs.errors import Problem, closest, one_line
+from ianvs.exam.data import Dataset, Progress, Samples, Source
+from ianvs.exam.data.conversation_forms import Conversation
+from ianvs.exam.data.conversations import samples_of
+from ianvs.exam.data.fingerprint import digest_of
 
 __all__ = ["KINDS_OF_FACTS", "LastingFacts"]
 

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from ianvs.base.errors import DataError, Problem
 from ianvs.config.spec import DatasetSpec
-from ianvs.errors import DataError, Problem
 from ianvs.testenv.datasets.array_source import Arrays, ArraySource, numbered
 from ianvs.testenv.datasets.idx_files import FILES, content_digests, find_files, read_idx
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.metrics.definition import mean, score_metric
-from ianvs.metrics.metric import EvaluationRecord, Metric
+from ianvs.exam.metrics.definition import mean, score_metric
+from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.testenv.metrics.gathering import defined_in
 
 __all__ = ["SCORES", "ratio"]

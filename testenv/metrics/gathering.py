@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from ianvs.metrics.metric import Metric
+from ianvs.exam.metrics.metric import Metric
 
 __all__ = ["defined_in"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ianvs.metrics.definition import score_metric
-from ianvs.metrics.metric import EvaluationRecord, Metric
+from ianvs.exam.metrics.definition import score_metric
+from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.testenv.metrics.gathering import defined_in
 
 __all__ = ["TASK_SCORES"]

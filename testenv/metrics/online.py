@@ -1,7 +1,7 @@
 """Measures of a learner while it learns, from scores in the order of time.
 
 curve: examinations e = 0..E-1 after samples[e] training samples, scores[e, j] on test set j; "begun" and "ended" count
-rounds (`ianvs.types.Curve`). Where learners are examined at the end of rounds alone, the rows of R are the
+rounds (`ianvs.base.types.Curve`). Where learners are examined at the end of rounds alone, the rows of R are the
 curve and a round is one step. R, nan and undefined values as in `ianvs.testenv.metrics.survey`.
 """
 
@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.metrics.definition import MatrixMetric, matrix_metric, mean
+from ianvs.base.types import Curve
+from ianvs.exam.metrics.definition import MatrixMetric, matrix_metric, mean
 from ianvs.testenv.metrics.gathering import defined_in
-from ianvs.types import Curve
 
 __all__ = ["ONLINE"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.metrics.definition import MatrixMetric, matrix_metric, mean
+from ianvs.exam.metrics.definition import MatrixMetric, matrix_metric, mean
 from ianvs.testenv.metrics.gathering import defined_in
 
 __all__ = ["SURVEY"]

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.metrics.definition import score_metric
-from ianvs.metrics.metric import EvaluationRecord, Metric
+from ianvs.exam.metrics.definition import score_metric
+from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.testenv.metrics.gathering import defined_in
 
 __all__ = ["TEXT_SCORES", "Pairs", "in_parts", "lcs_length", "normalised", "pairs_of", "words"]

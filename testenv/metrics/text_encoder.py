@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.errors import IanvsError
-from ianvs.package import files_of
+from ianvs.base.errors import IanvsError
+from ianvs.base.package import files_of
 
 __all__ = ["Encoder", "EncoderPlace", "find_encoder"]
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ianvs.data.options import Options, check_options
-from ianvs.errors import ConfigError, IanvsError
-from ianvs.metrics.metric import EvaluationRecord, Metric
+from ianvs.base.errors import ConfigError, IanvsError
+from ianvs.exam.data.options import Options, check_options
+from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.testenv.metrics.text import TEXT_SCORES, Pairs, in_parts, pairs_of
 from ianvs.testenv.metrics.text_encoder import Encoder, find_encoder
 

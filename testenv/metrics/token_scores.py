@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.metrics.definition import score_metric
-from ianvs.metrics.metric import EvaluationRecord, Metric
+from ianvs.exam.metrics.definition import score_metric
+from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.testenv.metrics.gathering import defined_in
 
 __all__ = ["TOKEN_SCORES"]

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ianvs.data.dataset import Dataset
-from ianvs.scenarios.exam import Exam, Round, Rules, Stream, TestSet
-from ianvs.scenarios.request import ScenarioRequest, classes_in, everything_asked, named_rounds, refuse
-from ianvs.seeding import generator
+from ianvs.base.seeding import generator
+from ianvs.exam.data.dataset import Dataset
+from ianvs.exam.scenarios.exam import Exam, Round, Rules, Stream, TestSet
+from ianvs.exam.scenarios.request import ScenarioRequest, classes_in, everything_asked, named_rounds, refuse
 from ianvs.testenv.scenarios.blurring import blurry, dirichlet, disjoint_classes, gaussian_order, i_blurry
 from ianvs.testenv.scenarios.class_incremental import ByClasses, labels_required
 from ianvs.testenv.scenarios.streams import too_often

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.scenarios.request import positions_by_class
+from ianvs.exam.scenarios.request import positions_by_class
 
 __all__ = ["blurry", "dirichlet", "disjoint_classes", "exchange", "gaussian_order", "i_blurry"]
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from ianvs.errors import closest, one_line
-from ianvs.scenarios.exam import Exam, Round, Rules, TestSet
-from ianvs.scenarios.request import Scenario, ScenarioRequest, class_labels, refuse
+from ianvs.base.errors import closest, one_line
+from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet
+from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, class_labels, refuse
 
 __all__ = ["ByClasses", "ClassIncremental", "TaskIncremental", "group_name", "labels_required"]
 

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ianvs.errors import closest, one_line
-from ianvs.scenarios.domain_rounds import natural_domains
-from ianvs.scenarios.exam import Exam, Round, Rules, TestSet
-from ianvs.scenarios.request import ScenarioRequest, positions_by_class, refuse
-from ianvs.seeding import generator
+from ianvs.base.errors import closest, one_line
+from ianvs.base.seeding import generator
+from ianvs.exam.scenarios.domain_rounds import natural_domains
+from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet
+from ianvs.exam.scenarios.request import ScenarioRequest, positions_by_class, refuse
 from ianvs.testenv.scenarios.class_incremental import ByClasses, group_name, labels_required
 
 __all__ = ["ContinualPretraining"]

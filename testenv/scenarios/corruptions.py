@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.seeding import generator
+from ianvs.base.seeding import generator
 
 __all__ = ["CORRUPTIONS", "SEVERITIES", "Corruption"]
 

@@ -14,12 +14,12 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from ianvs.data.options import Options, check_options
-from ianvs.errors import closest, one_line
-from ianvs.scenarios.domain_rounds import natural_domains
-from ianvs.scenarios.exam import Exam, Round, Rules, TestSet, Transform
-from ianvs.scenarios.request import Scenario, ScenarioRequest, class_labels, classes_in, refuse
-from ianvs.seeding import generator
+from ianvs.base.errors import closest, one_line
+from ianvs.base.seeding import generator
+from ianvs.exam.data.options import Options, check_options
+from ianvs.exam.scenarios.domain_rounds import natural_domains
+from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet, Transform
+from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, class_labels, classes_in, refuse
 from ianvs.testenv.scenarios.corruptions import CORRUPTIONS, SEVERITIES, Corruption
 from ianvs.testenv.scenarios.grouped_classes import GroupedClasses
 from ianvs.testenv.scenarios.transforms import Permutation, Rotation

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
-from ianvs.errors import DataError, shown_path
-from ianvs.scenarios.exam import Exam
-from ianvs.scenarios.manifest import load_manifest, read_manifest
-from ianvs.scenarios.request import Scenario, ScenarioRequest, refuse
+from ianvs.base.errors import DataError, shown_path
+from ianvs.exam.scenarios.exam import Exam
+from ianvs.exam.scenarios.manifest import load_manifest, read_manifest
+from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, refuse
 
 __all__ = ["FromManifest"]
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ianvs.scenarios.exam import Exam, Rules
-from ianvs.scenarios.request import ScenarioRequest, refuse
+from ianvs.exam.scenarios.exam import Exam, Rules
+from ianvs.exam.scenarios.request import ScenarioRequest, refuse
 from ianvs.testenv.scenarios.class_incremental import ByClasses
 
 __all__ = ["GroupedClasses"]

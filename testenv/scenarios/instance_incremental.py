@@ -10,9 +10,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from ianvs.scenarios.exam import Exam, Rules, TestSet
-from ianvs.scenarios.request import Scenario, ScenarioRequest, classes_in, everything_asked, named_rounds, refuse
-from ianvs.seeding import generator
+from ianvs.base.seeding import generator
+from ianvs.exam.scenarios.exam import Exam, Rules, TestSet
+from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, classes_in, everything_asked, named_rounds, refuse
 
 __all__ = ["InstanceIncremental"]
 

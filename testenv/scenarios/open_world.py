@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field, model_validator
 
-from ianvs.data.options import check_options
-from ianvs.data.split import stratified_split
-from ianvs.scenarios.exam import Exam, Round, Rules
-from ianvs.scenarios.request import ScenarioRequest
-from ianvs.seeding import generator
+from ianvs.base.seeding import generator
+from ianvs.exam.data.options import check_options
+from ianvs.exam.data.split import stratified_split
+from ianvs.exam.scenarios.exam import Exam, Round, Rules
+from ianvs.exam.scenarios.request import ScenarioRequest
 from ianvs.testenv.scenarios.class_incremental import ByClasses, labels_required
 from ianvs.testenv.scenarios.domain_incremental import DomainIncremental
 

@@ -11,8 +11,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from ianvs.scenarios.exam import Exam, Rules, Stream
-from ianvs.scenarios.request import ScenarioRequest
+from ianvs.exam.scenarios.exam import Exam, Rules, Stream
+from ianvs.exam.scenarios.request import ScenarioRequest
 from ianvs.testenv.scenarios.class_incremental import ByClasses
 
 __all__ = ["Online", "TaskFree", "too_often"]

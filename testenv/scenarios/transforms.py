@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.seeding import generator
+from ianvs.base.seeding import generator
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

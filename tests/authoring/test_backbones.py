@@ -9,7 +9,7 @@ from ianvs.authoring import TorchLearner, body_and_head
 from ianvs.authoring.backbones import from_library, library_model
 from ianvs.authoring.networks import build_network
 from ianvs.authoring.weight_files import find_weights, fit, read_weights
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from tests.authoring.test_learner import CONTEXT, Vectors, taught
 
 PICTURES = (3, 32, 32)

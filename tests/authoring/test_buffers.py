@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from ianvs.authoring import BiasedReservoirMemory, ClassBalancedMemory, PerRoundMemory, ReservoirMemory
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 
 
 def generator(seed):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from ianvs.authoring import HerdingMemory, ReplayLearner, herding
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 
 
 def herded(features, n):

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from ianvs.authoring import TorchLearner
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 
 
 class Vectors:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ianvs.authoring import ReplayLearner, ReservoirMemory
 from ianvs.authoring.randomness import torch_generator
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 
 ASKED = (3, 8, 1, 50, 12)  # old samples, in the steps of an epoch
 

@@ -11,7 +11,7 @@ from ianvs.authoring.augmentation import crop_flip
 from ianvs.authoring.networks import TORCHVISION, build_network
 from ianvs.authoring.pretraining import L2, denoising_loss, fit_probe, new_decoder
 from ianvs.authoring.round_data import TaskMasks
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from tests.authoring.test_learner import CONTEXT, Vectors, flat, taught
 
 

@@ -12,7 +12,7 @@ from ianvs.authoring.networks import build_network
 from ianvs.authoring.optimizers import OptimizerMaker, build_optimizer, continue_from
 from ianvs.authoring.randomness import seeded, torch_generator
 from ianvs.authoring.round_data import block_bytes, gather, output_mask
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 
 
 def round_data(x, y, **changes):

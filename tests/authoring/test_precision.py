@@ -5,7 +5,7 @@ import torch
 
 from ianvs.authoring import TorchLearner
 from ianvs.authoring.precision import use_precision
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.segmentation import SegmentationLearner
 from tests.testalgorithms.exam_of_arrays import digits, examine, teach
 

@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 
 from ianvs.authoring import ReplayLearner, ReservoirMemory, TorchLearner, mlp
 from ianvs.authoring.initialization import initialize
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.der.basemodel import DER
 from ianvs.testalgorithms.lwf.basemodel import LwF
 from ianvs.testalgorithms.replay.basemodel import Replay

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from ianvs.base.errors import ConfigError
 from ianvs.config import load_job
 from ianvs.config.spec import JobSpec
-from ianvs.errors import ConfigError
 from tests.edits import edited
 
 JOB = """\

@@ -7,8 +7,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ianvs.base.errors import ConfigError
 from ianvs.config import load_job, resolved
-from ianvs.errors import ConfigError
 from tests.config.conftest import ALGORITHM, JOB, TESTENV
 
 FULL = {

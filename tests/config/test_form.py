@@ -7,8 +7,8 @@ from typing import Annotated
 import pytest
 from pydantic import Field, TypeAdapter, ValidationError
 
+from ianvs.base.errors import Place
 from ianvs.config.spec import BudgetSpec, DatasetSpec, MetricSpec, RankSpec, ScenarioSpec, SourceSpec
-from ianvs.errors import Place
 
 
 @dataclass(frozen=True)

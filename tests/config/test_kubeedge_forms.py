@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from ianvs.base.errors import ConfigError
 from ianvs.config import load_job
 from ianvs.config.kubeedge.which_contract import contract_of, is_ianvs_plugin
-from ianvs.errors import ConfigError
 from tests.checkout import ALGORITHM, TESTENV, Checkout
 from tests.edits import edited
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from ianvs.base.secrets import HIDDEN, hide_secrets, is_secret, without_secrets
 from ianvs.config.paths import Lookup, expand
-from ianvs.config.secrets import HIDDEN, hide_secrets, is_secret, without_secrets
 
 
 def test_variables_are_taken_from_the_environment_that_is_given():

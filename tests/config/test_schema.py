@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from ianvs.beginning.written import SCHEMA_LINE
+from ianvs.base.package import PACKAGE
 from ianvs.cli import main
+from ianvs.cli.beginning.written import SCHEMA_LINE
+from ianvs.cli.schema import KINDS, file_schema
 from ianvs.config.strict_yaml import parse, read
-from ianvs.package import PACKAGE
-from ianvs.schema import KINDS, file_schema
 from tests.edits import edited
 
 ROOT = Path(__file__).parents[2]
-TOPS = ("configs", "testenv", "testalgorithms", "examples", "core/ianvs/templates")
+TOPS = ("configs", "testenv", "testalgorithms", "examples", "core/ianvs/cli/templates")
 FILES = [file for top in TOPS for file in sorted((ROOT / top).rglob("*.yaml"))]
 CHECKERS = {key: Draft202012Validator(file_schema(kind)) for kind, key in KINDS.items()}
 

@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ianvs.base.errors import ConfigError, Place
 from ianvs.config.strict_yaml import parse, read
-from ianvs.errors import ConfigError, Place
 
 FILE = Path("file.yaml")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ianvs.base.errors import Place
 from ianvs.config import resolved
 from ianvs.config.spec import EngineSpec, ScenarioSpec, SplitSpec
-from ianvs.errors import Place
 
 
 def test_a_small_job_with_every_default_filled_in(files):

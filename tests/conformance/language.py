@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ianvs.seeding import stream_seed
+from ianvs.base.seeding import stream_seed
 from ianvs.testalgorithms.language import LanguageLearner
 from ianvs.testalgorithms.language.batches import grouped_by_length
 from ianvs.testalgorithms.language.models import build_model

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d, gelu, layer_norm, linear
 
 from ianvs.authoring.small_vit import DEPTH, HEADS, WIDTH, small_vit
-from ianvs.seeding import stream_seed
+from ianvs.base.seeding import stream_seed
 from tests.conformance.kit import After, Check, Mutant, compared
 from tests.conformance.vision import Exam
 from tests.testalgorithms.exam_of_arrays import Data

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from ianvs.seeding import stream_seed
+from ianvs.base.seeding import stream_seed
 from ianvs.testalgorithms.mdil_ss.scene_augmentation import draw_moves
 from ianvs.testalgorithms.nets import ErfNet, ErfNetShape
 from tests.conformance.kit import After, Check, Mutant, compared

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ianvs.seeding import stream_seed
+from ianvs.base.seeding import stream_seed
 from tests.conformance.kit import After, Check, Mutant, compared
 from tests.testalgorithms.exam_of_arrays import Data
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ianvs import data
+from ianvs.base.errors import ConfigError, DataError, Place
 from ianvs.config.spec import DatasetSpec, SourceSpec
-from ianvs.errors import ConfigError, DataError, Place
+from ianvs.exam import data
 from ianvs.testenv.datasets.torchvision_sets import Mnist
 
 
@@ -62,8 +62,8 @@ def test_defaults_written_out_are_the_same_dataset(tmp_path):
 
 def test_checking_and_fingerprinting_load_no_library(tmp_path):
     code = (
-        "import sys, pathlib; from ianvs import data; from ianvs.config.spec import DatasetSpec\n"
-        "import ianvs.scenarios\n"
+        "import sys, pathlib; from ianvs.exam import data; from ianvs.config.spec import DatasetSpec\n"
+        "import ianvs.exam.scenarios\n"
         "spec = DatasetSpec(name='digits')\n"
         f"assert not data.check(spec); data.fingerprint(spec, pathlib.Path({str(tmp_path)!r}))\n"
         "heavy = {'sklearn', 'torch', 'torchvision', 'pandas', 'PIL', 'scipy'} & set(sys.modules)\n"

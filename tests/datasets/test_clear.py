@@ -12,10 +12,10 @@ import pytest
 import torch
 from PIL import Image
 
-from ianvs import data
+from ianvs.base.errors import ConfigError, DataError
 from ianvs.config.spec import DatasetSpec, ScenarioSpec
-from ianvs.errors import ConfigError, DataError
-from ianvs.scenarios import build_exam
+from ianvs.exam import data
+from ianvs.exam.scenarios import build_exam
 from ianvs.testenv.datasets.clear.clear_samples import square
 from tests.datasets.clear_trees import CLASSES, lines_of, pixels, release, spec, with_lists, with_metadata, write
 
@@ -264,7 +264,7 @@ def test_a_fingerprint_changes_with_the_samples_and_not_with_their_place(tmp_pat
 def test_checking_and_fingerprinting_load_no_library(tmp_path):
     release(tmp_path)
     code = (
-        "import sys, pathlib; from ianvs import data; from ianvs.config.spec import DatasetSpec\n"
+        "import sys, pathlib; from ianvs.exam import data; from ianvs.config.spec import DatasetSpec\n"
         f"spec = DatasetSpec(name='clear10', root=pathlib.Path({str(tmp_path)!r}))\n"
         f"assert not data.check(spec); data.fingerprint(spec, pathlib.Path({str(tmp_path / 'cache')!r}))\n"
         "heavy = {'sklearn', 'torch', 'torchvision', 'pandas', 'PIL', 'scipy'} & set(sys.modules)\n"

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ianvs import data
+from ianvs.base.errors import DataError
 from ianvs.config.spec import DatasetSpec, ScenarioSpec
-from ianvs.errors import DataError
-from ianvs.scenarios import build_exam
+from ianvs.exam import data
+from ianvs.exam.scenarios import build_exam
 from ianvs.testenv.datasets.drift import BUCKETS, DRIFT_CLASSES, make_drift, write_drift
 
 

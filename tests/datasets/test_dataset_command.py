@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ianvs.errors import DataError
+from ianvs.base.errors import DataError
 from ianvs.testenv.datasets.dataset_command import DATASETS, add_commands
 from ianvs.testenv.datasets.downloads.preparers import PREPARERS
 from tests.datasets import trees

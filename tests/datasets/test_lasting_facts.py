@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ianvs import data
 from ianvs.config.spec import DatasetSpec, ScenarioSpec
-from ianvs.scenarios import build_exam
+from ianvs.exam import data
+from ianvs.exam.scenarios import build_exam
 from ianvs.testenv.datasets.lasting_facts import KINDS_OF_FACTS, LastingFacts
 
 OPTIONS = st.fixed_dictionaries(

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ianvs import data
 from ianvs.config.spec import DatasetSpec, ScenarioSpec
-from ianvs.scenarios import build_exam
+from ianvs.exam import data
+from ianvs.exam.scenarios import build_exam
 from ianvs.testenv.datasets.news.generated_news import TOPICS, make_news
 
 SIZES = st.tuples(st.integers(1, 5), st.integers(0, 4), st.integers(0, 4)).filter(

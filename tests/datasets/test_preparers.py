@@ -9,10 +9,10 @@ import pytest
 import yaml
 from PIL import Image
 
+from ianvs.base.errors import DataError
 from ianvs.config.spec import DatasetSpec, SourceSpec
-from ianvs.data.listing import Listing
-from ianvs.data.sources import read_part
-from ianvs.errors import DataError
+from ianvs.exam.data.listing import Listing
+from ianvs.exam.data.sources import read_part
 from ianvs.testenv.datasets.downloads.preparers import PREPARERS, prepare
 from tests.datasets import trees
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from ianvs.base.errors import DataError
 from ianvs.config.spec import DatasetSpec, SourceSpec
-from ianvs.data.sources import read_part
-from ianvs.errors import DataError
+from ianvs.exam.data.sources import read_part
 from ianvs.testenv.datasets.streets import STREETS_CLASSES, make_streets, write_streets
 from ianvs.testenv.datasets.streets.canvas import Camera, Canvas, Polygon
 

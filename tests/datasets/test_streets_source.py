@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ianvs import data
 from ianvs.config.spec import DatasetSpec
+from ianvs.exam import data
 from ianvs.testenv.datasets.streets import STREETS_CLASSES
 
 SMALL = {"train": 3, "test": 2, "size": [16, 32]}

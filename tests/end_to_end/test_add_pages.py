@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ianvs
-from ianvs.metrics import EvaluationRecord, find
+from ianvs.exam.metrics import EvaluationRecord, find
 from tests.edits import edited
 from tests.packages import install
 

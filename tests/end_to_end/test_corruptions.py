@@ -14,7 +14,7 @@ import pytest
 
 import ianvs
 from ianvs import api
-from ianvs.errors import DamagedError
+from ianvs.base.errors import DamagedError
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 

@@ -13,9 +13,9 @@ import pytest
 
 import ianvs
 from ianvs import api
-from ianvs.digests import sealed_text
-from ianvs.errors import DamagedError, IanvsError
-from ianvs.progress import PlainProgress
+from ianvs.base.digests import sealed_text
+from ianvs.base.errors import DamagedError, IanvsError
+from ianvs.cli.progress import PlainProgress
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
@@ -132,7 +132,7 @@ def test_what_a_colleague_may_not_read_stops_the_report_and_the_leaderboard_stay
             raise PermissionError(13, "Permission denied", str(path))
         return open(path, mode, buffering)  # noqa: PTH123
 
-    monkeypatch.setattr("ianvs.digests.open", refuse, raising=False)
+    monkeypatch.setattr("ianvs.base.digests.open", refuse, raising=False)
     with pytest.raises(IanvsError, match=rf"{closed.name} can't be read: Permission denied"):
         api.report(job)
     assert {path: path.read_bytes() for path in before} == before

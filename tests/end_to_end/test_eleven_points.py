@@ -17,9 +17,9 @@ import pandas as pd
 import pytest
 
 import ianvs
+from ianvs.base.errors import ConfigError
+from ianvs.base.package import find_gguf
 from ianvs.cli import main
-from ianvs.errors import ConfigError
-from ianvs.package import find_gguf
 from ianvs.testenv.datasets.drift import write_drift
 from tests.edits import edited
 from tests.jobs import MAJORITY, TESTENV, write_job

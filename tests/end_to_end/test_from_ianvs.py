@@ -11,7 +11,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 import ianvs
-from ianvs.errors import ConfigError
+from ianvs.base.errors import ConfigError
 from tests.edits import edited
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "from_ianvs"

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import ianvs
-from ianvs.errors import ConfigError
-from ianvs.scoring.left_out import GROUPS
+from ianvs.base.errors import ConfigError
+from ianvs.running.scoring.left_out import GROUPS
 from ianvs.store import CaseStore, ExamStore
 from tests.edits import edited
 from tests.jobs import write_job

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import ianvs
-from ianvs.metrics import EvaluationRecord, picture_confusion
-from ianvs.metrics.label_pictures import PictureRows
+from ianvs.exam.metrics import EvaluationRecord, picture_confusion
+from ianvs.exam.metrics.label_pictures import PictureRows
 from ianvs.testenv.metrics.overlap import mean_iou
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "mdil_ss_proposal"

@@ -8,11 +8,11 @@ from textwrap import dedent
 import pytest
 
 import ianvs
+from ianvs.base.errors import IanvsError
 from ianvs.config import load_job
-from ianvs.engines.ray.ray_code import gather_code
-from ianvs.engines.ray.ray_files import relocate
-from ianvs.errors import IanvsError
-from ianvs.scheduler.opening import authors_files
+from ianvs.processes.engines.ray.ray_code import gather_code
+from ianvs.processes.engines.ray.ray_files import relocate
+from ianvs.running.scheduler.opening import authors_files
 from tests.edits import edited
 from tests.jobs import write_job
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import ianvs
+from ianvs.base.errors import ConfigError, IanvsError
 from ianvs.cli import main
-from ianvs.errors import ConfigError, IanvsError
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 

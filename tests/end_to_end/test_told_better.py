@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ianvs
-from ianvs.errors import ConfigError
+from ianvs.base.errors import ConfigError
 from tests.edits import edited
 from tests.jobs import TESTENV, write_job
 

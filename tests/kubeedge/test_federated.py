@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.kubeedge.paradigms.federated_class_incremental_learning import forget_rate
 from ianvs.kubeedge.run import run
 from ianvs.kubeedge.work import Metric, Module, Work

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.kubeedge.run import run
 from ianvs.kubeedge.work import Metric, Module, Work
 from tests.kubeedge.children import in_child, other_sedna

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ianvs.errors import DataError
+from ianvs.base.errors import DataError
 from ianvs.kubeedge.provide import provide
 from ianvs.kubeedge.provided.aggregation import AggClient, FedAvg
 from ianvs.kubeedge.provided.class_factory import ClassFactory, ClassType

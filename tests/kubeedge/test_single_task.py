@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.kubeedge.preparing import problems
 from ianvs.kubeedge.run import run
 from ianvs.kubeedge.scores import score

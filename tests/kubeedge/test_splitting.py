@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.kubeedge.datafiles import absolute_index
 from ianvs.kubeedge.splitting import split, write_pairs
 

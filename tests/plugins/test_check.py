@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ianvs.base.errors import Place
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec, ParadigmSpec
-from ianvs.errors import Place
-from ianvs.plugins.check import Closed, Subject, check_task
+from ianvs.processes.check import Closed, Subject, check_task
 from tests.edits import edited
 
 METHODS = """

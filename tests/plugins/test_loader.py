@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.plugins.loader import load, load_object
 
 
@@ -49,8 +49,8 @@ def test_an_alias_given_by_the_decorator_is_honoured(tmp_path: Path) -> None:
 
 
 def test_a_module_is_found_by_its_dotted_name() -> None:
-    assert load_object("ianvs.seeding", "stream_seed")(0, 0, "x") >= 0
-    assert load_object("ianvs.seeding:generator", "whatever").__name__ == "generator"
+    assert load_object("ianvs.base.seeding", "stream_seed")(0, 0, "x") >= 0
+    assert load_object("ianvs.base.seeding:generator", "whatever").__name__ == "generator"
 
 
 def test_a_missing_class_names_the_closest_and_what_is_there(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ianvs.base.types import Asked, Failure, Predictions, RoundResult, TestCase
 from ianvs.store import CaseStore, StoredModule
 from ianvs.store.gathered import UNKNOWN, Known
-from ianvs.types import Asked, Failure, Predictions, RoundResult, TestCase
 from tests.edits import edited
 
 

@@ -9,8 +9,8 @@ from typing import NoReturn
 
 import pytest
 
-from ianvs.digests import differs, noted
-from ianvs.errors import DamagedError, IanvsError
+from ianvs.base.digests import differs, noted
+from ianvs.base.errors import DamagedError, IanvsError
 from ianvs.store.sealed import as_record, read_sealed, write_sealed
 from tests.edits import edited
 
@@ -53,7 +53,7 @@ def test_what_may_not_be_read_is_not_missing_and_not_damaged(tmp_path: Path, mon
     def closed(path: Path | str, mode: str, buffering: int) -> NoReturn:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("ianvs.digests.open", closed, raising=False)
+    monkeypatch.setattr("ianvs.base.digests.open", closed, raising=False)
     with pytest.raises(IanvsError, match=r"a\.json can't be read: Permission denied") as error:
         read_sealed(path, "a")
     assert not isinstance(error.value, DamagedError)

@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from torchvision.models.resnet import BasicBlock
 
-from ianvs.seeding import stream_seed
+from ianvs.base.seeding import stream_seed
 
 
 def small_mlp(num_classes, inputs=64, hidden=256):

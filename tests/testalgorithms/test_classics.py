@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.er_ace.basemodel import ERACE
 from ianvs.testalgorithms.icarl.basemodel import ICaRL
 from ianvs.testalgorithms.lucir.basemodel import LUCIR

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.nets import ErfNet, ErfNetShape
 from ianvs.testalgorithms.nets.erfnet_blocks import Decoder, Downsampler, OwnResidual, Residual, Upsampler
 from ianvs.testalgorithms.nets.erfnet_import import author_names

@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.nets import ErfNet, ErfNetShape
 from ianvs.testalgorithms.nets.erfnet_import import (
     author_names,

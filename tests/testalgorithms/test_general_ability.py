@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import ianvs
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from tests.testalgorithms.talks import FIRST, SECOND, SIZE, taught
 
 pytest.importorskip("transformers")

@@ -14,7 +14,7 @@ import gguf
 from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.language import LanguageLearner, model_places
 from ianvs.testalgorithms.language.tiny import tiny_tokenizer
 from tests.packages import install

@@ -10,7 +10,7 @@ import torch
 pytest.importorskip("transformers")
 
 from ianvs.authoring import Anchor
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.plugins.signature import constructor_parameters
 from ianvs.testalgorithms.language import LanguageLearner
 from ianvs.testalgorithms.language.agem.basemodel import AGEM

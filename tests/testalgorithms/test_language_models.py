@@ -11,7 +11,7 @@ pytest.importorskip("peft")
 from peft import LoraConfig, PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, Qwen2Config, Qwen2ForCausalLM
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.language import LanguageLearner
 from ianvs.testalgorithms.language.experts import MoELoraLinear, with_experts
 from ianvs.testalgorithms.language.model_loading import loading

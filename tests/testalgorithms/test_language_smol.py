@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ianvs
-from ianvs.package import CONFIGS, find_gguf
+from ianvs.base.package import CONFIGS, find_gguf
 from tests.edits import edited
 from tests.testalgorithms.talks import Talks, talks
 

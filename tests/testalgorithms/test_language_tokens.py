@@ -9,7 +9,7 @@ from tests.edits import edited
 
 pytest.importorskip("transformers")
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.language.batches import collate, grouped_by_length, split_by_tokens
 from ianvs.testalgorithms.language.conversation import ChatTemplate, Conversation, Encoded
 from ianvs.testalgorithms.language.tiny import tiny_tokenizer

@@ -4,7 +4,7 @@ import pytest
 import torch
 from PIL import Image, ImageOps
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.mdil_ss import scene_augmentation
 from ianvs.testalgorithms.mdil_ss.scene_augmentation import draw_moves, move
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.mdil_ss.basemodel import MDILSS
 from tests.testalgorithms.exam_of_scenes import LISTS, SHORT, answers, changed, domain_weights, scenes, teach, weights
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy, kl_div, log_softmax
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.mdil_ss.losses import class_weights, distillation, pixel_counts, weighted_cross_entropy
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "mdil.json").read_text())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.finetune.basemodel import Finetune
 from ianvs.testalgorithms.gdumb.basemodel import GDumb
 from ianvs.testalgorithms.linear_probe.basemodel import LinearProbe

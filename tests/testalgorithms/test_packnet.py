@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.packnet.basemodel import PackNet
 from tests.testalgorithms.exam_of_arrays import Data, digits, pictures, teach
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from ianvs.authoring import TorchLearner
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.inflora.basemodel import InfLoRA
 from ianvs.testalgorithms.inflora.key_value import attention_inputs
 from ianvs.testalgorithms.l2p.basemodel import L2P

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.segmentation import DomainData, DomainLabels
 from ianvs.testalgorithms.segmentation.data import Augmentation
 from ianvs.testalgorithms.segmentation.picture_memory import DomainMemory

@@ -7,7 +7,7 @@ import pytest
 import torch
 import yaml
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.mdil_ss.basemodel import MDILSS
 from ianvs.testalgorithms.segmentation.feature_extraction.basemodel import FeatureExtraction
 from ianvs.testalgorithms.segmentation.finetune.basemodel import FineTuning

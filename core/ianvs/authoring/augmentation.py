@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from ianvs.authoring.round_data import sent
-from ianvs.errors import PluginError, require_known
+from ianvs.base.errors import PluginError, require_known
 
 __all__ = ["Augmentation", "crop", "crop_flip", "find_augmentation"]
 

@@ -14,7 +14,7 @@ from ianvs.authoring.backbones import library_weights
 from ianvs.authoring.lora import FrozenBody, add_lora, fixed_names
 from ianvs.authoring.networks import body_and_head
 from ianvs.authoring.weight_files import digest_of_tensors, find_weights, fit
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 
 __all__ = ["BackboneChoice"]
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ianvs.authoring.weight_files import find_weights, read_weights
-from ianvs.errors import PluginError, closest, one_line
+from ianvs.base.errors import PluginError, closest, one_line
 
 __all__ = ["Body", "from_library", "is_library", "library_model", "library_weights", "torchvision_names"]
 

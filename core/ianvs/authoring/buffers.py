@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ianvs.authoring.memory import Memory, State
-from ianvs.errors import PluginError, closest
+from ianvs.base.errors import PluginError, closest
 
 __all__ = ["BiasedReservoirMemory", "ClassBalancedMemory"]
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ianvs.authoring.memory import PerRoundMemory, State
 from ianvs.authoring.replay_learner import ReplayLearner
 from ianvs.authoring.round_data import RoundData
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 
 __all__ = ["ExemplarLearner"]
 

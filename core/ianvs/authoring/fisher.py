@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 
 from ianvs.authoring.networks import flat_parameters
 from ianvs.authoring.sample_gradients import LayerSquares
-from ianvs.errors import require_known
+from ianvs.base.errors import require_known
 
 __all__ = ["FISHERS", "Anchor", "fisher_diagonal", "with_anchor"]
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ianvs.authoring.memory import Memory
 from ianvs.authoring.round_data import gather
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 
 __all__ = ["HerdingMemory", "herding"]
 

@@ -23,8 +23,8 @@ from ianvs.authoring.randomness import seeded
 from ianvs.authoring.round_data import RoundData, TaskMasks, sent
 from ianvs.authoring.scaling import Scaling
 from ianvs.authoring.weight_files import is_plain, read_weights
-from ianvs.errors import PluginError
-from ianvs.seeding import stream_seed
+from ianvs.base.errors import PluginError
+from ianvs.base.seeding import stream_seed
 
 __all__ = ["NetworkHolder"]
 

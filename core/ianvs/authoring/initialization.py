@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from ianvs.errors import require_known
+from ianvs.base.errors import require_known
 
 __all__ = ["INITIALIZATIONS", "initialize"]
 

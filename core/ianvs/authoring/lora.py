@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 
 __all__ = ["FrozenBody", "LowRank", "add_lora", "fixed_names"]
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ianvs.authoring.round_data import gather, sent
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 
 __all__ = ["Memory", "PerRoundMemory", "ReservoirMemory", "State"]
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ianvs.authoring.backbones import from_library, is_library, library_model, torchvision_names
 from ianvs.authoring.small_vit import small_vit
-from ianvs.errors import PluginError, closest
+from ianvs.base.errors import PluginError, closest
 
 __all__ = ["OWN", "TORCHVISION", "Fill", "body_and_head", "build_network", "flat_parameters", "linear", "mlp", "resnet"]
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.sgd import sgd
 
-from ianvs.errors import require_known
+from ianvs.base.errors import require_known
 
 __all__ = ["OPTIMIZERS", "SGD", "Optimizer", "OptimizerMaker", "build_optimizer", "continue_from"]
 

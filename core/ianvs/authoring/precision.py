@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ianvs.errors import PluginError, require_known
+from ianvs.base.errors import PluginError, require_known
 
 __all__ = ["PRECISIONS", "chosen_precision", "use_precision"]
 

@@ -1,4 +1,4 @@
-"""Torch's random numbers by purpose: see ianvs.seeding."""
+"""Torch's random numbers by purpose: see ianvs.base.seeding."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 import torch
 
-from ianvs.seeding import stream_seed
+from ianvs.base.seeding import stream_seed
 
 __all__ = ["seeded", "torch_generator"]
 

@@ -14,7 +14,7 @@ from ianvs.authoring.herding import HerdingMemory
 from ianvs.authoring.memory import PerRoundMemory, ReservoirMemory, State
 from ianvs.authoring.round_data import Batch, RoundData, block_bytes, sent
 from ianvs.authoring.torch_learner import TorchLearner
-from ianvs.errors import PluginError, require_known
+from ianvs.base.errors import PluginError, require_known
 
 __all__ = ["ReplayLearner"]
 

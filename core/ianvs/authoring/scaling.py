@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ianvs.errors import PluginError, closest
+from ianvs.base.errors import PluginError, closest
 
 __all__ = ["IMAGENET", "Scaling"]
 

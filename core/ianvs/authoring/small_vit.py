@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 
 __all__ = ["SmallViT", "small_vit", "token_network"]
 

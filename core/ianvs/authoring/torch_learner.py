@@ -24,10 +24,10 @@ from ianvs.authoring.pretraining import denoising_loss, fit_probe
 from ianvs.authoring.randomness import seeded
 from ianvs.authoring.round_data import Batch, RoundData, output_mask, resident, sent
 from ianvs.authoring.training_loop import Hooks, Schedule, fit, require_finite
-from ianvs.errors import PluginError, require_known
+from ianvs.base.errors import PluginError, require_known
+from ianvs.base.seeding import stream_seed
 from ianvs.plugins.contract import TrainData
 from ianvs.plugins.signature import leaves
-from ianvs.seeding import stream_seed
 
 __all__ = ["TorchLearner"]
 

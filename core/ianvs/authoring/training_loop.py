@@ -14,7 +14,7 @@ from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 
 from ianvs.authoring.optimizers import Optimizer, build_optimizer, continue_from
 from ianvs.authoring.round_data import RoundData
-from ianvs.errors import PluginError, require_known
+from ianvs.base.errors import PluginError, require_known
 
 __all__ = ["DECAYS", "Hooks", "Schedule", "fit", "require_finite"]
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ianvs.authoring.efficientnet_names import is_efficientnet_lite, timm_names
-from ianvs.errors import PluginError, one_line, shown_path
+from ianvs.base.errors import PluginError, one_line, shown_path
 
 __all__ = ["digest_of_tensors", "find_weights", "fit", "is_plain", "read_weights"]
 

@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from ianvs.base.errors import ConfigError, Problem, closest
 from ianvs.config.kubeedge.dialect import Dialect, dialect_of
 from ianvs.config.messages import GPU_IS_CUDA, GPU_WORDS
 from ianvs.config.models import JobFile, TestEnvSpec
@@ -21,7 +22,6 @@ from ianvs.config.paths import Lookup
 from ianvs.config.reading import Reading
 from ianvs.config.spec import AlgorithmSpec, JobSpec
 from ianvs.config.strict_yaml import Document, Step
-from ianvs.errors import ConfigError, Problem, closest
 
 __all__ = ["dialect_of_job", "files_of_job", "load_job"]
 

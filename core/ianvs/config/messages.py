@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from ianvs.base.errors import Problem, closest, one_line
+from ianvs.base.secrets import is_secret
 from ianvs.config.models.base import Slip, at, described
 from ianvs.config.models.form import Spec
-from ianvs.config.secrets import is_secret
 from ianvs.config.shape import home_of, label, sections_at
 from ianvs.config.strict_yaml import Document, Steps
-from ianvs.errors import Problem, closest, one_line
 
 __all__ = ["GPU_IS_CUDA", "GPU_WORDS", "problems_of", "slip_problem"]
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ianvs.base.errors import ConfigError, Place, Problem, closest
 from ianvs.config.models import FILE_KINDS
 from ianvs.config.models.base import at, entries, repeats
 from ianvs.config.strict_yaml import Document, Steps, parse
-from ianvs.errors import ConfigError, Place, Problem, closest
 
 __all__ = ["Override", "overridden", "parsed", "sorted_out"]
 

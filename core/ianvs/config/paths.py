@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from ianvs.errors import shown_path
+from ianvs.base.errors import shown_path
 
 __all__ = ["Lookup", "Want", "absolute", "expand", "neighbour"]
 

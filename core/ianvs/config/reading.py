@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from ianvs.base.errors import ConfigError, Place, Problem, closest
 from ianvs.config.kubeedge.dialect import Dialect
 from ianvs.config.kubeedge.finding import KubeEdgeLookup
 from ianvs.config.kubeedge.rewriting import Rewriting
@@ -20,7 +21,6 @@ from ianvs.config.overrides import Override, overridden
 from ianvs.config.paths import Lookup, neighbour
 from ianvs.config.shape import home_of
 from ianvs.config.strict_yaml import Document, Steps, read
-from ianvs.errors import ConfigError, Place, Problem, closest
 
 __all__ = ["Reading"]
 

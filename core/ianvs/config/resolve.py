@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
-from ianvs.config.secrets import without_secrets
+from ianvs.base.secrets import without_secrets
 from ianvs.config.spec import JobSpec
 
 __all__ = ["resolved"]

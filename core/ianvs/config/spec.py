@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ianvs.base.errors import Problem
 from ianvs.config.models.algorithm import AlgorithmSpec, ModuleSpec, ParadigmSpec, SplitSpec
 from ianvs.config.models.job import EngineSpec, JobSettings, LimitsSpec, PublishedSpec, RankSpec
 from ianvs.config.models.kubeedge_settings import ModelEval, ModelMetric, ThirdPartyPackage
@@ -19,7 +20,6 @@ from ianvs.config.models.samples import BackboneSpec, DatasetSpec, SourceSpec
 from ianvs.config.models.search import SearchSpec, SelectSpec
 from ianvs.config.models.testenv import BudgetSpec, GateSpec, MetricSpec, ScenarioSpec, TestEnvSpec
 from ianvs.config.overrides import Override
-from ianvs.errors import Problem
 
 __all__ = [
     "AlgorithmSpec",

@@ -18,9 +18,9 @@ from yaml.reader import Reader, ReaderError
 from yaml.resolver import BaseResolver
 from yaml.scanner import Scanner
 
+from ianvs.base.errors import ConfigError, Place, Problem
 from ianvs.config.scalars import Scalar, resolve_scalar
 from ianvs.config.yaml_errors import Refused, place_of, syntax_problem
-from ianvs.errors import ConfigError, Place, Problem
 
 __all__ = ["Document", "Step", "Steps", "parse", "read"]
 

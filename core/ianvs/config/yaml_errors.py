@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from ianvs.errors import Place, Problem
+from ianvs.base.errors import Place, Problem
 
 __all__ = ["Refused", "place_of", "syntax_problem"]
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from ianvs.errors import DataError, shown_path
+from ianvs.base.errors import DataError, shown_path
 from ianvs.kubeedge.provided.datasources import (
     BaseDataSource,
     CSVDataParse,

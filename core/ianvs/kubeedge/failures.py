@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.plugins.loader import cause
 
 __all__ = ["PlaceError", "during"]

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ianvs.errors import PluginError, closest, shown_path
+from ianvs.base.errors import PluginError, closest, shown_path
 from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.provide import provide
 from ianvs.kubeedge.provided.class_factory import ClassFactory, ClassType

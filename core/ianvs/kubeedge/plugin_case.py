@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ianvs.errors import PluginError, shown_path
+from ianvs.base.errors import PluginError, shown_path
 from ianvs.kubeedge import datafiles
 from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.loading import load_metric, registered

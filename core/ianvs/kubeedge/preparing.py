@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from ianvs.base.errors import PluginError
 from ianvs.config.models.kubeedge import PARADIGM_MODULES
-from ianvs.errors import PluginError
 from ianvs.kubeedge.loading import import_file, load_metric, prepare, registered
 from ianvs.kubeedge.paradigms import find
 from ianvs.kubeedge.work import METRICS, Metric, Work

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.kubeedge.loading import import_modules, prepare
 from ianvs.kubeedge.paradigms import find
 from ianvs.kubeedge.plugin_case import Case, Report

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
+from ianvs.base.types import ScoreMatrix
+from ianvs.exam.metrics import MatrixMetric, find
 from ianvs.kubeedge.datafiles import true_labels
 from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.loading import import_modules, load_metric, prepare
 from ianvs.kubeedge.outcome import number
 from ianvs.kubeedge.storing import read_outcome, read_pickle
 from ianvs.kubeedge.work import METRICS, Metric, Work
-from ianvs.metrics import MatrixMetric, find
-from ianvs.types import ScoreMatrix
 
 __all__ = ["Scores", "score", "system_scores"]
 

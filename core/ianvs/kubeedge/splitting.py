@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ianvs.errors import DataError, PluginError, closest, shown_path
+from ianvs.base.errors import DataError, PluginError, closest, shown_path
 from ianvs.store.files import write_atomic
 
 __all__ = ["METHODS", "Pair", "split", "write_pairs"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ianvs.base.errors import PluginError
 from ianvs.config.models.kubeedge import KUBEEDGE_METRICS
-from ianvs.errors import PluginError
 
 __all__ = ["METRICS", "Metric", "Module", "Operator", "Work"]
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
-from ianvs.errors import PluginError, closest, shown_path
-from ianvs.package import PACKAGE
+from ianvs.base.errors import PluginError, closest, shown_path
+from ianvs.base.package import PACKAGE
 from ianvs.plugins.registration import aliases_of, sedna_stand_in
 
 __all__ = [

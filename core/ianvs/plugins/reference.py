@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 
 __all__ = ["reference_of"]
 

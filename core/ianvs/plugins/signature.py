@@ -10,7 +10,7 @@ from functools import lru_cache
 from types import SimpleNamespace
 from typing import TypeVar
 
-from ianvs.errors import closest
+from ianvs.base.errors import closest
 
 __all__ = ["BY_NAME", "Late", "Parameters", "constructor_parameters", "leaves", "misnamed", "named_arguments"]
 

@@ -16,7 +16,7 @@ from functools import lru_cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from ianvs.package import PACKAGE, own_name
+from ianvs.base.package import PACKAGE, own_name
 from ianvs.plugins.loader import ENTRY_POINTS, installed
 
 __all__ = ["imported_by", "local_files", "origin_of", "source_files", "source_of"]

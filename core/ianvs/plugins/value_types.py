@@ -20,10 +20,10 @@ from typing import Annotated, Any, Literal, Union
 
 from pydantic import AllowInfNan, Strict, TypeAdapter, ValidationError
 
+from ianvs.base.errors import Place, Problem
+from ianvs.base.secrets import is_secret, without_userinfo
 from ianvs.config.models.base import described
-from ianvs.config.secrets import is_secret, without_userinfo
 from ianvs.config.spec import ModuleSpec
-from ianvs.errors import Place, Problem
 from ianvs.plugins.signature import Parameters
 
 __all__ = ["type_problems", "value_place"]

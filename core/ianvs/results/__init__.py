@@ -1,5 +1,5 @@
-"""The results of a job, read from its workspace."""
+"""What is stored of a job -> leaderboard -> terminal, csv, markdown, LaTeX, page, pictures; several jobs compared.
 
-from ianvs.results.job_results import Results, load_results, record_of
-
-__all__ = ["Results", "load_results", "record_of"]
+From outside: `stored` (Results, load_results), `report` (build_leaderboard, write_reports), `page` (write_page),
+`comparing`, `exports`, `stats` (summarise, standings). Nothing here runs anything.
+"""

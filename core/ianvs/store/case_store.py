@@ -24,9 +24,10 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from ianvs.config.secrets import without_secrets
-from ianvs.digests import content, differs, noted
-from ianvs.errors import DamagedError
+from ianvs.base.digests import content, differs, noted
+from ianvs.base.errors import DamagedError
+from ianvs.base.secrets import without_secrets
+from ianvs.base.types import Asked, Failure, Predictions, RoundResult, Status, TestCase
 from ianvs.store.files import replace_folder, write_atomic
 from ianvs.store.gathered import GATHERED, UNKNOWN, Known, NotedFiles, gathered, write_gathered
 from ianvs.store.keys import digest
@@ -40,7 +41,6 @@ from ianvs.store.round_files import (
 )
 from ianvs.store.sealed import as_record, checked, read_sealed, remove, write_sealed
 from ianvs.store.stored_score import StoredScore, score_facts, stored_score
-from ianvs.types import Asked, Failure, Predictions, RoundResult, Status, TestCase
 
 __all__ = ["CaseState", "CaseStore"]
 
@@ -344,8 +344,8 @@ class CaseStore:
     def state(self, case_id: str, *, thoroughly: bool = False, known: bool = False) -> CaseState:
         """How the case stands, and whether all of it is as it was stored.
 
-        thoroughly: files are read, not only looked at; see ianvs.digests.differs. known: with what that saves who reads
-        on. Raises IanvsError for what may not be read.
+        thoroughly: files are read, not only looked at; see differs (base/digests.py). known: with what that saves who
+        reads on. Raises IanvsError for what may not be read.
         """
         try:
             found = self.result(case_id)

@@ -16,8 +16,8 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
-from ianvs.digests import differs, noted
-from ianvs.errors import DamagedError
+from ianvs.base.digests import differs, noted
+from ianvs.base.errors import DamagedError
 from ianvs.store.files import replace_folder, write_json
 from ianvs.store.sealed import as_record, checked, read_sealed, write_sealed
 
@@ -65,7 +65,7 @@ class ExamStore:
     def damage(self, exam_id: str, *, thoroughly: bool = False) -> str | None:
         """A file of the exam that is gone, or not as it was stored; None: all is well. Relative to its folder.
 
-        thoroughly: files are read, not only looked at; see ianvs.digests.differs.
+        thoroughly: files are read, not only looked at; see ianvs.base.digests.differs.
         """
         try:
             stored = self._read(exam_id)
@@ -87,7 +87,7 @@ class ExamStore:
     ) -> None:
         """truth[j]: labels of test set j; of label pictures those of pictures[j], the first few of test set j.
 
-        pictures[j]: what its kind of data shows of test set j in reports (ianvs.kinds.kind.Kind.shown).
+        pictures[j]: what its kind of data shows of test set j in reports (ianvs.exam.kinds.kind.Kind.shown).
         """
         with replace_folder(self.folder(exam_id)) as folder:
             np.savez(folder / "truth.npz", **_numbered(truth))  # type: ignore[arg-type]

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ianvs.digests import content, noted, parsed
-from ianvs.errors import IanvsError
+from ianvs.base.digests import content, noted, parsed
+from ianvs.base.errors import IanvsError
 from ianvs.store.files import write_atomic
 
 __all__ = ["GATHERED", "UNKNOWN", "Known", "NotedFiles", "gathered", "write_gathered"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ianvs.errors import DamagedError
+from ianvs.base.errors import DamagedError
 from ianvs.store.keys import canonical
 from ianvs.store.sealed import read_sealed, write_sealed
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.digests import noted, sealed_text
+from ianvs.base.digests import noted, sealed_text
+from ianvs.base.types import Asked, Predictions, RoundResult
 from ianvs.store.sealed import as_record
-from ianvs.types import Asked, Predictions, RoundResult
 
 __all__ = ["RoundFolder", "StoredModule", "read_extras", "read_predictions", "round_result", "stored_modules"]
 

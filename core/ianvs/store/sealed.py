@@ -9,8 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ianvs.digests import CHANGED, content, differs, parsed, sealed_text
-from ianvs.errors import DamagedError
+from ianvs.base.digests import CHANGED, content, differs, parsed, sealed_text
+from ianvs.base.errors import DamagedError
 from ianvs.store.files import write_atomic
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ T = TypeVar("T", bound="DataclassInstance")
 def read_sealed(path: Path | str, name: str, before: Sequence[int | str] | None = None) -> dict[str, Any] | None:
     """What `write_sealed` wrote under `name`, and its "digest"; None: it is not there.
 
-    before: see ianvs.digests.parsed. Raises DamagedError, and IanvsError for a file that may not be read.
+    before: see ianvs.base.digests.parsed. Raises DamagedError, and IanvsError for a file that may not be read.
     """
     text = content(path)
     if text is None:

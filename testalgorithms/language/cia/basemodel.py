@@ -4,7 +4,7 @@ import json
 
 import torch
 
-from ianvs.errors import PluginError, closest
+from ianvs.base.errors import PluginError, closest
 from ianvs.testalgorithms.language import LanguageLearner
 from ianvs.testalgorithms.language.averaging import DynamicAverage
 from ianvs.testalgorithms.language.grouping import Codebook, instruction_of

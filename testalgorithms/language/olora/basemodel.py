@@ -6,7 +6,7 @@ import torch
 from peft import LoraConfig
 from peft.tuners.lora import LoraLayer
 
-from ianvs.errors import PluginError, require_known
+from ianvs.base.errors import PluginError, require_known
 from ianvs.testalgorithms.language import LanguageLearner
 from ianvs.testalgorithms.language.numbers import within
 

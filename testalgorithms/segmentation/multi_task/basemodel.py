@@ -1,6 +1,6 @@
 """Multi-task training: the upper bound that continual learners are held against."""
 
-from ianvs.errors import require_known
+from ianvs.base.errors import require_known
 from ianvs.testalgorithms.segmentation import SegmentationLearner
 
 

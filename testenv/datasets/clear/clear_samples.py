@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.data.cache import Progress, entry
-from ianvs.data.listing import SourceError, summary
-from ianvs.errors import DataError, Place, Problem, shown_path
+from ianvs.base.errors import DataError, Place, Problem, shown_path
+from ianvs.exam.data.cache import Progress, entry
+from ianvs.exam.data.listing import SourceError, summary
 from ianvs.testenv.datasets.clear.clear_tree import METADATA, Labelled, Tree, read_lists, read_mapping
 
 __all__ = ["cached_squares", "feature_files", "read_features", "square"]

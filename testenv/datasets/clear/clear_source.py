@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from ianvs.base.errors import Problem, closest, one_line
+from ianvs.base.seeding import generator
 from ianvs.config.spec import DatasetSpec
-from ianvs.data import Dataset, Progress, Samples, Source
-from ianvs.data.cache import cached_arrays, slice_of
-from ianvs.data.fingerprint import digest_of, file_digests
-from ianvs.data.listing import SourceError
-from ianvs.data.split import stratified_split
-from ianvs.errors import Problem, closest, one_line
-from ianvs.seeding import generator
+from ianvs.exam.data import Dataset, Progress, Samples, Source
+from ianvs.exam.data.cache import cached_arrays, slice_of
+from ianvs.exam.data.fingerprint import digest_of, file_digests
+from ianvs.exam.data.listing import SourceError
+from ianvs.exam.data.split import stratified_split
 from ianvs.testenv.datasets.clear.clear_samples import cached_squares, feature_files, read_features
 from ianvs.testenv.datasets.clear.clear_tree import METADATA, Labelled, Tree, find_tree, read_lists, read_metadata
 

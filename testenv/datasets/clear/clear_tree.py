@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.data.listing import SourceError, summary
-from ianvs.errors import Place, Problem, closest, one_line, shown_path
+from ianvs.base.errors import Place, Problem, closest, one_line, shown_path
+from ianvs.exam.data.listing import SourceError, summary
 
 __all__ = [
     "LISTS",

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.data.decode import deep_colour, deep_first_channel
-from ianvs.data.labels import IGNORED
-from ianvs.errors import DataError, one_line, shown_path
+from ianvs.base.errors import DataError, one_line, shown_path
+from ianvs.exam.data.decode import deep_colour, deep_first_channel
+from ianvs.exam.data.labels import IGNORED
 
 __all__ = ["check_ids", "check_size", "map_ids", "read_ids", "write_ids"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from ianvs.errors import DataError, one_line, shown_path
+from ianvs.base.errors import DataError, one_line, shown_path
 
 __all__ = ["Pair", "files_below", "folder_of", "pair_up", "unused_splits"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ianvs.errors import DataError, closest, one_line
+from ianvs.base.errors import DataError, closest, one_line
 from ianvs.testenv.datasets.downloads import bdd100k, camvid, cityscapes, cloud_robotics, idd, synthia
 from ianvs.testenv.datasets.downloads.found import Preparer, PrepareRequest
 from ianvs.testenv.datasets.downloads.writing import (

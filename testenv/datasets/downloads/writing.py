@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.data.labels import IGNORED
-from ianvs.errors import DataError, shown_path
+from ianvs.base.errors import DataError, shown_path
+from ianvs.exam.data.labels import IGNORED
 from ianvs.testenv.datasets.downloads.found import Found
 from ianvs.testenv.datasets.downloads.label_ids import check_ids, check_size, map_ids, read_ids, write_ids
 from ianvs.testenv.datasets.downloads.paired_folders import Pair

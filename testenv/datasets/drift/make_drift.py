@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.errors import DataError
-from ianvs.seeding import generator
+from ianvs.base.errors import DataError
+from ianvs.base.seeding import generator
 from ianvs.testenv.datasets.downloads.writing import Progress
 from ianvs.testenv.datasets.drift.objects import CLASSES
 from ianvs.testenv.datasets.drift.picture import draw_picture

@@ -7,12 +7,12 @@ from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from ianvs.base.errors import Problem, closest, one_line
 from ianvs.config.spec import DatasetSpec
-from ianvs.data import Dataset, Progress, Samples, Source
-from ianvs.data.conversation_forms import Conversation
-from ianvs.data.conversations import samples_of
-from ianvs.data.fingerprint import digest_of
-from ianvs.errors import Problem, closest, one_line
+from ianvs.exam.data import Dataset, Progress, Samples, Source
+from ianvs.exam.data.conversation_forms import Conversation
+from ianvs.exam.data.conversations import samples_of
+from ianvs.exam.data.fingerprint import digest_of
 from ianvs.testenv.datasets.news.generated_news import FIRST_YEAR, VERSION, make_news, require_subjects
 
 __all__ = ["YearlyNews"]

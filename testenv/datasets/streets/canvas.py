@@ -17,7 +17,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.data.labels import IGNORED
+from ianvs.exam.data.labels import IGNORED
 
 __all__ = ["Camera", "Canvas", "Colour", "Ellipse", "Polygon", "Shape", "between", "speckle"]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.errors import DataError, closest, one_line
-from ianvs.seeding import generator
+from ianvs.base.errors import DataError, closest, one_line
+from ianvs.base.seeding import generator
 from ianvs.testenv.datasets.downloads.cityscapes import LABELS as CITYSCAPES
 from ianvs.testenv.datasets.downloads.cloud_robotics import LABELS as CLOUD_ROBOTICS
 from ianvs.testenv.datasets.downloads.found import Found

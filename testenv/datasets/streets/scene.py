@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.data.labels import IGNORED
+from ianvs.exam.data.labels import IGNORED
 from ianvs.testenv.datasets.streets import ground, things
 from ianvs.testenv.datasets.streets.canvas import Camera, Canvas, Colour, Ellipse, Shape, between
 from ianvs.testenv.datasets.streets.looks import CLASSES, LOOKS, Look

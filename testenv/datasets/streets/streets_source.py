@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from ianvs.config.spec import DatasetSpec
-from ianvs.data.labels import IGNORED
+from ianvs.exam.data.labels import IGNORED
 from ianvs.testenv.datasets.array_source import Arrays, GeneratedSource
 from ianvs.testenv.datasets.streets import STREETS_CLASSES, make_streets
 from ianvs.testenv.datasets.streets.make_streets import VERSION

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ianvs.engines import Engine, LocalEngine, Workload
-from ianvs.engines.inline import InlineEngine
-from ianvs.engines.ray.ray_engine import RayEngine
 from ianvs.plugins.loader import load
+from ianvs.processes.engines import Engine, LocalEngine, Workload
+from ianvs.processes.engines.inline import InlineEngine
+from ianvs.processes.engines.ray.ray_engine import RayEngine
 from tests.documents import python_of
 
 TWO = Workload(jobs=2)

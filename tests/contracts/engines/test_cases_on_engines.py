@@ -8,7 +8,7 @@ from textwrap import indent
 import pytest
 
 import ianvs
-from ianvs.types import CaseResult
+from ianvs.base.types import CaseResult
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 

@@ -14,9 +14,9 @@ import psutil
 import pytest
 
 import ianvs
-from ianvs.engines import Engine, Event, Task, Workload
-from ianvs.engines.ray.ray_engine import RayEngine
-from ianvs.errors import IanvsError
+from ianvs.base.errors import IanvsError
+from ianvs.processes.engines import Engine, Event, Task, Workload
+from ianvs.processes.engines.ray.ray_engine import RayEngine
 from tests.jobs import write_job
 
 TASKS = "tests.contracts.tasks"

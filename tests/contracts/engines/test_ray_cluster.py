@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 import ianvs
-from ianvs.engines import Event, Workload
-from ianvs.engines.ray.ray_engine import RayEngine
-from ianvs.errors import IanvsError
+from ianvs.base.errors import IanvsError
+from ianvs.processes.engines import Event, Workload
+from ianvs.processes.engines.ray.ray_engine import RayEngine
 from tests.contracts.engines.test_engines import task, until_ended, wait_for
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import ianvs
-from ianvs.errors import ConfigError
+from ianvs.base.errors import ConfigError
 from ianvs.store import CaseStore
 from tests.edits import edited
 

@@ -12,12 +12,12 @@ import pytest
 import torch
 
 import ianvs
-from ianvs.data.split import dirichlet_deal
-from ianvs.errors import ConfigError
-from ianvs.paradigms.federated import weighted_mean
-from ianvs.paradigms.link import Link, size_of
+from ianvs.base.errors import ConfigError
+from ianvs.base.types import CaseResult
+from ianvs.exam.data.split import dirichlet_deal
+from ianvs.exam.paradigms.federated import weighted_mean
+from ianvs.exam.paradigms.link import Link, size_of
 from ianvs.store import CaseStore
-from ianvs.types import CaseResult
 from tests.edits import edited
 
 ROOT = Path(__file__).parents[3]

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 import ianvs
-from ianvs.errors import ConfigError
+from ianvs.base.errors import ConfigError
+from ianvs.base.types import Asked, CaseResult
 from ianvs.store import CaseStore
-from ianvs.types import Asked, CaseResult
 from tests.edits import edited
 from tests.jobs import write_job
 
 HEAD = """
 import numpy as np
-from ianvs.paradigms import Measure, Paradigm, Predictions
+from ianvs.exam.paradigms import Measure, Paradigm, Predictions
 
 
 class Mine(Paradigm):

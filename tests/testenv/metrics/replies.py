@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ianvs.metrics.metric import EvaluationRecord
+from ianvs.exam.metrics.metric import EvaluationRecord
 
 __all__ = ["record", "objects"]
 

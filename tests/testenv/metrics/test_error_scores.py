@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ianvs.metrics.definition import MatrixMetric
-from ianvs.metrics.matrix import compute_file, matrix_report
-from ianvs.metrics.metric import Metric
+from ianvs.base.types import Curve, ScoreMatrix
+from ianvs.exam.metrics.definition import MatrixMetric
+from ianvs.exam.metrics.matrix import compute_file, matrix_report
+from ianvs.exam.metrics.metric import Metric
 from ianvs.testenv.metrics import METRICS
-from ianvs.types import Curve, ScoreMatrix
 
 SCORE = Metric("s", "score", "More is better.")
 ERROR = Metric("e", "score", "Less is better.", higher_is_better=False)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from ianvs.metrics import find, matrix_report
+from ianvs.base.types import ScoreMatrix
+from ianvs.exam.metrics import find, matrix_report
 from ianvs.testenv.metrics.benchmarks import BENCHMARKS
 from ianvs.testenv.metrics.survey import SURVEY
-from ianvs.types import ScoreMatrix
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "metrics.json").read_text())["cases"]
 NAN = math.nan

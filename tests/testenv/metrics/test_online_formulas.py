@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ianvs.metrics import find, matrix_report
-from ianvs.types import Curve, ScoreMatrix
+from ianvs.base.types import Curve, ScoreMatrix
+from ianvs.exam.metrics import find, matrix_report
 
 NAN = math.nan
 SERIES = ("AAA", "min_ACC", "WC_ACC")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ianvs.metrics import EvaluationRecord, find
-from ianvs.types import ScoreMatrix
+from ianvs.base.types import ScoreMatrix
+from ianvs.exam.metrics import EvaluationRecord, find
 
 SAMPLES = st.lists(st.tuples(st.booleans(), st.integers(-4, 4)), min_size=1, max_size=60)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from torchmetrics.functional.classification import multiclass_jaccard_index
 
-from ianvs.metrics import EvaluationRecord, find, picture_confusion
+from ianvs.exam.metrics import EvaluationRecord, find, picture_confusion
 
 CLASSES = ("road", "car", "sky", "train", "pole")
 LABELS = st.sampled_from([0, 1, 2, 4, 255])  # class 3 occurs nowhere; 255 is ignored, or predicted as such

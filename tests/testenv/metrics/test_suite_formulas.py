@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ianvs.metrics import matrix_report
+from ianvs.base.types import ScoreMatrix
+from ianvs.exam.metrics import matrix_report
 from ianvs.testenv.metrics.suites import SUITES
-from ianvs.types import ScoreMatrix
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "metrics.json").read_text())["cases"]
 

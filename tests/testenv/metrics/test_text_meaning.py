@@ -8,9 +8,9 @@ import shutil
 import numpy as np
 import pytest
 
+from ianvs.base.errors import ConfigError, IanvsError, Place
 from ianvs.config.spec import MetricSpec
-from ianvs.errors import ConfigError, IanvsError, Place
-from ianvs.metrics import legend, resolve
+from ianvs.exam.metrics import legend, resolve
 from ianvs.testenv.metrics.text_encoder import find_encoder
 from tests.testenv.metrics.replies import record
 

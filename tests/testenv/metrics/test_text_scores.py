@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ianvs.metrics.metric import EvaluationRecord
-from ianvs.metrics.registry import find
+from ianvs.exam.metrics.metric import EvaluationRecord
+from ianvs.exam.metrics.registry import find
 from ianvs.testenv.metrics.text import TEXT_SCORES, lcs_length, normalised, pairs_of, words
 from tests.testenv.metrics.replies import record
 

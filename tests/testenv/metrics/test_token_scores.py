@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ianvs.metrics.metric import EvaluationRecord
+from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.testenv.metrics.token_scores import perplexity, reply_token_accuracy
 
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ianvs.errors import ConfigError
-from ianvs.scenarios import Rules, Stream
-from ianvs.seeding import generator
+from ianvs.base.errors import ConfigError
+from ianvs.base.seeding import generator
+from ianvs.exam.scenarios import Rules, Stream
 from ianvs.testenv.scenarios.blurring import exchange
-from tests.scenarios.exams import exam_of, same_exam
-from tests.scenarios.small_datasets import dataset_of
+from tests.exam.scenarios.exams import exam_of, same_exam
+from tests.exam.scenarios.small_datasets import dataset_of
 
 bounded = settings(max_examples=60, deadline=None)
 SIX = dataset_of([*range(6)] * 20, range(6))  # 20 samples of each of 6 classes

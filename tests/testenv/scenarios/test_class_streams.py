@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ianvs.errors import ConfigError
-from ianvs.scenarios import Rules, Stream
-from tests.scenarios.exams import exam_of
-from tests.scenarios.small_datasets import dataset_of, streets, texts
+from ianvs.base.errors import ConfigError
+from ianvs.exam.scenarios import Rules, Stream
+from tests.exam.scenarios.exams import exam_of
+from tests.exam.scenarios.small_datasets import dataset_of, streets, texts
 
 TEN = dataset_of([*range(10)] * 5, range(10))
 GROUPING = [

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ianvs.errors import ConfigError
+from ianvs.base.errors import ConfigError
 from ianvs.testenv.scenarios.corruptions import CORRUPTIONS, SEVERITIES, Corruption
 from ianvs.testenv.scenarios.transforms import Permutation, Rotation
-from tests.scenarios.exams import exam_of, same_exam
-from tests.scenarios.small_datasets import dataset_of, texts
+from tests.exam.scenarios.exams import exam_of, same_exam
+from tests.exam.scenarios.small_datasets import dataset_of, texts
 
 RNG = np.random.default_rng(0)
 

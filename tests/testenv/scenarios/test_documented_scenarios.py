@@ -9,13 +9,13 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
-from ianvs import data
 from ianvs.config import load_job
+from ianvs.exam import data
+from ianvs.exam.scenarios import ENTRY_POINTS, build_exam, load_manifest, manifest, save_manifest
+from ianvs.exam.scenarios.scenario_catalogue import find_scenario
 from ianvs.plugins.loader import entries, is_ours
-from ianvs.scenarios import ENTRY_POINTS, build_exam, load_manifest, manifest, save_manifest
-from ianvs.scenarios.scenario_catalogue import find_scenario
+from tests.exam.scenarios.exams import same_exam
 from tests.jobs import write_job
-from tests.scenarios.exams import same_exam
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "scenarios.md"
 BLOCKS = [

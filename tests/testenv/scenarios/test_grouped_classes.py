@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ianvs.errors import ConfigError
-from tests.scenarios.exams import exam_of
-from tests.scenarios.small_datasets import dataset_of, streets
+from ianvs.base.errors import ConfigError
+from tests.exam.scenarios.exams import exam_of
+from tests.exam.scenarios.small_datasets import dataset_of, streets
 
 TEN = dataset_of([*range(10), *range(10)], range(10))
 DIL = "domain-incremental"

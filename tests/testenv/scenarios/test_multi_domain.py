@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ianvs.base.errors import ConfigError
 from ianvs.config.spec import ScenarioSpec
-from ianvs.data.dataset import Dataset
-from ianvs.errors import ConfigError
-from ianvs.scenarios import build_exam, check_scenario
-from tests.scenarios.small_datasets import dataset_of, streets
+from ianvs.exam.data.dataset import Dataset
+from ianvs.exam.scenarios import build_exam, check_scenario
+from tests.exam.scenarios.small_datasets import dataset_of, streets
 
 
 def scenes() -> Dataset:

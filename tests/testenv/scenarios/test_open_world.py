@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from ianvs import data
+from ianvs.base.errors import ConfigError, PluginError
 from ianvs.config import load_job
-from ianvs.errors import ConfigError, PluginError
-from ianvs.kinds import KINDS
-from ianvs.scenarios import build_exam
-from ianvs.scenarios.parts import Part
+from ianvs.exam import data
+from ianvs.exam.kinds import KINDS
+from ianvs.exam.scenarios import build_exam
+from ianvs.exam.scenarios.parts import Part
 from tests.jobs import write_job
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ianvs.errors import ConfigError
-from ianvs.scenarios import Rules
-from tests.scenarios.exams import exam_of, same_exam
-from tests.scenarios.small_datasets import dataset_of
+from ianvs.base.errors import ConfigError
+from ianvs.exam.scenarios import Rules
+from tests.exam.scenarios.exams import exam_of, same_exam
+from tests.exam.scenarios.small_datasets import dataset_of
 
 SIX = dataset_of([*range(6)] * 10, [*range(6)] * 2)
 HOMES = dataset_of([0, 1] * 6, [0, 1] * 3, domains=(["p"] * 4 + ["q"] * 8, ["p", "p", "q", "q", "q", "q"]))

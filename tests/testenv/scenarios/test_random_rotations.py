@@ -7,11 +7,11 @@ import pytest
 from scipy.ndimage import rotate
 from scipy.stats import kstest
 
+from ianvs.base.errors import ConfigError
 from ianvs.config.spec import ScenarioSpec
-from ianvs.errors import ConfigError
-from ianvs.scenarios import build_exam, check_scenario, load_manifest, manifest
-from tests.scenarios.exams import exam_of, same_exam
-from tests.scenarios.small_datasets import dataset_of
+from ianvs.exam.scenarios import build_exam, check_scenario, load_manifest, manifest
+from tests.exam.scenarios.exams import exam_of, same_exam
+from tests.exam.scenarios.small_datasets import dataset_of
 
 PICTURES = dataset_of(range(4), range(4), shape=(6, 6, 1))
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ianvs.base.errors import ConfigError
 from ianvs.config.spec import ScenarioSpec
-from ianvs.errors import ConfigError
-from ianvs.scenarios import build_exam, manifest
-from tests.scenarios.small_datasets import dataset_of, streets, texts
+from ianvs.exam.scenarios import build_exam, manifest
+from tests.exam.scenarios.small_datasets import dataset_of, streets, texts
 
 
 def exam_of(dataset, name, options=None, **settings):

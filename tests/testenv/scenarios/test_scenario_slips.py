@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from ianvs.base.errors import ConfigError, Place
 from ianvs.config.spec import ScenarioSpec
-from ianvs.errors import ConfigError, Place
-from ianvs.scenarios import build_exam, check_scenario
-from tests.scenarios.small_datasets import dataset_of, streets, texts
+from ianvs.exam.scenarios import build_exam, check_scenario
+from tests.exam.scenarios.small_datasets import dataset_of, streets, texts
 
 TEN = dataset_of(range(10), range(10))
 PICTURES = dataset_of(range(4), range(4), shape=(4, 4, 1))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from ianvs.base.errors import ConfigError
 from ianvs.config.spec import ScenarioSpec
-from ianvs.errors import ConfigError
-from ianvs.scenarios import check_scenario
-from tests.scenarios.exams import exam_of
-from tests.scenarios.small_datasets import dataset_of
+from ianvs.exam.scenarios import check_scenario
+from tests.exam.scenarios.exams import exam_of
+from tests.exam.scenarios.small_datasets import dataset_of
 
 BUCKETS = dataset_of([0, 1] * 6, [0, 1] * 3, domains=([*"aaaabbbbcccc"], [*"aabbcc"]))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from ianvs.base.errors import ConfigError, Problem
 from ianvs.config.kubeedge.finding import FoundElsewhereError, KubeEdgeLookup, module_file, root_of
 from ianvs.config.kubeedge.forms import algorithm_form, job_form, testenv_form
 from ianvs.config.kubeedge.rewriting import Rewriting
@@ -16,7 +17,6 @@ from ianvs.config.models.base import at, entries
 from ianvs.config.models.kubeedge_settings import Contract
 from ianvs.config.paths import Lookup
 from ianvs.config.strict_yaml import Document, read
-from ianvs.errors import ConfigError, Problem
 
 __all__ = ["Dialect", "dialect_of"]
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from ianvs.base.errors import shown_path
 from ianvs.config.paths import Lookup, Want, absolute
-from ianvs.errors import shown_path
 
 __all__ = ["FoundElsewhereError", "KubeEdgeLookup", "module_file", "root_of"]
 

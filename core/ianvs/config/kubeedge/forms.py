@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from ianvs.base.errors import Problem
 from ianvs.config.kubeedge.finding import FoundElsewhereError, KubeEdgeLookup, module_file
 from ianvs.config.kubeedge.rewriting import Rewriting
 from ianvs.config.models import JobFile
@@ -24,7 +25,6 @@ from ianvs.config.paths import Want
 from ianvs.config.scalars import resolve_scalar
 from ianvs.config.shape import sections_at
 from ianvs.config.strict_yaml import Step, Steps
-from ianvs.errors import Problem
 
 __all__ = ["algorithm_form", "job_form", "testenv_form"]
 

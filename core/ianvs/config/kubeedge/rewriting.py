@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
+from ianvs.base.errors import Place, Problem
 from ianvs.config.models.base import at, entries
 from ianvs.config.strict_yaml import Document, Step, Steps
-from ianvs.errors import Place, Problem
 
 __all__ = ["Change", "Rewriting"]
 

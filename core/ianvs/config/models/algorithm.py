@@ -11,12 +11,12 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
+from ianvs.base.errors import Place, closest
 from ianvs.config.models.base import Name, Slip, at, entries, lookup_of, one_key, path_text, repeated, repeats
 from ianvs.config.models.form import NamedSpec, NoKey, OfOptions, Options, PlacedSpec, ReadAs, Several, Spec, absent_is
 from ianvs.config.models.kubeedge_settings import AlgorithmSettings, Contract
 from ianvs.config.models.ranges import ValuesOrRange
 from ianvs.config.strict_yaml import Document, Steps
-from ianvs.errors import Place, closest
 
 __all__ = [
     "OTHER_HYPERPARAMETERS",

@@ -9,8 +9,8 @@ from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
+from ianvs.base.secrets import without_userinfo
 from ianvs.config.paths import Lookup, Want
-from ianvs.config.secrets import without_userinfo
 from ianvs.config.strict_yaml import Step, Steps
 
 __all__ = [

@@ -12,9 +12,9 @@ from pydantic import ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, WrapV
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from ianvs.base.errors import Place
 from ianvs.config.models.base import Name, Slip, at, leaves
 from ianvs.config.strict_yaml import Document, Steps
-from ianvs.errors import Place
 
 __all__ = [
     "NamedSpec",

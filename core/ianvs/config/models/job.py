@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
+from ianvs.base.errors import Place, closest, one_line
 from ianvs.config.models.base import (
     FilePath,
     FolderPath,
@@ -26,7 +27,6 @@ from ianvs.config.models.base import (
 from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, Spec
 from ianvs.config.models.search import SearchSpec, SelectSpec, search_slips, select_slips
 from ianvs.config.strict_yaml import Document, Steps
-from ianvs.errors import Place, closest, one_line
 
 __all__ = [
     "Device",

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
+from ianvs.base.errors import Place, closest, one_line
 from ianvs.config.models.base import (
     FilePath,
     Name,
@@ -24,7 +25,6 @@ from ianvs.config.models.base import (
 )
 from ianvs.config.models.form import NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, absent_is
 from ianvs.config.strict_yaml import Document, Steps
-from ianvs.errors import Place, closest, one_line
 
 __all__ = ["BackboneSpec", "DatasetSpec", "SourceSpec", "Words", "conflicting_sources"]
 

@@ -9,12 +9,12 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field
 
+from ianvs.base.errors import closest
 from ianvs.config.models.base import FilePath, Name, Slip, at, entries, leaves, repeated
 from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Spec, absent_is
 from ianvs.config.models.kubeedge_settings import Contract, ExamSettings
 from ianvs.config.models.samples import DatasetSpec, Words, conflicting_sources
 from ianvs.config.strict_yaml import Document, Steps
-from ianvs.errors import closest
 
 __all__ = ["BudgetSpec", "GateSpec", "MetricSpec", "ScenarioSpec", "TestEnvSpec"]
 

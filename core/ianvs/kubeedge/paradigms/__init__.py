@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ianvs.errors import PluginError, closest
+from ianvs.base.errors import PluginError, closest
 from ianvs.kubeedge.outcome import Outcome
 from ianvs.kubeedge.paradigms import (
     edge_and_cloud,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.outcome import Outcome, number
 from ianvs.kubeedge.paradigms.federated_data import Part, array_parts

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.errors import DataError, PluginError, shown_path
+from ianvs.base.errors import DataError, PluginError, shown_path
+from ianvs.base.seeding import generator
 from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.datasources import BaseDataSource
-from ianvs.seeding import generator
 from ianvs.store.files import write_atomic
 
 __all__ = ["Part", "array_parts", "question_file", "text_parts"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.kubeedge.calls import offer
 from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.outcome import Outcome

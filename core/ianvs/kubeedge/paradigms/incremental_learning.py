@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.kubeedge.calls import Estimator
 from ianvs.kubeedge.outcome import Outcome, number
 from ianvs.kubeedge.plugin_case import Case

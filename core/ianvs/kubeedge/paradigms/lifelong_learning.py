@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.kubeedge.calls import Estimator, offer, positionals
 from ianvs.kubeedge.datafiles import paths_and_label
 from ianvs.kubeedge.failures import during

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ianvs.errors import PluginError
+from ianvs.base.errors import PluginError
 from ianvs.kubeedge.calls import Estimator
 from ianvs.kubeedge.datafiles import paths_and_label
 from ianvs.kubeedge.knowledge import source_of

@@ -1,0 +1,72 @@
+"""Where ianvs's own files lie: the package, and the folders that it carries, which are links in a checkout.
+
+And what other installed packages carry, such as the weights of a model.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+__all__ = ["CONFIGS", "GGUF", "PACKAGE", "files_of", "find_gguf", "own_files", "own_name"]
+
+PACKAGE = Path(__file__).resolve().parents[1]
+CONFIGS = (PACKAGE / "configs").resolve()
+GGUF = ".gguf"  # what files end in that hold a language model with its tokenizer, its chat template and its settings
+_CARRIED = ("testalgorithms", "testenv", "configs")
+
+
+@lru_cache(maxsize=1)
+def _homes() -> tuple[tuple[Path, Path], ...]:
+    """(real folder, its name as a wheel installs it), the inner ones first."""
+    carried = [((PACKAGE / name).resolve(), Path(PACKAGE.name, name)) for name in _CARRIED]
+    return (*carried, (PACKAGE, Path(PACKAGE.name)))
+
+
+def own_name(path: Path) -> Path | None:
+    """`path` (resolved) as "ianvs/...", the same in a checkout and in a wheel; None for a file that is not ours."""
+    for home, name in _homes():
+        if path.is_relative_to(home):
+            return name / path.relative_to(home)
+    return None
+
+
+def own_files() -> Iterator[tuple[Path, Path]]:
+    """(file, its own_name) of all that ianvs is made of, without what is hidden or compiled.
+
+    What is known of the installed package belongs to it: its entry points say which algorithms and datasets there are.
+    """
+    with suppress(PackageNotFoundError):
+        for file in distribution(PACKAGE.name).files or ():
+            if file.parent.suffix == ".dist-info" and file.name in ("METADATA", "entry_points.txt"):
+                yield Path(str(file.locate())), Path(file)
+    for folder, inner, names in os.walk(PACKAGE, followlinks=True):
+        inner[:] = sorted(name for name in inner if not name.startswith((".", "__pycache__")))
+        for name in sorted(names):
+            if not name.startswith("."):
+                path = Path(folder, name)
+                yield path, Path(PACKAGE.name) / path.relative_to(PACKAGE)
+
+
+def files_of(name: str) -> tuple[str, list[Path]] | None:
+    """("name version", its files) of the installed package that `name` means; None: there is none."""
+    try:
+        found = distribution(name)
+    except (PackageNotFoundError, ValueError):
+        return None
+    return f"{found.name} {found.version}", [Path(str(file.locate())) for file in found.files or ()]
+
+
+def find_gguf(said: str) -> list[Path]:
+    """The GGUF files that `said` means: a file, those in a folder without a config.json, or those in a package."""
+    path = Path(said).expanduser()
+    if path.is_file():
+        return [path] if path.suffix.lower() == GGUF else []
+    if path.is_dir():
+        return [] if (path / "config.json").is_file() else sorted(f for f in path.iterdir() if f.suffix.lower() == GGUF)
+    carried = files_of(said) if "/" not in said else None
+    return [] if carried is None else [file for file in carried[1] if file.suffix.lower() == GGUF]

@@ -1,0 +1,229 @@
+"""The vocabulary of results. Frozen dataclasses, no logic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "REPEAT",
+    "Asked",
+    "CaseResult",
+    "Curve",
+    "Failure",
+    "FailureKind",
+    "Measure",
+    "Predictions",
+    "RoundResult",
+    "ScoreMatrix",
+    "Sealing",
+    "Status",
+    "TestCase",
+]
+
+Status = Literal["finished", "failed", "unfinished"]
+FailureKind = Literal["exception", "killed", "timeout", "memory", "interrupted", "lost"]
+REPEAT = "repeat"
+"""The role of a case that repeats another one with the same seed."""
+
+
+@dataclass(frozen=True)
+class TestCase:
+    """One algorithm with one choice of hyperparameters and one seed."""
+
+    __test__ = False  # the name is not an invitation to pytest
+
+    id: str  # hash of everything that determines the result
+    row: str  # the same without the seed: cases of one row are repetitions
+    algorithm: str
+    paradigm: str
+    modules: tuple[tuple[str, str], ...]  # (module type, class name)
+    hyperparameters: Mapping[str, Any]
+    seed: int
+    testenv: str = ""  # which of the job's testenvs, where it has several
+    role: str = ""  # of a reference run: "joint" or "single_task"; such a case is no competitor
+
+
+class Asked(NamedTuple):
+    """Which test set was asked, and when: at the end of a round, or within a stream after so many samples."""
+
+    test: int
+    samples: int | None = None
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Answers to samples, as a paradigm gives them; stored, they are what their kind of data keeps of them.
+
+    labels: one for each sample, such as (N,) class indices. extras: what else is known of each sample, by name.
+    Kept of label pictures: in `labels` the (C, C+1) counts of ianvs.exam.metrics.picture_confusion.
+    """
+
+    labels: Any
+    extras: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What a paradigm measures beside scores. over: how the number of a case comes from those of its rounds."""
+
+    summary: str
+    over: Literal["sum", "max", "last"] = "sum"
+    higher_is_better: bool = False
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a case has no result."""
+
+    kind: FailureKind
+    error: str  # class of the exception, or name of the signal
+    message: str
+    log: Path | None = None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Scores in the order of time: after every round, and between, where the exam asks every n samples.
+
+    samples: (E,) int64, training samples that had arrived before each examination, ascending.
+    begun: (E,) int64, rounds whose samples had begun to arrive by then, the present one included.
+    ended: (E,) int64, rounds that were complete by then.
+    scores: (E, J), on each test set. The untrained model is not in it. nan: not evaluated.
+    """
+
+    samples: NDArray[np.int64]
+    begun: NDArray[np.int64]
+    ended: NDArray[np.int64]
+    scores: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ScoreMatrix:
+    """The scores of one case, and what formulas over them compare with. nan is "not evaluated".
+
+    values: (T + 1, J), values[k, j] the score on test set j after round k; row 0 is the untrained model.
+    metric: name of the score. rounds, tests: names of the T rounds and the J test sets.
+    curve: None where only the matrix is known; a formula over a curve then reads its rows, a round being one step.
+    joint: (T,) score on test set k of a fresh model trained on rounds 1..k+1 together. single_task: (T,) score on test
+    set j of a fresh model trained on round j alone. None: there is no such reference run.
+    higher_is_better: False of an error or a loss, of which less is better.
+    """
+
+    values: NDArray[np.float64]
+    metric: str = ""
+    rounds: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
+    curve: Curve | None = None
+    joint: NDArray[np.float64] | None = None
+    single_task: NDArray[np.float64] | None = None
+    higher_is_better: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        R: NDArray[np.float64],
+        untrained: NDArray[np.float64] | None = None,
+        **more: Any,
+    ) -> ScoreMatrix:
+        """From R, (T, J), as formulas write it, and the untrained model's (J,) scores, if they are known.
+
+        more: further fields. Raises ValueError for shapes that don't fit.
+        """
+        if R.ndim != 2:
+            raise ValueError(f"a score matrix has rounds and test sets as its two axes; this one has {R.ndim}")
+        first = np.full(R.shape[1], np.nan) if untrained is None else untrained
+        if first.shape != (R.shape[1],):
+            raise ValueError(
+                f"`untrained` has shape {first.shape}; one score for each of {R.shape[1]} test sets fits R"
+            )
+        return cls(np.vstack([first, R]), **more)
+
+    @property
+    def R(self) -> NDArray[np.float64]:  # noqa: N802 - the field's notation
+        """(T, J): R[k, j] the score on test set j after round k + 1; the untrained row is not in it."""
+        return self.values[1:]
+
+    @property
+    def untrained(self) -> NDArray[np.float64] | None:
+        """(J,) scores of the untrained model; None if none is known."""
+        return None if np.isnan(self.values[0]).all() else self.values[0]
+
+
+@dataclass(frozen=True)
+class RoundResult:
+    """What one round cost. Seconds are wall-clock if not said otherwise, memory is in bytes; None is "not measured"."""
+
+    index: int  # 0 is the untrained model, which is only evaluated
+    name: str
+    train_samples: int = 0
+    test_samples: int = 0
+    train_seconds: float = 0.0
+    eval_seconds: float = 0.0
+    train_cpu_seconds: float | None = None  # user and system, with threads and child processes
+    eval_cpu_seconds: float | None = None
+    peak_memory_bytes: int | None = None  # host: highest resident size of the case's process up to here
+    peak_gpu_bytes: int | None = None
+    model_bytes: int | None = None  # what the plugin's save() wrote
+    memory_samples: int | None = None  # size of the plugin's replay memory
+    memory_bytes: int | None = None
+    adopted: bool = True  # False: model_eval kept the model of the round before
+    gate_scores: tuple[float, float] | None = None  # (current, new) on the held-out part
+    taken_from: str | None = None  # id of a case with fewer rounds that had trained this one
+    remark: str = ""  # what the plugin says of how it went so far
+    passes: int | None = None  # over the round's data, as far as the objects that were handed out can tell
+    examined: tuple[tuple[int, int, int], ...] = ()  # (samples so far, rounds begun, rounds ended); the last is its end
+    measures: Mapping[str, float] = field(default_factory=dict)  # what its paradigm measured, by name
+    bound: bool = False  # saw past rounds by declaration, or because its paradigm asked for them
+    unscored: str = ""  # why the learner gave no scores, where the exam asks for some
+
+
+@dataclass(frozen=True)
+class Sealing:
+    """How the exam was kept from a learner.
+
+    how: "none" of an engine without processes, "handed" of plugins under `contract: ianvs`, which are given the exam's
+    files, "normal", or "strict". copies: who gave its answers, "forks" of its
+    process or "new processes", which are thrown away, or "none" but itself. closed: whether the kernel closed the
+    exam's files to it.
+    """
+
+    how: str = "none"
+    copies: str = "none"
+    closed: bool = False
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """Everything that is known of one case."""
+
+    case: TestCase
+    status: Status
+    dataset: str
+    round_names: tuple[str, ...]
+    directory: Path
+    failure: Failure | None = None
+    notes: tuple[str, ...] = ()  # what a reader must know of the data
+    remark: str = ""  # what the plugin says of how it went
+    bound: bool = False  # saw past rounds by declaration: a reference, not a competitor
+    basemodel: str = ""  # what the plugin calls its network, where it says so
+    rounds: tuple[RoundResult, ...] = ()
+    matrices: Mapping[str, ScoreMatrix] = field(default_factory=dict)  # by score name
+    over_budget: tuple[str, ...] = ()  # what went over the exam's budget, in words
+    warnings: tuple[str, ...] = ()  # what else a reader must know of how it was examined
+    details: Mapping[str, Any] = field(default_factory=dict)  # by score name: [k][j] -> {part: value}, e.g. per class
+    metrics: Mapping[str, float | None] = field(default_factory=dict)  # by column name, one number each
+    texts: Mapping[str, str] = field(default_factory=dict)  # by column name, what a metric said that is no number
+    measures: Mapping[str, Measure] = field(default_factory=dict)  # what its paradigm measures, by name
+    # By score name, (G,): what each of G groups of the test samples says of the score after the last round.
+    samples: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    sealing: Sealing = Sealing()
+    damaged: tuple[str, ...] = ()  # files below the workspace that are gone or were changed: they are not believed
+    waiting: tuple[str, ...] = ()  # metrics whose reference run has still to come
+    finished_at: str | None = None  # ISO 8601, UTC
+    provenance: Mapping[str, Any] = field(default_factory=dict)

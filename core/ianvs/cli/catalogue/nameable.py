@@ -1,0 +1,116 @@
+"""Algorithms, scenarios, metrics, datasets, networks, paradigms, jobs, engines: what can be named, a line for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import EntryPoint
+
+from ianvs.base.package import PACKAGE
+from ianvs.base.shipped import shipped_jobs
+from ianvs.cli.catalogue.first_sentence import learners_of, said_at
+from ianvs.plugins.loader import installed, is_ours
+
+__all__ = ["KINDS", "Entry", "listed"]
+
+
+_NETWORKS = {
+    "linear": "networks:linear",
+    "mlp": "networks:mlp",
+    "resnet": "networks:resnet",
+    "vit": "small_vit:small_vit",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Something with a name. url: what a file has to say besides, where the name alone is not enough.
+
+    value: where its code is, as an entry point says it; "" where that is told otherwise.
+    """
+
+    kind: str
+    name: str
+    summary: str
+    url: str = ""
+    value: str = ""
+    package: str = ""  # which brings it, if it is not ianvs
+
+
+def listed(kind: str) -> list[Entry]:
+    """All of a kind, such as "algorithms"."""
+    return list(_KINDS[kind]())
+
+
+def _algorithms() -> Iterator[Entry]:
+    yield from _installed("algorithm", "ianvs.algorithms")
+    known = {point.value for point in installed("ianvs.algorithms").values()}
+    carried = PACKAGE / "testalgorithms"
+    for file in sorted(carried.rglob("basemodel.py")):
+        module = ".".join((PACKAGE.name, "testalgorithms", *file.relative_to(carried).with_suffix("").parts))
+        for name, summary in learners_of(file):
+            if f"{module}:{name}" not in known:
+                yield Entry("algorithm", name, summary, module, f"{module}:{name}")
+
+
+def _installed(kind: str, group: str) -> Iterator[Entry]:
+    for name, point in installed(group).items():
+        yield Entry(kind, name, said_at(point.value), value=point.value, package=_package(point))
+
+
+def _package(point: EntryPoint) -> str:
+    return "" if is_ours(point) or point.dist is None else point.dist.name
+
+
+def _metrics() -> Iterator[Entry]:
+    from ianvs.exam.metrics.registry import metrics
+
+    return (Entry("metric", metric.name, metric.summary.rstrip(".")) for metric in metrics())
+
+
+def _datasets() -> Iterator[Entry]:
+    for name, point in installed("ianvs.datasets").items():
+        summary = str(getattr(point.load(), "summary", "")) if is_ours(point) else said_at(point.value)
+        yield Entry("dataset", name, summary, value=point.value, package=_package(point))
+
+
+def _networks() -> Iterator[Entry]:
+    from ianvs.authoring.backbones import torchvision_names
+
+    for name, function in _NETWORKS.items():
+        value = f"ianvs.authoring.{function}"
+        said = said_at(value).partition(": ")[2]  # the shapes stand before
+        yield Entry("network", name, said, value=value)
+    for name in torchvision_names():
+        yield Entry("network", name, "torchvision's network of that name; for its `weights` see docs/backbones.md")
+    yield Entry("network", "timm/NAME", "any network of timm, for pictures")
+    yield Entry("network", "hf/NAME", "any network of Hugging Face for pictures, or the folder of one")
+
+
+def _paradigms() -> Iterator[Entry]:
+    from ianvs.exam.paradigms import GROUP, PARADIGMS
+
+    for name, paradigm in PARADIGMS.items():
+        value = f"{paradigm.__module__}:{paradigm.__qualname__}"
+        yield Entry("paradigm", name, said_at(value), value=value)
+    yield from _installed("paradigm", GROUP)
+
+
+def _jobs() -> Iterator[Entry]:
+    for name, file in shipped_jobs().items():
+        first = file.read_text(encoding="utf-8").splitlines()[0]
+        yield Entry("job", name, first.removeprefix("#").strip().rstrip("."))
+
+
+_KINDS: dict[str, Callable[[], Iterator[Entry]]] = {
+    "algorithms": _algorithms,
+    "scenarios": partial(_installed, "scenario", "ianvs.scenarios"),
+    "metrics": _metrics,
+    "datasets": _datasets,
+    "networks": _networks,
+    "paradigms": _paradigms,
+    "engines": partial(_installed, "engine", "ianvs.engines"),
+    "jobs": _jobs,
+}
+KINDS = tuple(_KINDS)

@@ -1,0 +1,204 @@
+"""One thing at length: what it does, its source, its options with types and defaults, and how a file names it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from itertools import takewhile
+from typing import Any
+
+from pydantic import BaseModel
+
+from ianvs.base.errors import IanvsError, closest
+from ianvs.cli.catalogue.nameable import KINDS, Entry, listed
+from ianvs.plugins.loader import cause, load
+from ianvs.plugins.signature import Parameters, constructor_parameters
+
+__all__ = ["shown"]
+
+_Row = tuple[str, str, str]  # name, type, default
+
+
+def shown(name: str) -> str:
+    """Text about everything of that name, upper and lower case alike. Raises IanvsError if there is nothing."""
+    entries = [entry for kind in KINDS for entry in listed(kind)]
+    found = [entry for entry in entries if entry.name == name]
+    found = found or [entry for entry in entries if entry.name.casefold() == name.casefold()] or _by_alias(name)
+    if not found:
+        hint = closest(name, [entry.name for entry in entries]) or f" `ianvs list {{{','.join(KINDS)}}}` shows all."
+        raise IanvsError(f"there is nothing called '{name}'.{hint}")
+    return "\n\n".join("\n".join(_lines(entry)) for entry in found)
+
+
+def _by_alias(name: str) -> list[Entry]:
+    """A metric or a scenario by another of its names."""
+    from ianvs.exam.metrics.registry import find
+    from ianvs.exam.scenarios.scenario_catalogue import find_scenario
+
+    metric, scenario = find(name), find_scenario(name)
+    names = [metric.name if metric else "", scenario.names[0] if scenario else ""]
+    return [entry for kind in ("metrics", "scenarios") for entry in listed(kind) if entry.name in names]
+
+
+def _lines(entry: Entry) -> Iterator[str]:
+    origin = f", of the package {entry.package}" if entry.package else ""
+    yield f"{entry.name}: {'an' if entry.kind[0] in 'ae' else 'a'} {entry.kind}{origin}"
+    yield from _BY_KIND[entry.kind](entry)
+
+
+def _indented(text: str) -> Iterator[str]:
+    yield from (f"    {line}".rstrip() for line in text.splitlines())
+
+
+def _table(title: str, rows: list[_Row]) -> Iterator[str]:
+    if not rows:
+        yield f"  {title}: none"
+        return
+    yield f"  {title}:"
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    for name, type_, default in rows:
+        yield f"    {name:<{widths[0]}}  {type_:<{widths[1]}}  {default}".rstrip()
+
+
+def _target(entry: Entry) -> Any:
+    module, _, name = entry.value.partition(":")
+    try:
+        return load(module, name).target
+    except Exception as error:
+        raise IanvsError(f"{entry.value} can't be imported: {cause(error, None)}") from error
+
+
+def _doc(target: object) -> Iterator[str]:
+    own = (
+        inspect.getdoc(target) if not isinstance(target, type) else target.__doc__ and inspect.cleandoc(target.__doc__)
+    )
+    yield from _indented(own or inspect.getdoc(inspect.getmodule(target)) or "")
+
+
+def _annotated(annotation: object) -> str:
+    return inspect.formatannotation(annotation).replace("collections.abc.", "").replace("typing.", "")
+
+
+def _arguments(taken: Parameters) -> list[_Row]:
+    values = {name: _said(value) for name, value in taken.defaults.items()}
+    return [
+        (name, _annotated(taken.types[name]) if name in taken.types else "", values.get(name, "required"))
+        for name in taken.names
+    ]
+
+
+def _said(value: object) -> str:
+    """As yaml has it."""
+    if value is None:
+        return "null"
+    if isinstance(value, tuple):
+        return repr(list(value))
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _fields(model: type[BaseModel]) -> list[_Row]:
+    return [
+        (name, _annotated(info.annotation), "required" if info.is_required() else _said(info.get_default()))
+        for name, info in model.model_fields.items()
+    ]
+
+
+def _algorithm(entry: Entry) -> Iterator[str]:
+    target = _target(entry)
+    yield from _doc(target)
+    yield from _table("hyperparameters", _arguments(constructor_parameters(target)))
+    for base in target.__mro__[1:] if isinstance(target, type) else ():
+        if base.__module__.startswith("ianvs.") and "__init__" in vars(base) and base.__doc__:
+            yield f"  those of {base.__name__}:"
+            yield from _doc(base)
+    url = f", url: {entry.url}" if entry.url else ""
+    yield f"  in an algorithm's yaml: {{type: basemodel, name: {entry.name}{url}}}"
+    yield f"  code: {entry.value}"
+
+
+def _scenario(entry: Entry) -> Iterator[str]:
+    target = _target(entry)
+    yield from _doc(target)
+    if names := getattr(target, "names", ()):
+        yield f"  names: {', '.join(names)}"
+    yield from _table("options", _fields(target))
+    yield f"  in a testenv: scenario: {{name: {entry.name}}}; docs/scenarios.md"
+
+
+def _metric(entry: Entry) -> Iterator[str]:
+    from ianvs.exam.metrics.table import describe
+
+    row: Mapping[str, Any] = next(row for row in describe() if row["name"] == entry.name)
+    yield from _indented("\n".join(str(row[key]) for key in ("summary", "formula", "source") if row.get(key)))
+    yield f"  {row['level']}, {row['better']} is better"
+    for key in ("aliases", "needs"):
+        if row[key]:
+            yield f"  {key}: {', '.join(row[key])}"
+    yield f"  in a testenv: metrics: [{entry.name}]"
+
+
+def _dataset(entry: Entry) -> Iterator[str]:
+    target = _target(entry)
+    yield from _indented(entry.summary)
+    yield from _table("options", _fields(target))
+    if takes := getattr(target, "takes", ()):
+        yield f"  takes also: {', '.join(takes)}"
+    yield f"  in a testenv: dataset: {{name: {entry.name}}}"
+
+
+def _network(entry: Entry) -> Iterator[str]:
+    from ianvs.authoring.backbone_choice import BackboneChoice
+
+    if entry.value:
+        target = _target(entry)
+        yield from _doc(target)
+        taken = [row for row in _arguments(constructor_parameters(target)) if row[2] != "required"]
+        yield from _table("options", taken)
+    else:
+        yield from _indented(entry.summary)
+        rows = [row for row in _arguments(constructor_parameters(BackboneChoice)) if not row[0].startswith("_")]
+        yield from _table("options", rows)
+    yield f"  a hyperparameter: network: {{values: [{entry.name}]}}; its options are hyperparameters too"
+
+
+def _paradigm(entry: Entry) -> Iterator[str]:
+    from ianvs.config.spec import ParadigmSpec
+    from ianvs.exam.paradigms import find_paradigm
+
+    target = find_paradigm(ParadigmSpec(entry.name))
+    yield from _doc(target)
+    yield from _table("options", _fields(target.options) if target.options else [])
+    yield f"  types of modules: {', '.join(target.modules)}"
+    if target.measures:
+        yield f"  columns: {', '.join(name.capitalize() for name in target.measures)}"
+    yield f"  in an algorithm's yaml: paradigm_type: {entry.name}; docs/paradigms.md"
+
+
+def _engine(entry: Entry) -> Iterator[str]:
+    yield from _indented(entry.summary)
+    yield f"  in a job: engine: {entry.name}; or --engine {entry.name}"
+
+
+def _job(entry: Entry) -> Iterator[str]:
+    from ianvs.base.shipped import shipped_jobs
+    from ianvs.config.load import files_of_job
+
+    file = shipped_jobs()[entry.name]
+    comments = takewhile(lambda line: line.startswith("#"), file.read_text(encoding="utf-8").splitlines())
+    yield from _indented("\n".join(line.removeprefix("#").strip() for line in comments))
+    yield "  files:"
+    yield from _indented("\n".join(map(str, files_of_job(file))))
+    yield f"  `ianvs -f {entry.name}` runs it; `ianvs jobs {entry.name}` prints its files;"
+    yield f"  `ianvs new job NAME --from {entry.name}` writes a copy to change."
+
+
+_BY_KIND: dict[str, Callable[[Entry], Iterator[str]]] = {
+    "algorithm": _algorithm,
+    "scenario": _scenario,
+    "metric": _metric,
+    "dataset": _dataset,
+    "network": _network,
+    "paradigm": _paradigm,
+    "engine": _engine,
+    "job": _job,
+}

@@ -1,0 +1,160 @@
+"""The command `ianvs`: a thin shell over the Python API.
+
+Nothing heavy is imported here: each command imports what it needs when it is called.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ianvs.base.garbage import not_collecting
+from ianvs.cli.parser import Parser, subparsers_of
+
+__all__ = ["main"]
+
+_DESCRIPTION = """\
+Examines continual-learning algorithms and ranks them.
+
+  ianvs new job mine                       write a small job to begin with; also algorithm, metric, dataset, paradigm
+  ianvs list algorithms                    what a file can name: also scenarios, metrics, datasets, networks, jobs, ...
+  ianvs show EWC                           one of them: what it does, its options, types and defaults
+  ianvs -f benchmarkingjob.yaml            run what is not finished, write and show the leaderboard
+  ianvs -f digits_class_incremental        the same with a job that comes with ianvs
+  ianvs jobs [NAME]                        list the jobs that come with ianvs, or print the files of one
+  ianvs validate -f benchmarkingjob.yaml   make every check of a run, train nothing
+  ianvs plan -f benchmarkingjob.yaml       list the test cases: new, finished, failed, and why
+  ianvs exam -f benchmarkingjob.yaml       show the rounds, test sets and rules; --save FILE to share them
+  ianvs status -f benchmarkingjob.yaml     how a job stands that runs in another terminal
+  ianvs logs CASE -f benchmarkingjob.yaml  what a case printed; CASE is the beginning of its id
+  ianvs report -f benchmarkingjob.yaml     write and show the leaderboard of what is stored
+  ianvs compare A B                        what differs between workspaces, and what got better or worse
+  ianvs merge A B --out DIR                results of several workspaces in a new one, one leaderboard
+  ianvs history A B C                      a metric from one workspace to the next, in the order of commits
+  ianvs export -f JOB --to parquet --out D results for pandas, MLflow, TensorBoard, W&B, Hugging Face
+  ianvs metrics                            list the metrics and their definitions
+  ianvs migrate JOB --out DIR              write a job for KubeEdge Ianvs in our own form
+  ianvs doctor                             whether what a run needs is here, and what to do where it is not
+  ianvs schema testenv                     the JSON schema of a file, for editors
+  ianvs dataset prepare NAME --root --out  index files for a dataset as it was downloaded
+  ianvs metrics compute FILE               every metric of a score matrix (json or csv), as json
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status: 0 good, 1 a case failed or got worse, 2 wrong input, 130 interrupted."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    parser = _command_line()
+    if not given:
+        parser.print_help()
+        return 2
+    options = _parsed(parser, given)
+    if "numpy" not in sys.modules:
+        # Our own sums are small: more threads of numpy's library would only wait for work, which costs a report of
+        # thousands of cases a tenth of its time. Engines give cases as many as the job says.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from ianvs.base.errors import IanvsError
+
+    # Slurm and Kubernetes end a job by SIGTERM: it ends as by Ctrl-C.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        if hasattr(options, "job") and hasattr(options, "file"):
+            options.file = _job(options)
+            _import_api()
+        status: int = options.command(options)
+        sys.stdout.flush()
+        return status
+    except IanvsError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # `ianvs plan ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _import_api() -> None:
+    """What is imported stays, so there is no garbage in it to look for, now or later: a tenth of a small command."""
+    if "ianvs.api" not in sys.modules:
+        with not_collecting():
+            importlib.import_module("ianvs.api")
+            gc.freeze()
+
+
+def _parsed(parser: Parser, given: list[str]) -> argparse.Namespace:
+    """What was asked for; SystemExit, with what to type instead, for what is not understood."""
+    commands = subparsers_of(parser)
+    first = given[0]
+    if first.startswith("-"):
+        own = [spelling for action in parser._actions for spelling in action.option_strings]
+        if first not in own:
+            given.insert(0, "run")  # `ianvs -f JOB`, as Ianvs's users type it
+    elif first not in commands:
+        from ianvs.base.shipped import shipped_jobs
+
+        if not Path(first).exists() and first not in shipped_jobs():
+            parser.command_unknown(first, commands)
+        given.insert(0, "run")
+    options, unknown = parser.parse_known_args(given)
+    if unknown:
+        asked = commands[given[0]]
+        for word in given[1:]:
+            inner = subparsers_of(asked).get(word)
+            asked = asked if inner is None else inner
+        assert isinstance(asked, Parser)
+        asked.option_unknown(unknown[0])
+    return options
+
+
+def _job(options: argparse.Namespace) -> Path:
+    """The job that is meant: by -f, by its place, or the one in this folder."""
+    from ianvs.base.errors import IanvsError
+    from ianvs.base.shipped import JOB_FILE
+
+    if options.file is not None and options.job is not None:
+        raise IanvsError(f"two jobs are named, {options.job} and {options.file}. Name one.")
+    if (said := options.file or options.job) is not None:
+        return Path(said)
+    if not Path(JOB_FILE).is_file():
+        raise IanvsError(
+            f"no job is named, and there is no {JOB_FILE} here. Name one with -f: a file, a folder with one in it, or "
+            "a name of `ianvs list jobs`; `ianvs new job NAME` writes one."
+        )
+    return Path(JOB_FILE)
+
+
+def _command_line() -> Parser:
+    from ianvs.cli import completion
+    from ianvs.testenv.datasets.dataset_command import add_commands
+
+    parser = Parser(prog="ianvs", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--version", action=_Version)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name in ("run", "stored", "new", "listing", "compare", "jobs", "metrics", "schemas", "export", "examination"):
+        importlib.import_module(f"ianvs.cli.{name}").add_commands(commands)
+    add_commands(commands)
+    completion.add_commands(commands, parser)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="print the version")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"ianvs {version('ianvs')}")
+        parser.exit()

@@ -1,0 +1,110 @@
+"""`ianvs completion bash|zsh|fish`: a script that completes commands and options, made from the parser itself."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from ianvs.cli.parser import subparsers_of
+
+__all__ = ["add_commands"]
+
+_SHELLS = {
+    "bash": "ianvs completion bash >> ~/.bashrc",
+    "zsh": "ianvs completion zsh >> ~/.zshrc",
+    "fish": "ianvs completion fish > ~/.config/fish/completions/ianvs.fish",
+}
+_JOB = ("-f", "--file", "--from")  # what is followed by a job, or a file
+
+
+def add_commands(commands: argparse._SubParsersAction[Any], whole: argparse.ArgumentParser) -> None:
+    about = "print a script that completes commands and options in a shell"
+    parser = commands.add_parser("completion", help=about)
+    parser.add_argument("shell", choices=tuple(_SHELLS), help="; ".join(_SHELLS.values()))
+    parser.set_defaults(command=partial(_completion, whole))
+
+
+def _completion(whole: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    from ianvs.base.shipped import shipped_jobs
+
+    words = {path: _words(path, parser) for path, parser in _commands(whole, ())}
+    if options.shell == "fish":
+        print("\n".join(_fish(words, [*shipped_jobs()])))
+        return 0
+    if options.shell == "zsh":
+        print("autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit")
+    print("\n".join(_bash(words, [*shipped_jobs()])))
+    return 0
+
+
+_Path = tuple[str, ...]  # such as ("metrics", "compute")
+_Words = list[tuple[str, str]]  # word, what it does
+
+
+def _commands(parser: argparse.ArgumentParser, path: _Path) -> Iterator[tuple[_Path, argparse.ArgumentParser]]:
+    yield path, parser
+    for name, inner in subparsers_of(parser).items():
+        yield from _commands(inner, (*path, name))
+
+
+def _words(path: _Path, parser: argparse.ArgumentParser) -> _Words:
+    """What may follow a command."""
+    found: _Words = []
+    for action in parser._actions:
+        if action.help is argparse.SUPPRESS:
+            continue
+        if isinstance(action, argparse._SubParsersAction):
+            found += [(one.dest, one.help or "") for one in action._choices_actions]
+        elif action.option_strings:
+            found += [(spelling, action.help or "") for spelling in action.option_strings]
+        else:
+            found += [(str(choice), "") for choice in action.choices or ()]
+    if path == ("list",):
+        from ianvs.cli.listing import KINDS
+
+        found += [(kind, "") for kind in KINDS]
+    return found
+
+
+def _bash(words: dict[_Path, _Words], jobs: list[str]) -> Iterator[str]:
+    yield "_ianvs() {"
+    yield '    local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" path="" word'
+    yield "    COMPREPLY=()"
+    yield '    for word in "${COMP_WORDS[@]:1:$((COMP_CWORD-1))}"; do'
+    yield '        case "$path $word" in'
+    for path in words:
+        if path:
+            yield f'            "{" ".join(("", *path))}") path="{" ".join(("", *path))}" ;;'
+    yield "        esac"
+    yield "    done"
+    yield '    case "$previous" in'
+    yield f'        {"|".join(_JOB)}) COMPREPLY=($(compgen -f -W "{" ".join(jobs)}" -- "$current")); return ;;'
+    yield "    esac"
+    yield '    case "$path" in'
+    for path, listed in words.items():
+        yield f'        "{" ".join(("", *path)) if path else ""}") word="{" ".join(name for name, _ in listed)}" ;;'
+    yield "    esac"
+    yield '    COMPREPLY=($(compgen -W "$word" -- "$current"))'
+    yield "}"
+    yield "complete -o default -F _ianvs ianvs"
+
+
+def _fish(words: dict[_Path, _Words], jobs: list[str]) -> Iterator[str]:
+    yield "complete -c ianvs -f"
+    for path, listed in words.items():
+        seen = "; and ".join(f"__fish_seen_subcommand_from {name}" for name in path) or "__fish_use_subcommand"
+        for word, about in listed:
+            said = f" -d {_quoted(about.split(';')[0])}" if about else ""
+            if not word.startswith("-"):
+                option = f"-a {word}"
+            else:
+                option = f"-l {word[2:]}" if word.startswith("--") else f"-s {word[1:]}"
+                if word in _JOB:
+                    option += f" -r -F -a {_quoted(' '.join(jobs))}"
+            yield f"complete -c ianvs -n {_quoted(seen)} {option}{said}"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,256 @@
+"""Shows how a job goes: a live display in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from ianvs.base.digests import CHANGED
+from ianvs.base.errors import one_line
+from ianvs.base.secrets import without_secrets
+from ianvs.base.types import REPEAT, Failure, Status
+from ianvs.running.planning import Plan, PlannedAlgorithm, PlannedCase, axes
+from ianvs.running.planning.studies import search_space
+from ianvs.running.scheduler.case_loop import Listener
+from ianvs.store import Study
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+__all__ = ["LiveProgress", "PlainProgress", "describe", "listener_for"]
+
+
+def listener_for(
+    stream: TextIO, job: str = "", quiet: bool = False, verbose: bool = False
+) -> LiveProgress | PlainProgress:
+    """Live for a terminal, lines for a file or a pipe.
+
+    job: what `ianvs logs` has to say of the job. quiet: warnings and failures alone. verbose: each case that begins,
+    and each of its rounds, in lines.
+    """
+    if stream.isatty() and not quiet and not verbose:
+        return LiveProgress(stream, job)
+    return PlainProgress(stream, job, quiet, verbose)
+
+
+def describe(planned: PlannedCase) -> str:
+    """A case in a few words: algorithm, what varies, seed."""
+    varied = _varied(planned.algorithm)
+    shown = without_secrets(planned.case.hyperparameters)
+    choice = ", ".join(f"{name}={value}" for name, value in shown.items() if name in varied)
+    exam = f" in {planned.case.testenv}" if planned.case.testenv else ""
+    again = " again" if planned.case.role == REPEAT else ""
+    return f"{planned.case.algorithm}{f' ({choice})' if choice else ''}{exam}, seed {planned.case.seed}{again}"
+
+
+def _varied(algorithm: PlannedAlgorithm) -> set[str]:
+    """Hyperparameters that tell the algorithm's cases apart."""
+    if algorithm.trial is not None:
+        return set(search_space(algorithm.spec.modules))
+    if algorithm.choices is None:
+        return {name for name, values in axes(algorithm.spec.modules) if len(values) > 1}
+    names = {name for choice in algorithm.choices for name in choice}
+    return {name for name in names if len({str(choice.get(name)) for choice in algorithm.choices}) > 1}
+
+
+class _Progress(Listener):
+    """What is said in the same words live and in lines."""
+
+    def __init__(self, job: str) -> None:
+        self._job, self._to_do = job, 0
+
+    def _say(self, line: str, colour: str = "") -> None:
+        """colour: "yellow" of a warning, "red" of a failure, "" of what somebody who wants quiet need not read."""
+        raise NotImplementedError
+
+    def _ending(self, case: PlannedCase, status: Status, failure: Failure | None) -> str:
+        until = case.algorithm.until
+        told: str = status if status == "finished" or until is None else f"paused after round {until}"
+        if failure is not None:
+            said = failure.message.splitlines()[0] if failure.message else ""
+            more = f"`ianvs logs {case.case.id[:8]} {self._job}` shows more" if self._job else f"log: {failure.log}"
+            told = f"{status}, {failure.error}: {said} ({more})"
+        return f"{describe(case)}: {told}"
+
+    def planned(self, plan: Plan, to_do: int, damaged: Sequence[str] = ()) -> None:
+        self._to_do = to_do
+        for warning in plan.job.warnings:
+            self._say(f"warning: {warning}", "yellow")
+        if damaged:
+            self._say(f"warning: {one_line(damaged, 5)} {CHANGED}; made again", "yellow")
+        self._say(_opening(plan, to_do))
+
+    def more(self, to_do: int, studies: Sequence[Study] = ()) -> None:
+        self._to_do += to_do
+        for study in studies:
+            self._say(_so_far(study))
+
+    def retried(self, case: PlannedCase, failure: Failure) -> None:
+        self._say(f"{describe(case)}: {failure.error}, tried again", "yellow")
+
+    def stopping(self, running: int) -> None:
+        plural = "s" if running > 1 else ""
+        later = f"stopping: {running} running case{plural} will end after this round; Ctrl-C again ends them now"
+        self._say(later if running else "ending the running cases now", "yellow")
+
+
+class PlainProgress(_Progress):
+    """One line for each case that ends, with how many are left and when that may be."""
+
+    def __init__(self, stream: TextIO = sys.stderr, job: str = "", quiet: bool = False, verbose: bool = False) -> None:
+        super().__init__(job)
+        self._stream, self._quiet, self._verbose = stream, quiet, verbose
+        self._rounds: dict[str, tuple[object, object]] = {}
+        self._done = 0
+        self._start = time.monotonic()
+
+    def __enter__(self) -> PlainProgress:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def planned(self, plan: Plan, to_do: int, damaged: Sequence[str] = ()) -> None:
+        self._start = time.monotonic()
+        super().planned(plan, to_do, damaged)
+
+    def preparing(self, what: str, fraction: float) -> None:
+        if fraction == 0.0:
+            self._say(f"preparing {what}")
+
+    def started(self, case: PlannedCase) -> None:
+        if self._verbose:
+            self._say(f"{case.case.id[:8]} begins: {describe(case)} ({case.reason})")
+
+    def progressed(self, case: PlannedCase, payload: object) -> None:
+        if self._verbose and isinstance(payload, dict):
+            now = payload.get("round", 0), payload.get("doing", "train")
+            if self._rounds.get(case.case.id) != now:
+                self._rounds[case.case.id] = now
+                self._say(f"{case.case.id[:8]} round {now[0]}: {now[1]}")
+
+    def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None:
+        self._done += 1
+        ending, left = self._ending(case, status, failure), _left(self._start, self._done, self._to_do)
+        self._say(f"[{self._done}/{self._to_do}] {ending}{left}", "" if failure is None else "red")
+
+    def _say(self, line: str, colour: str = "") -> None:
+        if colour or not self._quiet:
+            print(line, file=self._stream, flush=True)
+
+
+class LiveProgress(_Progress):
+    """A bar over the cases, and a line for each case that runs, with its round."""
+
+    def __init__(self, stream: TextIO = sys.stderr, job: str = "") -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=Console(file=stream),
+            transient=True,
+        )
+        super().__init__(job)
+        self._all: TaskID | None = None
+        self._data: TaskID | None = None
+        self._rows: dict[str, TaskID] = {}
+
+    def __enter__(self) -> LiveProgress:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def planned(self, plan: Plan, to_do: int, damaged: Sequence[str] = ()) -> None:
+        if self._data is not None:
+            self._progress.remove_task(self._data)
+        super().planned(plan, to_do, damaged)
+        if to_do:
+            self._all = self._progress.add_task("cases", total=to_do, note="")
+
+    def preparing(self, what: str, fraction: float) -> None:
+        if self._data is None:
+            self._data = self._progress.add_task(f"preparing {what}", total=100, note="%")
+        self._progress.update(self._data, completed=round(100 * fraction))
+
+    def more(self, to_do: int, studies: Sequence[Study] = ()) -> None:
+        super().more(to_do, studies)
+        if self._all is None:
+            self._all = self._progress.add_task("cases", total=0, note="")
+        self._progress.update(self._all, total=self._to_do)
+
+    def started(self, case: PlannedCase) -> None:
+        self._rows[case.case.id] = self._progress.add_task(f"  {describe(case)}", total=None, note="starting")
+
+    def progressed(self, case: PlannedCase, payload: object) -> None:
+        row = self._rows.get(case.case.id)
+        if row is None or not isinstance(payload, dict):
+            return
+        round_, rounds = payload.get("round", 0), payload.get("rounds")  # not every word says how many there are
+        inside = float(payload.get("fraction") or 0.0)
+        note = f"round {round_}, {payload.get('doing', 'train')}" if round_ else "untrained model"
+        self._progress.update(row, total=rounds, completed=max(0, round_ - 1) + inside, note=note)
+
+    def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None:
+        self._remove(case)
+        if self._all is not None:
+            self._progress.advance(self._all)
+        if failure is not None or (status != "finished" and case.algorithm.until is None):
+            self._say(self._ending(case, status, failure), "red")
+
+    def _remove(self, case: PlannedCase) -> None:
+        row = self._rows.pop(case.case.id, None)
+        if row is not None:
+            self._progress.remove_task(row)
+
+    def retried(self, case: PlannedCase, failure: Failure) -> None:
+        self._remove(case)
+        super().retried(case, failure)
+
+    def _say(self, line: str, colour: str = "") -> None:
+        self._progress.console.print(line, style=colour or None, highlight=False)
+
+
+def _opening(plan: Plan, to_do: int) -> str:
+    total = len(plan)
+    if plan.searches:
+        listed = one_line([f"{study.any_base.spec.name} ({study.left} trials)" for study in plan.studies if study.left])
+        going_on = f" for {listed}" if listed else ""
+        return f"{plan.job.name}: a search{going_on}, and {to_do} of {total} other cases to do"
+    if not to_do:
+        return f"{plan.job.name}: all {total} cases are finished already"
+    reused = f", {total - to_do} finished already" if to_do < total else ""
+    return f"{plan.job.name}: {to_do} of {total} cases to do{reused}"
+
+
+def _so_far(study: Study) -> str:
+    """What a search has asked for, and the best of it."""
+    exam = f" in {study.testenv}" if study.testenv else ""
+    said = f"search for {study.algorithm}{exam}: {len(study.trials)} trials"
+    best = study.best()
+    if best is None:
+        return said
+    drawn = ", ".join(f"{name}={value}" for name, value in without_secrets(best.drawn).items())
+    return f"{said}, so far the best {study.metric} {best.value:.4g} after round {best.reached} ({drawn})"
+
+
+def _left(start: float, done: int, to_do: int) -> str:
+    if done >= to_do:
+        return ""
+    seconds = (time.monotonic() - start) / done * (to_do - done)
+    return f" (about {seconds:.0f} s left)" if seconds < 120 else f" (about {seconds / 60:.0f} min left)"

@@ -1,0 +1,124 @@
+"""`ianvs run`, `plan`, `validate`, `exam`: commands about what a job will do."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from ianvs.cli.parser import add_job, job_command, positive
+from ianvs.cli.shown import counted, said_of_job, selected, settings_of, show, warn
+
+__all__ = ["add_commands"]
+
+
+def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
+    run = job_command(commands, "run", "run what is not finished, then write and show the leaderboard", _run)
+    add_job(run)
+    run.add_argument("--jobs", "-j", type=positive, metavar="N", help="test cases at a time (default: by cores)")
+    run.add_argument("--rerun", metavar="WHICH", help="start over: failed, all, or conditions such as ewc,seed=1")
+    run.add_argument("--dry-run", action="store_true", help="show what would be done and why, as `ianvs plan` does")
+    run.add_argument("--yes", action="store_true", help="go on with more than 100 000 cases")
+    going = run.add_mutually_exclusive_group()
+    going.add_argument("--fail-fast", dest="fail_fast", action="store_true", default=None, help="stop at a failure")
+    going.add_argument("--keep-going", dest="fail_fast", action="store_false", help="run all other cases (default)")
+    words = run.add_mutually_exclusive_group()
+    words.add_argument("--quiet", action="store_true", help="say nothing but warnings, failures and the leaderboard")
+    words.add_argument("--verbose", action="store_true", help="say also which case begins, and each of its rounds")
+
+    validate = job_command(commands, "validate", "make every check that a run begins with; train nothing", _validate)
+    add_job(validate, selects=False)
+    for command in (run, validate):
+        command.add_argument("--engine", metavar="NAME", help="local, inline, ray, ...; over what the file says")
+        command.add_argument("--device", metavar="NAME", help="auto, cpu, cuda: where the plugins compute")
+    plan = job_command(commands, "plan", "list the test cases and what would be done with them", _plan)
+    add_job(plan)
+    plan.add_argument("--jobs", "-j", type=positive, metavar="N", help=argparse.SUPPRESS)
+    exam = job_command(
+        commands, "exam", "show how the data arrive: rounds, test sets, rules; save them to share", _exam
+    )
+    add_job(exam, selects=False)
+    exam.add_argument("--save", type=Path, metavar="FILE", help="write the exam's manifest, which a testenv can name")
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.dry_run:
+        return _plan(options)
+    from ianvs import api
+    from ianvs.cli.progress import listener_for
+
+    with listener_for(sys.stderr, said_of_job(options), options.quiet, options.verbose) as listener:
+        results = api.run(
+            options.file,
+            **selected(options),
+            jobs=options.jobs,
+            engine=options.engine,
+            device=options.device,
+            fail_fast=options.fail_fast,
+            rerun=options.rerun,
+            yes=options.yes,
+            listener=listener,
+        )
+    show(results, said_of_job(options))
+    return results.exit_code
+
+
+def _validate(options: argparse.Namespace) -> int:
+    from contextlib import nullcontext
+
+    from ianvs import api
+    from ianvs.base.errors import ConfigError
+    from ianvs.cli.progress import listener_for
+
+    # Data may take minutes to decode: somebody who waits sees how far it is, a file gets errors and warnings alone.
+    with listener_for(sys.stderr) if sys.stderr.isatty() else nullcontext() as listener:
+        try:
+            job = api.validate(
+                options.file,
+                **settings_of(options),
+                engine=options.engine,
+                device=options.device,
+                watcher=listener,
+            )
+        except ConfigError as error:
+            warn(error.warnings)
+            raise
+    warn(job.warnings)
+    print(f"{options.file}: no errors, {len(job.warnings)} warning{'s' * (len(job.warnings) != 1)}.")
+    return 0
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from ianvs import api
+    from ianvs.cli.progress import describe
+    from ianvs.running.scheduler.searching import outline
+
+    plan = api.plan(options.file, **selected(options))
+    warn(plan.job.warnings)
+    for study in plan.studies:
+        print(outline(study, plan))
+    counts = Counter[str]()
+    for planned in plan:
+        counts[planned.state] += 1
+        print(f"{planned.case.id[:8]}  {planned.state:<10}  {describe(planned)}: {planned.reason}")
+    print(counted(counts))
+    return 0
+
+
+def _exam(options: argparse.Namespace) -> int:
+    from ianvs import api
+    from ianvs.base.errors import IanvsError
+    from ianvs.exam.scenarios.manifest import save_manifest
+    from ianvs.results.report.exam_text import exam_text
+
+    exams = api.exams(options.file, **settings_of(options))
+    if options.save and len(exams) > 1:
+        raise IanvsError(f"the job has several exams ({', '.join(exams)}); a manifest is of one. Name one testenv.")
+    for name, exam in exams.items():
+        print(exam_text(name, exam))
+        if options.save:
+            save_manifest(exam, options.save)
+            print(f"saved: {options.save}")
+    return 0

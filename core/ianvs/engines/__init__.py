@@ -1,8 +1,0 @@
-"""Where tasks run: in this process, in processes of this machine, on a cluster. One contract (engine.py) for all."""
-
-from __future__ import annotations
-
-from ianvs.engines.engine import Engine, Event, Task, Workload
-from ianvs.engines.local import LocalEngine
-
-__all__ = ["Engine", "Event", "LocalEngine", "Task", "Workload"]

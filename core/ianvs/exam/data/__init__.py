@@ -1,0 +1,128 @@
+"""A DatasetSpec -> a Dataset: check it, fingerprint it without decoding, load it through the decode-once cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ianvs.base.errors import DataError, Problem
+from ianvs.config.spec import DatasetSpec
+from ianvs.exam.data.authored import authored
+from ianvs.exam.data.cache import Progress, slice_of
+from ianvs.exam.data.dataset import Dataset, Samples
+from ianvs.exam.data.dataset_source import Source
+from ianvs.exam.data.doubts import doubts_of, find_doubts
+from ianvs.exam.data.encoding import check_backbone, encoded, encoded_fingerprint
+from ianvs.exam.data.fingerprint import files_fingerprint
+from ianvs.exam.data.handed_files import check_handed, handed_fingerprint
+from ianvs.exam.data.large_tables import keep_table, kept_fingerprint, load_large, table_key
+from ianvs.exam.data.listed import check_listed, load_listed, warnings_of
+from ianvs.exam.data.listing import SourceError
+from ianvs.exam.data.named import check_named, named_source
+from ianvs.exam.data.sources import read_parts
+
+__all__ = [
+    "Checked",
+    "Dataset",
+    "Progress",
+    "Samples",
+    "Source",
+    "SourceError",
+    "check",
+    "check_handed",
+    "checked",
+    "doubts_of",
+    "find_doubts",
+    "fingerprint",
+    "load",
+]
+
+CHECK_SECONDS = 120.0  # of limits.check_seconds, where nothing is said
+
+
+@dataclass(frozen=True)
+class Checked:
+    """problems: all that is wrong with the data. samples: their fingerprint, where it is known by then."""
+
+    problems: list[Problem]
+    samples: str | None = None
+
+
+def check(spec: DatasetSpec, cache_dir: Path | None = None, seconds: float = CHECK_SECONDS) -> list[Problem]:
+    """Everything that is wrong with the data and can be found without decoding: names, options, files, labels.
+
+    Warnings are among it, of what is read otherwise than its author may think. An author's function is called, if it
+    has not been before, and may take `seconds`; without a cache it is not.
+    """
+    return checked(spec, cache_dir, seconds).problems
+
+
+def checked(spec: DatasetSpec, cache_dir: Path | None = None, seconds: float = CHECK_SECONDS) -> Checked:
+    """`check`, and what `fingerprint` need not look at a long list of files for once more."""
+    found = _check_samples(spec, cache_dir, seconds)
+    return Checked([*found.problems, *check_backbone(spec)], found.samples)
+
+
+def fingerprint(spec: DatasetSpec, cache_dir: Path, samples: str | None = None) -> str:
+    """A hash that changes when, and only when, the samples do. Reads each file once, ever, while it stays the same.
+
+    samples: what `checked` has said of them.
+    """
+    if samples is not None:
+        return encoded_fingerprint(samples, spec, cache_dir)
+    if spec.handed_as == "paths":
+        samples = handed_fingerprint(spec, cache_dir)
+    elif spec.url is not None:
+        samples = authored(spec, cache_dir, CHECK_SECONDS).fingerprint(spec, cache_dir)
+    elif spec.name is not None:
+        samples = named_source(spec).fingerprint(spec, cache_dir)
+    else:
+        kept = kept_fingerprint(table_key(spec, cache_dir), cache_dir)
+        samples = files_fingerprint(spec, cache_dir) if kept is None else kept
+    return encoded_fingerprint(samples, spec, cache_dir)
+
+
+def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
+    """The samples. Pictures are decoded into `cache_dir` at the first call only. Raises DataError or ConfigError.
+
+    So are the features of a `backbone`. progress is told how much of that is done, 0 to 1.
+    """
+    share = 1.0 if spec.backbone is None else 0.2
+    dataset = _load_samples(spec, cache_dir, slice_of(progress, 0.0, share))
+    dataset = encoded(dataset, spec, cache_dir, slice_of(progress, share, 1.0))
+    if progress is not None:
+        progress(1.0)
+    return dataset
+
+
+def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float) -> Checked:
+    if spec.name is not None and spec.url is None:
+        return Checked(check_named(spec))
+    if spec.url is not None and cache_dir is None:
+        return Checked([])
+    key = table_key(spec, cache_dir)
+    if cache_dir is not None and (kept := kept_fingerprint(key, cache_dir)) is not None:
+        return Checked([], kept)
+    try:
+        parts = read_parts(spec) if cache_dir is None or spec.url is None else authored(spec, cache_dir, seconds).parts
+        check_listed(parts, spec)
+        warnings = warnings_of(parts, spec)
+        if cache_dir is not None and key is not None and not warnings:
+            keep_table(parts, spec, key, cache_dir)
+    except SourceError as broken:
+        return Checked(list(broken.problems))
+    return Checked(warnings)
+
+
+def _load_samples(spec: DatasetSpec, cache_dir: Path, progress: Progress | None) -> Dataset:
+    if spec.handed_as == "paths":
+        raise DataError("under `contract: ianvs` the files are handed out as they are; there are no samples to show.")
+    if spec.url is not None:
+        returned = authored(spec, cache_dir, CHECK_SECONDS)
+        return load_listed(returned.parts, spec, returned.fingerprint(spec, cache_dir), cache_dir, progress)
+    if spec.name is not None:
+        return named_source(spec).load(spec, cache_dir, progress)
+    if (key := table_key(spec, cache_dir)) is not None:
+        return load_large(spec, key, cache_dir, progress)
+    parts = read_parts(spec)
+    return load_listed(parts, spec, files_fingerprint(spec, cache_dir, parts), cache_dir, progress)

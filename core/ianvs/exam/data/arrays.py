@@ -1,0 +1,229 @@
+"""Arrays that hold the samples themselves: in .npz, .npy and .pt files, or given by an author's function."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import Place, Problem, closest, one_line
+from ianvs.config.spec import SourceSpec
+from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names
+
+__all__ = [
+    "COLUMNS",
+    "PACKED",
+    "array_files",
+    "arrays_listing",
+    "plain_array",
+    "read_arrays",
+    "require_aligned",
+    "tokens",
+]
+
+COLUMNS = ("x", "y", "ids", "domain")  # the last two may be left out
+PACKED = (".npz", ".npy", ".pt", ".pth")
+
+Layout = Literal["NHWC", "NCHW"]
+"""(N, height, width, channels), as ianvs has it, or (N, channels, height, width), as PyTorch does."""
+
+_UNCLEAR = (
+    "which does not tell where the channels are. Write `layout: NCHW` in the dataset if they come before height and "
+    "width, as in PyTorch; `layout: NHWC` if they come last, or if these are no pictures."
+)
+_X = re.compile(r"(?<![a-zA-Z0-9])[xX](?![a-zA-Z0-9])")  # as in x_train, train-x, X
+
+
+def read_arrays(source: SourceSpec, part: str, layout: Layout | None = None) -> Listing:
+    """x and y (optional: ids, domain, classes). A file for both parts has x_train, y_train, x_test, y_test.
+
+    A .npy file holds x; y lies in the file beside it that `array_files` names. A .pt file may also hold a pair (x, y).
+    """
+    path = source.path
+    read = _READERS[path.suffix.lower()][0]
+    arrays, present = read(path, part)
+    both = f"x_{part}" in arrays
+    names = {key: f"{key}_{part}" if both else key for key in COLUMNS}
+    missing = [names[key] for key in ("x", "y") if names[key] not in arrays]
+    if missing:
+        hint = closest(missing[0], present)
+        wanted = f"Expected x and y, or x_{part} and y_{part}."
+        message = f"has no array {one_line(missing)}; it has: {one_line(present)}.{hint} {wanted}"
+        raise SourceError([Problem(message, Place(path))])
+    classes = tuple(map(str, arrays["classes"])) if "classes" in arrays else None
+    held = {key: arrays[name] for key, name in names.items() if name in arrays}
+    usual: Layout | None = "NCHW" if read is _torch else None
+    return arrays_listing(held, part, Place(path), names, classes, layout, usual)
+
+
+def arrays_listing(
+    arrays: Mapping[str, NDArray[Any]],
+    part: str,
+    place: Place,
+    called: Mapping[str, str],
+    classes: tuple[str, ...] | None,
+    layout: Layout | None,
+    usual: Layout | None,
+) -> Listing:
+    """Samples of the arrays of COLUMNS. called: by what name where they come from, which is `place`.
+
+    x: (N, ...) numbers; uint8 are pictures, (N, height, width) becomes (N, height, width, 1); others become float32.
+    Of four axes the channels become the last. layout: which they were; None: what the shape tells, else `usual`.
+    y: (N,) integers or names, or (N, height, width) integers 0 to 255 for label pictures.
+    """
+    x, y = arrays["x"], arrays["y"]
+    count = require_aligned(arrays, called, place)
+    maps = y.ndim == 3
+    laid_out = x.ndim == 4
+    x = _features(x, called["x"], place)
+    if laid_out:
+        layout = layout or _told_layout(x.shape, y.shape[1:]) or usual
+        if layout is None:
+            raise SourceError([Problem(f"{called['x']} is {x.shape}, {_UNCLEAR}", place)])
+    given = arrays["ids"].astype(str) if "ids" in arrays else None
+    return Listing(
+        form="arrays",
+        x=np.moveaxis(x, 1, 3) if laid_out and layout == "NCHW" else x,
+        label_form="maps" if maps else "class",
+        labels=_maps(y, called["y"], place) if maps else tokens(y, called["y"], place),
+        ids=numbered_names(part, count) if given is None else given,
+        domains=column([str(name) for name in arrays["domain"]]) if "domain" in arrays else np.full(count, "", object),
+        sources=(place.file,),
+        origins=np.zeros(count, dtype=np.int64),
+        lines=np.full(count, place.line, dtype=np.int64),
+        classes=classes,
+        given=given,
+        layout=str(layout) if laid_out else "",
+    )
+
+
+def require_aligned(arrays: Mapping[str, NDArray[Any]], called: Mapping[str, str], place: Place) -> int:
+    """How many samples there are. Raises SourceError where there is none, or an array has another length."""
+    count = len(arrays["x"]) if arrays["x"].ndim else 0
+    wrong = [called[key] for key in COLUMNS[1:] if key in arrays and arrays[key].shape[:1] != (count,)]
+    if wrong or not count:
+        message = f"{one_line(wrong or [called['x']])} should hold one entry for each of the {count} samples of"
+        raise SourceError([Problem(f"{message} {called['x']}.", place)])
+    return count
+
+
+def array_files(path: Path) -> dict[str, Path]:
+    """The files that belong to `path`, by what they hold: beside x in a .npy file lie y and perhaps ids and domain.
+
+    Their names have "y" where that of x has "x" (x_train.npy, y_train.npy), else "_y" at the end.
+    """
+    if path.suffix.lower() != ".npy":
+        return {"x": path}
+    found = _X.search(path.stem)
+    before, after = (path.stem[: found.start()], path.stem[found.end() :]) if found else (f"{path.stem}_", "")
+    beside = {key: path.with_name(f"{before}{key}{after}{path.suffix}") for key in COLUMNS[1:]}
+    return {"x": path} | {key: file for key, file in beside.items() if key == "y" or file.is_file()}
+
+
+def plain_array(value: object) -> NDArray[Any]:
+    """A numpy array of an array, a torch tensor or a list."""
+    if hasattr(value, "detach"):
+        tensor = value.detach().cpu()
+        value = (tensor.float() if tensor.is_floating_point() else tensor).numpy()
+    return np.asarray(value)
+
+
+def _npz(path: Path, part: str) -> tuple[dict[str, NDArray[Any]], Sequence[str]]:
+    with _reading(path), np.load(path, allow_pickle=False) as file:
+        known = {"classes", *COLUMNS, *(f"{key}_{part}" for key in COLUMNS)}
+        return {name: file[name] for name in file if name in known}, list(file)
+
+
+def _npy(path: Path, part: str) -> tuple[dict[str, NDArray[Any]], Sequence[str]]:
+    files = array_files(path)
+    if not files["y"].is_file():
+        message = f"holds x alone; its labels are looked for in {files['y'].name} beside it, which is not there."
+        raise SourceError([Problem(message, Place(path))])
+    arrays = {}
+    for key, file in files.items():
+        with _reading(file):
+            arrays[key] = np.load(file, mmap_mode="r", allow_pickle=False)
+    return arrays, list(files)
+
+
+def _torch(path: Path, part: str) -> tuple[dict[str, NDArray[Any]], Sequence[str]]:
+    import torch
+
+    with _reading(path):
+        held = torch.load(path, map_location="cpu", weights_only=True)
+    if isinstance(held, tuple | list) and len(held) == 2:
+        held = dict(zip(("x", "y"), held, strict=True))
+    if not isinstance(held, dict):
+        message = f"holds {type(held).__name__}; expected a dict with x and y, or a pair (x, y)."
+        raise SourceError([Problem(message, Place(path))])
+    return {str(name): plain_array(value) for name, value in held.items()}, [str(name) for name in held]
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """What libraries raise for a file that is broken, or holds anything but arrays, becomes a SourceError."""
+    try:
+        yield
+    except (OSError, ValueError, RuntimeError, zipfile.BadZipFile, EOFError, pickle.UnpicklingError) as error:
+        _, how, remedy = _READERS[path.suffix.lower()]
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        raise SourceError([Problem(f"can't be read {how} ({said}). {remedy}", Place(path))]) from None
+
+
+_OF_TORCH = (_torch, "by torch.load with weights_only=True", "Save tensors alone: torch.save({'x': x, 'y': y}, path).")
+_READERS = {  # by the ends of PACKED: what reads it, how, and what to do where that fails
+    ".npz": (_npz, "as .npz without pickled objects", "Save plain arrays with numpy.savez."),
+    ".npy": (_npy, "as .npy without pickled objects", "Save plain arrays with numpy.save."),
+    ".pt": _OF_TORCH,
+    ".pth": _OF_TORCH,
+}
+
+
+def _features(x: NDArray[Any], name: str, place: Place) -> NDArray[Any]:
+    if x.dtype == np.uint8:
+        return x[..., None] if x.ndim == 3 else x
+    if x.dtype.kind not in "iufb":
+        message = f"{name} holds {x.dtype}; expected numbers."
+        raise SourceError([Problem(message, place)])
+    return x.astype(np.float32, copy=False)
+
+
+def _told_layout(shape: tuple[int, ...], labelled: tuple[int, ...]) -> Layout | None:
+    """The layout of (N, ., ., .) pictures whose label pictures, if any, are `labelled`; None where two make sense."""
+    readings: dict[Layout, tuple[int, tuple[int, ...]]] = {
+        "NHWC": (shape[3], shape[1:3]),
+        "NCHW": (shape[1], shape[2:]),
+    }
+    for fits in (
+        [layout for layout, (_, size) in readings.items() if size == labelled],
+        [layout for layout, (channels, _) in readings.items() if channels in (1, 3, 4)],
+        [layout for layout, (_, (height, width)) in readings.items() if height == width],
+    ):
+        if len(fits) == 1:
+            return fits[0]
+    return None
+
+
+def _maps(y: NDArray[Any], name: str, place: Place) -> NDArray[np.uint8]:
+    if y.dtype.kind not in "iu" or y.min() < 0 or y.max() > 255:
+        message = f"label pictures in {name} hold class indices from 0 to 255; these don't."
+        raise SourceError([Problem(message, place)])
+    return y.astype(np.uint8, copy=False)
+
+
+def tokens(y: NDArray[Any], name: str, place: Place) -> NDArray[Any]:
+    """(N,) texts of (N,) or (N, 1) class indices or names. Raises SourceError for anything else."""
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1 or y.dtype.kind not in "iuUb":
+        message = f"{name} is {y.dtype} {y.shape}; expected one integer or name for each sample."
+        raise SourceError([Problem(message, place)])
+    values, where = np.unique(y, return_inverse=True)
+    return column([str(label) for label in values.tolist()])[where]

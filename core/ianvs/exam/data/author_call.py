@@ -1,0 +1,178 @@
+"""The process in which an author's function is called for the samples of a dataset.
+
+It sees which files and folders the function's python opens: not those of compiled libraries, of processes that the
+function starts, or of the network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TypedDict
+
+from ianvs.base.errors import IanvsError, Place, PluginError
+from ianvs.base.package import PACKAGE
+from ianvs.base.secrets import hide_secrets
+from ianvs.config.spec import ModuleSpec
+from ianvs.exam.data.fingerprint import digest_of
+from ianvs.exam.data.returned import store_returned
+from ianvs.plugins.loader import cause, load
+from ianvs.plugins.signature import Parameters, constructor_parameters, misnamed
+from ianvs.plugins.value_types import type_problems
+
+__all__ = ["Answer", "Made", "Question", "call_function", "look_of"]
+
+_OFFERED = ("root", "download")  # keys of the dataset that the function gets if it names them
+_STDLIB = sysconfig.get_paths()["stdlib"]
+_LINECACHE = os.path.join(_STDLIB, "linecache.py")  # noqa: PTH118
+_NO_DATA = (_STDLIB, "/proc", "/sys", "/dev", "/etc")
+
+
+class Question(TypedDict):
+    """Which function is called, and how. offered: `root`, if it is given, and `download`. folder: for the samples."""
+
+    url: str
+    name: str
+    options: dict[str, object]
+    offered: dict[str, object]
+    folder: str
+
+
+class Made(TypedDict):
+    """What is known of the samples in the folder. line: where the function begins, 0 where that is not known.
+
+    content: digests of the files by their names below the folder. read: what the function read, with `look_of` each.
+    """
+
+    line: int
+    classes: list[str] | None
+    content: dict[str, str]
+    read: dict[str, list[int | str]]
+
+
+class Answer(TypedDict):
+    """wrong: (message, the option that it is about or "", the line of the author's file or 0)."""
+
+    made: Made | None
+    wrong: list[tuple[str, str, int]]
+
+
+def call_function(question: Question) -> Answer:
+    """Check the options against the author's function, call it, and store what it returns."""
+    name, url, folder = question["name"], Path(question["url"]), Path(question["folder"])
+    with _watched(folder) as seen:
+        try:
+            loaded = load(str(url), name)
+        except PluginError as error:
+            return _refused((str(error), "", 0))
+        if not callable(loaded.target):
+            return _refused((f"'{name}' is not a function.", "", 0))
+        takes = constructor_parameters(loaded.target)
+        if wrong := list(_wrong_options(name, takes, question)):
+            return _refused(*wrong)
+        offered = {key: value for key, value in question["offered"].items() if key in takes.names}
+        if "root" in offered and takes.types.get("root") is not str:
+            offered["root"] = Path(str(offered["root"]))
+        line = _line(loaded.target)
+        try:
+            with loaded.active() as function:
+                named = store_returned(function(**question["options"], **offered), folder, f"{name}()")
+        except IanvsError as error:
+            return _refused((str(error), "", line))
+        except Exception as error:
+            said = hide_secrets(cause(error, url.resolve()), question["options"])
+            return _refused((f"{name}() failed: {said}", "", 0))
+    read = {path: look for path in sorted(seen) if (look := look_of(path))}
+    classes = None if named is None else list(named)
+    return Answer(made=Made(line=line, classes=classes, content=_content(folder), read=read), wrong=[])
+
+
+def _refused(*wrong: tuple[str, str, int]) -> Answer:
+    return Answer(made=None, wrong=list(wrong))
+
+
+def look_of(path: str) -> list[int | str]:
+    """Size and modification time of a file, number and digest of the names in a folder; [] for what is neither."""
+    try:
+        if os.path.isdir(path):  # noqa: PTH112  (there may be many: Path is slow)
+            names = sorted(name for name in os.listdir(path) if name[0] != "." and name != "__pycache__")  # noqa: PTH208
+            return [len(names), digest_of(names)]
+        stat = os.stat(path)  # noqa: PTH116
+        return [stat.st_size, stat.st_mtime_ns] if os.path.isfile(path) else []  # noqa: PTH113
+    except OSError:
+        return []
+
+
+def _wrong_options(name: str, takes: Parameters, question: Question) -> Iterator[tuple[str, str, int]]:
+    options = question["options"]
+    for key in takes.required:
+        if key in _OFFERED and key not in question["offered"]:
+            yield f"{name} needs `{key}`. Set it in the dataset, or give it as --{key}.", "", 0
+    required = [key for key in takes.required if key not in _OFFERED]
+    defaults = {key: value for key, value in takes.defaults.items() if key not in _OFFERED}
+    own = Parameters(required, defaults, takes.open, takes.types)
+    for key, message in misnamed(name, "option", own, options):
+        yield message, key, 0
+    for key, value in options.items():
+        for problem in type_problems(ModuleSpec("dataset", name, None, constants={key: value}), own, Place(Path())):
+            yield problem.message, key, 0
+
+
+def _line(target: Callable[..., object]) -> int:
+    try:
+        return inspect.getsourcelines(target)[1]
+    except (OSError, TypeError):
+        return 0
+
+
+def _content(folder: Path) -> dict[str, str]:
+    digests = {}
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        with file.open("rb") as stream:
+            digests[file.relative_to(folder).as_posix()] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return digests
+
+
+@contextmanager
+def _watched(folder: Path) -> Iterator[set[str]]:
+    """Gathers files that are opened for reading and folders that are listed; not code, nor what is in `folder`."""
+    seen: set[str] = set()
+    watching = True
+
+    def no_data(path: Path) -> bool:
+        installed = not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
+        return installed or any(path.is_relative_to(place) for place in (folder, *_NO_DATA))
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        if not watching or event not in ("open", "os.listdir", "os.scandir") or not _for_the_author(sys._getframe(1)):
+            return
+        path, flags = arguments[0] or ".", arguments[2] if event == "open" else 0
+        written = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        if isinstance(path, str | bytes) and not written:
+            seen.add(os.path.abspath(os.fsdecode(path)))  # noqa: PTH100  (links stay links)
+
+    sys.addaudithook(hook)  # which can't be taken back
+    try:
+        yield seen
+    finally:
+        watching = False
+        seen -= {path for path in seen if no_data(Path(path))}
+
+
+def _for_the_author(frame: FrameType | None) -> bool:
+    """Whether it is code of an author or of a library that calls python's own; not ianvs, nor what looks at code."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file.startswith(("<frozen importlib", f"{PACKAGE}{os.sep}")) or file == _LINECACHE:
+            return False
+        if not file.startswith(("<frozen ", f"{_STDLIB}{os.sep}")) or "site-packages" in file:
+            return True
+        frame = frame.f_back
+    return False

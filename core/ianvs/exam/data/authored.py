@@ -1,0 +1,162 @@
+"""A dataset in an author's file: a function that returns the samples.
+
+It is called once, in a process of its own (author_call.py). What it returned is kept in the cache until its source, its
+options or something that it read is another one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from ianvs.base.errors import Place, Problem, shown_path
+from ianvs.config.spec import DatasetSpec
+from ianvs.exam.data.arrays import COLUMNS, Layout, arrays_listing, require_aligned, tokens
+from ianvs.exam.data.author_call import Answer, Made, Question, look_of
+from ianvs.exam.data.cache import entry, is_whole
+from ianvs.exam.data.conversations import conversations_listing
+from ianvs.exam.data.domains import assign_domains
+from ianvs.exam.data.fingerprint import digest_of, listing_digest, read_memo, settings_digest, write_memo
+from ianvs.exam.data.index import files_listing
+from ianvs.exam.data.listing import Listing, SourceError
+from ianvs.exam.data.returned import CONVERSATIONS, TENSORS
+from ianvs.exam.data.sources import PARTS, domain_names, select
+from ianvs.plugins.source import source_of
+from ianvs.processes.isolated import ask_isolated
+
+__all__ = ["Authored", "authored"]
+
+VERSION = 2  # part of every key: raise it when the same return is stored otherwise
+
+
+@dataclass(frozen=True)
+class Authored:
+    """The parts that a function returned, and the digests of what is stored of them."""
+
+    parts: tuple[Listing, Listing]  # training, test
+    content: Mapping[str, str]
+
+    def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
+        """Hash of the samples, and of the settings that shape them; not of the function."""
+        facts: dict[str, object] = {"class_names": self.parts[0].classes}
+        for part, listing in zip(PARTS, self.parts, strict=True):
+            if "NCHW" in listing.layout:
+                facts[f"{part}_layout"] = listing.layout
+            if listing.form == "files":
+                facts[part] = listing_digest(listing, cache_dir)
+            else:
+                facts[part] = {name: digest for name, digest in self.content.items() if name.startswith(f"{part}/")}
+        return settings_digest(spec, facts)
+
+
+def authored(spec: DatasetSpec, cache_dir: Path, seconds: float) -> Authored:
+    """What the function `spec.name` in the file `spec.url` returns for the options, called if it has to be.
+
+    seconds: what importing the file and calling the function may take. Raises SourceError.
+    """
+    url = Path(spec.url or "")
+    if not url.is_file():
+        raise SourceError([Problem(f"there is no file '{url}'.", spec.places.get("url", spec.place))])
+    name = str(spec.name)
+    asked = [VERSION, str(url), name, source_of(str(url), name), dict(spec.options), str(spec.root), spec.download]
+    memo = cache_dir / "authored" / f"{digest_of(asked)[:32]}.json"
+    made = _known(memo, cache_dir)
+    if made is None:
+        from filelock import FileLock
+
+        memo.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(memo.with_suffix(".lock")):  # another process may make it, meanwhile
+            made = _known(memo, cache_dir) or _ask(spec, url, memo, cache_dir, seconds)
+    place = Place(url, made["line"], 1 if made["line"] else 0)
+    folder = _folder(made, cache_dir)
+    classes = None if made["classes"] is None else tuple(made["classes"])
+    listings = [_listing(spec, folder / part, part, place, classes) for part in PARTS]
+    names = domain_names(spec)
+    train, test = (
+        select(assign_domains(listing, None, names), spec, part) for part, listing in zip(PARTS, listings, strict=True)
+    )
+    return Authored((train, test), made["content"])
+
+
+def _known(memo: Path, cache_dir: Path) -> Made | None:
+    """What was returned last time, unless something that was read then looks different now."""
+    made: Made | None = read_memo(memo)
+    if made is None or not is_whole(_folder(made, cache_dir)):
+        return None
+    return made if all(look_of(path) == look for path, look in made["read"].items()) else None
+
+
+def _folder(made: Made, cache_dir: Path) -> Path:
+    return cache_dir / f"authored-{digest_of(made['content'])[:32]}"
+
+
+def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: float) -> Made:
+    """Have the function called in another process. Raises SourceError with all that is wrong."""
+    name, place = str(spec.name), spec.places.get("name", spec.place)
+    for stale in memo.parent.glob(f"{memo.stem}.*.new"):  # of a process that was killed: we hold its lock
+        shutil.rmtree(stale, ignore_errors=True)
+    folder = memo.with_suffix(f".{os.getpid()}.new")
+    folder.mkdir()
+    offered: dict[str, object] = {"download": spec.download}
+    if spec.root is not None:
+        offered["root"] = str(spec.root)
+    options = dict(spec.options)
+    question = Question(url=str(url), name=name, options=options, offered=offered, folder=str(folder.resolve()))
+    calling = f"calling {name}() of {shown_path(url)}"
+    try:
+        answer: Answer | None = ask_isolated("ianvs.exam.data.author_call:call_function", question, seconds)
+        if answer is None:
+            raise SourceError([Problem(f"{calling} ended the process.", place)])
+        if answer["made"] is None:
+            raise SourceError(
+                Problem(message, Place(url, line, 1) if line else spec.places.get(option, place))
+                for message, option, line in answer["wrong"]
+            )
+        made = answer["made"]
+
+        def move(target: Path) -> None:
+            for inside in folder.iterdir():
+                inside.replace(target / inside.name)
+
+        entry(cache_dir, _folder(made, cache_dir).name, move)
+        write_memo(memo, made)
+        return made
+    except TimeoutError:
+        message = f"{calling} took longer than limits.check_seconds: {seconds:g}. Allow it more time in the job file."
+        raise SourceError([Problem(message, place)]) from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _listing(spec: DatasetSpec, folder: Path, part: str, place: Place, classes: tuple[str, ...] | None) -> Listing:
+    if (folder / CONVERSATIONS).is_file():
+        if classes is not None:
+            message = "`classes` has no meaning for conversations, whose labels are the assistant's replies."
+            raise SourceError([Problem(message, place)])
+        records = [json.loads(line) for line in (folder / CONVERSATIONS).read_text(encoding="utf-8").splitlines()]
+        lines = [place.line] * len(records)
+        return conversations_listing(
+            records, part, place.file, lines, lambda i, slip: Problem(f"{part}[{i}]: {slip.message}", place)
+        )
+    arrays = {key: np.load(file, mmap_mode="r") for key in COLUMNS if (file := folder / f"{key}.npy").is_file()}
+    called = {key: f"{key} of {part}" for key in COLUMNS}
+    if arrays["x"].dtype.kind != "U":
+        usual: Layout | None = "NCHW" if (folder / TENSORS).is_file() else None
+        return arrays_listing(arrays, part, place, called, classes, spec.layout, usual)
+    count = require_aligned(arrays, called, place)
+    listing = files_listing(
+        place.file,
+        spec,
+        arrays["x"].tolist(),
+        tokens(arrays["y"], called["y"], place).tolist(),
+        [place.line] * count,
+        arrays["domain"].tolist() if "domain" in arrays else [""] * count,
+        remedy=f"Paths are relative to `root` or to the folder of {place.file.name}.",
+    )
+    return replace(listing, ids=arrays.get("ids", listing.ids), classes=classes)

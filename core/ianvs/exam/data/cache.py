@@ -1,0 +1,192 @@
+"""The decode-once cache: what is slow to read becomes memory-mapped arrays that all test cases share.
+
+An entry is a folder named by what determines its content. It is written under a lock to a temporary name and renamed
+when it is complete, so neither a second process nor a kill leaves half an entry. It holds the digests of its files: an
+entry that was damaged is made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.digests import content, differs, noted, parsed, sealed_text
+from ianvs.base.errors import DamagedError, Place, Problem
+from ianvs.exam.data.decode import decode_labels, decode_picture, require_one_shape
+from ianvs.exam.data.fingerprint import file_digests
+from ianvs.exam.data.labels import Numbering
+from ianvs.exam.data.listing import SourceError
+
+__all__ = ["Progress", "cached_arrays", "cached_labels", "cached_pictures", "entry", "forget", "is_whole", "slice_of"]
+
+Progress = Callable[[float], None]  # told how much is done, 0 to 1
+
+FORMAT = 1  # part of every key: raise it when decoding gives other values
+_DIGESTS = "digests.json"
+CHUNK = 256  # pictures between two progress reports
+
+
+def entry(cache_dir: Path, key: str, fill: Callable[[Path], None]) -> Path:
+    """The complete folder of `key`. `fill(folder)` writes its files if no process has done so before."""
+    done = cache_dir / key
+    if is_whole(done):
+        return done
+    from filelock import FileLock
+
+    cache_dir.mkdir(parents=True, exist_ok=True)
+    with FileLock(cache_dir / f"{key}.lock"):
+        if not is_whole(done):
+            for stale in cache_dir.glob(f"{key}.*.part"):  # of a process that was killed: we hold its lock now
+                shutil.rmtree(stale, ignore_errors=True)
+            part = cache_dir / f"{key}.{os.getpid()}.part"
+            try:
+                part.mkdir()
+                fill(part)
+                _note(part, key)
+                if done.is_dir():
+                    shutil.rmtree(done)  # who has mapped its files keeps them
+                else:
+                    done.unlink(missing_ok=True)
+                part.replace(done)
+            finally:
+                shutil.rmtree(part, ignore_errors=True)
+    return done
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether an entry is there and all of its files are as they were written.
+
+    A file is read only if its size or modification time is not the noted one; it is noted anew if nothing else is.
+    Raises IanvsError where it may not be looked at.
+    """
+    notes = folder / _DIGESTS
+    try:
+        found = parsed(content(notes) or b"", folder.name)
+    except DamagedError:
+        return False
+    files = {} if found is None else found["files"]
+    if not isinstance(files, dict) or any(differs(folder / name, before) for name, before in files.items()):
+        return False
+    with suppress(OSError):  # a cache that is only read; another process may be making the entry again
+        if any((folder / name).stat().st_mtime_ns != before[1] for name, before in files.items()):
+            _note(folder, folder.name)
+    return bool(files)
+
+
+def forget(folder: Path) -> None:
+    """Have the next `entry` make it again. Who has mapped its files keeps them."""
+    (folder / _DIGESTS).unlink(missing_ok=True)
+
+
+def _note(folder: Path, key: str) -> None:
+    """Keep the digests of all files of the entry `key`, whole or not at all."""
+    files = {
+        path.relative_to(folder).as_posix(): noted(path)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.name.startswith(_DIGESTS)
+    }
+    part = folder / f"{_DIGESTS}.{secrets.token_hex(6)}"
+    part.write_text(sealed_text({"files": files}, key))
+    part.replace(folder / _DIGESTS)
+
+
+def cached_arrays(cache_dir: Path, key: str, make: Callable[[], Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """The arrays that `make()` gives, memory-mapped read-only; made once per key."""
+
+    def fill(folder: Path) -> None:
+        for name, array in make().items():
+            np.save(folder / f"{name}.npy", array, allow_pickle=False)
+
+    folder = entry(cache_dir, key, fill)
+    return {file.stem: np.load(file, mmap_mode="r", allow_pickle=False) for file in sorted(folder.glob("*.npy"))}
+
+
+def cached_pictures(
+    paths: Sequence[str], size: tuple[int, int] | None, cache_dir: Path, progress: Progress | None = None
+) -> NDArray[np.uint8]:
+    """Picture files as one read-only memory map (N, height, width, 3), decoded and resized at the first call only.
+
+    size: (height, width), or None if all pictures have one size.
+    """
+    content = [size, file_digests(paths, cache_dir)]
+    return _cached("rgb", content, paths, lambda index: decode_picture(paths[index], size), cache_dir, progress)
+
+
+def cached_labels(
+    paths: Sequence[str],
+    numberings: Sequence[Numbering],
+    pictures: Sequence[str],
+    size: tuple[int, int] | None,
+    cache_dir: Path,
+    progress: Progress | None = None,
+) -> NDArray[np.uint8]:
+    """Label pictures as one read-only memory map (N, height, width) of class indices, 255 where ignored.
+
+    numberings: how each file numbers classes. pictures: what each file is the label of; the two have to fit.
+    """
+    distinct = list(dict.fromkeys(numbering.classes for numbering in numberings))
+    used = [distinct.index(numbering.classes) for numbering in numberings]
+
+    def decode(index: int) -> NDArray[np.uint8]:
+        require_one_shape(paths[index], pictures[index], size)
+        return decode_labels(paths[index], size, numberings[index])
+
+    content = [size, file_digests(paths, cache_dir), file_digests(pictures, cache_dir), distinct, used]
+    return _cached("labels", content, paths, decode, cache_dir, progress)
+
+
+def slice_of(progress: Progress | None, start: float, end: float) -> Progress | None:
+    """Reports a step's 0 to 1 as start to end of the whole."""
+    return None if progress is None else lambda fraction: progress(start + (end - start) * fraction)
+
+
+def _cached(
+    kind: str,
+    content: list[Any],
+    paths: Sequence[str],
+    decode: Callable[[int], NDArray[np.uint8]],
+    cache_dir: Path,
+    progress: Progress | None,
+) -> NDArray[np.uint8]:
+    text = json.dumps([FORMAT, kind, *content])
+    key = f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+    def fill(folder: Path) -> None:
+        first = decode(0)
+        shape = (len(paths), *first.shape)
+        pixels = np.lib.format.open_memmap(folder / "pixels.npy", mode="w+", dtype=np.uint8, shape=shape)
+
+        def store(index: int) -> None:
+            picture = decode(index) if index else first
+            if picture.shape != first.shape:
+                (height, width), (h, w) = first.shape[:2], picture.shape[:2]
+                message = (
+                    f"is {height}x{width} pixels (height x width), {paths[index]} is {h}x{w}. "
+                    "Set `image_size: [height, width]` in the dataset to bring all pictures to one size."
+                )
+                raise SourceError([Problem(message, Place(Path(paths[0])))])
+            pixels[index] = picture
+
+        # Threads, since decoding holds no interpreter lock; in chunks, since each pending call takes memory.
+        with ThreadPoolExecutor() as pool:
+            for start in range(0, len(paths), CHUNK):
+                for _ in pool.map(store, range(start, min(start + CHUNK, len(paths)))):
+                    pass
+                if progress is not None:
+                    progress(min(start + CHUNK, len(paths)) / len(paths))
+        pixels.flush()
+
+    folder = entry(cache_dir, key, fill)
+    pixels: NDArray[np.uint8] = np.load(folder / "pixels.npy", mmap_mode="r", allow_pickle=False)
+    return pixels

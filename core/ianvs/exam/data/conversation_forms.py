@@ -1,0 +1,141 @@
+"""What a json form of one conversation is, and what can be wrong with a record.
+
+Forms are found by entry points; a record's fields tell which one it has, and others don't matter but its topic.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ianvs.base.errors import closest, one_line
+from ianvs.exam.data.records import Step, json_kind
+from ianvs.plugins.loader import brought
+
+__all__ = ["GROUP", "Conversation", "Form", "Forms", "Slip", "content_at", "text_at"]
+
+GROUP = "ianvs.conversation_forms"
+"""The group of entry points by which packages bring forms, ianvs its own; each names a tuple of `Form`."""
+
+_PICTURE = re.compile(r"<image>\n?")
+_TEXT_PART, _PICTURE_PARTS = "text", ("image", "image_url")  # types of a message's parts, of Hugging Face and OpenAI
+
+
+class Slip(Exception):  # noqa: N818 - it becomes a Problem with a place
+    """What is wrong with a record, and the steps to it."""
+
+    def __init__(self, message: str, *steps: Step) -> None:
+        super().__init__(message)
+        self.message, self.steps = message, steps
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """user[t] and assistant[t] are turn t + 1.
+
+    pictures, replies: how many belong to it that are left out; of the latter, because another one was taken.
+    """
+
+    system: str | None
+    user: tuple[str, ...]
+    assistant: tuple[str, ...]
+    topic: str = ""
+    pictures: int = 0
+    replies: int = 0
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form by the fields that tell it from the others; one with more of them goes before one with less.
+
+    topic: the field that names a conversation's topic. replies: the field that may list several right ones, of which
+    the first is taken.
+    """
+
+    name: str
+    fields: tuple[str, ...]
+    turns: Callable[[Mapping[str, Any]], tuple[str | None, list[str], list[str]]]
+    topic: str = "topic"
+    replies: str = ""
+
+    def read(self, record: Mapping[str, Any]) -> Conversation:
+        """Raises Slip."""
+        system, user, assistant = self.turns(record)
+        for turn, reply in enumerate(assistant, start=1):
+            if not reply.strip():
+                raise Slip(f"the assistant's reply of turn {turn} is empty; nothing can be learnt from it.")
+        has_pictures = bool(record.get("image") or record.get("images"))
+        marks = sum(len(_PICTURE.findall(said)) for said in user) if has_pictures else 0
+        heard = [_PICTURE.sub("", said) for said in user] if marks else user
+        pictures = (max(marks, 1) if has_pictures else 0) + _picture_parts(record)
+        topic, right = record.get(self.topic), record.get(self.replies)
+        return Conversation(
+            system,
+            tuple(heard),
+            tuple(assistant),
+            topic if isinstance(topic, str) else "",
+            pictures,
+            len(right) - 1 if isinstance(right, list) else 0,
+        )
+
+
+class Forms:
+    """All forms that are known when this is made.
+
+    known: ianvs's own first. asking: fields that say what is asked, and are no name of anything else.
+    """
+
+    def __init__(self) -> None:
+        self.known = [form for form, _ in brought(GROUP, Form)[0]]
+        self.asking = {form.fields[0] for form in self.known if len(form.fields) > 1} - {"question_id"}
+        self._of: dict[tuple[str, ...], list[Form]] = {}  # by fields, which a file's records have in common
+
+    def of(self, record: Mapping[str, Any]) -> list[Form]:
+        """Those that a record's fields tell: none for what is no conversation, two for what can't be decided."""
+        names = tuple(record)
+        if names not in self._of:
+            found = [form for form in self.known if all(field in record for field in form.fields)]
+            self._of[names] = [
+                form for form in found if not any(set(form.fields) < set(other.fields) for other in found)
+            ]
+        return self._of[names]
+
+
+def text_at(record: Mapping[str, Any], field: str, where: tuple[Step, ...]) -> str:
+    """A field that has to be there and a text. Raises Slip."""
+    if field not in record:
+        raise Slip(f"has no '{field}'.{closest(field, record)} It has: {one_line(list(record)) or 'nothing'}.", *where)
+    value = record[field]
+    if not isinstance(value, str):
+        raise Slip(f"'{field}' is {json_kind(value)}; expected a text.", *where, field)
+    return value
+
+
+def content_at(message: Mapping[str, Any], field: str, where: tuple[Step, ...]) -> str:
+    """What a message says: a text, or parts of type text, one after the other; pictures are left out. Raises Slip."""
+    parts = message.get(field)
+    if not isinstance(parts, list):
+        return text_at(message, field, where)
+    said = []
+    for position, part in enumerate(parts):
+        place = (*where, field, position)
+        if not isinstance(part, dict):
+            raise Slip(f"{field}[{position}] is {json_kind(part)}; expected an object with 'type' and 'text'.", *place)
+        kind = text_at(part, "type", place)
+        if kind == _TEXT_PART:
+            said.append(text_at(part, "text", place))
+        elif kind not in _PICTURE_PARTS:
+            known = (_TEXT_PART, *_PICTURE_PARTS)
+            told = f"a part of type '{kind}' can't be read.{closest(kind, known)} There are: {one_line(known)}."
+            raise Slip(told, *place, "type")
+    return "".join(said)
+
+
+def _picture_parts(record: Mapping[str, Any]) -> int:
+    """How many parts of messages, in whatever field these are, are pictures."""
+    messages = [message for value in record.values() if isinstance(value, list) for message in value]
+    contents = [message.get("content") for message in messages if isinstance(message, dict)]
+    parts = [part for content in contents if isinstance(content, list) for part in content]
+    return sum(isinstance(part, dict) and part.get("type") in _PICTURE_PARTS for part in parts)

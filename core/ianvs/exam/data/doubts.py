@@ -1,0 +1,98 @@
+"""What looks wrong in samples that can be read: a run goes on, and its author hears of it before.
+
+Every sample is read once for each dataset, a block at a time; of each a digest of 8 bytes is kept meanwhile. What was
+found is kept in the cache under the dataset's fingerprint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import one_line
+from ianvs.exam.data.dataset import Dataset, Samples
+from ianvs.exam.data.fingerprint import digest_of, read_memo, write_memo
+
+__all__ = ["FOLDER", "SHARED", "doubts_of", "find_doubts"]
+
+FOLDER = "doubts"  # of the cache
+SHARED = "shared samples"  # the name of the doubt that a scenario may mean to have
+
+_BLOCK_BYTES = 1 << 26
+_BLOCK = 1 << 16  # samples, at most
+
+
+def doubts_of(fingerprint: str, cache_dir: Path) -> dict[str, str] | None:
+    """Sentences by the name of what they doubt; None where the dataset has not been looked at."""
+    found: dict[str, str] | None = read_memo(_memo(fingerprint, cache_dir))
+    return found
+
+
+def find_doubts(dataset: Dataset, cache_dir: Path) -> None:
+    """Look at every sample, unless that was done before."""
+    if doubts_of(dataset.fingerprint, cache_dir) is None:
+        write_memo(_memo(dataset.fingerprint, cache_dir), _doubts(dataset))
+
+
+def _memo(fingerprint: str, cache_dir: Path) -> Path:
+    return cache_dir / FOLDER / f"{digest_of(fingerprint)[:32]}.json"
+
+
+def _doubts(dataset: Dataset) -> dict[str, str]:
+    train, test, names = dataset.train, dataset.test, dataset.classes
+    found: dict[str, str] = {}
+    if names and train.y.dtype != object:
+        taught, asked = (_classes(samples, len(names)) for samples in (train, test))
+        if len(untaught := [names[index] for index in np.flatnonzero(asked > taught)]):
+            found["untaught classes"] = (
+                f"no training sample is of {one_line(untaught)}, and test samples are: nothing teaches it. Take these "
+                "out of the test part, or look at how the labels are written."
+            )
+        if taught.sum() == 1:
+            only = names[int(taught.argmax())]
+            found["one class"] = f"all training samples are of one class, '{only}': there is nothing to tell apart."
+    (gaps, known), (gaps_in_test, digests) = _looked_at(train), _looked_at(test)
+    for part, samples, broken in (("training", train, gaps), ("test", test, gaps_in_test)):
+        if broken.size:
+            found[f"gaps in the {part} part"] = (
+                f"{broken.size} of {len(samples)} {part} samples hold nan or infinite numbers, such as "
+                f"'{samples.ids[broken[0]]}': losses and answers become nan. Fill the gaps, or take the samples out."
+            )
+    shared = np.flatnonzero(np.isin(digests, known))
+    if shared.size and not dataset.by_heart:
+        found[SHARED] = (
+            f"{shared.size} of {len(test)} test samples are training samples too, such as '{test.ids[shared[0]]}': a "
+            "score on them tells what was remembered. Take them out of one of the parts."
+        )
+    return found
+
+
+def _classes(samples: Samples, count: int) -> NDArray[np.bool_]:
+    """(C,) which classes some sample has. Of label pictures, what is no class is left out."""
+    if samples.y.ndim == 1:
+        seen = np.unique(samples.y)
+    else:
+        seen = np.flatnonzero(sum(np.bincount(picture.reshape(-1), minlength=256) for picture in samples.y))
+    return np.isin(np.arange(count), seen)
+
+
+def _looked_at(samples: Samples) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """(positions of samples with numbers that are not finite, (N,) digests of all samples)."""
+    x, size = samples.x, samples.x.dtype.itemsize * math.prod(samples.x.shape[1:])
+    block = max(1, min(_BLOCK, _BLOCK_BYTES // max(1, size)))
+    broken: list[int] = []
+    digests = np.empty(len(x), dtype=np.uint64)
+    for start in range(0, len(x), block):
+        values = np.ascontiguousarray(x[start : start + block])
+        flat = values.reshape(len(values), -1)
+        if values.dtype.kind == "f":
+            broken += (start + np.flatnonzero(~np.isfinite(flat).all(axis=1))).tolist()
+        for index, row in enumerate(flat, start):
+            # Of an array; or of what is asked and answered, where a question alone may well come in both parts.
+            content = row.data.cast("B") if row.dtype != object else repr((row[0], samples.y[index])).encode()
+            digests[index] = int.from_bytes(hashlib.blake2b(content, digest_size=8).digest())
+    return np.array(broken, dtype=np.int64), digests

@@ -1,0 +1,123 @@
+"""Features of a frozen network in place of pictures: computed once, kept in the cache, shared by all cases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import DataError, PluginError, Problem
+from ianvs.config.spec import BackboneSpec, DatasetSpec
+from ianvs.exam.data.cache import Progress, cached_arrays, slice_of
+from ianvs.exam.data.dataset import Dataset
+from ianvs.exam.data.fingerprint import digest_of, file_digests
+
+if TYPE_CHECKING:
+    import torch
+
+    from ianvs.authoring import TorchLearner
+    from ianvs.plugins.contract import TestData
+
+__all__ = ["check_backbone", "encoded", "encoded_fingerprint"]
+
+FORMAT = 1  # part of every key: raise it when the same network gives other features
+PART = 256  # pictures between two progress reports
+
+
+def check_backbone(spec: DatasetSpec) -> list[Problem]:
+    """What is wrong with `backbone`, as far as it can be said without pictures: names, weights that aren't there."""
+    if spec.backbone is None:
+        return []
+    try:
+        learner = _learner(spec.backbone)
+        learner.backbone_choice.check(spec.backbone.network)
+        if spec.backbone.picture_size is not None:
+            size = spec.backbone.picture_size
+            learner.check_exam(kind="classification", shape=(size, size, 3), num_classes=2)
+    except PluginError as error:
+        return [Problem(str(error), spec.backbone.place or spec.place)]
+    return []
+
+
+def encoded_fingerprint(before: str, spec: DatasetSpec, cache_dir: Path) -> str:
+    """The hash of a dataset's features, from that of its pictures `before`: weights in a file count by its content."""
+    if spec.backbone is None:
+        return before
+    from ianvs.authoring.weight_files import find_weights
+
+    said = spec.backbone.weights
+    try:
+        file = None if said is None else find_weights(said)
+    except PluginError as error:
+        raise DataError(str(error)) from error
+    content = said if file is None else file_digests([str(file)], cache_dir)[0]
+    chosen = {name: getattr(spec.backbone, name) for name in ("network", "picture_size", "scale")}
+    return digest_of({"format": FORMAT, "pictures": before, "weights": content, **chosen})
+
+
+def encoded(dataset: Dataset, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
+    """The same samples, each as the features (D,) float32 that the network `backbone` gives; memory-mapped.
+
+    Raises DataError where the samples are no pictures of classes, or the network can't take them.
+    """
+    chosen = spec.backbone
+    if chosen is None:
+        return dataset
+    if dataset.kind != "classification" or dataset.train.x.dtype != np.uint8 or dataset.train.x.ndim != 4:
+        raise DataError("`backbone` in a dataset is for pictures that have a class; these samples are something else.")
+    key = encoded_fingerprint(dataset.fingerprint, spec, cache_dir)
+
+    def make() -> dict[str, NDArray[Any]]:
+        try:
+            learner = _learner(chosen)
+            learner.check_exam(kind="classification", shape=dataset.train.x.shape[1:], num_classes=2)
+            train = _features(learner, dataset.train.x, slice_of(progress, 0.0, 0.8))
+            return {"train": train, "test": _features(learner, dataset.test.x, slice_of(progress, 0.8, 1.0))}
+        except PluginError as error:
+            raise DataError(f"backbone: {error}") from error
+
+    found = cached_arrays(cache_dir, f"features-{key[:32]}", make)
+    return replace(
+        dataset,
+        train=replace(dataset.train, x=found["train"]),
+        test=replace(dataset.test, x=found["test"]),
+        name=f"{dataset.name}, features of {chosen.network}",
+        fingerprint=key,
+        layout="",
+    )
+
+
+def _learner(chosen: BackboneSpec) -> TorchLearner:
+    from ianvs.authoring import TorchLearner
+
+    names = ("network", "weights", "picture_size", "scale", "download")
+    return TorchLearner(frozen=True, **{name: getattr(chosen, name) for name in names})
+
+
+def _features(learner: TorchLearner, x: NDArray[Any], progress: Progress | None) -> NDArray[np.float32]:
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    parts = []
+    for start in range(0, len(x), PART):
+        pictures = cast("TestData", _Pictures(np.ascontiguousarray(x[start : start + PART])))
+        parts.append(learner.features(pictures, num_classes=2, device=device, seed=0))
+        if progress is not None:
+            progress(min(1.0, (start + PART) / len(x)))
+    found: NDArray[np.float32] = np.concatenate(parts).astype(np.float32, copy=False)
+    return found
+
+
+class _Pictures:
+    """(N, height, width, channels) uint8, as a learner asks for them."""
+
+    def __init__(self, x: NDArray[Any]) -> None:
+        self.x = x
+
+    def tensors(self, device: str = "cpu") -> torch.Tensor:
+        import torch
+
+        return torch.from_numpy(self.x).permute(0, 3, 1, 2).to(device)

@@ -1,0 +1,67 @@
+"""Files of samples that are handed out as they are (`contract: ianvs`): nothing in them is decoded or interpreted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from ianvs.base.errors import Problem, shown_path
+from ianvs.config.spec import DatasetSpec, SourceSpec
+from ianvs.exam.data.fingerprint import digest_of, file_digests
+from ianvs.exam.data.sources import PARTS, sources_of
+
+__all__ = ["check_handed", "handed_fingerprint"]
+
+
+def check_handed(sources: Sequence[SourceSpec]) -> list[Problem]:
+    """What is wrong with these files; each is told of once."""
+    once = {source.path: source for source in reversed(sources)}
+    return [problem for source in sources if once[source.path] is source for problem in _check(source)]
+
+
+def _check(source: SourceSpec) -> list[Problem]:
+    path = source.path
+    if not path.is_file():
+        message = f"the data are missing: there is no file {shown_path(path)}. Put them there, or write where they are."
+        return [Problem(message, source.place)]
+    if not source.form:
+        message = f"'{path.name}' is not read: its name ends in none of .txt, .csv, .json, .jsonl. Convert it."
+        return [Problem(message, source.place)]
+    beside = path.parent / "data.jsonl"
+    if source.form == "metadata" and not beside.is_file():
+        return [Problem(f"the data are missing: there is no file {shown_path(beside)} beside it.", source.place)]
+    if source.form != "txt":
+        return []
+    words = [line.split()[0] for line in _lines(path) if line.split()]
+    if not words:
+        return [Problem(f"{shown_path(path)} is empty. Write one sample on a line.", source.place)]
+    absent = [word for word in words if not (path.parent / word).exists()]
+    if not absent:
+        return []
+    message = (
+        f"{len(absent)} of {len(words)} samples of {shown_path(path)} are not there, the first is '{absent[0]}'. "
+        f"Paths are absolute, or start at {shown_path(path.parent)}."
+    )
+    return [Problem(message, source.place, warning=True)]  # words that are no paths are handed out, too
+
+
+def handed_fingerprint(spec: DatasetSpec, cache_dir: Path) -> str:
+    """Hash of the index files and of all files that they name. Reads each once, ever, while it stays the same."""
+    facts = {part: [_content(source, cache_dir) for source in sources_of(spec, part)] for part in PARTS}
+    return digest_of({"handed_as": spec.handed_as, "label": spec.label, **facts})
+
+
+def _content(source: SourceSpec, cache_dir: Path) -> object:
+    """Words count as they are written, and what they name by its content."""
+    path = source.path
+    if not path.is_file():
+        return None  # nobody reads it: `check_handed`
+    own = [path, path.parent / "data.jsonl"] if source.form == "metadata" else [path]
+    named = dict.fromkeys(word for line in _lines(path) for word in line.split()) if source.form == "txt" else ()
+    files = [os.fspath(found) for word in named if (found := path.parent / word).is_file()]
+    return [source.form, *file_digests([*map(os.fspath, own), *files], cache_dir)]
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8", errors="replace").splitlines()

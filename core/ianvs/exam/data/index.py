@@ -1,0 +1,147 @@
+"""Index files: one sample a line, its path first and its label last."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import Place, Problem, one_line, shown_path
+from ianvs.config.spec import DatasetSpec, SourceSpec
+from ianvs.exam.data.listing import Listing, SourceError, column, summary
+
+__all__ = ["PICTURE_SUFFIXES", "Lines", "files_listing", "read_lines", "read_text"]
+
+Lines = Sequence[int] | NDArray[np.int64]  # of a file, on which its samples stand; 0 where it has none
+
+PICTURE_SUFFIXES = (".png", ".bmp", ".tif", ".tiff", ".jpg", ".jpeg", ".gif", ".webp", ".ppm", ".pgm")
+
+_OF_INDEX = (
+    "Paths are relative to `root` or to the index file; a path with blanks needs double quotes, or tabs between the "
+    "columns."
+)
+
+
+def read_lines(source: SourceSpec, spec: DatasetSpec) -> Listing:
+    """A text index: `path [more inputs ...] label` on each line, parted by blanks, or by tabs where a line has some.
+
+    A path with blanks stands in double quotes, or the line is parted by tabs.
+    """
+    samples: list[str] = []
+    labels: list[str] = []
+    lines: list[int] = []
+    problems: list[Problem] = []
+    for number, text in enumerate(read_text(source.path).splitlines(), start=1):
+        if not text.strip():
+            continue
+        try:
+            tokens = _tokens(text)
+        except ValueError:
+            problems.append(Problem("a double quote is opened and never closed.", Place(source.path, number, 1)))
+            continue
+        if len(tokens) < 2:
+            message = f"expected a sample's path and its label, found only '{text.strip()}'. Write both on one line."
+            problems.append(Problem(message, Place(source.path, number, 1)))
+            continue
+        samples.append(tokens[0])
+        labels.append(tokens[-1])
+        lines.append(number)
+    if problems:
+        raise SourceError(summary(problems))
+    return files_listing(source.path, spec, samples, labels, lines, [""] * len(samples))
+
+
+def read_text(path: Path) -> str:
+    """The content of a text file. Raises SourceError when it is empty, unreadable or not UTF-8."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        message = f"is not a text file in UTF-8 (byte {error.start} is not). Save it as UTF-8."
+        raise SourceError([Problem(message, Place(path))]) from None
+    except OSError as error:
+        raise SourceError([Problem(f"can't be read: {error.strerror}.", Place(path))]) from None
+    if not text.strip():
+        raise SourceError([Problem("is empty; expected at least one sample.", Place(path))])
+    return text
+
+
+def files_listing(
+    path: Path,
+    spec: DatasetSpec,
+    samples: Sequence[str],
+    labels: Sequence[str],
+    lines: Lines,
+    domains: Sequence[str],
+    remedy: str = _OF_INDEX,
+) -> Listing:
+    """A listing of picture files. A label is the path of a label picture only if it ends like one.
+
+    remedy: what is said where a file is missing.
+    """
+    pictures = [label.lower().endswith(PICTURE_SUFFIXES) for label in labels]
+    if any(pictures) and not all(pictures):
+        odd = pictures.index(not pictures[0])
+        kinds = ["the path of a picture" if picture else "a class" for picture in pictures[odd - 1 : odd + 1]]
+        message = (
+            f"the label '{labels[odd]}' is {kinds[1]}, the label before it, '{labels[odd - 1]}', is {kinds[0]}. "
+            "All labels of a file are of one kind."
+        )
+        raise SourceError([Problem(message, Place(path, lines[odd], 1 if lines[odd] else 0))])
+    bases = [os.fspath(base) for base in (spec.root, path.parent) if base is not None]
+    found = [_found(name, bases) for name in samples]
+    targets = [_found(name, bases) for name in labels] if all(pictures) else list(labels)
+    problems: list[Problem] = []
+    for what, written, files in (("picture", samples, found), ("label picture", labels, targets)):
+        if lost := [i for i, file in enumerate(files) if file is None]:
+            message = (
+                f"{len(lost)} of {len(files)} {what}s can't be found: {one_line([written[i] for i in lost], 3)}. "
+                f"Looked in {' and in '.join(map(shown_path, bases))}. {remedy}"
+            )
+            problems.append(Problem(message, Place(path, lines[lost[0]], 1 if lines[lost[0]] else 0)))
+    if problems:
+        raise SourceError(problems)
+    return Listing(
+        form="files",
+        x=column(found),
+        label_form="files" if all(pictures) else "class",
+        labels=column(targets),
+        ids=np.array([_name(written, bases) for written in samples], dtype=str),
+        domains=column(domains),
+        sources=(path,),
+        origins=np.zeros(len(samples), dtype=np.int64),
+        lines=np.array(lines, dtype=np.int64),
+        given=column(found),
+    )
+
+
+def _tokens(text: str) -> list[str]:
+    if "\t" in text:
+        return [token.strip() for token in text.split("\t") if token.strip()]
+    if '"' not in text:
+        return text.split()
+    # Not shlex.split: a backslash and an apostrophe are ordinary characters of a file name.
+    lexer = shlex.shlex(text, posix=True)
+    lexer.whitespace_split = True
+    lexer.quotes, lexer.escape, lexer.commenters = '"', "", ""
+    return list(lexer)
+
+
+def _found(written: str, bases: Sequence[str]) -> str | None:
+    for base in bases:
+        candidate = os.path.normpath(os.path.join(base, written))  # noqa: PTH118  (ten thousand of them: Path is slow)
+        if os.path.isfile(candidate):  # noqa: PTH113
+            return candidate
+    return None
+
+
+def _name(written: str, bases: Sequence[str]) -> str:
+    """A name that stays when the data move to another folder, where the index allows it."""
+    pure = PurePath(written.replace("\\", "/")) if os.sep == "/" else PurePath(written)
+    for base in bases:
+        if pure.is_absolute() and pure.is_relative_to(base):
+            pure = pure.relative_to(base)
+    return pure.as_posix()

@@ -1,0 +1,206 @@
+"""From labels as they were written to class indices.
+
+All classes of a dataset have one numbering, 0 to C-1. Where every domain has a class list of its own, a label is a
+position in the list of its sample's domain, and the numbering is of the union of the lists, by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import Place, Problem, closest, one_line
+from ianvs.config.spec import DatasetSpec
+from ianvs.exam.data.listing import Listing, SourceError, summary
+
+__all__ = [
+    "AS_WRITTEN",
+    "IGNORED",
+    "ClassLists",
+    "Numbering",
+    "class_indices",
+    "class_lists",
+    "numbered_classes",
+    "only_numbers",
+    "renumbered",
+]
+
+IGNORED = 255  # "no class" in label pictures, whatever number their files use
+
+
+@dataclass(frozen=True)
+class ClassLists:
+    """names: of all classes, in the order of their index.
+
+    domains: for each domain the class indices of its own list, in that list's order; empty where all share `names`.
+    """
+
+    names: tuple[str, ...]
+    domains: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def of(self, domain: str) -> Numbering:
+        """The numbering in which labels of `domain` are written."""
+        if self.domains:
+            return Numbering(self.domains[domain], f" of the domain '{domain}'")
+        return Numbering(tuple(range(len(self.names))))
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """classes[i]: index of the class that is written as i. owner: whose numbering it is, for messages."""
+
+    classes: tuple[int, ...]
+    owner: str = ""
+
+
+AS_WRITTEN = Numbering(tuple(range(IGNORED)))  # of label pictures whose numbers are the classes
+
+
+def only_numbers(listings: Sequence[Listing], spec: DatasetSpec) -> bool:
+    """Whether the classes are told by nothing but the numbers in label pictures."""
+    named = spec.classes is not None or any(listing.classes is not None for listing in listings)
+    return not named and any(listing.label_form in ("files", "maps") for listing in listings)
+
+
+def numbered_classes(pictures: Sequence[NDArray[np.uint8]], spec: DatasetSpec) -> ClassLists:
+    """Classes "0", "1", ... up to the highest number in label pictures (N, height, width), 255 left out.
+
+    Raises SourceError where all pixels are ignored.
+    """
+    highest = -1
+    for picture in chain.from_iterable(pictures):  # one by one: they may be a memory map of many gigabytes
+        named = picture[picture != IGNORED]
+        highest = max(highest, int(named.max()) if named.size else -1)
+    if highest < 0:
+        message = f"every pixel of the label pictures is {IGNORED}, which is ignored: there is no class to learn."
+        raise SourceError([Problem(message, spec.place)])
+    return ClassLists(tuple(map(str, range(highest + 1))))
+
+
+def class_lists(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:
+    """The classes: those of `spec.classes`, else the source's own, else found in the labels.
+
+    Lists by domain are merged by name, in the order of `using`, else of the lists. Found names are sorted, integers by
+    their value; of label pictures none are found here (see `only_numbers`). Raises SourceError where integers and names
+    are mixed, or a domain has no list.
+    """
+    lists = _by_domain(listings, spec) if isinstance(spec.classes, Mapping) else ClassLists(_shared(listings, spec))
+    if len(lists.names) > IGNORED and any(listing.label_form in ("files", "maps") for listing in listings):
+        message = f"there are {len(lists.names)} classes; label pictures can tell {IGNORED} apart."
+        raise SourceError([Problem(message, spec.places.get("classes", spec.place))])
+    return lists
+
+
+def class_indices(listing: Listing, lists: ClassLists) -> NDArray[np.int64]:
+    """(N,) class indices. A label is a name of its class list, or a position in it where no name says the same."""
+    written: list[str] = listing.labels.tolist()
+    domains: list[str] = listing.domains.tolist() if lists.domains else [""]  # else all of them mean the same
+    tables = {domain: _Table(lists.of(domain), lists.names) for domain in dict.fromkeys(domains)}
+    told: Iterable[int]
+    if lists.domains:
+        told = (tables[domain][token] for domain, token in zip(domains, written, strict=True))
+    else:
+        told = map(tables[""].__getitem__, written)
+    indices = np.fromiter(told, np.int64, len(written))
+    problems = []
+    for i in np.flatnonzero(indices < 0).tolist():
+        table = tables[domains[i] if lists.domains else ""]
+        message = f"the label '{written[i]}' is none of the classes{table.owner}: {one_line(table.names)}."
+        problems.append(Problem(message + closest(written[i], table.names), listing.place(i)))
+    if problems:
+        raise SourceError(summary(problems))
+    return indices
+
+
+class _Table(dict[str, int]):
+    """Class indices by what is written for them; -1 for what is none of the classes. Filled as it is asked."""
+
+    def __init__(self, numbering: Numbering, names: Sequence[str]) -> None:
+        self.names = [names[i] for i in numbering.classes]
+        self.owner, self._classes = numbering.owner, numbering.classes
+
+    def __missing__(self, token: str) -> int:
+        position = self.names.index(token) if token in self.names else _as_index(token, len(self.names))
+        self[token] = -1 if position is None else self._classes[position]
+        return self[token]
+
+
+def renumbered(values: NDArray[np.integer], numbering: Numbering, place: Place) -> NDArray[np.uint8]:
+    """A label picture as class indices of the dataset, of the same shape; ignored pixels become 255.
+
+    values: positions in the numbering, or 255 or the number of its classes for ignored pixels (as CamVid's void, 11 of
+    11). Raises SourceError at `place` for any other number.
+    """
+    count = len(numbering.classes)
+    lowest, highest = int(values.min()), int(values.max())
+    occurring = np.array([lowest, highest])
+    if lowest >= 0 and highest < 1 << 16:
+        occurring = np.flatnonzero(np.bincount(values.ravel()))
+    wrong = occurring[(occurring < 0) | ((occurring > count) & (occurring != IGNORED))]
+    if len(wrong):
+        why = (
+            f", but the class list{numbering.owner} has {count} names (0 to {count - 1}); {count} and {IGNORED} are "
+            "for ignored pixels. List all classes by `classes`, or map the labels."
+        )
+        if numbering is AS_WRITTEN:
+            why = f"; label pictures hold 0 to {IGNORED - 1}, and {IGNORED} for ignored pixels. Map the labels."
+        raise SourceError([Problem(f"holds the label {wrong[0]}{why}", place)])
+    table = np.full(256, IGNORED, dtype=np.uint8)
+    table[:count] = numbering.classes
+    return np.asarray(table[values])
+
+
+def _shared(listings: Sequence[Listing], spec: DatasetSpec) -> tuple[str, ...]:
+    if spec.classes is not None:
+        return tuple(spec.classes)
+    given = {listing.classes for listing in listings if listing.classes is not None}
+    if len(given) > 1:
+        message = "the parts of the data bring different class names. List the names by `classes`."
+        raise SourceError([Problem(message, spec.place)])
+    if given:
+        return next(iter(given))
+    if all(listing.label_form in ("text", "replies", "files", "maps") for listing in listings):
+        return ()
+    names = {token for listing in listings for token in listing.labels}
+    integers = {name for name in names if _is_integer(name)}
+    if integers and integers != names:
+        first = listings[0].labels[0]
+        listing, i = next(
+            (listing, i)
+            for listing in listings
+            for i, token in enumerate(listing.labels)
+            if (token in integers) != (first in integers)
+        )
+        kind = "a name" if first in integers else "an integer"
+        message = f"the label '{listing.labels[i]}' is {kind}, the first label, '{first}', is not."
+        raise SourceError([Problem(f"{message} Or list all by `classes`.", listing.place(i))])
+    return tuple(sorted(names, key=int) if integers else sorted(names))
+
+
+def _by_domain(listings: Sequence[Listing], spec: DatasetSpec) -> ClassLists:
+    assert isinstance(spec.classes, Mapping)
+    given = spec.classes
+    place = spec.places.get("classes", spec.place)
+    for listing in listings:
+        for i in np.flatnonzero(~np.isin(listing.domains.astype(str), list(given)))[:1]:
+            if name := str(listing.domains[i]):
+                hint = closest(name, given) or f" There are lists for: {one_line(list(given))}."
+                raise SourceError([Problem(f"the domain '{name}' has no class list in `classes`.{hint}", place)])
+            message = f"'{listing.ids[i]}' has no domain, but `classes` has a list for each domain. Name its domain."
+            raise SourceError([Problem(message, listing.place(int(i)))])
+    used = spec.using or tuple(given)
+    names = tuple(dict.fromkeys(name for domain in used for name in given[domain]))
+    index = {name: position for position, name in enumerate(names)}
+    return ClassLists(names, {domain: tuple(index[name] for name in given[domain]) for domain in used})
+
+
+def _is_integer(token: str) -> bool:
+    return token.removeprefix("-").isdecimal()
+
+
+def _as_index(token: str, count: int) -> int | None:
+    return int(token) if _is_integer(token) and 0 <= int(token) < count else None

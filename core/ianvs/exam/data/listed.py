@@ -1,0 +1,235 @@
+"""Listings of a training and a test part -> a Dataset: classes agreed on, pictures decoded once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import Place, Problem
+from ianvs.config.spec import DatasetSpec
+from ianvs.exam.data.cache import Progress, cached_arrays, cached_labels, cached_pictures, slice_of
+from ianvs.exam.data.conversations import notes_of, topics_of, user_turns
+from ianvs.exam.data.dataset import Dataset, Samples
+from ianvs.exam.data.domains import label_only
+from ianvs.exam.data.fingerprint import digest_of, file_digests
+from ianvs.exam.data.labels import (
+    AS_WRITTEN,
+    IGNORED,
+    ClassLists,
+    Numbering,
+    class_indices,
+    class_lists,
+    numbered_classes,
+    only_numbers,
+    renumbered,
+)
+from ianvs.exam.data.listing import Listing, SourceError
+from ianvs.exam.data.sources import PARTS
+
+__all__ = ["Parts", "check_listed", "load_listed", "warnings_of"]
+
+Parts = tuple[Listing, Listing]  # training, test
+
+# What a dataset is, by what its labels are; it is of label pictures else.
+_KINDS = {"class": "classification", "text": "text", "replies": "conversation"}
+
+
+def check_listed(parts: Parts, spec: DatasetSpec) -> None:
+    """Whether the parts go together, and every label is one of the classes. Raises SourceError."""
+    lists = _agreed_classes(parts, spec)
+    for listing in parts:
+        if listing.label_form == "class":
+            class_indices(listing, lists)
+
+
+def warnings_of(parts: Parts, spec: DatasetSpec) -> list[Problem]:
+    """What is read otherwise than its author may think."""
+    found = []
+    if label_only(*parts, spec):
+        found.append((_using_is_a_label(spec), spec.places.get("using", spec.place)))
+    if only_numbers(parts, spec):
+        found.append((_named_by_numbers(), spec.place))
+    turned = next((listing for listing in parts if "NCHW" in listing.layout), None)
+    if turned is not None and spec.layout is None:
+        height, width, channels = turned.x.shape[1:]
+        message = (
+            f"pictures are read as NCHW, (N, channels, height, width): {height} x {width} pixels, {channels} channels. "
+            "`layout: NCHW` in the dataset says that this is right; `layout: NHWC` reads them with channels last."
+        )
+        found.append((message, Place(turned.sources[0])))
+    found += [again for part, listing in zip(PARTS, parts, strict=True) if (again := _repeated(listing, part))]
+    return [Problem(message, place, warning=True) for message, place in found]
+
+
+def _repeated(listing: Listing, part: str) -> tuple[str, Place] | None:
+    """What is said of samples that are written twice, and where the first of them is for the second time."""
+    seen: set[str] = set()
+    again: list[int] = []
+    given: list[str] = [] if listing.given is None else listing.given.tolist()
+    for index, name in enumerate(given):
+        if name and name in seen:
+            again.append(index)
+        seen.add(name)
+    if not again:
+        return None
+    name = listing.ids[again[0]].partition("#")[0] if listing.form == "files" else given[again[0]]
+    message = (
+        f"'{name}' stands there for the second time: {len(again)} of {len(listing)} samples of the {part} part repeat "
+        "another, and count twice. Keep one of each, or give them ids of their own."
+    )
+    return message, listing.place(again[0])
+
+
+def load_listed(
+    parts: Parts, spec: DatasetSpec, fingerprint: str, cache_dir: Path, progress: Progress | None = None
+) -> Dataset:
+    """The samples; pictures are decoded at the first call only. Raises SourceError."""
+    train, test = parts
+    lists = _agreed_classes(parts, spec)
+    unnamed = only_numbers(parts, spec)
+    said = train.form == "conversation"
+    notes = [_using_is_a_label(spec)] if label_only(train, test, spec) else []
+    if said:
+        notes = [
+            note for part, one in zip(PARTS, parts, strict=True) for note in notes_of(one.x.tolist(), part)
+        ] + notes
+    train_x = _samples(train, spec, cache_dir, slice_of(progress, 0.0, 0.5), f"{fingerprint} train")
+    test_x = _samples(test, spec, cache_dir, slice_of(progress, 0.5, 0.8), f"{fingerprint} test")
+    if train_x.shape[1:] != test_x.shape[1:]:
+        message = f"its samples are {test_x.shape[1:]}, those of the training part are {train_x.shape[1:]}."
+        remedy = " Set `image_size: [height, width]` in the dataset." if train.form == "files" else ""
+        raise SourceError([Problem(message + remedy, Place(test.sources[0]))])
+    numbering = AS_WRITTEN if unnamed else None
+    train_y = _targets(train, lists, spec, cache_dir, slice_of(progress, 0.8, 0.9), numbering)
+    test_y = _targets(test, lists, spec, cache_dir, slice_of(progress, 0.9, 1.0), numbering)
+    if unnamed:
+        lists = _numbered(train, test, [train_y, test_y], spec, cache_dir)
+        notes.append(_named_by_numbers(len(lists.names)))
+    samples: list[Samples] = []
+    folders: set[Path] = set()
+    for listing, x, y in ((train, train_x, train_y), (test, test_x, test_y)):
+        if y.ndim == 3 and x.shape[1:3] != y.shape[1:3]:
+            message = f"pictures are {x.shape[1:3]}, label pictures {y.shape[1:3]}. Set `image_size: [height, width]`."
+            raise SourceError([Problem(message, Place(listing.sources[0]))])
+        domains = listing.domains.astype(str) if any(listing.domains) else None
+        samples.append(Samples(x, y, listing.ids, domains, topics_of(listing.x) if said else None))
+        for form, paths in ((listing.form, listing.x), (listing.label_form, listing.labels)):
+            if form == "files":
+                folders |= {Path(path).parent for path in paths.tolist()}
+    kind = _KINDS.get(train.label_form, "segmentation")
+    return Dataset(
+        name=_name(spec),
+        kind=kind,
+        train=samples[0],
+        test=samples[1],
+        classes=lists.names,
+        fingerprint=fingerprint,
+        ignore_index=IGNORED if kind == "segmentation" else None,
+        domain_classes=lists.domains,
+        notes=tuple(notes),
+        folders=tuple(sorted(folders)),
+        layout=train.layout,
+    )
+
+
+def _agreed_classes(parts: Parts, spec: DatasetSpec) -> ClassLists:
+    train, test = parts
+    label_only(train, test, spec)  # raises where only one part knows the domains
+    if (train.form, train.label_form) != (test.form, test.label_form):
+        message = (
+            f"the test part has {test.form} with labels as {test.label_form}, the training part has {train.form} with "
+            f"labels as {train.label_form}. Both parts hold the same kind of samples."
+        )
+        raise SourceError([Problem(message, Place(test.sources[0]))])
+    said = train.form == "conversation"
+    with_channels = "is for arrays of pictures with channels, (N, ., ., .); these samples are not."
+    no_label = "has no meaning for conversations, whose labels are the assistant's replies."
+    for key, given, misplaced, why in (
+        ("image_size", spec.image_size, train.form != "files", "is for picture files; these samples are not."),
+        ("layout", spec.layout, not train.layout, with_channels),
+        ("label", spec.label, said, no_label),
+        ("classes", spec.classes, said, no_label),
+    ):
+        if misplaced and given is not None:
+            raise SourceError([Problem(f"`{key}` {why} Take it out.", spec.places.get(key, spec.place))])
+    return class_lists(parts, spec)
+
+
+def _samples(
+    listing: Listing, spec: DatasetSpec, cache_dir: Path, progress: Progress | None, content: str
+) -> NDArray[Any]:
+    if listing.form != "files":
+        if "NCHW" in listing.layout:  # in memory as those that came with channels last: else the last bits are others
+            key = f"pictures-{digest_of(content)[:32]}"
+            return cached_arrays(cache_dir, key, lambda: {"x": listing.x})["x"]
+        return user_turns(listing.x) if listing.form == "conversation" else listing.x
+    return cached_pictures(listing.x.tolist(), spec.image_size, cache_dir, progress)
+
+
+def _targets(
+    listing: Listing,
+    lists: ClassLists,
+    spec: DatasetSpec,
+    cache_dir: Path,
+    progress: Progress | None,
+    numbering: Numbering | None,
+) -> NDArray[Any]:
+    """Labels as the Dataset holds them. numbering: of label pictures whose classes have no names."""
+    if listing.label_form == "class":
+        return class_indices(listing, lists)
+    if listing.label_form in ("text", "replies"):
+        return listing.labels
+    of_domain = {domain: numbering or lists.of(domain) for domain in set(listing.domains.tolist())}
+    numberings = [of_domain[domain] for domain in listing.domains]
+    if listing.label_form == "files":
+        paths, pictures = listing.labels.tolist(), listing.x.tolist()
+        return cached_labels(paths, numberings, pictures, spec.image_size, cache_dir, progress)
+    maps = [renumbered(picture, numberings[i], listing.place(i)) for i, picture in enumerate(listing.labels)]
+    return np.stack(maps)
+
+
+def _numbered(
+    train: Listing, test: Listing, pictures: list[NDArray[Any]], spec: DatasetSpec, cache_dir: Path
+) -> ClassLists:
+    """The classes that label pictures hold; of files, they are looked for once while the files stay the same."""
+    if train.label_form != "files":
+        return numbered_classes(pictures, spec)
+    contents = [file_digests(listing.labels.tolist(), cache_dir) for listing in (train, test)]
+    key = f"classes-{digest_of([spec.image_size, *contents])[:32]}"
+    found = cached_arrays(cache_dir, key, lambda: {"names": np.array(numbered_classes(pictures, spec).names)})
+    return ClassLists(tuple(found["names"].tolist()))
+
+
+def _named_by_numbers(count: int | None = None) -> str:
+    numbers = '"0", "1" and so on' if count is None else f'"0" to "{count - 1}"'
+    return (
+        f"no class names are given: classes are the numbers in the label pictures ({IGNORED} is ignored), and their "
+        f"names are these numbers, {numbers}. List names by `classes` in the dataset, in the order of the numbers."
+    )
+
+
+def _using_is_a_label(spec: DatasetSpec) -> str:
+    return (
+        f"no path in the index holds {' or '.join(spec.using)}, so `using` is only a label. Without a `scenario`, the "
+        f"training and the test file are each cut into {len(spec.using)} parts in the order of their lines. For rounds "
+        "by domain, make the domain a folder of the path, a column `domain`, or give an index for each domain."
+    )
+
+
+def _name(spec: DatasetSpec) -> str:
+    """What a leaderboard calls the data: as the testenv says, or their name, or what `using` says; else by the files.
+
+    Of an index it is the folder, of other files their name, or the folder where that only says which part it is.
+    """
+    if spec.title is not None:
+        return spec.title
+    if spec.name is not None:
+        return spec.name
+    if spec.using:
+        return " ".join(spec.using)
+    first = spec.train[0]
+    says_little = first.path.stem.casefold() in ("train", "train_data", "training", "x_train", "data", "x")
+    return first.path.parent.name if first.form == "index" or says_little else first.path.stem

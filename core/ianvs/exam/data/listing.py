@@ -1,0 +1,121 @@
+"""What sources list, before anything is decoded: aligned columns of samples, and where each one was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import DataError, Place, Problem
+
+__all__ = ["SourceError", "Listing", "column", "join", "numbered_names", "summary"]
+
+
+class SourceError(DataError):
+    """A source that can't be read, with every problem found in it."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+    def __reduce__(self) -> tuple[type[SourceError], tuple[tuple[Problem, ...]]]:
+        return type(self), (self.problems,)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """N samples as they were written down.
+
+    x: (N,) absolute file names ("files"), (N, ...) arrays ("arrays"), or (N,) texts ("text").
+    labels: (N,) class tokens ("class"), (N,) absolute names of label pictures ("files"), (N, height, width) uint8
+    ("maps"), or (N,) texts ("text").
+    ids: (N,) the samples' names as written, relative where they could be made so.
+    domains: (N,) names, "" where none is written.
+    origins, lines: (N,) the position in `sources` and the line there (0: has no lines) where a sample was written.
+    """
+
+    form: str
+    x: NDArray[Any]
+    label_form: str
+    labels: NDArray[Any]
+    ids: NDArray[Any]
+    domains: NDArray[Any]
+    sources: tuple[Path, ...]
+    origins: NDArray[np.int64]
+    lines: NDArray[np.int64]
+    classes: tuple[str, ...] | None = None  # names that the source itself brings for integer labels
+    given: NDArray[Any] | None = None  # (N,) what each sample goes by where it was written, "" for nothing
+    layout: str = ""  # of arrays with four axes, as they came: NHWC or NCHW; in `x` the channels are last
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def place(self, index: int) -> Place:
+        """Where sample `index` was written."""
+        return Place(self.sources[self.origins[index]], int(self.lines[index]), 1 if self.lines[index] else 0)
+
+    def take(self, keep: NDArray[Any]) -> Listing:
+        """The samples at `keep` (positions or a mask), in that order."""
+        columns = ("x", "labels", "ids", "domains", "origins", "lines")
+        given = None if self.given is None else self.given[keep]
+        return replace(self, given=given, **{name: getattr(self, name)[keep] for name in columns})
+
+
+def column(values: Sequence[Any]) -> NDArray[Any]:
+    """(N,) object array. numpy alone would make a matrix of equally long lists."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def numbered_names(stem: str, count: int) -> NDArray[np.str_]:
+    """(count,) names "train/000000", "train/000001" and so on, where `stem` is "train"."""
+    names = np.char.add(f"{stem}/", np.char.zfill(np.arange(count).astype(str), 6))
+    return names.astype(f"U{len(names[-1])}") if count else names
+
+
+def join(listings: Sequence[Listing]) -> Listing:
+    """One listing after the other. Raises SourceError when they list different kinds of things."""
+    first = listings[0]
+    if len(listings) == 1:
+        return first
+    for other in listings[1:]:
+        for what, here, there in (
+            ("samples", _described(first.form, first.x), _described(other.form, other.x)),
+            ("labels", _described(first.label_form, first.labels), _described(other.label_form, other.labels)),
+            ("class names", str(first.classes), str(other.classes)),
+        ):
+            if here != there:
+                message = f"its {what} are {there}, those of {first.sources[0].name} are {here}. Make them the same."
+                raise SourceError([Problem(message, Place(other.sources[0]))])
+    return Listing(
+        first.form,
+        np.concatenate([one.x for one in listings]),
+        first.label_form,
+        np.concatenate([one.labels for one in listings]),
+        np.concatenate([one.ids for one in listings]),
+        np.concatenate([one.domains for one in listings]),
+        tuple(one.sources[0] for one in listings),
+        np.repeat(np.arange(len(listings), dtype=np.int64), [len(one) for one in listings]),
+        np.concatenate([one.lines for one in listings]),
+        first.classes,
+        None if first.given is None else np.concatenate([one.given for one in listings if one.given is not None]),
+        " and ".join(dict.fromkeys(one.layout for one in listings)),
+    )
+
+
+def _described(form: str, values: NDArray[Any]) -> str:
+    return f"{values.dtype} {values.shape[1:]}" if form in ("arrays", "maps") else form
+
+
+def summary(problems: Sequence[Problem], limit: int = 5) -> list[Problem]:
+    """The first of many problems of one file; the last of them says how many more there are."""
+    if len(problems) <= limit:
+        return list(problems)
+    last = problems[limit - 1]
+    more = f"{last.message} ({len(problems) - limit} more lines have problems.)"
+    return [*problems[: limit - 1], Problem(more, last.place)]

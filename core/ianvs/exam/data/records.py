@@ -1,0 +1,163 @@
+"""The records of a .json (a list) or .jsonl (one a line) file, and where in it each of them and of their parts is.
+
+A task of Natural Instructions (Mishra et al. 2022, Wang et al. 2022), an object with "Definition" and "Instances", is
+read as the list of its instances, each with the definition.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ianvs.base.errors import Place, Problem, closest, one_line
+from ianvs.exam.data.index import read_text
+from ianvs.exam.data.listing import SourceError
+
+__all__ = ["Records", "Step", "json_kind", "read_records"]
+
+Step = str | int  # a key of an object, or a position in an array
+
+DEFINITION, INSTANCES = "Definition", "Instances"  # of a task of Natural Instructions
+_DECODER = json.JSONDecoder()
+_BLANKS = " \t\n\r"
+_KINDS = {dict: "an object", list: "an array", str: "a text", bool: "true or false", type(None): "null"}
+
+
+@dataclass(frozen=True)
+class Records:
+    """values[i] is what record i holds, text[starts[i]:] is where it begins, on line lines[i]."""
+
+    path: Path
+    text: str
+    values: tuple[Any, ...]
+    starts: tuple[int, ...]
+    lines: tuple[int, ...]
+
+    def place(self, index: int, *steps: Step) -> Place:
+        """Where record `index` begins, or what lies in it at `steps`; as far as the steps lead."""
+        position = self.starts[index]
+        for step in steps:
+            found = next((at for name, at in _children(self.text, position) if name == step), None)
+            if found is None:
+                break
+            position = found
+        return _place(self.path, self.text, position)
+
+
+def read_records(path: Path) -> Records:
+    """All records, at least one. Raises SourceError with line and column for what is no json, or no list of records."""
+    text = read_text(path)
+    found = list(_lines(path, text) if path.suffix.lower() == ".jsonl" else _array(path, text))
+    if not found:
+        raise SourceError([Problem("has no samples.", Place(path))])
+    lines, line, before = [], 1, 0
+    for _, start in found:
+        line, before = line + text.count("\n", before, start), start
+        lines.append(line)
+    values, starts = zip(*found, strict=True)
+    return Records(path, text, values, starts, tuple(lines))
+
+
+def json_kind(value: object) -> str:
+    """What a value is, for messages."""
+    return _KINDS.get(type(value), "a number")
+
+
+def _lines(path: Path, text: str) -> Iterator[tuple[Any, int]]:
+    start = 0
+    for line in text.split("\n"):
+        if line.strip():
+            try:
+                yield json.loads(line), start + len(line) - len(line.lstrip())
+            except json.JSONDecodeError as error:
+                raise SourceError([_broken(path, text, start + error.pos, error.msg)]) from None
+        start += len(line) + 1
+
+
+def _array(path: Path, text: str) -> Iterator[tuple[Any, int]]:
+    position = _skip(text, 0)
+    if text[position] != "[":
+        yield from _task(path, text, position)
+        return
+    position = _skip(text, position + 1)
+    more = text[position : position + 1] != "]"
+    while more:
+        try:
+            value, end = _DECODER.raw_decode(text, position)
+        except json.JSONDecodeError as error:
+            raise SourceError([_broken(path, text, error.pos, error.msg)]) from None
+        yield value, position
+        position = _skip(text, end)
+        more = text[position : position + 1] == ","
+        if more:
+            position = _skip(text, position + 1)
+    if text[position : position + 1] != "]":
+        raise SourceError([_broken(path, text, position, "Expecting ',' delimiter")])
+    position = _skip(text, position + 1)
+    if position < len(text):
+        raise SourceError([_broken(path, text, position, "Extra data")])
+
+
+def _task(path: Path, text: str, position: int) -> Iterator[tuple[Any, int]]:
+    """The instances of the task at `position`. Raises SourceError for anything else."""
+    try:
+        value, end = _DECODER.raw_decode(text, position)
+    except json.JSONDecodeError as error:
+        raise SourceError([_broken(path, text, error.pos, error.msg)]) from None
+    after = _skip(text, end)
+    if after < len(text):
+        hint = " A file with one record on each line is called .jsonl." if text[after] == "{" else ""
+        raise SourceError([_broken(path, text, after, "Extra data", hint)])
+    places = dict(_children(text, position))
+    if not isinstance(value, dict) or not {DEFINITION, INSTANCES} & value.keys():
+        message = f"expected a list of records, found {type(value).__name__}."
+        raise SourceError([Problem(message, _place(path, text, position))])
+    for name in (DEFINITION, INSTANCES):
+        if name not in value:
+            message = f"is a task of Natural Instructions without '{name}'.{closest(name, value)}"
+            raise SourceError([Problem(f"{message} It has: {one_line(list(value))}.", _place(path, text, position))])
+        if not isinstance(value[name], list) and not (name == DEFINITION and isinstance(value[name], str)):
+            message = f"'{name}' is {json_kind(value[name])}; expected an array."
+            raise SourceError([Problem(message, _place(path, text, places[name]))])
+    if not value[INSTANCES]:
+        message = f"'{INSTANCES}' is empty; expected the samples of the task."
+        raise SourceError([Problem(message, _place(path, text, places[INSTANCES]))])
+    starts = [start for _, start in _children(text, places[INSTANCES])]
+    for instance, start in zip(value[INSTANCES], starts, strict=True):
+        yield ({DEFINITION: value[DEFINITION], **instance} if isinstance(instance, dict) else instance), start
+
+
+def _children(text: str, position: int) -> Iterator[tuple[Step, int]]:
+    """(key or index, where its value begins) of the well-formed object or array at `position`; of others nothing."""
+    opening = text[position]
+    if opening not in "{[":
+        return
+    position, count = _skip(text, position + 1), 0
+    while text[position] not in "}]":
+        name: Step = count
+        if opening == "{":
+            name, end = _DECODER.raw_decode(text, position)
+            position = _skip(text, _skip(text, end) + 1)  # over the colon
+        yield name, position
+        _, end = _DECODER.raw_decode(text, position)
+        position, count = _skip(text, end), count + 1
+        if text[position] == ",":
+            position = _skip(text, position + 1)
+
+
+def _skip(text: str, position: int) -> int:
+    """The first position from `position` on that holds no blank."""
+    while position < len(text) and text[position] in _BLANKS:
+        position += 1
+    return position
+
+
+def _broken(path: Path, text: str, position: int, what: str, hint: str = "") -> Problem:
+    return Problem(f"is not json: {what}.{hint}", _place(path, text, position))
+
+
+def _place(path: Path, text: str, position: int) -> Place:
+    return Place(path, text.count("\n", 0, position) + 1, position - text.rfind("\n", 0, position))

@@ -1,0 +1,132 @@
+"""From what a testenv names to one listing per part of the data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import Place, Problem, one_line
+from ianvs.config.spec import DatasetSpec, SourceSpec
+from ianvs.exam.data.arrays import PACKED, read_arrays
+from ianvs.exam.data.conversations import holds_conversations, read_conversations
+from ianvs.exam.data.domains import assign_domains, select_domains
+from ianvs.exam.data.folders import read_folder
+from ianvs.exam.data.index import read_lines
+from ianvs.exam.data.listing import Listing, SourceError, join
+from ianvs.exam.data.records import read_records
+from ianvs.exam.data.tables import read_table
+
+__all__ = ["LISTS", "PARTS", "WITH_FIELDS", "domain_names", "read_part", "read_parts", "select", "sources_of"]
+
+PARTS = ("train", "test")
+WITH_FIELDS = (".csv", ".json", ".jsonl")
+LISTS = (".txt", ".lst", "")  # ends of text indices
+T = TypeVar("T")
+
+
+def sources_of(spec: DatasetSpec, part: str) -> tuple[SourceSpec, ...]:
+    """The sources of "train" or "test"."""
+    return spec.train if part == "train" else spec.test
+
+
+def read_parts(spec: DatasetSpec) -> tuple[Listing, Listing]:
+    """The training and the test part. Raises SourceError with the problems of both."""
+    train, test = _each(lambda part: read_part(spec, part), PARTS)
+    return train, test
+
+
+def read_part(spec: DatasetSpec, part: str) -> Listing:
+    """What "train" or "test" lists, domains chosen. Raises SourceError with the problems of all its sources."""
+    names = domain_names(spec)
+
+    def read(source: SourceSpec) -> Listing:
+        _require_no_contradiction(source, spec)
+        return assign_domains(_read(source, spec, part), source.domain, names)
+
+    listings = _each(read, sources_of(spec, part))
+    if not listings:
+        message = (
+            f"the dataset has no {part} part. Give `{part}_index` or `{part}_data`, or a built-in source by `name`."
+        )
+        raise SourceError([Problem(message, spec.place)])
+    return select(join(listings), spec, part)
+
+
+def _each(read: Callable[[T], Listing], of: Iterable[T]) -> list[Listing]:
+    """What `read` lists of each. Raises SourceError with the problems of all, one that they share once."""
+    listings: list[Listing] = []
+    problems: list[Problem] = []
+    for one in of:
+        try:
+            listings.append(read(one))
+        except SourceError as broken:
+            problems += broken.problems
+    if problems:
+        raise SourceError(dict.fromkeys(problems))
+    return listings
+
+
+def domain_names(spec: DatasetSpec) -> tuple[str, ...]:
+    """What is looked for in the paths of samples."""
+    return spec.using or (tuple(spec.classes) if isinstance(spec.classes, Mapping) else ())
+
+
+def select(listing: Listing, spec: DatasetSpec, part: str) -> Listing:
+    """The samples of the domains to use, each under a name of its own. Raises SourceError."""
+    selected = select_domains(listing, spec, part)
+    return replace(selected, ids=_unique(selected.ids))
+
+
+def _require_no_contradiction(source: SourceSpec, spec: DatasetSpec) -> None:
+    """`domain` names a field of records: where there are none, or the domain is given already, it would do nothing."""
+    if spec.domain is None:
+        return
+    place = spec.places.get("domain", source.place)
+    if source.domain is not None:
+        message = f"`domain` names a field, but {source.path.name} is given for the domain '{source.domain}'. Keep one."
+        raise SourceError([Problem(message, place)])
+    if source.path.is_file() and source.path.suffix.lower() not in WITH_FIELDS:
+        message = f"`domain` names a column of {one_line(WITH_FIELDS)}; {source.path.name} has none. Take it out."
+        raise SourceError([Problem(message, place)])
+
+
+def _read(source: SourceSpec, spec: DatasetSpec, part: str) -> Listing:
+    path = source.path
+    if path.is_dir():
+        return read_folder(source, spec)
+    if not path.is_file():
+        raise SourceError([Problem(f"there is no file or folder '{path}'.", source.place)])
+    match path.suffix.lower():
+        case listed if listed in LISTS:
+            return read_lines(source, spec)
+        case ".csv":
+            return read_table(source, spec)
+        case ".json" | ".jsonl":
+            records = read_records(path)
+            if holds_conversations(records):
+                return read_conversations(records, spec)
+            return read_table(source, spec, records)
+        case packed if packed in PACKED:
+            return read_arrays(source, part, spec.layout)
+        case other:
+            known = one_line([".txt", *WITH_FIELDS, *PACKED])
+            message = f"don't know how to read '{other}'; expected {known} or a folder."
+            raise SourceError([Problem(message, source.place or Place(path))])
+
+
+def _unique(ids: NDArray[np.str_]) -> NDArray[np.str_]:
+    """A name for one sample only: the second of equal names gets `#2`, the third `#3`."""
+    rising = bool((ids[:-1] < ids[1:]).all())  # as names that we give are, and most lists
+    if rising or len(set(ids.tolist())) == len(ids):
+        return ids
+    counts: Counter[str] = Counter()
+    names = []
+    for name in ids.tolist():
+        counts[name] += 1
+        names.append(name if counts[name] == 1 else f"{name}#{counts[name]}")
+    return np.array(names, dtype=str)

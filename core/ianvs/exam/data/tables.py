@@ -1,0 +1,213 @@
+"""Tables of samples: csv with a header, json (a list of records), jsonl (a record a line)."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ianvs.base.errors import Place, Problem, closest, one_line
+from ianvs.config.spec import DatasetSpec, SourceSpec
+from ianvs.exam.data.index import Lines, files_listing, read_text
+from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names, summary
+from ianvs.exam.data.number_tables import read_numbers
+from ianvs.exam.data.records import Records
+
+__all__ = ["DOMAIN_COLUMN", "SAMPLE_COLUMNS", "TEXT_COLUMN", "read_table"]
+
+SAMPLE_COLUMNS = ("image", "path", "file", "x")
+LABEL_COLUMNS = ("label", "y", "target", "class", "answer")
+TEXT_COLUMN = "question"
+DOMAIN_COLUMN = "domain"
+
+
+@dataclass(frozen=True)
+class _Table:
+    path: Path
+    columns: tuple[str, ...]
+    rows: Sequence[Mapping[str, Any]]
+    lines: Lines  # 0 where a format has no lines
+
+    def place(self, row: int) -> Place:
+        return Place(self.path, self.lines[row], 1 if self.lines[row] else 0)
+
+    def named(self, candidates: Sequence[str]) -> str | None:
+        """The first of `candidates` that is a column, whatever its case."""
+        folded = {name.casefold(): name for name in reversed(self.columns)}
+        return next((folded[name] for name in candidates if name in folded), None)
+
+    def values(self, name: str) -> list[Any]:
+        """The cells of a column. Raises SourceError for the records that lack it."""
+        lacking = [self.place(index) for index, row in enumerate(self.rows) if name not in row]
+        if lacking:
+            raise SourceError(summary([Problem(f"a record has no '{name}'.", place) for place in lacking]))
+        return [row[name] for row in self.rows]
+
+
+def read_table(source: SourceSpec, spec: DatasetSpec, records: Records | None = None) -> Listing:
+    """Samples are pictures (a column image, path, file or x), texts (question), or all numeric columns together.
+
+    records: of a json file; without them it is a csv.
+    """
+    if records is None and (quickly := _numbers_of_csv(source.path, spec)) is not None:
+        return quickly
+    table = _read_csv(source.path) if records is None else _of_records(records)
+    label = _label_column(table, spec)
+    labels = [_token(value) for value in table.values(label)]
+    empty = [table.place(row) for row, token in enumerate(labels) if not token]
+    if empty:
+        raise SourceError(summary([Problem(f"the column '{label}' is empty.", place) for place in empty]))
+    domain = _domain_column(table, spec)
+    domains = [str(value).strip() for value in table.values(domain)] if domain else [""] * len(labels)
+    features = [name for name in table.columns if name not in (label, domain)]
+    sample = table.named([name for name in SAMPLE_COLUMNS if name != label.casefold()])
+    text = table.named([TEXT_COLUMN])
+    if sample is None and text is not None:
+        return _listing(table, "text", column(table.values(text)), "text", column(table.values(label)), domains)
+    numbers, odd = _numbers(table, features)
+    if numbers is not None:
+        return _listing(table, "arrays", numbers, "class", column(labels), domains)
+    if sample is None:
+        raise SourceError([_no_sample_column(table, features, odd)])
+    paths = [str(value).strip() for value in table.values(sample)]
+    return files_listing(table.path, spec, paths, labels, table.lines, domains)
+
+
+def _numbers_of_csv(path: Path, spec: DatasetSpec) -> Listing | None:
+    """What `read_table` lists of a large csv of numbers; None for any other, and where it can't be read, which the
+    careful reader tells."""
+    try:
+        with path.open("rb") as file:
+            header = file.readline().decode("utf-8-sig", "replace")
+    except OSError:
+        return None
+    bare = _Table(path, tuple(name.strip() for name in header.split(",")), (), (1,))
+    try:
+        label, domain = _label_column(bare, spec), _domain_column(bare, spec)
+    except SourceError:
+        return None
+    if bare.named([name for name in (*SAMPLE_COLUMNS, TEXT_COLUMN) if name != label.casefold()]) is not None:
+        return None
+    found = read_numbers(path, [label, *([domain] if domain else [])])
+    if found is None:
+        return None
+    numbers, texts = found
+    table = replace(bare, lines=np.arange(2, len(numbers) + 2, dtype=np.int64))
+    domains = texts[domain] if domain else [""] * len(numbers)
+    return _listing(table, "arrays", numbers, "class", texts[label], domains)
+
+
+def _listing(
+    table: _Table, form: str, x: NDArray[Any], label_form: str, labels: NDArray[Any], domains: ArrayLike
+) -> Listing:
+    count, lines = len(table.lines), np.asarray(table.lines, dtype=np.int64)
+    ids = numbered_names(table.path.stem, count)
+    known = np.asarray(domains, dtype=object)
+    return Listing(form, x, label_form, labels, ids, known, (table.path,), np.zeros(count, dtype=np.int64), lines)
+
+
+def _chosen_column(table: _Table, spec: DatasetSpec, key: str) -> str | None:
+    """The column that the dataset names by its `key`, None where it has none."""
+    name: str | None = getattr(spec, key)
+    if name is None or name in table.columns:
+        return name
+    message = f"{table.path.name} has no column '{name}'. It has: {one_line(table.columns)}."
+    raise SourceError([Problem(message + closest(name, table.columns), spec.places.get(key))])
+
+
+def _label_column(table: _Table, spec: DatasetSpec) -> str:
+    found = _chosen_column(table, spec, "label") or table.named(LABEL_COLUMNS)
+    if found is None:
+        near = next((hint for name in table.columns if (hint := closest(name, LABEL_COLUMNS))), "")
+        message = (
+            f"no column holds the label: expected one of {', '.join(LABEL_COLUMNS)}, found {one_line(table.columns)}."
+            f"{near} Or name the column by `label` in the dataset."
+        )
+        raise SourceError([Problem(message, Place(table.path, 1, 1) if table.lines[0] else Place(table.path))])
+    return found
+
+
+def _domain_column(table: _Table, spec: DatasetSpec) -> str | None:
+    return _chosen_column(table, spec, "domain") or table.named([DOMAIN_COLUMN])
+
+
+def _no_sample_column(table: _Table, features: Sequence[str], odd: tuple[int, str] | None) -> Problem:
+    near = next((hint for name in features if (hint := closest(name, (*SAMPLE_COLUMNS, TEXT_COLUMN)))), "")
+    why = f" '{odd[1]}' is not numeric: {table.rows[odd[0]].get(odd[1])!r}." if odd else ""
+    message = (
+        f"no column holds the sample: expected one of {', '.join(SAMPLE_COLUMNS)} (a picture's path), {TEXT_COLUMN} "
+        f"(a text), or only numeric columns beside the label; found {one_line(features)}.{why}{near}"
+    )
+    return Problem(message, table.place(odd[0]) if odd else Place(table.path))
+
+
+def _numbers(table: _Table, features: Sequence[str]) -> tuple[NDArray[np.float32] | None, tuple[int, str] | None]:
+    """((N, D) float32, None), or (None, (row, column) of the first value that is no number)."""
+    if not features:
+        return None, None
+    try:
+        return np.array([[float(row[name]) for name in features] for row in table.rows], dtype=np.float32), None
+    except (KeyError, TypeError, ValueError):
+        for index, row in enumerate(table.rows):
+            for name in features:
+                try:
+                    float(row[name])
+                except (KeyError, TypeError, ValueError):
+                    return None, (index, name)
+        raise
+
+
+def _token(value: object) -> str:
+    """A label as text: 2, 2.0 and "2" are one class."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return "" if value is None else str(value).strip()
+
+
+def _read_csv(path: Path) -> _Table:
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    rows: list[Mapping[str, str]] = []
+    lines: list[int] = []
+    problems: list[Problem] = []
+    columns: tuple[str, ...] = ()
+    try:
+        for cells in reader:
+            if not any(cell.strip() for cell in cells):
+                continue
+            if not columns:
+                columns = tuple(cell.strip() for cell in cells)
+                continue
+            if len(cells) != len(columns):
+                message = f"{len(cells)} cells, but the header names {len(columns)} columns ({one_line(columns)})."
+                problems.append(Problem(message, Place(path, reader.line_num, 1)))
+                continue
+            rows.append(dict(zip(columns, cells, strict=True)))
+            lines.append(reader.line_num)
+    except csv.Error as error:
+        problems.append(Problem(f"is not well-formed csv: {error}.", Place(path, reader.line_num, 1)))
+    if len(set(columns)) != len(columns):
+        twice = next(name for name in columns if columns.count(name) > 1)
+        problems.append(Problem(f"the header names the column '{twice}' twice.", Place(path, 1, 1)))
+    return _checked(_Table(path, columns, rows, lines), problems)
+
+
+def _of_records(records: Records) -> _Table:
+    columns = tuple(records.values[0]) if isinstance(records.values[0], dict) else ()
+    wrong = [index for index, record in enumerate(records.values) if not isinstance(record, dict)]
+    message = "record {}: expected a record like {{...}}, found {}."
+    problems = [Problem(message.format(i + 1, type(records.values[i]).__name__), records.place(i)) for i in wrong]
+    return _checked(_Table(records.path, columns, records.values, records.lines), problems)
+
+
+def _checked(table: _Table, problems: Sequence[Problem]) -> _Table:
+    if problems:
+        raise SourceError(summary(problems))
+    if not table.rows:
+        raise SourceError([Problem("has no samples.", Place(table.path))])
+    return table

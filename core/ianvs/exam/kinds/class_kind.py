@@ -1,0 +1,48 @@
+"""Samples with a class each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import PluginError
+from ianvs.exam.kinds.kind import Kind, one_for_each
+from ianvs.exam.scenarios.parts import Part
+
+__all__ = ["ClassKind"]
+
+
+class ClassKind(Kind):
+    name: ClassVar[str] = "classification"
+    probes: ClassVar[bool] = True
+
+    def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
+        count = len(asked.positions)
+        lowest = -1 if unseen else 0
+        return lambda found, where: _class_indices(one_for_each(found, count, where), classes, lowest, where)
+
+
+def _class_indices(array: NDArray[Any], classes: int, lowest: int, where: str) -> NDArray[Any]:
+    """lowest: 0, or -1 where that is an answer."""
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim == 2:
+        raise PluginError(f"{where} returned scores {array.shape}: return class indices, scores.argmax(axis=1).")
+    if array.dtype.kind not in "iub":
+        whole = array.dtype.kind == "f" and bool(np.all(np.isfinite(array)) and np.all(array == np.round(array)))
+        if not whole:
+            raise PluginError(
+                f"{where} returned {array.dtype} values such as {array.flat[0]!r}: return class indices, 0 to "
+                f"{classes - 1}."
+            )
+    array = array.astype(np.int64)
+    if array.size and (array.min() < lowest or array.max() >= classes):
+        wrong = array.min() if array.min() < lowest else array.max()
+        hint = " -1 is an answer in open-world exams alone." if wrong == -1 else ""
+        raise PluginError(f"{where} returned class index {wrong}; the exam has classes 0 to {classes - 1}.{hint}")
+    if lowest < 0:
+        return array.astype(np.min_scalar_type(-max(classes, 1)))
+    return array.astype(np.min_scalar_type(classes - 1) if classes > 1 else np.uint8)

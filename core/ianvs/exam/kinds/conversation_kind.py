@@ -1,0 +1,103 @@
+"""Conversations. Replies are checked as a plugin gives them, and are bytes in the store, which holds no objects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import PluginError
+from ianvs.base.types import Predictions
+from ianvs.exam.data.dataset import Samples
+from ianvs.exam.data.listing import column
+from ianvs.exam.kinds.kind import Kind
+from ianvs.exam.metrics.label_pictures import LabelPictures
+from ianvs.exam.metrics.metric import EvaluationRecord
+from ianvs.exam.scenarios.parts import Part
+
+__all__ = ["ConversationKind", "checked_replies", "packed", "unpacked"]
+
+
+class ConversationKind(Kind):
+    name: ClassVar[str] = "conversation"
+
+    def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
+        turns = [len(one["user"]) for one in asked.samples.x[asked.positions]]
+        return lambda found, where: checked_replies(found, turns, where)
+
+    def kept(self, answers: Iterable[tuple[Part, Any]], classes: int, every: bool) -> Predictions:
+        [(_, replies)] = answers
+        return Predictions(packed(replies))
+
+    def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[Any]:
+        topics = None if samples.topics is None else samples.topics[positions].tolist()
+        return packed(samples.y[positions].tolist(), topics)
+
+    def shown(self, part: Part) -> NDArray[Any]:
+        """What the user said, turn after turn, for the reports."""
+        asked = part.samples.x[part.positions]
+        heard = asked if part.transform is None else part.transform(asked)
+        return packed([one["user"] for one in heard])
+
+    def record(
+        self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: LabelPictures | None = None
+    ) -> EvaluationRecord:
+        wanted, topics = unpacked(truth)
+        return replace(about, y_true=wanted, y_pred=unpacked(said.labels)[0], topics=topics)
+
+    def misfit(self, metric: str, error: Exception) -> str:
+        return (
+            f"metric '{metric}' does not score replies to conversations. Those that do: semantic_similarity, "
+            "lexical_similarity, reply_exact_match, ROUGE_L, reply_coverage; or one of your own, in a file. "
+            f"({error})"
+        )
+
+
+def checked_replies(found: Any, turns: Sequence[int], where: str) -> list[list[str | None]]:
+    """[n] the replies to conversation n, one for each of its `turns[n]` turns; None for one that is missing.
+
+    found: what predict() returned: for each conversation a list of replies, which may end early, or None for one that
+    failed. where: how errors call it. Raises PluginError for anything else.
+    """
+    wanted = f"return for each of the {len(turns)} conversations a list of replies, one for each turn of the user."
+    if found is None:
+        raise PluginError(f"{where} returned nothing: {wanted}")
+    if isinstance(found, str | bytes | dict) or not hasattr(found, "__len__"):
+        raise PluginError(f"{where} returned {type(found).__name__}: {wanted}")
+    if len(found) != len(turns):
+        raise PluginError(f"{where} returned {len(found)} answers: {wanted}")
+    return [
+        _replies(said, count, f"{where}: conversation {n}", wanted)
+        for n, (said, count) in enumerate(zip(found, turns, strict=True))
+    ]
+
+
+def packed(replies: Sequence[Sequence[str | None]], topics: Sequence[str] | None = None) -> NDArray[np.uint8]:
+    """Lists of replies, and what each conversation is about, as the bytes of a json text."""
+    text = json.dumps({"replies": [list(said) for said in replies], "topics": None if topics is None else list(topics)})
+    return np.frombuffer(text.encode(), dtype=np.uint8)
+
+
+def unpacked(stored: NDArray[np.uint8]) -> tuple[NDArray[Any], NDArray[np.str_] | None]:
+    """((N,) lists of replies, (N,) topics or None), as they were packed."""
+    found = json.loads(stored.tobytes())
+    return column(found["replies"]), None if found["topics"] is None else np.array(found["topics"], dtype=str)
+
+
+def _replies(said: object, count: int, where: str, wanted: str) -> list[str | None]:
+    if said is None:
+        return [None] * count
+    if not isinstance(said, list | tuple | np.ndarray):
+        raise PluginError(f"{where} is answered by {type(said).__name__}: {wanted}")
+    if len(said) > count:
+        raise PluginError(f"{where} has {count} turns and got {len(said)} replies: {wanted}")
+    odd = next((reply for reply in said if reply is not None and not isinstance(reply, str)), None)
+    if odd is not None:
+        raise PluginError(f"{where} holds {type(odd).__name__} as a reply; a reply is a text, or None if it failed.")
+    # Halves of surrogate pairs, which a cut-off byte sequence may decode to, are no text: "?" takes their place.
+    replies = [None if reply is None else reply.encode("utf-8", "replace").decode() for reply in said]
+    return [*replies, *[None] * (count - len(said))]

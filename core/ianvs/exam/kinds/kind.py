@@ -1,0 +1,103 @@
+"""The contract of a kind of data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import PluginError
+from ianvs.base.types import Predictions
+from ianvs.exam.data.dataset import Samples
+from ianvs.exam.metrics.label_pictures import LabelPictures
+from ianvs.exam.metrics.metric import EvaluationRecord
+from ianvs.exam.scenarios.exam import Exam
+from ianvs.exam.scenarios.parts import Part
+
+__all__ = ["Kind", "one_for_each", "perfect_answers"]
+
+FEW = 16  # samples of perfect answers
+
+
+class Kind(Protocol):
+    """How answers to samples of one kind are checked, kept in the store, and read again by metrics.
+
+    at_once: samples that are asked in one call, which bounds the memory that it takes; None: all of a test set.
+    probes: whether a linear probe can be fitted to the labels. condenses: whether less is kept than was answered,
+    unless a metric reads everything. own_extras: names of what it keeps beside the answers.
+    """
+
+    name: ClassVar[str]
+    at_once: ClassVar[int | None] = None
+    probes: ClassVar[bool] = False
+    condenses: ClassVar[bool] = False
+    own_extras: ClassVar[tuple[str, ...]] = ("probe",)
+
+    def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
+        """What turns answers to `asked` into the form that `kept` takes, or raises PluginError.
+
+        It is made before a learner gets the samples, which it may change, and called with the answers and with what
+        errors call who gave them. classes: how many the exam has. unseen: whether -1 is an answer, "unseen"; to samples
+        that have no class each it never is. Where nothing else is said, an answer is anything, one for each sample.
+        """
+        count = len(asked.positions)
+        return lambda found, where: one_for_each(found, count, where)
+
+    def kept(self, answers: Iterable[tuple[Part, Any]], classes: int, every: bool) -> Predictions:
+        """What is stored of the checked answers to a test set, which come a piece at a time. every: all of them.
+
+        Every label as it was answered, where nothing else is said; such a test set comes in one piece.
+        """
+        [(_, labels)] = answers
+        return Predictions(labels)
+
+    def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[Any]:
+        """The true labels as they are stored with the exam."""
+        return samples.y[positions]
+
+    def shown(self, part: Part) -> NDArray[Any] | None:
+        """What to keep of the inputs for reports, such as a few pictures; None where there is nothing to show."""
+        return None
+
+    def every_truth(self, samples: Samples, positions: NDArray[np.int64]) -> LabelPictures | None:
+        """All true labels, where `truth` keeps only some of them and a metric reads all; else None."""
+        return None
+
+    def record(
+        self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: LabelPictures | None = None
+    ) -> EvaluationRecord:
+        """`about`, which knows the classes, with what metrics see of the stored `truth` and `said`."""
+        return replace(about, y_true=truth, y_pred=said.labels, probe=said.extras.get("probe"))
+
+    def misfit(self, metric: str, error: Exception) -> str:
+        """What to say of a metric that fails on perfect answers."""
+        said = str(error).removesuffix(".")
+        return f"{said}. This was found with perfect answers to {self.name} data, before anything ran."
+
+
+def one_for_each(found: object, expected: int, where: str) -> NDArray[Any]:
+    """`found` as an array with one entry for each of `expected` samples. Raises PluginError."""
+    if found is None:
+        raise PluginError(f"{where} returned nothing: return one prediction for each of the {expected} samples.")
+    if hasattr(found, "detach"):  # a tensor, perhaps on an accelerator
+        found = found.detach().cpu().numpy()
+    array = np.asarray(found)
+    if array.ndim == 0 or len(array) != expected:
+        shape = f"shape {array.shape}" if array.ndim else type(found).__name__
+        raise PluginError(f"{where} returned {shape} for {expected} samples: return one prediction for each.")
+    return array
+
+
+def perfect_answers(kind: Kind, exam: Exam) -> EvaluationRecord:
+    """What metrics see of a learner that makes no mistakes on the first samples of the first test set."""
+    samples, test, classes = exam.dataset.test, exam.tests[0], exam.dataset.classes
+    few = test.test[:FEW]
+    truth = np.asarray(samples.y[few])
+    about = EvaluationRecord(classes, labels=test.classes, earlier=())
+    answers = truth.tolist() if truth.dtype == object else truth
+    said = kind.kept([(Part(samples, few), answers)], len(classes), every=True)
+    seen = kind.record(about, kind.truth(samples, few), said, kind.every_truth(samples, few))
+    return replace(seen, probe=truth) if kind.probes else seen

@@ -1,0 +1,98 @@
+"""Pictures with a label picture each (segmentation). Of answers only counts are kept, and a few for reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import PluginError
+from ianvs.base.types import Predictions
+from ianvs.exam.data.dataset import Samples
+from ianvs.exam.data.labels import IGNORED
+from ianvs.exam.kinds.kind import Kind
+from ianvs.exam.metrics.confusion import picture_confusion
+from ianvs.exam.metrics.label_pictures import LabelPictures, PackedPictures, PictureRows, compressed, packed_pictures
+from ianvs.exam.metrics.metric import EvaluationRecord
+from ianvs.exam.scenarios.parts import Part
+
+__all__ = ["EVERY", "FIRST", "PictureKind"]
+
+FIRST = "pictures"
+"""The extra that holds the first few predicted label pictures, (n, height, width)."""
+EVERY = "all_pictures"
+"""The extra that holds all of them, packed, where a metric reads them."""
+SHOWN = 3  # samples of each test set whose predicted label pictures are kept for reports
+
+
+class PictureKind(Kind):
+    name: ClassVar[str] = "segmentation"
+    at_once: ClassVar[int | None] = 64
+    condenses: ClassVar[bool] = True
+    own_extras: ClassVar[tuple[str, ...]] = (FIRST, EVERY)
+
+    def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
+        shape = (len(asked.positions), *asked.samples.y.shape[1:])
+        return lambda found, where: _label_pictures(found, shape, classes, where)
+
+    def kept(self, answers: Iterable[tuple[Part, Any]], classes: int, every: bool) -> Predictions:
+        counts = np.zeros((classes, classes + 1), dtype=np.int64)
+        first: NDArray[np.uint8] | None = None
+        packed: list[bytes] = []
+        shape: tuple[int, ...] = ()
+        for piece, said in answers:
+            counts += picture_confusion(np.asarray(piece.samples.y[piece.positions]), said, classes)
+            if first is None or every:
+                here = said if every else said[:SHOWN]
+                here = here if isinstance(here, np.ndarray) else here.cpu().numpy()
+                first = here[:SHOWN].copy() if first is None else first
+                packed += [compressed(picture) for picture in here] if every else []
+            shape = piece.samples.y.shape[1:]
+        extras = {} if first is None else {FIRST: first}
+        return Predictions(counts, extras | ({EVERY: packed_pictures(packed, shape)} if every else {}))
+
+    def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[Any]:
+        return samples.y[positions[:SHOWN]]
+
+    def shown(self, part: Part) -> NDArray[Any] | None:
+        first = part.samples.x[part.positions[:SHOWN]]
+        return first if part.transform is None else part.transform(first)
+
+    def every_truth(self, samples: Samples, positions: NDArray[np.int64]) -> LabelPictures:
+        return PictureRows(samples.y, positions)
+
+    def record(
+        self, about: EvaluationRecord, truth: NDArray[Any], said: Predictions, every_truth: LabelPictures | None = None
+    ) -> EvaluationRecord:
+        packed = said.extras.get(EVERY)
+        if every_truth is None or packed is None:
+            return replace(about, counts=said.labels)
+        return replace(about, counts=said.labels, y_true=every_truth, y_pred=PackedPictures(packed))
+
+
+def _label_pictures(found: object, shape: tuple[int, ...], classes: int, where: str) -> NDArray[np.uint8] | Any:
+    """uint8 class indices, or 255 where "ignore" is predicted; a tensor stays one and where it lies."""
+    wanted = f"class indices of shape {shape}, one for each pixel: 0 to {classes - 1}, or {IGNORED} for none"
+    if found is None:
+        raise PluginError(f"{where} returned nothing. Return {wanted}.")
+    try:
+        array = found.detach() if hasattr(found, "detach") else np.asarray(found)
+    except ValueError as error:
+        raise PluginError(f"{where} returned pictures of different shapes ({error}). Return {wanted}.") from None
+    kind = str(array.dtype).removeprefix("torch.")
+    if array.ndim == 4 and array.shape[2:] == shape[1:]:
+        raise PluginError(f"{where} returned scores {tuple(array.shape)}: return class indices, scores.argmax(1).")
+    if tuple(array.shape) != shape or not kind.startswith(("uint", "int", "bool")):
+        raise PluginError(f"{where} returned {kind} of shape {tuple(array.shape)}. Return {wanted}.")
+    if shape[0] and (int(array.min()) < 0 or int(array.max()) >= classes):
+        wrong = array[(array < 0) | ((array >= classes) & (array != IGNORED))]
+        if len(wrong):
+            raise PluginError(f"{where} returned class index {int(wrong[0])}. Return {wanted}.")
+    if isinstance(array, np.ndarray):
+        return array.astype(np.uint8, copy=False)
+    import torch
+
+    return array.to(torch.uint8)

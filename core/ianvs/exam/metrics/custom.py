@@ -1,0 +1,175 @@
+"""Makes a `Metric` of what an author wrote: a function `(y_true, y_pred) -> number | mapping`, or a class.
+
+Where samples have label pictures, y_true and y_pred are those of the whole test set (LabelPictures). A function or an
+update() whose first argument is called `confusion` is given the confusion matrix instead, of any kind of labels:
+(C, C), rows truth, columns prediction; of label pictures (C, C+1), the last column being pixels that were predicted as
+"ignore".
+
+The class accumulates: it is built anew for each evaluation, `update(y_true, y_pred)` is called with its samples, and
+`compute()` returns what the function would. Other keys of the metric in the testenv are keyword arguments of the
+function or the constructor. An attribute `higher_is_better = False` on either turns the direction round.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ianvs.base.errors import ConfigError, PluginError, Problem, closest, one_line, shown_path
+from ianvs.exam.metrics.label_pictures import LabelPictures
+from ianvs.exam.metrics.metric import EvaluationRecord, Labels, Metric
+
+if TYPE_CHECKING:
+    from ianvs.config.spec import MetricSpec
+
+__all__ = ["from_object"]
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+def from_object(spec: MetricSpec, obj: object) -> Metric:
+    """The metric that `obj`, found under `spec.name` in the file at `spec.url`, defines.
+
+    Its flag `mapping` stays False: whether it returns a mapping shows when it is called. Raises PluginError if `obj`
+    is no metric, ConfigError (with the place in the testenv) if the options of `spec` don't fit it.
+    """
+    where = _named(spec)
+    options = dict(spec.options)
+    accumulates = inspect.isclass(obj)
+    counted = _takes_confusion(getattr(obj, "update", obj) if accumulates else obj)
+    arguments, count = ("(confusion)", 1) if counted else ("(y_true, y_pred)", 2)
+    if not callable(obj):
+        raise PluginError(
+            f"{where} is a {type(obj).__name__}. A metric is a function (y_true, y_pred) -> number, or a class with "
+            "update(y_true, y_pred) and compute()."
+        )
+    build: Callable[..., Any] = obj
+    if accumulates:
+        _check_method(where, build, "update", arguments, count)
+        _check_method(where, build, "compute", "()", 0)
+        count = 0
+    _check(spec, build, count, options)
+
+    def evaluate(*seen: Labels) -> object:
+        if not accumulates:
+            return build(*seen, **options)
+        state = build(**options)
+        state.update(*seen)
+        return state.compute()
+
+    def function(record: EvaluationRecord) -> float | dict[str, float]:
+        labels = [part for part in (record.y_true, record.y_pred) if part is not None]
+        if not counted and len(labels) < 2:
+            raise PluginError(
+                f"{where} needs the label of every sample, and of this evaluation only a confusion matrix is stored. "
+                "Run the case again (`--rerun`), or let the metric take an argument `confusion`, that matrix."
+            )
+        # Copies: a metric that sorts in place must not change what the next one sees. Label pictures give their own.
+        own = (part if isinstance(part, LabelPictures) else part.copy() for part in labels)
+        try:
+            value = evaluate(*([record.confusion.copy()] if counted else own))
+        except Exception as error:
+            error.add_note(f"while {where} was computed")
+            raise
+        return _result(value, where)
+
+    direction = getattr(obj, "higher_is_better", None)
+    if not isinstance(direction, bool | None):
+        raise PluginError(f"{where}: `higher_is_better` is {direction!r}; it must be True or False.")
+    file = shown_path(spec.url) if spec.url else ""
+    summary = (inspect.getdoc(obj) or "").partition("\n")[0] if obj.__doc__ else ""
+    return Metric(
+        spec.name,
+        level="score",
+        summary=summary or f"Defined in {file}." if file else summary,
+        higher_is_better=direction is not False,
+        source=file,
+        function=function,
+        pictures=not counted,
+    )
+
+
+def _takes_confusion(called: object) -> bool:
+    """Whether the first argument, after self, is called `confusion`."""
+    if not callable(called):
+        return False
+    try:
+        names = [name for name in inspect.signature(called).parameters if name != "self"]
+    except (TypeError, ValueError):  # one that does not tell
+        return False
+    return names[:1] == ["confusion"]
+
+
+def _named(spec: MetricSpec) -> str:
+    return f"metric '{spec.name}' ({shown_path(spec.url)})" if spec.url else f"metric '{spec.name}'"
+
+
+def _check_method(where: str, build: object, name: str, arguments: str, count: int) -> None:
+    method = getattr(build, name, None)
+    if not callable(method):
+        raise PluginError(f"{where} is a class without {name}(). A metric has update(y_true, y_pred) and compute().")
+    try:
+        inspect.signature(method).bind(*[None] * (1 + count))  # with self
+    except TypeError:
+        raise PluginError(f"{where}: {name}{inspect.signature(method)} can't be called as {name}{arguments}.") from None
+
+
+def _check(spec: MetricSpec, called: Callable[..., object], leading: int, options: Mapping[str, object]) -> None:
+    """Can it be called with `leading` positional arguments and these options?"""
+    try:
+        signature = inspect.signature(called)
+    except ValueError:  # a function of a C extension that does not tell
+        return
+    parameters = list(signature.parameters.values())
+    positional = [parameter for parameter in parameters if parameter.kind in _POSITIONAL]
+    takes_more = any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters)
+    if len(positional) < leading and not takes_more:
+        raise PluginError(
+            f"{_named(spec)} takes {signature}. It is called with two arguments: the true labels and the predictions; "
+            "or with one that is called `confusion`."
+        )
+    taken = {parameter.name for parameter in positional[:leading]}
+    by_name = {p.name: p for p in parameters if p.kind in _BY_NAME and p.name not in taken}
+    takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
+    problems = [
+        f"metric '{spec.name}' has no option '{name}'.{closest(name, by_name)} "
+        + (f"It takes: {one_line(list(by_name))}." if by_name else "It takes none.")
+        for name in options
+        if name not in by_name and (name in taken or not takes_any)
+    ]
+    problems += [
+        f"metric '{spec.name}' needs the option '{name}': write it as a key beside the metric's name."
+        for name, parameter in by_name.items()
+        if parameter.default is inspect.Parameter.empty and name not in options
+    ]
+    if problems:
+        raise ConfigError(Problem(message, spec.place) for message in problems)
+
+
+def _result(value: object, where: str) -> float | dict[str, float]:
+    if not isinstance(value, Mapping):
+        return _number(value, where)
+    if not value:
+        raise PluginError(
+            f"{where} returned an empty mapping; it must return a number or a mapping of names to numbers."
+        )
+    return {str(part): _number(number, f"{where}, part '{part}',") for part, number in value.items()}
+
+
+def _number(value: Any, where: str) -> float:
+    """A float; nan is "undefined here" and allowed. Takes whatever behaves as one number: numpy and torch scalars."""
+    number = math.inf  # what is no number is refused as an infinite one is
+    if not isinstance(value, bool | np.bool_ | str | bytes) and np.ndim(value) == 0:
+        with suppress(TypeError, ValueError, OverflowError):
+            number = float(value)
+    if math.isinf(number):
+        hint = " Does the function lack a `return`?" if value is None else " Return nan where it is undefined."
+        shown = repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:60]}..."
+        raise PluginError(f"{where} returned {shown}, not a finite number or a mapping of names to numbers.{hint}")
+    return number

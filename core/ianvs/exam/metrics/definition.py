@@ -1,0 +1,171 @@
+"""Turns a formula into a `Metric`: the decorated function becomes the entry of the table."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.types import Curve, ScoreMatrix
+from ianvs.exam.metrics.metric import EvaluationRecord, Metric
+
+__all__ = ["MatrixMetric", "matrix_metric", "mean", "score_metric"]
+
+Array = NDArray[np.float64]
+Unit = Literal["change", "score", "ratio", "relative change"]
+Score = Callable[[EvaluationRecord], float | Mapping[str, float]]
+
+
+class _OfScore(TypedDict, total=False):
+    """Fields of `Metric` that a score may set."""
+
+    aliases: tuple[str, ...]
+    higher_is_better: bool
+    mapping: bool
+    partial: bool
+    pooled: bool
+    over_rounds: Literal["last", "mean"]
+
+
+@dataclass(frozen=True)
+class MatrixMetric(Metric):
+    """A metric over a score matrix.
+
+    series: its (T,) values after each round, the last of which is the metric; None where its source defines only the
+    value after the last round.
+    first_row: where a score file has a row R0, the model before round 1, it is what `untrained` means here.
+    unit: what the value is; it says what becomes of it for an error, a score of which less is better. Formulas are
+    written for scores of which more is better, so they are given the negated errors; and then
+    "change": differences of scores, a gain or a loss: as computed, so that BWT < 0 and FM > 0 still mean forgetting.
+    "score": an average (or an extreme) of scores: negated back, an error again, and less is better.
+    "ratio": of scores: as computed, which is the ratio of errors, and less is better.
+    "relative change": a change over a score: negated, since it was divided by a negative one.
+    """
+
+    unit: Unit = "change"
+    series: Callable[[ScoreMatrix], Array] | None = field(default=None, compare=False, repr=False)
+    first_row: bool = False
+
+    def directed_by(self, score: Metric) -> MatrixMetric:
+        """The metric over the matrix of `score`, with its direction: a mean of errors is an error."""
+        turned = not score.higher_is_better and self.unit in ("score", "ratio")
+        return replace(self, higher_is_better=not self.higher_is_better) if turned else self
+
+
+def mean(values: Iterable[float] | Array) -> float:
+    """Arithmetic mean. nan if any value is nan, and nan of nothing: what can't be computed is never 0."""
+    values = np.asarray(values if isinstance(values, np.ndarray) else list(values), dtype=np.float64)
+    return float(values.mean()) if values.size else float("nan")
+
+
+def score_metric(name: str, *, formula: str, source: str, **more: Unpack[_OfScore]) -> Callable[[Score], Metric]:
+    """Decorate a function of `EvaluationRecord`. The rest is as in `Metric`."""
+
+    def define(function: Score) -> Metric:
+        summary = _first_line(function)
+        return Metric(name, "score", summary, source=source, formula=formula, function=function, **more)
+
+    return define
+
+
+def matrix_metric(
+    name: str,
+    *,
+    formula: str,
+    source: str,
+    higher_is_better: bool = True,
+    aliases: tuple[str, ...] = (),
+    square: bool = True,
+    by_round: bool = False,
+    first_row: bool = False,
+    unit: Unit = "change",
+) -> Callable[[Callable[..., float | Array]], MatrixMetric]:
+    """Decorate a function of `R` and whichever of `untrained`, `joint`, `single_task`, `curve` it names as parameters.
+
+    The metric is nan without a reference that the function names. Without a curve it is handed the rows of R as one.
+    square: the formula needs one test set per round, and is nan when R has another number of columns than rows.
+    by_round: the function returns the (T,) values after each round, the last of which is the metric.
+    first_row: as in MatrixMetric.
+    unit: see MatrixMetric; the function itself always sees scores of which more is better.
+    """
+
+    def define(function: Callable[..., float | Array]) -> MatrixMetric:
+        takes = tuple(inspect.signature(function).parameters)[1:]
+        needs = tuple(name for name in takes if name != "curve")
+
+        def series(inputs: ScoreMatrix) -> Array:
+            error = not inputs.higher_is_better
+            arguments = _arguments(_negated(inputs) if error else inputs, takes, square)
+            values = np.full(len(inputs.R), np.nan) if arguments is None else function(*arguments)
+            values = np.atleast_1d(np.asarray(values, dtype=np.float64))
+            return 0.0 - values if error and unit in ("score", "relative change") else values  # never -0.0
+
+        def evaluate(inputs: ScoreMatrix) -> float:
+            values = series(inputs)
+            return float(values[-1]) if values.size else float("nan")
+
+        evaluate.__doc__ = series.__doc__ = function.__doc__
+        return MatrixMetric(
+            name, "matrix", _first_line(function), higher_is_better, source, formula, aliases, needs, evaluate,
+            series=series if by_round else None, unit=unit, first_row=first_row,
+        )  # fmt: skip
+
+    return define
+
+
+def _arguments(inputs: ScoreMatrix, takes: tuple[str, ...], square: bool) -> list[Array | Curve] | None:
+    """What a formula is called with; None where it is undefined."""
+    R = np.asarray(inputs.R, dtype=np.float64)
+    if square and R.shape[0] != R.shape[1]:
+        return None
+    arguments: list[Array | Curve] = [R]
+    for name in takes:
+        if name == "curve":
+            steps = np.arange(1, len(R) + 1, dtype=np.int64)  # without a curve the rows of R are one, a round a step
+            rows = Curve(samples=steps, begun=steps, ended=steps, scores=R)
+            arguments.append(rows if inputs.curve is None else _checked(inputs.curve, R.shape[1]))
+            continue
+        reference = getattr(inputs, name)
+        if reference is None:
+            return None
+        reference = np.asarray(reference, dtype=np.float64)
+        if reference.shape != (R.shape[1],):
+            raise ValueError(
+                f"`{name}` has shape {reference.shape}; one score for each of {R.shape[1]} test sets fits R"
+            )
+        arguments.append(reference)
+    return arguments
+
+
+def _checked(curve: Curve, tests: int) -> Curve:
+    """The same curve with arrays of the types that it promises. Raises ValueError if they don't fit each other."""
+    samples, begun, ended = (np.asarray(part, np.int64) for part in (curve.samples, curve.begun, curve.ended))
+    scores = np.asarray(curve.scores, dtype=np.float64)
+    shapes = {samples.shape, begun.shape, ended.shape, scores.shape[:1]}
+    if len(shapes) > 1 or scores.ndim != 2 or scores.shape[1] != tests:
+        raise ValueError(
+            f"a curve of E examinations on {tests} test sets has samples, begun, ended (E,) and scores (E, {tests}); "
+            f"these are {samples.shape}, {begun.shape}, {ended.shape} and {scores.shape}"
+        )
+    if any((np.diff(part) < 0).any() for part in (samples, begun, ended)) or (begun < ended).any():
+        raise ValueError("a curve is in the order of time: samples, begun and ended never fall, begun is never < ended")
+    return Curve(samples, begun, ended, scores)
+
+
+def _negated(inputs: ScoreMatrix) -> ScoreMatrix:
+    """The same of the errors' negatives, of which more is better."""
+
+    def turned(scores: Array | None) -> Array | None:
+        return None if scores is None else 0.0 - np.asarray(scores, dtype=np.float64)
+
+    curve = inputs.curve and replace(inputs.curve, scores=0.0 - np.asarray(inputs.curve.scores, dtype=np.float64))
+    joint, single_task = turned(inputs.joint), turned(inputs.single_task)
+    return replace(inputs, values=0.0 - inputs.values, joint=joint, single_task=single_task, curve=curve)
+
+
+def _first_line(function: Callable[..., object]) -> str:
+    return (inspect.getdoc(function) or "").partition("\n")[0]

@@ -1,0 +1,66 @@
+"""All metrics over a score matrix, and the report that checks the numbers of a paper."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from ianvs.base.types import ScoreMatrix
+from ianvs.exam.metrics.definition import MatrixMetric
+from ianvs.exam.metrics.registry import metrics
+from ianvs.exam.metrics.scorefile import read_scores
+
+__all__ = ["compute_file", "matrix_report"]
+
+Report = dict[str, float | dict[str, list[float | None]] | None]
+
+
+def matrix_report(inputs: ScoreMatrix) -> Report:
+    """Every metric over a score matrix under each of its names (`BWT` and `GEM_BWT`); None where it is undefined.
+
+    "by_round" holds, for the metrics that are defined after every round, their T values.
+    """
+    every = _over_matrix()
+    by_round = {
+        name: [_or_none(value) for value in metric.series(inputs)]
+        for metric in every
+        if metric.series is not None
+        for name in (metric.name, *metric.aliases)
+    }
+    return {**_final(inputs, every), "by_round": by_round}
+
+
+def compute_file(path: str | Path) -> Report:
+    """`matrix_report` of a score matrix in a json or csv file; the format is that of `read_scores`.
+
+    A row `R0` takes the place of `untrained` in metrics that are defined by it. Raises DataError, which names the file
+    and the entry.
+    """
+    inputs, first_row = read_scores(Path(path))
+    report = matrix_report(inputs)
+    if first_row is not None:
+        own = [metric for metric in _over_matrix() if metric.first_row]
+        report |= _final(replace(inputs, values=np.vstack([first_row, inputs.R])), own)
+    return report
+
+
+def _over_matrix() -> list[MatrixMetric]:
+    return [metric for metric in metrics() if isinstance(metric, MatrixMetric)]
+
+
+def _final(inputs: ScoreMatrix, over_matrix: Iterable[MatrixMetric]) -> dict[str, float | None]:
+    values: dict[str, float | None] = {}
+    for metric in over_matrix:
+        assert metric.function is not None
+        value = metric.function(inputs)
+        assert isinstance(value, float)
+        values |= dict.fromkeys((metric.name, *metric.aliases), _or_none(value))
+    return values
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)

@@ -1,0 +1,97 @@
+"""What a metric is: a pure function with a name, a direction and a source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.exam.metrics.confusion import confusion_matrix
+from ianvs.exam.metrics.label_pictures import LabelPictures
+
+if TYPE_CHECKING:
+    from ianvs.config.spec import MetricSpec
+
+__all__ = ["EvaluationRecord", "Labels", "Metric"]
+
+Labels = NDArray[Any] | LabelPictures
+
+
+@dataclass(frozen=True)
+class EvaluationRecord:
+    """What is stored of one evaluation: true and predicted labels, or only their confusion matrix.
+
+    y_true, y_pred: (N,) labels. Of label pictures LabelPictures (label_pictures.py), for a metric that reads
+    them, else None: only counts are kept. Of conversations (N,) lists of replies, one for each turn; in y_pred None
+    where a reply is missing.
+    counts: (C, C) int64, rows truth, columns prediction; of label pictures (C, C+1), the last column being pixels for
+    which "ignore" was predicted. None: counted from y_true and y_pred when asked for.
+    labels: class indices that the test set is about, in the order of its class list; None: all.
+    earlier: class indices that were taught in rounds before the one that the test set belongs to; None: it belongs to
+    no round.
+    topics: (N,) what each sample is about, "" where that isn't known; None: of none it is.
+    probe: (N,) class indices that a linear probe on the learner's frozen features predicts; None: no probe was trained.
+    extras: what else was said of each sample, by name, (N, ...) each (ianvs.base.types.Predictions).
+    unseen: (N,) bool, samples of what had not been taught by then, of which -1 in y_pred is the right answer; None: the
+    exam has no such answer.
+    """
+
+    classes: tuple[str, ...]
+    y_true: Labels | None = None
+    y_pred: Labels | None = None
+    counts: NDArray[np.int64] | None = None
+    labels: tuple[int, ...] | None = None
+    earlier: tuple[int, ...] | None = None
+    probe: NDArray[np.int64] | None = None
+    topics: NDArray[np.str_] | None = None
+    extras: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    unseen: NDArray[np.bool_] | None = None
+
+    @cached_property
+    def confusion(self) -> NDArray[np.int64]:
+        """(C, C) int64: [i, j] samples of class i that were predicted as class j.
+
+        (C, C+1) of label pictures, and where "unseen" may be answered: the last column is of answers that are no class.
+        """
+        if self.counts is not None:
+            return self.counts
+        if self.y_true is None or self.y_pred is None:
+            raise ValueError("neither labels nor a confusion matrix are stored")
+        return confusion_matrix(self.y_true, self.y_pred, len(self.classes), none=self.unseen is not None)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric that the leaderboard can show.
+
+    level: "score" is a function of EvaluationRecord (a number, or a mapping of parts to numbers); "matrix" is a
+    function of ScoreMatrix (a number; nan when undefined); "system" is measured by the runner and has no function.
+    """
+
+    name: str
+    level: str
+    summary: str  # first line of the docstring
+    higher_is_better: bool = True
+    source: str = ""  # citation
+    formula: str = ""
+    aliases: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()  # "untrained", "joint", "single_task"
+    function: Callable[..., float | Mapping[str, float]] | None = field(default=None, compare=False, repr=False)
+    pooled: bool = False  # a "score" of the samples of all test sets together: its matrix has one column
+    over_rounds: Literal["last", "mean"] = "last"  # of a "score": the column is that of the last round, or their mean
+    partial: bool = False  # a "score" that some test sets don't have by nature: the column is the mean over the others
+    pictures: bool = False  # a "score" that reads all label pictures, where there are some, not their confusion matrix
+    mapping: bool = False  # a "score" that yields several numbers (per class): shown in reports, never ranked by
+    # Of a "score" that is cheaper to compute of many evaluations at once: (values in their order, what they were
+    # computed with). `function` gives the same value of one.
+    batch: Callable[[Sequence[EvaluationRecord]], tuple[list[Mapping[str, float]], Mapping[str, str]]] | None = field(
+        default=None, compare=False, repr=False
+    )
+    configure: Callable[[MetricSpec], Metric] | None = field(default=None, compare=False, repr=False)  # by its options
+    # The same metric computed on a device, "auto", "cpu" or "cuda"; None where it makes no difference.
+    on_device: Callable[[str], Metric] | None = field(default=None, compare=False, repr=False)
+    missing: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)  # here, and what to do

@@ -1,0 +1,72 @@
+"""Columns of metrics: what they are called, and which score a metric over a score matrix is computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ianvs.exam.metrics.definition import MatrixMetric
+from ianvs.exam.metrics.metric import Metric
+
+if TYPE_CHECKING:
+    from ianvs.config.spec import MetricSpec
+
+__all__ = ["MetricColumn", "column_names", "columns_named", "metric_columns"]
+
+_OF = " of "
+
+
+@dataclass(frozen=True)
+class MetricColumn:
+    """A metric of a testenv. name: of its column. of: the score that a metric over a matrix reads, else "".
+
+    metric: its direction is that of the column. key: under which a score is stored.
+    """
+
+    name: str
+    spec: MetricSpec
+    metric: Metric
+    key: str
+    of: str = ""
+
+
+def column_names(exams: Sequence[Sequence[tuple[MetricSpec, str]]]) -> list[list[tuple[str, str]]]:
+    """For the metrics of each exam of a job, given with their levels: (name of the column, of which score it is or "").
+
+    "BWT" where the whole job knows one score, else "BWT of f1": a name means one thing in all exams. Levels are those
+    of `Metric`, or "mapping" for a score that yields several numbers. Without `of` it is an exam's first score.
+    """
+    of = [_scores_read(exam) for exam in exams]
+    scores = {spec.name for exam in exams for spec, level in exam if level == "score"}.union(*of) - {""}
+    return [
+        [(f"{spec.name}{_OF}{score}" if score and len(scores) > 1 else spec.name, score) for (spec, _), score in pairs]
+        for pairs in map(zip, exams, of)
+    ]
+
+
+def _scores_read(exam: Sequence[tuple[MetricSpec, str]]) -> list[str]:
+    first = next((spec.name for level in ("score", "mapping") for spec, its in exam if its == level), "")
+    return [(spec.of or first) if level == "matrix" else "" for spec, level in exam]
+
+
+def metric_columns(exams: Iterable[Sequence[tuple[MetricSpec, Metric, str]]]) -> list[tuple[MetricColumn, ...]]:
+    """For each exam of a job its columns, from (what is asked for, the metric, the key of its values)."""
+    exams = list(exams)
+    levels = [[(spec, "mapping" if metric.mapping else metric.level) for spec, metric, _ in exam] for exam in exams]
+    found = []
+    for exam, names in zip(exams, column_names(levels), strict=True):
+        scores = {spec.name: metric for spec, metric, _ in exam if metric.level == "score"}
+        columns = []
+        for (spec, metric, key), (name, of) in zip(exam, names, strict=True):
+            if isinstance(metric, MatrixMetric) and of in scores:
+                metric = metric.directed_by(scores[of])
+            columns.append(MetricColumn(name, spec, metric, key, of))
+        found.append(tuple(columns))
+    return found
+
+
+def columns_named(name: str, columns: Iterable[str]) -> list[str]:
+    """The columns that a user means by `name`: that of this name, else all of the metric, of whatever score."""
+    columns = list(columns)
+    return [name] if name in columns else [column for column in columns if column.partition(_OF)[0] == name]

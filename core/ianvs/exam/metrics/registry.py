@@ -1,0 +1,132 @@
+"""The metrics of installed packages by name, and what a metric of a testenv means."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+from typing import TYPE_CHECKING
+
+from ianvs.base.errors import ConfigError, PluginError, Problem, closest, shown_path
+from ianvs.config.models.kubeedge import KUBEEDGE_FORMULAS, KUBEEDGE_METRICS
+from ianvs.exam.metrics.custom import from_object
+from ianvs.exam.metrics.metric import Metric
+from ianvs.plugins.loader import brought, is_ours, load_object, whose
+
+if TYPE_CHECKING:
+    from ianvs.config.spec import MetricSpec
+
+__all__ = ["GROUP", "find", "foreign_module", "metrics", "names", "outline", "resolve", "suggest", "unusable"]
+
+GROUP = "ianvs.metrics"
+"""The group of entry points by which packages bring metrics, ianvs its own; each names a tuple of them."""
+
+_LEVELS = ("score", "matrix", "system")
+
+
+def _of_name(name: str) -> list[tuple[Metric, EntryPoint]]:
+    """More than one where packages define the same name."""
+    found, _ = brought(GROUP, Metric)
+    return [(metric, point) for metric, point in found if name in (metric.name, *metric.aliases)]
+
+
+def metrics() -> tuple[Metric, ...]:
+    """All metrics: scores, then those over a score matrix, then system; ianvs's own before those of other packages."""
+    found, _ = brought(GROUP, Metric)
+    return tuple(sorted((metric for metric, _ in found), key=lambda metric: _LEVELS.index(metric.level)))
+
+
+def names() -> tuple[str, ...]:
+    """The names of all metrics, without aliases."""
+    return tuple(metric.name for metric in metrics())
+
+
+def unusable() -> tuple[str, ...]:
+    """What installed packages offer as metrics and can't be used, a sentence for each."""
+    return brought(GROUP, Metric)[1]
+
+
+def find(name: str) -> Metric | None:
+    """The metric of this name or alias; upper and lower case differ (`acc` is a score, `ACC` is `AA`).
+
+    Raises PluginError where two packages define it.
+    """
+    found = _of_name(name)
+    if len(found) > 1:
+        who = " and by ".join(whose(point) for _, point in found)
+        raise PluginError(f"metric '{name}' is defined twice, by {who}. Uninstall one, or copy the metric to a `url`.")
+    return found[0][0] if found else None
+
+
+def foreign_module(name: str) -> str | None:
+    """The module by which another package than ianvs brings the metric of this name; None: it is ours, or unknown."""
+    return next((point.module for _, point in _of_name(name) if not is_ours(point)), None)
+
+
+def suggest(name: str) -> str:
+    """ " Did you mean 'mIoU'?" with a leading blank, or "" when no name is near."""
+    # The last of several names that differ only in case wins: aliases come first, and those of scores come last.
+    aliases = [alias for metric in reversed(metrics()) for alias in metric.aliases]
+    return closest(name, [*aliases, *names()])
+
+
+def resolve(spec: MetricSpec) -> Metric:
+    """The metric that an entry of a testenv means: the one in the file at `url`, else the installed one of that name.
+
+    The latter comes under its own name, which may differ from `spec.name` (an alias): a column is headed by this.
+    Raises ConfigError for an unknown name or an option that the metric does not take, PluginError for a bad file.
+    """
+    if spec.url is None:
+        return outline(spec)
+    return _fitting(spec, from_object(spec, load_object(str(spec.url), spec.name)))
+
+
+_KUBEEDGE = {
+    "samples_transfer_ratio": "Samples sent on for training, of all that were answered and one more.",
+    "BWT": "Backward transfer (Lopez-Paz & Ranzato 2017), of the parts that the training file was cut into.",
+    "FWT": "Forward transfer (Lopez-Paz & Ranzato 2017), of the parts that the training file was cut into.",
+    "Ianvs_BWT": "What Ianvs calls BWT: the mean gain over the model of before round 1, divided by the rounds.",
+    "Ianvs_FWT": "What Ianvs calls FWT: the mean gain of a part over row 0 just before its round.",
+    "MATRIX": "The scores on every part after every round.",
+    "task_avg_acc": "Mean accuracy over tasks, at the end.",
+    "forget_rate": "Mean over rounds of what was lost of each item's best accuracy.",
+}
+
+
+def outline(spec: MetricSpec) -> Metric:
+    """What `resolve` gives, but without running the code at a `url`: of the metric there, that it is a score.
+
+    One of KubeEdge Ianvs counts as measured: the process of a case computes it, and tells a number or a text.
+    """
+    if spec.contract == "ianvs":
+        return _of_kubeedge(spec)
+    return _fitting(spec, _of_package(spec) if spec.url is None else Metric(spec.name, "score", ""))
+
+
+def _of_package(spec: MetricSpec) -> Metric:
+    try:
+        found = find(spec.name)
+    except PluginError as error:
+        raise ConfigError([Problem(str(error), spec.place)]) from None
+    if found is None:
+        message = f"metric '{spec.name}' is not known.{suggest(spec.name)} `ianvs metrics` lists all."
+        raise ConfigError([Problem(" ".join([message, *unusable()]), spec.place)])
+    if spec.options and found.configure is None:
+        what = "is built in and has" if foreign_module(spec.name) is None else "has"
+        raise ConfigError(
+            Problem(f"metric '{spec.name}' {what} no option '{option}'.", spec.place) for option in spec.options
+        )
+    return found.configure(spec) if found.configure is not None else found
+
+
+def _of_kubeedge(spec: MetricSpec) -> Metric:
+    if spec.url is None and spec.name not in (*KUBEEDGE_METRICS, *KUBEEDGE_FORMULAS):
+        hint = closest(spec.name, KUBEEDGE_METRICS) or f" Without one there are: {', '.join(KUBEEDGE_METRICS)}."
+        raise ConfigError([Problem(f"metric '{spec.name}' has no url.{hint}", spec.place)])
+    what = _KUBEEDGE.get(spec.name, "") if spec.url is None else f"What {shown_path(spec.url)} computes."
+    return Metric(spec.name, "system", what, mapping=spec.name == "MATRIX")
+
+
+def _fitting(spec: MetricSpec, metric: Metric) -> Metric:
+    if spec.of is not None and metric.level != "matrix":
+        message = f"`of` names the score that a metric over a score matrix is computed from; '{spec.name}' is none."
+        raise ConfigError([Problem(message, spec.place)])
+    return metric

@@ -1,0 +1,172 @@
+"""Reads a score matrix from a json or csv file, checked entry by entry."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import DataError, closest, shown_path
+from ianvs.base.types import ScoreMatrix
+from ianvs.exam.metrics.entries import json_row, number_of, read_curve
+
+__all__ = ["read_scores"]
+
+Array = NDArray[np.float64]
+
+_REFERENCES = {"untrained": "untrained", "b": "untrained", "joint": "joint", "single_task": "single_task", "R0": "R0"}
+_MISSING = ("", "nan", "null", "none", "na")  # cells of a csv
+
+
+@dataclass
+class _Content:
+    """What stands in a file. references: by their own names; None says that there is none. curve: as json has it."""
+
+    rows: list[list[float]] = field(default_factory=list)
+    references: dict[str, list[float] | None] = field(default_factory=dict)
+    curve: object = None
+    higher_is_better: bool = True
+
+
+def read_scores(path: Path) -> tuple[ScoreMatrix, Array | None]:
+    """The score matrix and its references, and the row `R0` if there is one (Ianvs's own model before round 1).
+
+    json: an object with `R`, a list of T rows after rounds 1..T, null where not evaluated; optional lists `untrained`
+    (or `b`), `joint`, `single_task`, `R0`, or null for "there is none". `curve`, optional, is a list of examinations
+    in the order of time, {"samples", "begun", "ended", "scores"}, as in `Curve` (base/types.py). `higher_is_better`:
+    false for errors, of which less is better.
+    csv: one row for each round; an empty cell or nan is "not evaluated". A first row of nothing but text is a header, a
+    first column of nothing but text holds names; a file whose first cell is empty or "round" has both. A row named
+    untrained, b, joint, single_task or R0 is that reference; an empty one says "there is none".
+    Raises DataError.
+    """
+    file, reader = shown_path(path), {".json": _read_json, ".csv": _read_csv}.get(path.suffix.lower())
+    if reader is None and path.is_file():
+        raise DataError(f"{file}: a score matrix is read from a .json or a .csv file.")
+    if reader is None or not path.exists():
+        raise DataError(f"{file}: there is no such file.")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{file} can't be read: {error}") from error
+    return _checked(reader(text, file), file)
+
+
+def _read_json(text: str, file: str) -> _Content:
+    def no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        keys = [key for key, _ in pairs]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise DataError(f"{file}: '{key}' stands there twice; keep one.")
+        return dict(pairs)
+
+    try:
+        content = json.loads(text, object_pairs_hook=no_duplicates)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{file}:{error.lineno}:{error.colno}: not json: {error.msg}.") from error
+    if not isinstance(content, dict) or "R" not in content:
+        raise DataError(
+            f'{file}: expected an object with the score matrix as "R", e.g. '
+            '{"R": [[0.9, 0.3], [0.8, 0.88]], "untrained": [0.1, 0.12]}.'
+        )
+    higher = content.pop("higher_is_better", True)
+    if not isinstance(higher, bool):
+        raise DataError(f"{file}: higher_is_better is true or false, found {higher!r}.")
+    found = _Content(curve=content.pop("curve", None), higher_is_better=higher)
+    for key, value in content.items():
+        if key == "R":
+            if not isinstance(value, list) or not value:
+                raise DataError(f"{file}: R must be a list of rows, one for each round.")
+            found.rows = [json_row(row, f"{file}: R[{k}]") for k, row in enumerate(value)]
+        else:
+            name = _reference(key, found.references, file)
+            found.references[name] = None if value is None else json_row(value, f"{file}: {key}")
+    return found
+
+
+def _read_csv(text: str, file: str) -> _Content:
+    reader = csv.reader(text.splitlines(), skipinitialspace=True)
+    lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
+    lines = [(number, row) for number, row in lines if any(row)]
+    if not lines:
+        raise DataError(f"{file} is empty.")
+    # One slip of the pen must not turn a row of scores into a header, so all cells have to be text, not just one.
+    first = lines[0][1]
+    labelled = first[0].casefold() in ("", "round")
+    header = labelled or all(map(_is_text, first[1:] or first))
+    lines = lines[header:]
+    named = labelled or all(_is_text(row[0]) for _, row in lines)
+    found = _Content()
+    for number, row in lines:
+        numbers = [
+            number_of(None if cell.casefold() in _MISSING else cell, f"{file}:{number}: column {column}")
+            for column, cell in list(enumerate(row, start=1))[named:]
+        ]
+        if named and row[0] in _REFERENCES:
+            name = _reference(row[0], found.references, file)
+            found.references[name] = None if all(map(math.isnan, numbers)) else numbers
+        else:
+            found.rows.append(numbers)
+    return found
+
+
+def _is_text(cell: str) -> bool:
+    if cell.casefold() in _MISSING:
+        return False
+    try:
+        float(cell)
+    except ValueError:
+        return True
+    return False
+
+
+def _reference(key: str, given: Mapping[str, object], file: str) -> str:
+    if key not in _REFERENCES:
+        known = ("R", *_REFERENCES, "curve", "higher_is_better")
+        raise DataError(f"{file}: '{key}' is not known.{closest(key, known)} A score file holds {', '.join(known)}.")
+    if _REFERENCES[key] in given:
+        raise DataError(f"{file}: '{_REFERENCES[key]}' is given twice ('b' is another name of 'untrained').")
+    return _REFERENCES[key]
+
+
+def _checked(found: _Content, file: str) -> tuple[ScoreMatrix, Array | None]:
+    """Shapes: R (T, J) without gaps, `joint` and `single_task` (T,), `untrained` and `R0` (J,)."""
+    rows = found.rows
+    if not rows or not rows[0]:
+        raise DataError(f"{file}: R has no scores.")
+    rounds, tests = len(rows), len(rows[0])
+    for k, row in enumerate(rows):
+        if len(row) != tests:
+            raise DataError(
+                f"{file}: row {k + 1} of R has {len(row)} scores, row 1 has {tests}. Every row needs one "
+                "for each test set; leave it empty (json: null) if it was not evaluated."
+            )
+    if rounds == tests + 1 and "untrained" not in found.references:
+        raise DataError(
+            f"{file}: R has {rounds} rows for {tests} test sets. If its first row is the untrained model, "
+            'move it to "untrained" (csv: name the row untrained), so that R starts with the row after round 1. If '
+            f'there are {rounds} rounds, say that none is the untrained model: "untrained": null (csv: an empty row of '
+            "that name)."
+        )
+    references: dict[str, Array] = {}
+    for name in ("untrained", "R0", "joint", "single_task"):
+        if (values := found.references.get(name)) is None:
+            continue
+        length, of = (tests, "test set") if name in ("untrained", "R0") else (rounds, "round")
+        if len(values) != length:
+            raise DataError(f"{file}: '{name}' has {len(values)} scores; it needs {length}, one for each {of} of R.")
+        references[name] = np.array(values, dtype=np.float64)
+    first_row = references.pop("R0", None)
+    inputs = ScoreMatrix.of(
+        np.array(rows, dtype=np.float64),
+        **references,
+        curve=None if found.curve is None else read_curve(found.curve, rounds, tests, f"{file}: curve"),
+        higher_is_better=found.higher_is_better,
+    )
+    return inputs, first_row

@@ -1,0 +1,158 @@
+"""What the runner measures: time, memory, size. Each definition with the only function that computes it.
+
+MB is 10^6 bytes. What could not be measured is null. A leaderboard shows some of these without being asked to
+(ianvs.results.report.columns); a testenv may ask for any. It is one number either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+from ianvs.base.types import Measure, RoundResult
+from ianvs.exam.metrics.metric import Metric
+
+__all__ = ["SYSTEM", "measured", "measured_by_paradigm"]
+
+Rounds = Sequence[RoundResult]  # those of a case, row 0 first
+_MEGA = 1e6
+
+
+def measured(name: str, rounds: Rounds) -> float | None:
+    """The system metric `name` of a case with these rounds; None where it was not measured."""
+    return _MEASURES[name](rounds)
+
+
+def measured_by_paradigm(name: str, measure: Measure, rounds: Rounds) -> float | None:
+    """What the paradigm of a case measured under `name`; None where it never did."""
+    found = [round_.measures[name] for round_ in rounds if name in round_.measures]
+    if not found:
+        return None
+    return found[-1] if measure.over == "last" else max(found) if measure.over == "max" else sum(found)
+
+
+def _total(values: Iterable[float | None]) -> float | None:
+    """None if any of them was not measured: a sum of the others would be too small."""
+    known = list(values)
+    return None if not known or None in known else float(sum(value for value in known if value is not None))
+
+
+def _highest(values: Iterable[int | None], unit: float = 1.0) -> float | None:
+    return max((value / unit for value in values if value is not None), default=None)
+
+
+def _train_seconds(rounds: Rounds) -> float | None:
+    return _total(round_.train_seconds for round_ in rounds)
+
+
+def _samples_per_second(rounds: Rounds) -> float | None:
+    seconds = _train_seconds(rounds)
+    return sum(round_.train_samples for round_ in rounds) / seconds if seconds else None
+
+
+def _looked_at(rounds: Rounds) -> tuple[float, float]:
+    """Samples that were (transferred, inferred): as the paradigm measured them, else all that were handed out."""
+    transferred = sum(one.measures.get("transferred_samples", one.train_samples) for one in rounds)
+    inferred = sum(one.measures.get("inferred_samples", one.train_samples) for one in rounds)
+    return float(transferred), float(inferred)
+
+
+def _ianvs_transfer_ratio(rounds: Rounds) -> float:
+    transferred, inferred = _looked_at(rounds)
+    return transferred / (inferred + 1)
+
+
+def _transfer_share(rounds: Rounds) -> float | None:
+    transferred, inferred = _looked_at(rounds)
+    return transferred / inferred if inferred else None
+
+
+def _defined(
+    name: str,
+    summary: str,
+    formula: str,
+    function: Callable[[Rounds], float | None],
+    higher_is_better: bool = False,
+    source: str = "ianvs",
+) -> tuple[Metric, Callable[[Rounds], float | None]]:
+    return Metric(name, "system", summary, higher_is_better, source, formula), function
+
+
+_DEFINED = (
+    _defined("train_seconds", "Wall-clock time in train().", "sum of train_seconds over rounds", _train_seconds),
+    _defined(
+        "eval_seconds",
+        "Wall-clock time in predict() on test sets.",
+        "sum of eval_seconds over rounds and row 0",
+        lambda rounds: _total(round_.eval_seconds for round_ in rounds),
+    ),
+    _defined(
+        "train_cpu_seconds",
+        "Processor time in train(), user and system, of the case's process, its threads and its child processes.",
+        "sum of train_cpu_seconds over rounds",
+        lambda rounds: _total(round_.train_cpu_seconds for round_ in rounds if round_.index),
+    ),
+    _defined(
+        "eval_cpu_seconds",
+        "Processor time in predict() on test sets, user and system, of the case's process, its threads and its child "
+        "processes.",
+        "sum of eval_cpu_seconds over rounds and row 0",
+        lambda rounds: _total(round_.eval_cpu_seconds for round_ in rounds),
+    ),
+    _defined(
+        "samples_per_second",
+        "Training samples handed out per second of train(); several epochs over them count once.",
+        "sum of train_samples / sum of train_seconds",
+        _samples_per_second,
+        higher_is_better=True,
+    ),
+    _defined(
+        "peak_memory_mb",
+        "Highest resident size of the case's process on the host, in MB (10^6 bytes).",
+        "max over rounds",
+        lambda rounds: _highest((round_.peak_memory_bytes for round_ in rounds), _MEGA),
+    ),
+    _defined(
+        "peak_gpu_memory_mb",
+        "Highest memory that was allocated on the accelerator, in MB (10^6 bytes).",
+        "max over rounds",
+        lambda rounds: _highest((round_.peak_gpu_bytes for round_ in rounds), _MEGA),
+    ),
+    _defined(
+        "model_size_mb",
+        "What the plugin's save() wrote after the last round, in MB (10^6 bytes): what there is to deploy. Earlier "
+        "rounds don't count, however large.",
+        "bytes after round T / 10^6",
+        lambda rounds: _highest((round_.model_bytes for round_ in rounds[-1:]), _MEGA),
+    ),
+    _defined(
+        "memory_samples",
+        "Old samples that the plugin keeps for replay, at most.",
+        "max over rounds of len(memory)",
+        lambda rounds: _highest(round_.memory_samples for round_ in rounds),
+    ),
+    _defined(
+        "memory_mb",
+        "Size of the plugin's store of old samples, in MB (10^6 bytes), at most.",
+        "max over rounds of memory.nbytes / 10^6",
+        lambda rounds: _highest((round_.memory_bytes for round_ in rounds), _MEGA),
+    ),
+    _defined(
+        "samples_transfer_ratio",
+        "Share of inferred samples that were sent on for training (Ianvs's formula: n of n gives n/(n+1), not 1).",
+        "transferred / (inferred + 1)",
+        _ianvs_transfer_ratio,
+        source="KubeEdge Ianvs, core/testcasecontroller/metrics/metrics.py",
+    ),
+    _defined(
+        "samples_transfer_share",
+        "Share of inferred samples that were sent on for training: n of n gives 1.",
+        "transferred / inferred",
+        _transfer_share,
+    ),
+)
+
+SYSTEM: tuple[Metric, ...] = tuple(metric for metric, _ in _DEFINED)
+_MEASURES: Mapping[str, Callable[[Rounds], float | None]] = MappingProxyType(
+    {metric.name: function for metric, function in _DEFINED}
+)

@@ -1,0 +1,41 @@
+"""The metrics in words: rows for `ianvs metrics`, and the lines below a leaderboard that say which definition it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ianvs.exam.metrics.metric import Metric
+from ianvs.exam.metrics.registry import metrics
+
+__all__ = ["describe", "legend"]
+
+
+def describe() -> list[dict[str, str | tuple[str, ...]]]:
+    """One row for each metric: name, level, better, formula, source, aliases, needs, summary."""
+    fields = ("name", "level", "better", "formula", "source", "aliases", "needs", "summary")
+    return [
+        {name: _direction(metric) if name == "better" else getattr(metric, name) for name in fields}
+        for metric in metrics()
+    ]
+
+
+def legend(columns: Iterable[tuple[str, Metric]]) -> list[str]:
+    """One line for each column of a leaderboard that is a metric, in their order: which definition it is.
+
+    columns: as they are headed, so maybe by an alias and with the score that it is of; and their metrics.
+    """
+    return [_line(name, metric) for name, metric in dict(columns).items()]
+
+
+def _line(name: str, metric: Metric) -> str:
+    alias = f" (= {metric.name})" if metric.name not in (name, name.partition(" of ")[0]) else ""
+    facts = [metric.summary.rstrip(".")]
+    if metric.formula:
+        facts.append(metric.formula)
+    if metric.source and metric.source not in metric.summary:
+        facts.append(metric.source)
+    return f"{name}{alias}: {'. '.join(facts)}; {_direction(metric)} is better"
+
+
+def _direction(metric: Metric) -> str:
+    return "higher" if metric.higher_is_better else "lower"

@@ -1,0 +1,94 @@
+"""How a case is examined: one file for each paradigm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ianvs.base.errors import PluginError, closest
+from ianvs.config.spec import ParadigmSpec
+from ianvs.exam.paradigms.federated import (
+    Aggregation,
+    FederatedClassIncrementalLearning,
+    FederatedClient,
+    FederatedLearning,
+)
+from ianvs.exam.paradigms.incremental import IncrementalLearning
+from ianvs.exam.paradigms.joint import Joint
+from ianvs.exam.paradigms.joint_inference import EdgeModel, JointInference, Router
+from ianvs.exam.paradigms.lifelong import LifelongLearning
+from ianvs.exam.paradigms.link import Link
+from ianvs.exam.paradigms.paradigm import (
+    Context,
+    DetectsUnseen,
+    Measure,
+    Options,
+    Paradigm,
+    Predictions,
+    Recogniser,
+    Session,
+)
+from ianvs.exam.paradigms.single_task import SingleTaskLearning
+from ianvs.exam.paradigms.solo import Solo
+from ianvs.plugins.loader import installed, load_object
+
+__all__ = [
+    "GROUP",
+    "PARADIGMS",
+    "Aggregation",
+    "Context",
+    "DetectsUnseen",
+    "EdgeModel",
+    "FederatedClient",
+    "Link",
+    "Measure",
+    "Options",
+    "Paradigm",
+    "Predictions",
+    "Recogniser",
+    "Router",
+    "Session",
+    "find_paradigm",
+]
+
+GROUP = "ianvs.paradigms"
+"""The group of entry points by which installed packages bring theirs."""
+
+PARADIGMS: Mapping[str, type[Paradigm]] = MappingProxyType(
+    {
+        paradigm.name: paradigm
+        for paradigm in (
+            IncrementalLearning,
+            SingleTaskLearning,
+            LifelongLearning,
+            FederatedLearning,
+            FederatedClassIncrementalLearning,
+            JointInference,
+            Joint,
+            Solo,
+        )
+    }
+)
+_OF_IANVS = ("multiedgeinference",)
+
+
+def find_paradigm(spec: ParadigmSpec) -> type[Paradigm]:
+    """The class that `spec` names; a `url` runs its author's code. Raises PluginError for one that there is not."""
+    if spec.url is None and spec.name in PARADIGMS:
+        return PARADIGMS[spec.name]
+    if spec.url is None and spec.name not in installed(GROUP):
+        known = [*PARADIGMS, *installed(GROUP)]
+        there_are = f" There are: {', '.join(known)}."
+        if spec.name in _OF_IANVS:
+            raise PluginError(f"paradigm '{spec.name}' is for plugins under `contract: ianvs` only.{there_are}")
+        raise PluginError(f"paradigm '{spec.name}' is not known.{closest(spec.name, known) or there_are}")
+    found = load_object(spec.url, spec.name, GROUP)
+    if not isinstance(found, type) or not any(
+        "train" in vars(layer) for layer in found.__mro__ if layer is not Paradigm
+    ):
+        what = "it has no method train()" if isinstance(found, type) else "it is no class"
+        raise PluginError(f"'{spec.name}' is no paradigm: {what}. ianvs.exam.paradigms.Paradigm says what one has.")
+    if Paradigm in found.__mro__:
+        return found
+    with_defaults: type[Paradigm] = type(found.__name__, (found, Paradigm), {"name": getattr(found, "name", spec.name)})
+    return with_defaults

@@ -1,0 +1,156 @@
+"""Federated learning: clients learn shares of each round's data, a server puts their weights together.
+
+McMahan et al. 2017 (AISTATS, arXiv 1602.05629), algorithm 1 with all clients in every round of communication.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from ianvs.exam.paradigms.link import Link, size_of
+from ianvs.exam.paradigms.paradigm import Measure, Module, Options, Paradigm, Session
+from ianvs.plugins.contract import Learner
+
+__all__ = ["Aggregation", "FederatedClassIncrementalLearning", "FederatedClient", "FederatedLearning", "weighted_mean"]
+
+_MEGA = 1e6
+
+
+class FederatedClient(Learner, Protocol):
+    """A learner whose weights can be taken out and put in. The server has one too, which is taught nothing itself."""
+
+    def get_weights(self) -> Any:
+        """All that is sent to the server: an array or a tensor, or lists and mappings of them; None: nothing yet."""
+
+    def set_weights(self, weights: Any) -> None:
+        """Go on from `weights`, in the form of `get_weights`; also if it was taught nothing yet."""
+
+
+class Aggregation(Protocol):
+    """How the server puts weights together; an object of the class serves the case, and may keep what it likes."""
+
+    def aggregate(self, weights: Sequence[Any], samples: Sequence[int], **context: Any) -> Any:
+        """weights[k], of a client that has just learned samples[k] samples -> what all of them go on from."""
+
+
+class FederatedOptions(Options):
+    """clients: how many. communication_rounds: in each step of the exam. partition: how a step's samples are dealt,
+    "iid" with the same mix of classes for all, or "non-iid": shares of each class drawn from Dir(`concentration`).
+    link: between each client and the server, all of them at once.
+    """
+
+    clients: int = Field(4, ge=1)
+    communication_rounds: int = Field(2, ge=1)
+    partition: Literal["iid", "non-iid"] = "iid"
+    concentration: float = Field(0.5, gt=0)
+    link: Link | None = None
+
+    @model_validator(mode="after")
+    def _of_the_partition(self) -> FederatedOptions:
+        if "concentration" in self.model_fields_set and self.partition == "iid":
+            raise ValueError("`concentration` belongs to `partition: non-iid`. Take one of them out.")
+        return self
+
+
+class FederatedLearning(Paradigm):
+    """Clients learn shares of a step, a server averages, some times in each step. The server's model answers."""
+
+    name: ClassVar[str] = "federatedlearning"
+    options: ClassVar[type[Options]] = FederatedOptions
+    modules: ClassVar[Mapping[str, Any]] = MappingProxyType(
+        {"basemodel": FederatedClient, "aggregation": Aggregation | None}
+    )
+    measures: ClassVar[Mapping[str, Measure]] = MappingProxyType(
+        {
+            "uploaded_mb": Measure("Weights that clients sent to the server, in MB (10^6 bytes)."),
+            "downloaded_mb": Measure("Weights that the server sent to clients, in MB (10^6 bytes)."),
+            "client_upload_mb": Measure(
+                "The most that a client sent in a round of communication, in MB (10^6 bytes).", over="max"
+            ),
+            "client_download_mb": Measure(
+                "The most that a client got in a round of communication, in MB (10^6 bytes).", over="max"
+            ),
+            "communication_seconds": Measure(
+                "Time on the simulated link: in each round of communication that of the slowest client."
+            ),
+        }
+    )
+
+    def train(self, step: int, session: Session) -> None:
+        for _ in range(session.options.communication_rounds):
+            self._exchange(step, session)
+
+    def _exchange(self, step: int, session: Session) -> None:
+        options, server = session.options, session.module("basemodel")
+        weights = session.call(server, "get_weights")
+        down = size_of(weights)
+        sent: list[Any] = []
+        samples: list[int] = []
+        slowest = 0.0
+        for k in range(options.clients):
+            client = session.module("basemodel", f"client {k}")
+            learned = self._learned(step, session, client, k, weights)
+            if not learned:
+                continue  # no sample came to it
+            sent.append(session.call(client, "get_weights"))
+            samples.append(learned)
+            up = size_of(sent[-1])
+            session.measure("uploaded_mb", up / _MEGA)
+            session.measure("downloaded_mb", down / _MEGA)
+            session.measure("client_upload_mb", up / _MEGA)
+            session.measure("client_download_mb", down / _MEGA)
+            if options.link is not None:
+                slowest = max(slowest, options.link.milliseconds(up, down) / 1000)
+        if options.link is not None:
+            session.measure("communication_seconds", slowest)
+        if sent:
+            session.call(server, "set_weights", _aggregated(session, sent, samples))
+
+    def _learned(self, step: int, session: Session, client: Module, k: int, weights: object) -> int:
+        """How many samples client `k` has learned from, beginning with the server's weights."""
+        options = session.options
+        skew = options.concentration if options.partition == "non-iid" else None
+        samples = 0
+        for data in session.feed(step, share=(k, options.clients), skew=skew):
+            if not samples and weights is not None:
+                session.call(client, "set_weights", weights)
+            session.call(client, "train", data)
+            samples += len(data)
+        return samples
+
+
+class FederatedClassIncrementalLearning(FederatedLearning):
+    """Federated learning over a class-incremental exam, under the name that Ianvs has for it."""
+
+    name: ClassVar[str] = "federatedclassincrementallearning"
+
+
+def weighted_mean(weights: Sequence[Any], samples: Sequence[int]) -> object:
+    """FedAvg (McMahan et al. 2017, algorithm 1): sum_k samples[k] weights[k] / sum_k samples[k], in the form of each.
+
+    weights: arrays, tensors or numbers, or lists and mappings of them, alike for all k. Counters stay whole numbers.
+    """
+    first = weights[0]
+    if isinstance(first, Mapping):
+        return {name: weighted_mean([one[name] for one in weights], samples) for name in first}
+    if isinstance(first, list | tuple):
+        return [weighted_mean(parts, samples) for parts in zip(*weights, strict=True)]
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(first, torch.Tensor):
+        total = sum(count * one.double() for one, count in zip(weights, samples, strict=True)) / sum(samples)
+        return (total if first.is_floating_point() else total.round()).to(first.dtype)
+    mean = np.average(np.stack([np.asarray(one, np.float64) for one in weights]), axis=0, weights=samples)
+    kind = np.asarray(first).dtype
+    return (mean if kind.kind == "f" else np.rint(mean)).astype(kind)
+
+
+def _aggregated(session: Session, weights: Sequence[Any], samples: Sequence[int]) -> object:
+    if not session.has("aggregation"):
+        return weighted_mean(weights, samples)
+    return session.call(session.module("aggregation"), "aggregate", weights, samples)

@@ -1,0 +1,70 @@
+"""Ianvs's lifelonglearning, for native plugins: a model with the knowledge of all tasks so far looks at what arrives,
+and is trained on what it takes for unseen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from ianvs.exam.paradigms.paradigm import (
+    Context,
+    Measure,
+    Module,
+    Options,
+    Paradigm,
+    Predictions,
+    Recogniser,
+    Session,
+    answers,
+    unseen_samples,
+)
+from ianvs.exam.scenarios.views import TestView
+from ianvs.plugins.contract import Learner
+
+__all__ = ["LifelongLearning"]
+
+RECOGNITION = "unseen_sample_recognition"
+
+
+class LifelongOptions(Options):
+    """train_on: what of a step's samples is sent on for training, those that the model takes for unseen, or all."""
+
+    train_on: Literal["unseen", "all"] = "unseen"
+
+
+class LifelongLearning(Paradigm):
+    """One base model keeps the knowledge of all tasks. It may have `detect_unseen` (DetectsUnseen); one that has not is
+    trained on everything. Of the first step everything is unseen.
+    """
+
+    name: ClassVar[str] = "lifelonglearning"
+    options: ClassVar[type[Options]] = LifelongOptions
+    modules: ClassVar[Mapping[str, Any]] = MappingProxyType({"basemodel": Learner, RECOGNITION: Recogniser | None})
+    measures: ClassVar[Mapping[str, Measure]] = MappingProxyType(
+        {
+            "inferred_samples": Measure("Samples that arrived and were looked at."),
+            "transferred_samples": Measure("Samples that were sent on for training."),
+        }
+    )
+
+    def train(self, step: int, session: Session) -> None:
+        model, recogniser = session.module("basemodel"), self._recogniser(session)
+        for data in session.feed(step):
+            asked = None
+            if step > 1 and session.options.train_on == "unseen":
+                asked = unseen_samples(session, model, data.unlabelled(), {}, recogniser)
+            unseen = np.ones(len(data), bool) if asked is None else asked[1]
+            session.measure("inferred_samples", len(data))
+            session.measure("transferred_samples", int(unseen.sum()))
+            if unseen.any():
+                session.call(model, "train", data if unseen.all() else data.part(unseen))
+
+    def predict(self, data: TestView, context: Context, session: Session) -> Predictions:
+        return answers(session, session.module("basemodel"), data, context, self._recogniser(session))
+
+    def _recogniser(self, session: Session) -> Module | None:
+        return session.module(RECOGNITION) if session.has(RECOGNITION) else None

@@ -1,0 +1,46 @@
+"""The exam's budget: what a learner may use in a round, measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ianvs.base.errors import ExamRuleError
+from ianvs.base.types import RoundResult
+from ianvs.config.spec import BudgetSpec
+
+__all__ = ["check_budget", "over_budget", "unmeasured"]
+
+
+def over_budget(budget: BudgetSpec | None, result: RoundResult) -> tuple[str, ...]:
+    """What of `result` is over the budget, in words."""
+    if budget is None:
+        return ()
+    measured = (
+        ("memory_samples", result.memory_samples, budget.memory_samples),
+        ("memory_bytes", result.memory_bytes, budget.memory_bytes),
+        ("passes", result.passes, budget.passes),
+        ("round_seconds", round(result.train_seconds, 3), budget.round_seconds),
+    )
+    return tuple(
+        f"{name} {used:g} in round {result.index}, the budget is {limit:g}"
+        for name, used, limit in measured
+        if used is not None and limit is not None and used > limit
+    )
+
+
+def unmeasured(budget: BudgetSpec | None, rounds: Sequence[RoundResult]) -> tuple[str, ...]:
+    """What of the budget can't be held against a learner, in words."""
+    if budget is None or (budget.memory_samples is None and budget.memory_bytes is None) or not rounds:
+        return ()
+    if any(round_.memory_samples is not None for round_ in rounds):
+        return ()
+    return ("it declares no `memory`, so that the budget of memory was not measured",)
+
+
+def check_budget(budget: BudgetSpec | None, result: RoundResult) -> None:
+    """Raise ExamRuleError for a round that is over the budget, if the testenv says that this fails."""
+    if budget is not None and budget.over == "fail" and (over := over_budget(budget, result)):
+        raise ExamRuleError(
+            f"over the budget of the exam: {'; '.join(over)}. "
+            "With `over: mark` in the testenv's budget, the row is marked instead."
+        )

@@ -1,0 +1,256 @@
+"""A dataset and what the testenv says -> an exam."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from ianvs.base.errors import ConfigError, IanvsError, PluginError, Problem, closest, one_line
+from ianvs.base.seeding import generator
+from ianvs.config.spec import ScenarioSpec, TestEnvSpec
+from ianvs.exam import data
+from ianvs.exam.data.dataset import Dataset
+from ianvs.exam.data.options import check_options
+from ianvs.exam.data.split import stratified_deal
+from ianvs.exam.scenarios.domain_rounds import domain_tests, natural_domains
+from ianvs.exam.scenarios.drawn import drawn_by
+from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet
+from ianvs.exam.scenarios.modifiers import Modifiers, modified, modifiers_of
+from ianvs.exam.scenarios.request import (
+    Scenario,
+    ScenarioRequest,
+    class_labels,
+    classes_in,
+    everything_asked,
+    named_rounds,
+    refuse,
+)
+from ianvs.exam.scenarios.scenario_catalogue import is_authors, load_scenario
+from ianvs.plugins.loader import Loaded, cause
+
+__all__ = ["build_exam", "check_scenario", "open_exam"]
+
+DEFAULT_ROUNDS = 2  # of Ianvs, where a testenv says nothing
+SPLITTING_METHODS = ("default", "shuffled")
+
+
+def check_scenario(
+    spec: ScenarioSpec | None, incremental_rounds: int | None = None, using: tuple[str, ...] = ()
+) -> list[Problem]:
+    """What is wrong with how the data arrive, as far as it can be said without the data or an author's code."""
+    if spec is not None and is_authors(spec):
+        return []
+    spec = None if spec is None else drawn_by(spec, 0)
+    try:
+        _rounds(None if spec is None else _opened(spec).scenario, spec, incremental_rounds, using)
+    except ConfigError as error:
+        return list(error.problems)
+    return []
+
+
+def open_exam(
+    testenv: TestEnvSpec,
+    cache: Path,
+    splitting_method: str = "default",
+    *,
+    as_one: bool = False,
+    progress: Callable[[float], None] | None = None,
+) -> Exam:
+    """The exam of a testenv with its data, which are decoded into `cache` once: memory maps that all cases share.
+
+    Raises ConfigError or DataError.
+    """
+    return build_exam(
+        data.load(testenv.dataset, cache, progress),
+        testenv.scenario,
+        using=testenv.dataset.using,
+        incremental_rounds=testenv.incremental_rounds,
+        splitting_method=splitting_method,
+        as_one=as_one,
+    )
+
+
+def build_exam(
+    dataset: Dataset,
+    scenario: ScenarioSpec | None,
+    *,
+    using: tuple[str, ...] = (),
+    incremental_rounds: int | None = None,
+    splitting_method: str = "default",
+    as_one: bool = False,
+) -> Exam:
+    """The exam on `dataset`. Raises ConfigError at the place of the slip.
+
+    Without a scenario as in Ianvs: `using` gives one round per domain in that order; else the samples are cut into
+    `incremental_rounds` parts: by "default" in the order of the file, with "shuffled" stratified, with a fixed seed.
+    Where `using` names domains that the samples don't know, the test samples are cut likewise, a test set a round.
+    With `as_one` there is one round of everything.
+    """
+    if as_one:
+        return _as_one(dataset, scenario, using)
+    opened = None if scenario is None else _opened(scenario)
+    rounds = _rounds(None if opened is None else opened.scenario, scenario, incremental_rounds, using)
+    request = ScenarioRequest(dataset, scenario, using, rounds)
+    if opened is not None:
+        return _deliverable(opened.build(request), request)
+    if splitting_method not in SPLITTING_METHODS:
+        hint = closest(splitting_method, SPLITTING_METHODS)
+        message = f"there is no splitting_method '{splitting_method}'.{hint} There are: {one_line(SPLITTING_METHODS)}."
+        refuse(request, message)
+    if using and dataset.train.domains is not None:
+        rules = Rules("ianvs-domains", task_in_training=True, task_in_testing=False, output_space="all")
+        return natural_domains(request, rules)
+    return _cut(request, splitting_method)
+
+
+def _rounds(
+    scenario: Scenario | None, spec: ScenarioSpec | None, incremental_rounds: int | None, using: tuple[str, ...]
+) -> int | None:
+    """How many the testenv asks for. Whatever says it has to agree, else ConfigError."""
+    own = None if scenario is None else scenario.rounds
+    listed = (("using", len(using)) if using else None) if scenario is None else scenario.listed(using)
+    counts = [("rounds", own), listed or ("", None), ("incremental_rounds", incremental_rounds)]
+    said = {option: count for option, count in counts if count is not None}
+    if len(set(said.values())) > 1:
+        told = " but ".join(f"`{option}` gives {count}" for option, count in said.items())
+        place = None if spec is None else next((spec.places[o] for o in said if o in spec.places), spec.place)
+        message = f"how many rounds are there? {told}. Make them agree, or keep one of them."
+        raise ConfigError([Problem(message, place)])
+    return next(iter(said.values()), None)
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A scenario with its options, the surroundings of its code, and what is done with its rounds afterwards."""
+
+    spec: ScenarioSpec
+    scenario: Scenario
+    around: Loaded
+    modifiers: Modifiers | None
+
+    def build(self, request: ScenarioRequest) -> Exam:
+        exam = self._built_by_author(request) if is_authors(self.spec) else self.scenario.build(request)
+        return exam if self.modifiers is None else modified(exam, request, self.scenario, self.modifiers)
+
+    def _built_by_author(self, request: ScenarioRequest) -> Exam:
+        try:
+            with self.around.active():
+                exam = self.scenario.build(request)
+        except IanvsError:
+            raise
+        except Exception as error:
+            where = None if self.spec.url is None else self.spec.url.resolve()
+            refuse(request, f"{self.spec.name} can't build the exam: {cause(error, where)}")
+        if (why := _unsound(exam)) is not None:
+            refuse(request, f"what {self.spec.name} builds is no exam: {why}.")
+        return exam
+
+
+def _unsound(exam: object) -> str | None:
+    """What an author has got wrong in `exam`; None where it can be taken."""
+    if not isinstance(exam, Exam):
+        return f"build() gives {type(exam).__name__}, not an ianvs.exam.scenarios.Exam"
+    if not exam.rounds or not exam.tests:
+        return "it has no round, or no test set"
+    parts = [(round_.name, round_.train, len(exam.dataset.train)) for round_ in exam.rounds]
+    parts += [(test.name, test.test, len(exam.dataset.test)) for test in exam.tests]
+    for name, positions, count in parts:
+        if positions.dtype.kind != "i" or not len(positions) or not 0 <= positions.min() <= positions.max() < count:
+            return f"{name} needs positions of samples, at least one, from 0 to {count - 1}"
+    return None
+
+
+def _opened(spec: ScenarioSpec) -> _Opened:
+    """Raises ConfigError with all that is wrong with the scenario's name, code and options."""
+    try:
+        around = load_scenario(spec)
+    except PluginError as error:
+        raise ConfigError([Problem(str(error), spec.places.get("name", spec.place))]) from error
+    kind: type[Scenario] = around.target
+    what = spec.name if is_authors(spec) else kind.names[0]
+    scenario, problems = check_options(kind, spec.options, what, spec.place, spec.places)
+    modifiers = None
+    if scenario is not None:
+        problems = [Problem(said, spec.places.get(option, spec.place)) for option, said in scenario.slips()]
+        if scenario.modifiers is not None:
+            modifiers, slips = modifiers_of(scenario.modifiers, spec.places.get("modifiers", spec.place))
+            problems += slips
+    if scenario is None or problems:
+        raise ConfigError(problems)
+    return _Opened(spec, scenario, around, modifiers)
+
+
+def _deliverable(exam: Exam, request: ScenarioRequest) -> Exam:
+    """`exam`, if a chunk of its stream begins in each round: one without could not be told from the round before."""
+    if exam.stream is not None:
+        batch, shortest = exam.stream.batch, min(exam.rounds, key=lambda round_: len(round_.train))
+        if batch > len(shortest.train):
+            message = f"`batch` is {batch}, more than the samples of {shortest.name}, the shortest round"
+            message = f"{message}: a chunk may run over the end of a round, not over a whole one"
+            refuse(request, f"{message}. Set `batch` to {len(shortest.train)} or less.", "batch")
+    return exam
+
+
+def _cut(request: ScenarioRequest, splitting_method: str) -> Exam:
+    dataset = request.dataset
+    count = len(dataset.train)
+    rounds = DEFAULT_ROUNDS if request.rounds is None else request.rounds
+    if not 1 <= rounds <= count:
+        refuse(request, f"{count} samples can't be cut into {rounds} rounds. Set `incremental_rounds`.")
+    if splitting_method == "default":
+        parts = np.array_split(np.arange(count), rounds)
+    else:
+        parts = stratified_deal(class_labels(dataset.train), count, rounds, generator(0, 0, "shuffled splitting"))
+    rules = Rules(f"ianvs-{splitting_method}", task_in_training=False, task_in_testing=False, output_space="all")
+    named = named_rounds(request, parts)
+    if not request.using:
+        return Exam(dataset, named, everything_asked(request), rules)
+    # The test samples in as many equal parts as there are rounds, in the order of the file.
+    if len(dataset.test) < rounds:
+        refuse(request, f"{len(dataset.test)} test samples can't be cut into {rounds} test sets, one a round.")
+    cut = zip(named, np.array_split(np.arange(len(dataset.test)), rounds), strict=True)
+    tests = (TestSet(r.name, part, classes_in(dataset, dataset.test, part)) for r, part in cut)
+    return Exam(dataset, named, tuple(tests), rules)
+
+
+def _as_one(dataset: Dataset, scenario: ScenarioSpec | None, using: tuple[str, ...]) -> Exam:
+    """One round of everything that `scenario` brings."""
+    request = ScenarioRequest(dataset, scenario, using, 1)
+    positions = np.arange(len(dataset.train))
+    everything = Round("all", positions, classes_in(dataset, dataset.train, positions))
+    if scenario is not None:
+        opened = _opened(scenario)
+        exam = opened.build(replace(request, rounds=_rounds(opened.scenario, scenario, None, using)))
+        if (why := _separate(exam)) is not None:
+            message = "a paradigm that teaches all rounds as one can't take this exam"
+            refuse(request, f"{message}: {why}. An algorithm with `sees_past_rounds`, such as joint, can be here.")
+        everything = _merged(exam)
+        request = replace(request, dataset=exam.dataset)  # a scenario may have changed the labels
+    tests = domain_tests(request, using) if using and dataset.test.domains is not None else everything_asked(request)
+    rules = Rules("single-task", task_in_training=False, task_in_testing=False, output_space="all")
+    return Exam(request.dataset, (everything,), tests, rules)
+
+
+def _separate(exam: Exam) -> str | None:
+    """Why the rounds of `exam` can't be put into one; None where they can."""
+    if any(round_.transform is not None for round_ in exam.rounds):
+        return "its rounds bring the same samples, each transformed in a way of its own"
+    if not exam.rules.training_labels:
+        return "its labels are hidden"
+    if exam.rules.asked == "future":
+        return "test sets hold what a later round teaches"
+    return None
+
+
+def _merged(exam: Exam) -> Round:
+    """All samples of the rounds as one, each with what it was first told to be."""
+    dataset = exam.dataset
+    train, first = np.unique(np.concatenate([round_.train for round_ in exam.rounds]), return_index=True)
+    labels = None
+    if any(round_.labels is not None for round_ in exam.rounds):
+        told = [dataset.train.y[r.train] if r.labels is None else r.labels for r in exam.rounds]
+        labels = np.concatenate(told)[first]
+    return Round("all", train, classes_in(dataset, dataset.train, train), labels=labels)

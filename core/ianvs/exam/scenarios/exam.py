@@ -1,0 +1,107 @@
+"""An exam: rounds of training data, test sets, and the rules of what a learner may see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.exam.data.dataset import Dataset, Positions
+
+__all__ = ["Exam", "Round", "Rules", "Stream", "TestSet", "Transform"]
+
+Transform = Callable[[NDArray[Any]], NDArray[Any]]  # a batch of x to a batch of x, e.g. a fixed permutation of pixels
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a learner may see (METHODS of the survey arXiv 2302.00487, table of scenarios).
+
+    output_space: "all" classes, those "seen" so far, or those of the "task" whose identity is given.
+    passes: how often a learner may go over the data that it is handed; None is as often as it likes.
+    boundaries: whether a learner is told that a round begins or ends. Without, it is handed a `Stream`.
+    training_labels: False where rounds come without labels (continual pre-training).
+    asked: "all" test sets after every round, or those of the "future" alone (the streaming protocol of CLEAR, where
+    a test set holds what its round will teach).
+    unseen: what of the test sets is unknown to a learner, which may then answer -1, "unseen": samples of "classes" that
+    were not taught yet, those of test sets whose round has still to come ("rounds"), or "none": no such answer.
+    """
+
+    scenario: str
+    task_in_training: bool
+    task_in_testing: bool
+    output_space: str
+    passes: int | None = None
+    boundaries: bool = True
+    training_labels: bool = True
+    asked: str = "all"
+    unseen: str = "none"
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round brings. `train` are positions in `dataset.train`, `classes` are class indices taught in it.
+
+    The order of `classes` is that of the domain's own class list, where it has one.
+    labels: (len(train),) int64, what a learner is told instead of the dataset's labels: wrong ones where labels are
+    noisy, -1 where a label is withheld; None: the dataset's own.
+    """
+
+    name: str
+    train: Positions
+    classes: tuple[int, ...]
+    transform: Transform | None = None
+    labels: NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """One column of the score matrix. `test` are positions in `dataset.test`.
+
+    adapt: positions in `dataset.train` of labelled samples that a copy of the learner is adapted on before it answers
+    this test set (continual pre-training); None: the learner answers as it is.
+    """
+
+    __test__ = False  # the name is not an invitation to pytest
+
+    name: str
+    test: Positions
+    classes: tuple[int, ...]
+    transform: Transform | None = None
+    adapt: Positions | None = None
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Rounds that run into each other: the learner is handed chunks that know nothing of where a round ends.
+
+    batch: samples in a chunk. eval_every: samples between two examinations beside those at the end of a round; None:
+    no others. shuffled: within a round the order is drawn by the case's seed; else it is that of `Round.train`.
+    """
+
+    batch: int
+    eval_every: int | None = None
+    shuffled: bool = True
+
+
+@dataclass(frozen=True)
+class Exam:
+    """`tests[j]` examines what round j+1 teaches when there is one per round; a shared test set is a single one.
+
+    With `rules.asked` "future" there may be one test set more than rounds, of what comes after the last round.
+    """
+
+    dataset: Dataset
+    rounds: tuple[Round, ...]
+    tests: tuple[TestSet, ...]
+    rules: Rules
+    stream: Stream | None = None  # without it, a round is handed over whole
+
+    def taught_before(self, test: int) -> tuple[int, ...] | None:
+        """Class indices taught in rounds before the one that `tests[test]` belongs to; None if it belongs to none."""
+        if len(self.tests) != len(self.rounds):
+            return None
+        return tuple(sorted({index for round_ in self.rounds[:test] for index in round_.classes}))

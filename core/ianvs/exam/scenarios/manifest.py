@@ -1,0 +1,238 @@
+"""What an exam consists of, by the names of its samples: enough to share it, to tell two apart, and to take it again.
+
+Two laboratories that load one manifest over the same data take the same exam, whatever recipe made it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, ValidationError
+
+from ianvs.base.errors import DataError, PluginError, closest, one_line, shown_path
+from ianvs.exam.data.dataset import Dataset, Positions, Samples
+from ianvs.exam.data.options import Options
+from ianvs.exam.scenarios.exam import Exam, Round, Rules, Stream, TestSet, Transform
+from ianvs.plugins.loader import installed, load_object
+
+__all__ = ["load_manifest", "manifest", "read_manifest", "save_manifest"]
+
+VERSION = 1
+TRANSFORMS = "ianvs.transforms"
+"""The group of entry points by which packages name the transformations that a manifest can hold: dataclasses."""
+
+
+class _Transform(Options):
+    name: str
+    options: dict[str, object]
+
+
+class _Part(Options):
+    name: str
+    classes: list[str]
+    transform: _Transform | None
+    samples: list[str]
+
+
+class _Round(_Part):
+    """samples: names of training samples. labels: class indices, -1 where withheld; None: the dataset's own."""
+
+    labels: list[int] | None = None
+
+
+class _TestSet(_Part):
+    """samples: names of test samples. adapt: names of training samples to adapt on."""
+
+    adapt: list[str] | None = None
+
+
+class _Rules(Options):
+    scenario: str
+    task_in_training: bool
+    task_in_testing: bool
+    output_space: Literal["all", "seen", "task"]
+    passes: int | None = Field(ge=1)
+    boundaries: bool
+    training_labels: bool
+    asked: Literal["all", "future"]
+    unseen: Literal["none", "classes", "rounds"] = "none"
+
+
+class _Stream(Options):
+    batch: int = Field(ge=1)
+    eval_every: int | None = Field(ge=1)
+    shuffled: bool
+
+
+class _Manifest(Options):
+    version: int
+    dataset: str
+    fingerprint: str
+    classes: list[str]
+    rules: _Rules
+    stream: _Stream | None
+    rounds: list[_Round] = Field(min_length=1)
+    tests: list[_TestSet] = Field(min_length=1)
+
+
+def manifest(exam: Exam) -> dict[str, object]:
+    """JSON-able: the dataset's fingerprint, the rules, and what each round and test set consists of, by names."""
+    dataset = exam.dataset
+
+    def part(of: Round | TestSet, ids: NDArray[np.str_]) -> dict[str, object]:
+        return {
+            "name": of.name,
+            "classes": [dataset.classes[index] for index in of.classes],
+            "transform": _described(of.transform),
+            "samples": ids.tolist(),
+        }
+
+    train, test = dataset.train.ids, dataset.test.ids
+    return {
+        "version": VERSION,
+        "dataset": dataset.name,
+        "fingerprint": dataset.fingerprint,
+        "classes": list(dataset.classes),
+        "rules": asdict(exam.rules),
+        "stream": None if exam.stream is None else asdict(exam.stream),
+        "rounds": [
+            part(r, train[r.train]) | {"labels": None if r.labels is None else r.labels.tolist()} for r in exam.rounds
+        ],
+        "tests": [
+            part(t, test[t.test]) | {"adapt": None if t.adapt is None else train[t.adapt].tolist()} for t in exam.tests
+        ],
+    }
+
+
+def save_manifest(exam: Exam, path: Path) -> None:
+    """Write the manifest of `exam`, without blanks."""
+    path.write_text(json.dumps(manifest(exam), ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
+
+
+def read_manifest(path: Path) -> Mapping[str, object]:
+    """What a file says. Raises DataError that names the file, where it is not json or not there."""
+    try:
+        found = json.loads(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"{shown_path(path)} can't be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise DataError(f"{shown_path(path)} is no manifest: it is not json ({error}).") from None
+    if not isinstance(found, dict):
+        raise DataError(f"{shown_path(path)} is no manifest: it holds no mapping.")
+    return found
+
+
+def load_manifest(dataset: Dataset, content: Mapping[str, object], source: str = "the manifest") -> Exam:
+    """The exam that `manifest` has described, on the same data.
+
+    source: what errors call it. Raises DataError: not a manifest, of another version, of other data, a sample or a
+    class that the data don't have.
+    """
+    if content.get("version") != VERSION:
+        raise DataError(f"{source} has version {content.get('version')!r}; this ianvs reads version {VERSION}.")
+    try:
+        said = _Manifest.model_validate(content)
+    except ValidationError as error:
+        found = [(d["loc"], d["msg"]) for d in error.errors(include_url=False, include_input=False)]
+        slips = [f"`{'.'.join(map(str, place))}` {what[0].lower()}{what[1:]}" for place, what in found]
+        raise DataError(f"{source} is not a manifest: {one_line(slips, 3)}.") from None
+    if (said.stream is None) != said.rules.boundaries:
+        message = "`rules.boundaries` is false where there is a `stream`, and true where there is none"
+        raise DataError(f"{source} contradicts itself: {message}.")
+    if said.rules.output_space == "task" and not said.rules.task_in_testing:
+        message = "`rules.output_space` is task, and `rules.task_in_testing` is false"
+        raise DataError(f"{source} contradicts itself: {message}.")
+    if (said.dataset, said.fingerprint) != (dataset.name, dataset.fingerprint):
+        raise DataError(
+            f"{source} was made on {said.dataset} with fingerprint {said.fingerprint[:12]}, and the data here are "
+            f"{dataset.name} with fingerprint {dataset.fingerprint[:12]}. They must have the same content: use the "
+            "same files and the same options of `dataset`."
+        )
+    if tuple(said.classes) != dataset.classes:
+        raise DataError(f"{source} has other classes than {dataset.name}, or in another order.")
+    train, test = _where(dataset.train), _where(dataset.test)
+    index = {name: position for position, name in enumerate(dataset.classes)}
+
+    def read(of: _Part, where: Mapping[str, int]) -> tuple[str, Positions, tuple[int, ...], Transform | None]:
+        positions = _positions(where, of.samples)
+        unknown = [name for name in of.classes if name not in index]
+        if unknown:
+            raise DataError(f"{dataset.name} has no class {one_line(unknown, 3)}.")
+        return of.name, positions, tuple(index[name] for name in of.classes), _transform_of(of.transform)
+
+    def told(of: _Round) -> NDArray[np.int64] | None:
+        if of.labels is None:
+            return None
+        labels = np.array(of.labels, dtype=np.int64)
+        if len(labels) != len(of.samples) or (len(labels) and not -1 <= labels.min() <= labels.max() < len(index)):
+            raise DataError("`labels` is one class index per sample, -1 where it is withheld.")
+        return labels
+
+    rounds: list[Round] = []
+    tests: list[TestSet] = []
+    try:
+        for r in said.rounds:
+            rounds.append(Round(*read(r, train), told(r)))
+        for t in said.tests:
+            tests.append(TestSet(*read(t, test), None if t.adapt is None else _positions(train, t.adapt)))
+    except DataError as error:
+        part = [*said.rounds, *said.tests][len(rounds) + len(tests)]
+        raise DataError(f"{source}, {part.name}: {error}") from None
+    stream = None if said.stream is None else Stream(**said.stream.model_dump())
+    return Exam(dataset, tuple(rounds), tuple(tests), Rules(**said.rules.model_dump()), stream)
+
+
+def _described(transform: Transform | None) -> dict[str, object] | None:
+    """{"name", "options"}, from which `_transform_of` makes the same one again."""
+    if transform is None:
+        return None
+    kind = type(transform)
+    value = f"{kind.__module__}:{kind.__qualname__}"
+    for name, point in installed(TRANSFORMS).items():
+        if point.value == value:
+            return {"name": name, "options": dict(vars(transform))}
+    return {"name": kind.__name__, "options": {}}
+
+
+def _transform_of(described: _Transform | None) -> Transform | None:
+    """The transformation that `_described` has described. Raises DataError for one that there isn't."""
+    if described is None:
+        return None
+    name, options, known = described.name, described.options, installed(TRANSFORMS)
+    if name not in known:
+        message = f"there is no transformation '{name}'.{closest(name, known)} There are: {one_line(list(known))}."
+        raise DataError(message)
+    try:
+        made: Transform = load_object(None, name, TRANSFORMS)(**options)
+    except PluginError as error:
+        raise DataError(str(error)) from None
+    except TypeError:
+        raise DataError(f"the transformation '{name}' can't be made with {options!r}.") from None
+    return made
+
+
+def _where(samples: Samples) -> dict[str, int]:
+    """The position of each sample by its name."""
+    found = {name: position for position, name in enumerate(samples.ids.tolist())}
+    if len(found) < len(samples):
+        raise DataError("the data have two samples of one name, so a manifest can't tell them apart.")
+    return found
+
+
+def _positions(where: Mapping[str, int], names: Sequence[str]) -> Positions:
+    if not names:
+        raise DataError("it has no samples.")
+    if len(set(names)) < len(names):
+        twice = one_line([name for name, count in Counter(names).items() if count > 1], 3)
+        raise DataError(f"it lists {twice} more than once.")
+    unknown = [name for name in names if name not in where]
+    if unknown:
+        raise DataError(f"the data have no sample {one_line(unknown, 3)}. Was the file edited?")
+    return np.array([where[name] for name in names], dtype=np.int64)

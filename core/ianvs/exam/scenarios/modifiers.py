@@ -1,0 +1,173 @@
+"""Changes of what the rounds of any scenario bring: few shots, a long tail, wrong labels, withheld labels.
+
+METHODS F.1, modifiers. They are orthogonal to the scenario and are applied to its rounds, in the order long_tail,
+few_shot, label_noise, labelled. Test sets are never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from ianvs.base.errors import Place, Problem
+from ianvs.base.seeding import generator
+from ianvs.exam.data.options import Options, check_options
+from ianvs.exam.data.split import stratified_split
+from ianvs.exam.scenarios.exam import Exam, Round
+from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, class_labels, positions_by_class, refuse
+
+__all__ = ["Modifiers", "modified", "modifiers_of"]
+
+Labels = NDArray[np.int64]
+
+
+class _Part(Options):
+    """A part of the modifiers that may be given by its main option alone. main: that, and what it is."""
+
+    main: ClassVar[tuple[str, str]]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _needed(cls, said: object) -> object:
+        name, meaning = cls.main
+        if isinstance(said, dict) and name not in said:
+            raise ValueError(f"it needs `{name}`, {meaning}; found {said!r}.")
+        return said
+
+
+class FewShot(_Part):
+    """shots: samples of each class in a round. first: whether the first round, which has all of them, is cut too."""
+
+    main = ("shots", "a number of samples")
+
+    shots: int = Field(ge=1)
+    first: bool = False
+
+
+class LabelNoise(_Part):
+    """rate: share of wrong labels. symmetric: any other class of the round; pairflip: the next class of the round."""
+
+    main = ("rate", "a share of wrong labels")
+
+    rate: float = Field(ge=0, lt=1)
+    kind: Literal["symmetric", "pairflip"] = "symmetric"
+
+
+class Modifiers(Options):
+    """few_shot: a number or {shots, first}. label_noise: a rate or {rate, kind}. labelled: share of labels told.
+
+    long_tail: samples of the last class as a share of those of the first; those between fall geometrically.
+    """
+
+    few_shot: FewShot | None = None
+    labelled: float | None = Field(None, gt=0, le=1)
+    label_noise: LabelNoise | None = None
+    long_tail: float | None = Field(None, gt=0, le=1)
+    seed: int = Field(0, ge=0)
+
+
+def modifiers_of(value: Mapping[str, object], place: Place | None) -> tuple[Modifiers | None, list[Problem]]:
+    """What `modifiers` says: (modifiers, []), or (None, problems at `place`)."""
+    given, slips = dict(value), []
+    parts: dict[str, type[_Part]] = {"few_shot": FewShot, "label_noise": LabelNoise}
+    for name, part in parts.items():
+        if (said := value.get(name)) is not None:
+            whole = said if isinstance(said, dict) else {part.main[0]: said}
+            given[name], problems = check_options(part, whole, name, place, {})
+            slips += problems
+    modifiers, problems = check_options(Modifiers, given, "modifiers", place, {})
+    problems += slips
+    return None if problems else modifiers, problems
+
+
+def modified(exam: Exam, request: ScenarioRequest, scenario: Scenario, modifiers: Modifiers) -> Exam:
+    """The exam of `scenario` with rounds that bring less, or other labels. Raises ConfigError where that can't be."""
+    labels = class_labels(exam.dataset.train)
+    if labels is None:
+        message = f"`modifiers` need one class per sample; {exam.dataset.name} is a {exam.dataset.kind} dataset."
+        refuse(request, f"{message} Take them out.", "modifiers")
+    if not exam.rules.training_labels and any((modifiers.few_shot, modifiers.label_noise, modifiers.labelled)):
+        message = f"{exam.rules.scenario} shows no labels, so only `long_tail` can modify it"
+        refuse(request, f"{message}; `shots` says how many samples there are to adapt on.", "modifiers")
+    rounds = list(exam.rounds)
+    if modifiers.long_tail is not None:
+        kept = long_tail(
+            labels, scenario.ordered_classes(request), modifiers.long_tail, generator(modifiers.seed, 0, "long tail")
+        )
+        rounds = [_reduced(request, labels, round_, kept[round_.train]) for round_ in rounds]
+    for index, round_ in enumerate(rounds):
+        rng = {purpose: generator(modifiers.seed, index + 1, purpose) for purpose in ("few-shot", "noise", "withheld")}
+        if modifiers.few_shot is not None and (index or modifiers.few_shot.first):
+            chosen = few_shot(labels[round_.train], modifiers.few_shot.shots, rng["few-shot"])
+            round_ = _reduced(request, labels, round_, chosen)
+        if modifiers.label_noise is not None:
+            told = labels[round_.train]
+            classes = [c for c in round_.classes if c in told]
+            if len(classes) < 2 and modifiers.label_noise.rate:
+                message = f"the round of {round_.name} has one class, so no label can be wrong. Set fewer `rounds`"
+                refuse(request, f"{message}, or no `label_noise`.", "modifiers")
+            wrong = noisy(told, classes, modifiers.label_noise, rng["noise"])
+            round_ = replace(round_, labels=wrong)
+        if modifiers.labelled is not None:
+            told = labels[round_.train] if round_.labels is None else round_.labels
+            round_ = replace(round_, labels=partly_told(told, modifiers.labelled, rng["withheld"]))
+        rounds[index] = round_
+    return replace(exam, rounds=tuple(rounds))
+
+
+def long_tail(labels: Labels, order: Sequence[int], ratio: float, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """(N,) whether a sample stays: round(n * ratio ** (c / (C - 1))) of the n of the c-th of C classes in `order`.
+
+    At least one of each class stays (Cui et al. 2019, who fix the ratio of the largest class to the smallest).
+    """
+    kept = np.zeros(len(labels), dtype=bool)
+    by_class = positions_by_class(labels)
+    for rank, name in enumerate(order):
+        positions = by_class.get(name, np.empty(0, np.int64))
+        stay = max(1, int(len(positions) * ratio ** (rank / max(1, len(order) - 1)) + 0.5))
+        kept[rng.permutation(positions)[:stay]] = True
+    return kept
+
+
+def few_shot(labels: Labels, shots: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """(N,) whether a sample stays: `shots` of each class, or all where there are fewer."""
+    kept = np.zeros(len(labels), dtype=bool)
+    for positions in positions_by_class(labels).values():
+        kept[rng.permutation(positions)[:shots]] = True
+    return kept
+
+
+def noisy(labels: Labels, classes: Sequence[int], noise: LabelNoise, rng: np.random.Generator) -> Labels:
+    """(N,) labels of which round(rate * N) are wrong, each one of `classes`, which are all that occur."""
+    told = labels.astype(np.int64)
+    chosen = rng.permutation(len(labels))[: int(len(labels) * noise.rate + 0.5)]
+    rank = {name: position for position, name in enumerate(classes)}
+    own = np.array([rank[int(name)] for name in labels[chosen]], dtype=np.int64)
+    step = rng.integers(1, len(classes), len(chosen)) if noise.kind == "symmetric" and len(chosen) else 1
+    told[chosen] = np.asarray(classes, dtype=np.int64)[(own + step) % len(classes)]
+    return told
+
+
+def partly_told(labels: Labels, share: float, rng: np.random.Generator) -> Labels:
+    """(N,) labels of which round((1 - share) * N) are -1, class by class; one of each class at least is told."""
+    told = labels.astype(np.int64)
+    told[stratified_split(labels, len(labels), 1 - share, rng)[1]] = -1
+    return told
+
+
+def _reduced(request: ScenarioRequest, labels: Labels, round_: Round, kept: NDArray[np.bool_]) -> Round:
+    """`round_` with some of its samples, and without the classes of which none is left."""
+    if not kept.any():
+        refuse(request, f"the round of {round_.name} is left without samples. Change `modifiers`.", "modifiers")
+    gone = set(labels[round_.train].tolist()) - set(labels[round_.train[kept]].tolist())
+    return replace(
+        round_,
+        train=round_.train[kept],
+        classes=tuple(c for c in round_.classes if c not in gone),
+        labels=None if round_.labels is None else round_.labels[kept],
+    )

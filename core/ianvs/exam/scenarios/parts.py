@@ -1,0 +1,123 @@
+"""The samples that a learner is handed: columns of parts of a dataset, gathered where they are asked for."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.exam.data.dataset import Positions, Samples
+from ianvs.exam.data.listing import column
+from ianvs.exam.scenarios.exam import Transform
+
+__all__ = ["Column", "Held", "Part", "Rows", "columns_of"]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of an array, which may be a memory map: read where they are asked for."""
+
+    values: NDArray[Any]
+    positions: Positions
+    transform: Transform | None = None
+
+    def gather(self, rows: Positions | None = None) -> NDArray[Any]:
+        """A copy of all rows, or of `rows`."""
+        gathered = np.asarray(self.values[self.positions if rows is None else self.positions[rows]])
+        if self.transform is not None and len(gathered):
+            gathered = self.transform(gathered)
+        if gathered.dtype.kind == "f":
+            gathered = gathered.astype(np.float32, copy=False)
+        # Deep: the lists within a conversation are a learner's to change, too.
+        return copy.deepcopy(gathered) if gathered.dtype == object else np.ascontiguousarray(gathered)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some samples of a dataset as a learner is told them.
+
+    positions: in `samples`. labels: (len(positions),) what is told instead of the samples' own; None: these.
+    """
+
+    samples: Samples
+    positions: Positions
+    transform: Transform | None = None
+    labels: NDArray[np.int64] | None = None
+
+    def columns(self) -> dict[str, Rows]:
+        """What a learner may ask for, by name."""
+        own = Rows(self.samples.y, self.positions)
+        return {
+            "x": Rows(self.samples.x, self.positions, self.transform),
+            "y": own if self.labels is None else Rows(self.labels, np.arange(len(self.positions))),
+            "ids": Rows(self.samples.ids, self.positions),
+        }
+
+
+class Column:
+    """The same column of one part after the other, or of all of them in an `order` of their own."""
+
+    def __init__(self, parts: Sequence[Rows], order: Positions | None = None) -> None:
+        self._parts, self._order = tuple(parts), order
+        self._starts = np.cumsum([0, *(len(part.positions) for part in parts)])
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that `gather()` takes, up to a transform's change of the shape."""
+        return sum(p.values.dtype.itemsize * math.prod(p.values.shape[1:]) * len(p.positions) for p in self._parts)
+
+    def gather(self, rows: Positions | None = None) -> NDArray[Any]:
+        """A copy of all rows, or of `rows`."""
+        if self._order is not None:
+            rows = self._order if rows is None else self._order[rows]
+        if len(self._parts) == 1:
+            return self._parts[0].gather(rows)
+        if rows is None:
+            return np.concatenate([part.gather() for part in self._parts])
+        owner = np.searchsorted(self._starts, rows, side="right") - 1
+        found: NDArray[Any] | None = None
+        for index, part in enumerate(self._parts):
+            mine = np.flatnonzero(owner == index)
+            if len(mine):
+                gathered = part.gather(rows[mine] - self._starts[index])
+                if found is None:
+                    found = np.empty((len(rows), *gathered.shape[1:]), dtype=gathered.dtype)
+                found[mine] = gathered
+        return self._parts[0].gather(rows) if found is None else found
+
+
+class Held:
+    """A column that is at hand, as numbers or as a list of anything else; who holds it may change it."""
+
+    def __init__(self, values: NDArray[Any] | Sequence[Any]) -> None:
+        self._values = values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @property
+    def nbytes(self) -> int:
+        return self._values.nbytes if isinstance(self._values, np.ndarray) else 0
+
+    def gather(self, rows: Positions | None = None) -> NDArray[Any]:
+        """All rows, not copied; or a copy of `rows`."""
+        if not isinstance(self._values, np.ndarray):
+            texts = all(isinstance(value, str) for value in self._values)
+            self._values = np.array(self._values, dtype=str) if texts else column(self._values)
+        return self._values if rows is None else self._values[rows]
+
+
+def columns_of(
+    parts: Sequence[Part], names: Sequence[str] = ("x", "y", "ids"), order: Positions | None = None
+) -> dict[str, Column]:
+    """Those columns of one part after the other, or of all of them in an `order` of their own."""
+    each = [part.columns() for part in parts]
+    return {name: Column([columns[name] for columns in each], order) for name in names}

@@ -1,0 +1,120 @@
+"""What a scenario is, and what those that are built in share: errors with a place, and what labels say."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from ianvs.base.errors import ConfigError, Problem
+from ianvs.config.spec import ScenarioSpec
+from ianvs.exam.data.dataset import Dataset, Positions, Samples
+from ianvs.exam.data.options import Options
+from ianvs.exam.scenarios.exam import Exam, Round, TestSet
+
+__all__ = [
+    "Scenario",
+    "ScenarioRequest",
+    "class_labels",
+    "classes_in",
+    "everything_asked",
+    "named_rounds",
+    "positions_by_class",
+    "refuse",
+]
+
+
+@dataclass(frozen=True)
+class ScenarioRequest:
+    """What an exam is built from.
+
+    spec: None where the testenv has no scenario block. using: the domains that it names, in their order. rounds: what
+    its keys agree on, None where none of them says it.
+    """
+
+    dataset: Dataset
+    spec: ScenarioSpec | None
+    using: tuple[str, ...]
+    rounds: int | None
+
+
+class Scenario(Options, ABC):
+    """A way in which data arrive: a class whose fields are its options.
+
+    It draws nothing but by a seed among its options, `seed` or `order_seed`: every case builds the exam anew, and takes
+    the same one. Where a testenv says `case` for a seed, the option holds the number of the case's seed.
+    names: of one of ours; the first is its own. rounds: how many there are. modifiers: changes of what rounds bring
+    (modifiers.py).
+    """
+
+    names: ClassVar[tuple[str, ...]] = ()
+
+    rounds: int | None = Field(None, ge=1)
+    modifiers: dict[str, object] | None = None
+
+    def listed(self, using: tuple[str, ...]) -> tuple[str, int] | None:
+        """(key, number of rounds) where another option, or `using`, lists something for each round."""
+        return None
+
+    def slips(self) -> Iterator[tuple[str, str]]:
+        """(option, message) of each thing that is wrong within an option and can be said without the data."""
+        return iter(())
+
+    def ordered_classes(self, request: ScenarioRequest) -> Sequence[int]:
+        """All class indices in the order in which they come; else in that of the class list."""
+        return range(len(request.dataset.classes))
+
+    @abstractmethod
+    def build(self, request: ScenarioRequest) -> Exam:
+        """The exam on the data. `refuse` says at which option it can't be built."""
+
+
+def refuse(request: ScenarioRequest, message: str, option: str | None = None) -> NoReturn:
+    """Raise a ConfigError that points at an option of the scenario, or at the scenario."""
+    spec = request.spec
+    place = None if spec is None else spec.places.get(option or "", spec.place)
+    raise ConfigError([Problem(message, place)])
+
+
+def class_labels(samples: Samples) -> NDArray[np.int64] | None:
+    """(N,) class indices, or None where labels are pictures or texts."""
+    return samples.y if samples.y.ndim == 1 and samples.y.dtype.kind in "iu" else None
+
+
+def classes_in(dataset: Dataset, samples: Samples, positions: Positions) -> tuple[int, ...]:
+    """The class indices that occur there, ascending.
+
+    Label pictures are not searched: theirs are all of the class lists of the domains that occur there.
+    """
+    labels = class_labels(samples)
+    if labels is not None:
+        return tuple(np.unique(labels[positions]).tolist())
+    if not dataset.domain_classes or samples.domains is None:
+        return tuple(range(len(dataset.classes)))
+    domains = np.unique(samples.domains[positions]).tolist()
+    return tuple(sorted({index for domain in domains for index in dataset.domain_classes[domain]}))
+
+
+def positions_by_class(labels: NDArray[np.int64]) -> dict[int, Positions]:
+    """Where each class that occurs is found, ascending; classes ascending."""
+    return {int(name): np.flatnonzero(labels == name) for name in np.unique(labels)}
+
+
+def named_rounds(request: ScenarioRequest, parts: list[Positions]) -> tuple[Round, ...]:
+    """Rounds that have no better name than their number."""
+    dataset = request.dataset
+    return tuple(
+        Round(f"round {k}", part, classes_in(dataset, dataset.train, part)) for k, part in enumerate(parts, start=1)
+    )
+
+
+def everything_asked(request: ScenarioRequest) -> tuple[TestSet, ...]:
+    """The whole test part as the only test set."""
+    dataset = request.dataset
+    positions = np.arange(len(dataset.test))
+    return (TestSet("test", positions, classes_in(dataset, dataset.test, positions)),)

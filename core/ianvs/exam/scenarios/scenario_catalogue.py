@@ -1,0 +1,56 @@
+"""Scenarios by name: those that are installed, ianvs's own and others', and those in an author's file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.metadata import EntryPoint
+
+from ianvs.base.errors import PluginError, closest, one_line
+from ianvs.config.spec import ScenarioSpec
+from ianvs.exam.scenarios.request import Scenario
+from ianvs.plugins.loader import Loaded, entries, installed, is_ours, load
+
+__all__ = ["ENTRY_POINTS", "find_scenario", "is_authors", "load_scenario"]
+
+ENTRY_POINTS = "ianvs.scenarios"
+
+
+def find_scenario(name: str) -> type[Scenario] | None:
+    """One of ours by any of its names, whatever their case, with blanks or underscores for hyphens."""
+    return _ours().get(_folded(name))
+
+
+def _ours() -> Mapping[str, type[Scenario]]:
+    return _by_name(tuple(filter(is_ours, entries(ENTRY_POINTS))))
+
+
+@lru_cache(maxsize=1)
+def _by_name(points: tuple[EntryPoint, ...]) -> Mapping[str, type[Scenario]]:
+    kinds: list[type[Scenario]] = [point.load() for point in points]
+    return {_folded(name): kind for kind in kinds for name in kind.names}
+
+
+def is_authors(spec: ScenarioSpec) -> bool:
+    """Whether it takes an author's code to find out more of the scenario."""
+    return spec.url is not None or (find_scenario(spec.name) is None and spec.name in installed(ENTRY_POINTS))
+
+
+def load_scenario(spec: ScenarioSpec) -> Loaded:
+    """The class. Raises PluginError if there is none."""
+    ours = find_scenario(spec.name)
+    if not is_authors(spec):
+        if ours is None:
+            there = installed(ENTRY_POINTS)
+            names = [*(name for kind in _ours().values() for name in kind.names), *there]
+            message = f"there is no scenario '{spec.name}'.{closest(spec.name, names)} There are: {one_line([*there])}."
+            raise PluginError(f"{message} One of your own needs the `url` of its file.")
+        return Loaded(ours)
+    loaded = load(None if spec.url is None else str(spec.url), spec.name, ENTRY_POINTS)
+    if isinstance(loaded.target, type) and issubclass(loaded.target, Scenario):
+        return loaded
+    raise PluginError(f"'{spec.name}' is no subclass of ianvs.exam.scenarios.Scenario.")
+
+
+def _folded(name: str) -> str:
+    return name.casefold().replace("_", "-").replace(" ", "-")

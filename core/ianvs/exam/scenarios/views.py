@@ -1,0 +1,331 @@
+"""The objects that a plugin is handed: views on a part of the data that end with the round.
+
+They implement ianvs.plugins.contract. What the rules of the exam hide is not in them: the labels of a test set, its
+names (which often tell the class), and the data of a round that is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from ianvs.base.errors import ExamRuleError, PluginError
+from ianvs.exam.data.dataset import Positions
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["ColumnData", "TestView", "TrainView"]
+
+RESIDENT_BYTES = 2 << 30  # a part up to this size is moved to the device whole, a larger one batch by batch
+
+
+class ColumnData(Protocol):
+    """One column of samples (ianvs.exam.scenarios.parts: Column, Held)."""
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def gather(self, rows: Positions | None = None) -> NDArray[Any]: ...
+
+
+class _Picked:
+    """Some rows of a column."""
+
+    def __init__(self, column: ColumnData, rows: Positions) -> None:
+        self._column, self._rows = column, rows
+
+    @property
+    def nbytes(self) -> int:
+        return self._column.nbytes * len(self._rows) // max(1, len(self._column))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def gather(self, rows: Positions | None = None) -> NDArray[Any]:
+        return self._column.gather(self._rows if rows is None else self._rows[rows])
+
+
+class _View:
+    """Samples that are gathered when they are first asked for, and gone after `close`."""
+
+    def __init__(self, over: str, columns: Mapping[str, ColumnData]) -> None:
+        self._count = len(columns["x"])
+        self._over = over  # what to say when the view is over
+        self._open = True
+        self._columns = dict(columns)
+        self._gathered: dict[str, NDArray[Any]] = {}
+        self._resident: dict[tuple[str, str], torch.Tensor] = {}
+
+    @property
+    def x(self) -> NDArray[Any]:
+        """(N, ...) samples; pictures are uint8 (N, height, width, channels), numbers float32. Yours to change."""
+        self._pass(("x",))
+        return self._column("x")
+
+    def __len__(self) -> int:
+        return self._count
+
+    def close(self) -> None:
+        """End the view: memory is given back, and whoever touches the data afterwards gets an ExamRuleError."""
+        self._open = False
+        self._columns.clear()
+        self._gathered.clear()
+        self._resident.clear()
+
+    def __getstate__(self) -> dict[str, object]:
+        """Of a copy or a pickle: while the view is open, it would outlive it."""
+        if self._open:
+            raise ExamRuleError(f"what a learner is handed can't be copied or pickled whole: {self._over}")
+        return self.__dict__.copy()
+
+    def _require_open(self) -> None:
+        if not self._open:
+            raise ExamRuleError(self._over)
+
+    def _pass(self, columns: tuple[str, ...]) -> None:
+        """`columns` are handed out whole; () is a loader."""
+        self._require_open()
+
+    def _picked(self, rows: ArrayLike, names: tuple[str, ...]) -> dict[str, _Picked]:
+        """Columns of the samples at `rows`: (n,) positions, or (N,) booleans."""
+        self._require_open()
+        rows = np.asarray(rows)
+        where = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
+        if rows.ndim != 1 or (rows.dtype == bool and len(rows) != self._count):
+            form = f"{rows.dtype} of shape {rows.shape}"
+            raise PluginError(f"name a part of {self._count} samples by positions or a bool for each, not by {form}.")
+        return {name: _Picked(self._columns[name], where) for name in names}
+
+    def _column(self, name: str) -> NDArray[Any]:
+        self._require_open()
+        if name not in self._gathered:
+            self._gathered[name] = self._columns[name].gather()
+        return self._gathered[name]
+
+    def _tensor(self, column: str, device: str) -> torch.Tensor:
+        """The column as it lies in memory, (N, ...), on `device`; moved there once."""
+        import torch
+
+        key = (column, device)
+        if key not in self._resident:
+            self._resident[key] = torch.from_numpy(_numbers(self._column(column))).to(device)
+        return self._resident[key]
+
+    def _batches(self, columns: tuple[str, ...], order: torch.Tensor, batch_size: int, device: str) -> Iterator[Any]:
+        """Batches of a part that is small are taken from the device, those of a large one are read one by one."""
+        self._require_open()  # it may have ended between the call and the first batch
+        small = sum(self._columns[column].nbytes for column in columns) <= RESIDENT_BYTES
+        where = order.to(self._tensor(columns[0], device).device) if small else order.cpu()
+        for start in range(0, self._count, batch_size):
+            self._require_open()
+            rows = where[start : start + batch_size]
+            batch = [_presented(column, self._rows(column, rows, device, small)) for column in columns]
+            yield tuple(batch) if len(batch) > 1 else batch[0]
+
+    def _rows(self, column: str, rows: torch.Tensor, device: str, small: bool) -> torch.Tensor:
+        import torch
+
+        if small:
+            return self._tensor(column, device).index_select(0, rows)
+        known = self._gathered.get(column)
+        values = self._columns[column].gather(rows.numpy()) if known is None else known[rows.numpy()]
+        return torch.from_numpy(_numbers(values)).to(device)
+
+
+class TrainView(_View):
+    """Data of one round to learn from (ianvs.plugins.contract.TrainData).
+
+    passes: how often they were gone over, as far as it can be seen from here: a loader is a pass, and so is taking
+    them whole, with `.x`, `.y` or `tensors()`.
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, ColumnData],
+        *,
+        name: str,
+        passes: int | None = None,
+        passed: int = 0,
+        labelled: bool = True,
+        whole: TrainView | None = None,
+    ) -> None:
+        """columns: "x", "y" and "ids" of what is handed over. name: what errors call it: "round 2".
+
+        passes: how many the rules of the exam allow; None: any number. passed: how many there were before, over the
+        same data. labelled: False where `.y` is hidden. whole: what it is a part of, by which passes are counted.
+        """
+        super().__init__(
+            f"data of {name} is not available after it, old data never comes back by itself; keep your own memory.",
+            columns,
+        )
+        self._name, self._allowed, self._passed, self._labelled = name, passes, passed, labelled
+        self._loaders = 0
+        self._taken = dict.fromkeys(("x", "y"), 0)
+        self._parts: list[_View] = []
+        self.whole = self if whole is None else whole
+
+    @property
+    def passes(self) -> int:
+        return self._loaders + int(any(self._taken.values()))
+
+    def part(self, rows: ArrayLike) -> TrainView:
+        """The samples at `rows`, (n,) positions or (N,) booleans, to learn from; a pass over them is one over all."""
+        columns = self._picked(rows, ("x", "y", "ids"))
+        found = TrainView(columns, name=self._name, labelled=self._labelled, whole=self.whole)
+        self.whole._parts.append(found)
+        return found
+
+    def unlabelled(self) -> TestView:
+        """The samples without their labels, to ask a learner about them; to look at them so is no pass."""
+        found = TestView(self._picked(np.arange(len(self)), ("x",))["x"], name=self._name)
+        self.whole._parts.append(found)
+        return found
+
+    @property
+    def classes(self) -> tuple[int, ...] | None:
+        """Class indices among the labels; None where labels are no classes."""
+        self._require_open()
+        labels = self._columns["y"].gather() if self._labelled else np.empty(0, np.int64)
+        if labels.ndim != 1 or labels.dtype.kind not in "iu":
+            return None
+        return tuple(label for label in np.unique(labels).tolist() if label >= 0)
+
+    def close(self) -> None:
+        super().close()
+        for part in self._parts:
+            part.close()
+        self._parts.clear()
+
+    def _pass(self, columns: tuple[str, ...]) -> None:
+        """Count the handing out of `columns` whole; () is a loader."""
+        super()._pass(columns)
+        if self.whole is not self:
+            self.whole._pass(columns)
+            return
+        self._loaders += not columns
+        for column in columns:
+            self._taken[column] += 1
+        now = self._passed + self._loaders + max(self._taken.values())
+        if self._allowed is not None and now > self._allowed:
+            once = "one pass" if self._allowed == 1 else f"{self._allowed} passes"
+            raise ExamRuleError(
+                f"the rules of this exam allow {once} over the data of {self._name}, and another one was asked for. "
+                "Each call of loader() is a pass, and so is taking .x, .y or tensors(): keep what they gave. "
+                "`passes` in the context says how often a learner may go over it."
+            )
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """(N,) int64 class indices (-1: withheld), uint8 label pictures (N, height, width), or (N,) texts."""
+        if not self._labelled:
+            raise ExamRuleError(
+                "labels are hidden in the stages of continual pre-training: learn from `.x` alone. "
+                "A copy gets labels when it is adapted to a downstream task."
+            )
+        self._pass(("y",))
+        return self._column("y")
+
+    @property
+    def ids(self) -> NDArray[np.str_]:
+        """(N,) names of the samples, the same from run to run."""
+        return self._column("ids")
+
+    def tensors(self, device: str = "cpu") -> tuple[torch.Tensor, torch.Tensor]:
+        """(x, y): pictures (N, C, H, W) in channels_last layout, without a copy; y int64, label pictures uint8.
+
+        A label that is withheld or hidden is -1.
+        """
+        self._pass(("x", "y"))
+        return _presented("x", self._tensor("x", device)), _presented("y", self._tensor("y", device))
+
+    def loader(
+        self, batch_size: int, shuffle: bool = True, generator: torch.Generator | None = None, device: str = "cpu"
+    ) -> Iterator[Any]:
+        """One pass in batches of (x, y), the last one may be smaller. The order is drawn when this is called.
+
+        generator: a torch.Generator that fixes the order, by one torch.randperm(N).
+        """
+        import torch
+
+        self._require_open()
+        _require_batch_size(batch_size)
+        self._pass(())
+        if not shuffle:
+            order = torch.arange(self._count)
+        else:
+            where = "cpu" if generator is None else generator.device
+            order = torch.randperm(self._count, generator=generator, device=where)
+        return self._batches(("x", "y"), order, batch_size, device)
+
+
+class TestView(_View):
+    """Samples to predict, without their labels (ianvs.plugins.contract.TestData). Iterates over x."""
+
+    __test__ = False  # the name is not an invitation to pytest
+
+    def __init__(self, samples: ColumnData, *, name: str) -> None:
+        """samples: the column "x", all that a learner sees of a test set."""
+        super().__init__(f"{name} is not available after its examination; learn from training data.", {"x": samples})
+        self._name = name
+
+    @property
+    def y(self) -> NoReturn:
+        """Hidden."""
+        raise ExamRuleError("labels of a test set are hidden; predict() gives them.")
+
+    @property
+    def ids(self) -> NoReturn:
+        """Hidden: a file name often tells the class or the domain."""
+        raise ExamRuleError("names of a test set's samples are hidden, since they often tell the class; use `.x`.")
+
+    def part(self, rows: ArrayLike) -> TestView:
+        """The samples at `rows`, (n,) positions or (N,) booleans."""
+        return TestView(self._picked(rows, ("x",))["x"], name=self._name)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.x)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.x[index]
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.x, dtype=dtype) if copy else np.asarray(self.x, dtype=dtype)
+
+    def tensors(self, device: str = "cpu") -> torch.Tensor:
+        """x as a tensor: pictures (N, C, H, W) in channels_last layout, without a copy."""
+        return _presented("x", self._tensor("x", device))
+
+    def loader(self, batch_size: int, device: str = "cpu") -> Iterator[Any]:
+        """One pass in batches of x, in order."""
+        import torch
+
+        self._require_open()
+        _require_batch_size(batch_size)
+        return self._batches(("x",), torch.arange(self._count), batch_size, device)
+
+
+def _numbers(values: NDArray[Any]) -> NDArray[Any]:
+    if values.dtype == object:
+        raise PluginError("these samples are no numbers; use `.x` and `.y` instead of tensors.")
+    return values
+
+
+def _presented(column: str, values: torch.Tensor) -> torch.Tensor:
+    """As a PyTorch author expects it: channels before height and width (a view), class indices int64.
+
+    Label pictures stay uint8: as int64 they would take eight times the memory.
+    """
+    if column == "y":
+        return values if values.ndim == 3 else values.long()
+    return values.permute(0, 3, 1, 2) if values.ndim == 4 else values
+
+
+def _require_batch_size(batch_size: int) -> None:
+    if batch_size < 1:
+        raise PluginError(f"batch_size is {batch_size}; it must be at least 1.")

@@ -1,0 +1,188 @@
+"""Checks an algorithm's plugins against the contract and its grid against their constructors, without training them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ianvs.base.errors import IanvsError, Place, PluginError, Problem, closest, shown_path
+from ianvs.base.secrets import hide_secrets
+from ianvs.config.spec import AlgorithmSpec, ModuleSpec
+from ianvs.plugins.contract import CONTEXT, EXAM_FACTS
+from ianvs.plugins.loader import Loaded, cause, load
+from ianvs.plugins.reference import reference_of
+from ianvs.plugins.signature import BY_NAME, constructor_parameters, misnamed, named_arguments
+from ianvs.plugins.value_types import type_problems, value_place
+from ianvs.processes.sealing.landlock import confine
+
+__all__ = ["FORCED", "NO_CUDA", "Checked", "Closed", "Subject", "check_task"]
+
+NO_CUDA = "device: cuda is asked for, but torch finds no CUDA device here. Use `device: auto` or `cpu`."
+FORCED = "teacher_forced"  # of a base model, where the testenv asks for it
+
+_Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A module of an algorithm that is to be looked at. methods: those that its class has to have.
+
+    choices: hyperparameters that it is built with, by which its constructor may refuse. exam: the facts of an exam
+    (EXAM_FACTS) that the plugin is asked whether it can take; None: before there are any.
+    """
+
+    algorithm: AlgorithmSpec
+    module: ModuleSpec
+    methods: tuple[str, ...]
+    choices: tuple[Mapping[str, object], ...]
+    device: str = "auto"
+    device_place: Place | None = None
+    exam: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True)
+class Closed:
+    """What the code that is looked at can't open, but for `opened`, where the kernel can see to that."""
+
+    paths: tuple[Path, ...] = ()
+    opened: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was found. asks: the plugin wants to see the facts of an exam."""
+
+    problems: tuple[Problem, ...]
+    asks: bool
+
+
+def check_task(asked: tuple[Sequence[Subject], Closed], report: Callable[[object], None]) -> list[Checked]:
+    """Of each subject, as a task of an engine. What is under way is reported, so that one that never ends is known."""
+    subjects, closed = asked
+    if closed.paths:
+        confine(closed.paths, closed.opened)
+
+    def say(index: int) -> _Say:
+        return lambda doing: report({"subject": index, "doing": doing})
+
+    return [_check(subject, say(index)) for index, subject in enumerate(subjects)]
+
+
+def _check(subject: Subject, say: _Say) -> Checked:
+    module = subject.module
+    say("importing " + (f"'{module.name}'" if module.url is None else shown_path(module.url)))
+    problems: list[Problem] = []
+    if subject.exam is None:
+        given = sorted({name for choice in subject.choices for name in choice})
+        problems = _check_module(module, subject.algorithm, subject.methods, given)
+    asks = False
+    if not problems:
+        torch = sys.modules.get("torch")  # now that everything is imported
+        if subject.device == "cuda" and torch is not None and not torch.cuda.is_available():
+            problems.append(Problem(NO_CUDA, subject.device_place))
+        loaded = load(module.url, module.name)
+        asks = callable(getattr(loaded.target, "check_exam", None))
+        problems += _check_choices(module, loaded, subject, say)
+    return Checked(tuple(problems), asks)
+
+
+def _check_choices(module: ModuleSpec, loaded: Loaded, subject: Subject, say: _Say) -> Iterator[Problem]:
+    """What a constructor, or check_exam() where there is an exam, refuses or warns of; that of many choices once."""
+    told: dict[tuple[str, bool], list[Mapping[str, object]]] = {}
+    for choice in subject.choices:
+        say(f"building {module.name}")
+        said, warning = _said(module, loaded, choice, subject.exam)
+        if said:
+            told.setdefault((hide_secrets(said, choice), warning), []).append(choice)
+    for (said, warning), choices in told.items():
+        what = "" if warning else " can't be built" if subject.exam is None else " can't take this exam"
+        place = _blamed(module, said, choices[0], subject.algorithm)
+        yield Problem(f"{module.name}{what}: {said}", place, warning=warning)
+
+
+def _said(
+    module: ModuleSpec, loaded: Loaded, choice: Mapping[str, object], exam: Mapping[str, object] | None
+) -> tuple[str, bool]:
+    """(what is refused or warned of, "" for nothing; whether it is a warning)."""
+    try:
+        with loaded.active() as build:
+            plugin = build(**choice)
+            warning = None if exam is None else plugin.check_exam(**named_arguments(plugin.check_exam, exam))
+    except IanvsError as error:
+        return str(error), False
+    except Exception as error:
+        file = module.url if module.url is not None and module.url.endswith(".py") else None
+        return cause(error, None if file is None else Path(file).resolve()), False
+    return (warning if isinstance(warning, str) else ""), True
+
+
+def _blamed(module: ModuleSpec, said: str, choice: Mapping[str, object], algorithm: AlgorithmSpec) -> Place:
+    """The place of the hyperparameter that a refusal names first, else of the plugin's name."""
+    named = {match.start(): name for name in choice if (match := re.search(rf"\b{re.escape(name)}\b", said))}
+    if named:
+        name = named[min(named)]
+        values = dict(module.grid).get(name, ())
+        same = [index for index, value in enumerate(values) if value is choice[name] or value == choice[name]]
+        place = value_place(module, name, same[0] if same else 0)
+        if place is not None:
+            return place
+    return module.places.get("name") or module.place or Place(algorithm.file)
+
+
+def _check_module(
+    module: ModuleSpec, algorithm: AlgorithmSpec, methods: Sequence[str], built_with: Sequence[str]
+) -> list[Problem]:
+    place = module.places.get("name") or module.place or Place(algorithm.file)
+    try:
+        target = load(module.url, module.name).target
+    except PluginError as error:
+        return [Problem(str(error), place)]
+    if not callable(target):
+        return [Problem(f"'{module.name}' is not a class.", place)]
+    broken = list(_broken(target, module.name, methods)) if isinstance(target, type) else []
+    problems = [Problem(message, place) for message in (*broken, *_check_reference(target, module))]
+    takes = constructor_parameters(target)
+    given = list(dict.fromkeys([*dict(module.grid), *module.constants, *built_with]))
+    problems += [
+        Problem(message, module.places.get(name, place))
+        for name, message in misnamed(module.name, "hyperparameter", takes, given)
+    ]
+    return [*problems, *type_problems(module, takes, place)]
+
+
+def _broken(target: type, name: str, methods: Sequence[str]) -> Iterator[str]:
+    """What the class `name` lacks of `methods`, and what its methods ask for that they will not get."""
+    missing = [method for method in methods if not callable(getattr(target, method, None))]
+    out = "or take `teacher_forced: true` and the metrics that read it out of the testenv."
+    if FORCED in missing:
+        missing.remove(FORCED)
+        yield (
+            f"{name} lacks the method {FORCED}(data, **context), by which the testenv asks what it makes of the "
+            f"true replies: (N, 3), for each conversation right tokens, tokens, log-likelihood. Add it, {out}"
+        )
+    if FORCED in methods and getattr(target, "adapts_in_testing", False):
+        yield f"{name} learns while it is tested, so replies can't be shown to it. Drop it, {out}"
+    if missing:
+        yield f"{name} lacks the method{'s' if len(missing) > 1 else ''} {', '.join(missing)}."
+    # A required argument that no exam offers would fail only after the data were loaded.
+    for method, given, offered in (("train", 1, CONTEXT), ("predict", 1, CONTEXT), ("check_exam", 0, EXAM_FACTS)):
+        function = getattr(target, method, None)
+        parameters = list(inspect.signature(function).parameters.values()) if callable(function) else []
+        for parameter in parameters[1 + given :]:
+            needed = parameter.default is parameter.empty and parameter.kind in BY_NAME
+            if needed and parameter.name not in (*offered, "valid_data"):
+                hint = f"{closest(parameter.name, offered)} It may name: {', '.join(offered)}."
+                yield f"{name}.{method}() needs an argument '{parameter.name}' that nobody gives.{hint}"
+
+
+def _check_reference(target: object, module: ModuleSpec) -> Iterator[str]:
+    try:
+        url, name = reference_of(module.url, module.name, target)
+        if (url, name) != (module.url, module.name):
+            load(url, name)
+    except PluginError as error:
+        yield f"the `reference` of {module.name} can't be used: {error}"

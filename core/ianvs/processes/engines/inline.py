@@ -1,0 +1,70 @@
+"""The engine for a debugger: every task runs in this very process, one after the other."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections import deque
+
+from ianvs.processes.engines.engine import Engine, Event, Task, Workload, call_target, preload_modules
+
+__all__ = ["InlineEngine"]
+
+
+class InlineEngine(Engine):
+    """Runs everything in this process: breakpoints work, prints are seen. A plugin that kills its process takes the
+    job with it.
+
+    What is to be loaded is imported before the first task, whose seconds would contain it otherwise.
+    """
+
+    slots = 1
+    isolates = False
+
+    def __init__(self, workload: Workload) -> None:
+        self._preload = workload.preload
+        self._events: deque[Event] = deque()
+        self._waiting: deque[Task] = deque()
+
+    def submit(self, task: Task) -> None:
+        self._waiting.append(task)
+
+    def events(self, timeout: float) -> list[Event]:
+        if self._waiting:
+            self._run(self._waiting.popleft())
+        found = list(self._events)
+        self._events.clear()
+        return found
+
+    def cancel(self, key: str, *, force: bool = False) -> None:
+        self._waiting = deque(task for task in self._waiting if task.key != key)
+
+    def close(self) -> None:
+        self._waiting.clear()
+
+    def _run(self, task: Task) -> None:
+        preload_modules(self._preload)
+        self._preload = ()
+        self._events.append(Event(task.key, "started", os.getpid()))
+        code = 0
+        try:
+            result = call_target(task.target)(task.argument, _Reporter(task.key, self._events))
+            if result is not None:
+                self._events.append(Event(task.key, "result", result))
+        except SystemExit as error:
+            code = error.code if isinstance(error.code, int) else 1
+        except Exception:
+            traceback.print_exc()
+            code = 1
+        self._events.append(Event(task.key, "ended", code))
+
+
+class _Reporter:
+    def __init__(self, key: str, events: deque[Event]) -> None:
+        self._key, self._events = key, events
+
+    def __call__(self, payload: object) -> None:
+        self._events.append(Event(self._key, "progress", payload))
+
+    def stop_requested(self) -> bool:
+        return False  # nobody else runs who could ask

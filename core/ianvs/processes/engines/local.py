@@ -1,0 +1,38 @@
+"""The engine of a single machine: a process per task, forked where there is Linux, else started anew."""
+
+from __future__ import annotations
+
+import platform
+from typing import Literal
+
+from ianvs.processes.engines.engine import Engine, Event, Task, Workload
+from ianvs.processes.engines.forking import ForkEngine
+from ianvs.processes.engines.spawning import SpawnEngine
+
+__all__ = ["LocalEngine"]
+
+
+class LocalEngine(Engine):
+    """Runs tasks on this machine, each in a process of its own.
+
+    start: "fork" needs Linux: a task begins within milliseconds, and may seal its exam (docs/trust.md). "spawn" runs
+    on macOS and Windows, too: each task starts a python and imports what it needs, seconds with torch, and nothing is
+    sealed. Without it, whichever is better here. Without `jobs`, as many tasks run as the cores carry.
+    """
+
+    def __init__(self, workload: Workload, start: Literal["fork", "spawn"] | None = None) -> None:
+        forks = start == "fork" or (start is None and platform.system() == "Linux")
+        self._engine: Engine = ForkEngine(workload) if forks else SpawnEngine(workload)
+        self.slots, self.gpus, self.seals = self._engine.slots, self._engine.gpus, self._engine.seals
+
+    def submit(self, task: Task) -> None:
+        self._engine.submit(task)
+
+    def events(self, timeout: float) -> list[Event]:
+        return self._engine.events(timeout)
+
+    def cancel(self, key: str, *, force: bool = False) -> None:
+        self._engine.cancel(key, force=force)
+
+    def close(self) -> None:
+        self._engine.close()

@@ -1,0 +1,246 @@
+"""The engine of a cluster: every task runs below an actor of Ray (ray_host.py); this is the supervisor's side."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import tarfile
+import tempfile
+import time
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from filelock import FileLock, Timeout
+
+from ianvs.base.errors import IanvsError
+from ianvs.processes.engines.engine import EXIT_STORAGE, Engine, Event, Files, Task, Workload
+from ianvs.processes.engines.ray.ray_connection import capacity, connected, import_ray, said
+from ianvs.processes.engines.ray.ray_files import pack, unpack
+
+__all__ = ["RayEngine"]
+
+_FORCE_SECONDS = 10.0  # after which a task that was to be ended is ended together with its worker
+
+
+@dataclass
+class _Attempt:
+    """One try at a task. talk: what is said to its host, call by call. answer: Ray's reference to the one awaited."""
+
+    task: Task
+    host: Any
+    talk: Generator[Any, Any, int] = field(init=False)
+    answer: Any = None
+    started: bool = False
+    stopped: bool = False
+    forced_at: float | None = None
+
+
+class RayEngine(Engine):
+    """Tasks on the nodes of a Ray cluster, or on this machine through a Ray of its own.
+
+    address: "local" starts a Ray on this machine and ends it at close; "auto" joins the cluster that this machine
+    belongs to, "ray://host:10001" one from outside. A Ray that this process is connected to already is used as it is.
+    gpu_share: GPUs of each task; 0.25 puts four on a card. 0: Ray hides all GPUs from the task. None: by the workload.
+    shared: whether all nodes see the workspaces of tasks; None: each worker finds out.
+
+    There are as many slots as `jobs` asks for, else as the cluster carries now. The code of authors goes to the nodes
+    of a cluster. A worker or a node that is lost ends its tasks as a kill does, with -9; whether to try again is the
+    caller's business. Raises IanvsError where Ray is missing, can't be reached, or has too small nodes.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        *,
+        address: str = "local",
+        gpu_share: float | None = None,
+        shared: bool | None = None,
+    ) -> None:
+        if gpu_share is None:
+            gpu_share = 1 / workload.cases_per_gpu if workload.device == "cuda" else 0.0
+        self._ray = ray = import_ray()
+        from ianvs.processes.engines.ray.ray_host import RayHost, module_paths  # which can't be imported without Ray
+
+        # A Ray of our own offers the CPUs for as many jobs as are asked for: as locally, that is the user's to decide.
+        cores = (workload.jobs or 1) * workload.threads
+        travels = address != "local" or shared is False
+        with contextlib.ExitStack() as opening:
+            code = opening.enter_context(connected(ray, address, cores, workload.code if travels else None))
+            self.slots = workload.jobs or capacity(ray.nodes(), workload.threads, gpu_share)
+            self._at_end = opening.pop_all()
+        actor = ray.remote(num_cpus=workload.threads, num_gpus=gpu_share, max_concurrency=2)(RayHost)
+        self._hosts = actor.options(scheduling_strategy="SPREAD")
+        self._shared = shared
+        self._token = os.urandom(8).hex()
+        self._given = (workload, module_paths(), Path.cwd(), code, self._token)
+        self._idle: list[Any] = []  # hosts whose task has ended well: they have imported what the next one needs
+        self._attempts: list[_Attempt] = []
+        self._found: list[Event] = []
+        self._views: dict[str, Path] = {}  # those that nodes keep of the workspace
+        self._constant: dict[tuple[Path, ...], list[Any]] = {}
+
+    def submit(self, task: Task) -> None:
+        attempt = _Attempt(task, self._idle.pop() if self._idle else self._hosts.remote(*self._given))
+        attempt.talk = self._talk(attempt)
+        attempt.answer = next(attempt.talk)
+        self._attempts.append(attempt)
+
+    def events(self, timeout: float) -> list[Event]:
+        while self._idle:  # whatever was waiting for one has been submitted
+            self._ray.kill(self._idle.pop())
+        deadline = time.monotonic() + timeout
+        while self._attempts and not self._found:
+            self._force()
+            answers = {attempt.answer: attempt for attempt in self._attempts}
+            left = max(0.0, min(deadline - time.monotonic(), 1.0))
+            try:
+                ready, _ = self._ray.wait(list(answers), timeout=left)
+                for answer in ready:
+                    self._go_on(answers[answer])
+            except ConnectionError as error:
+                raise IanvsError(f"the connection to Ray is lost: {said(error)}.") from error
+            if not ready and time.monotonic() >= deadline:
+                break
+        found, self._found = self._found, []
+        return found
+
+    def cancel(self, key: str, *, force: bool = False) -> None:
+        for attempt in self._attempts:
+            if attempt.task.key == key:
+                attempt.stopped = True
+                if force and attempt.forced_at is None:
+                    attempt.forced_at = time.monotonic()
+                self._pass_on(attempt)
+
+    def close(self) -> None:
+        deadline = time.monotonic() + 2 * _FORCE_SECONDS
+        with contextlib.suppress(Exception):  # of any kind, if the cluster is gone, and with it all that ran there
+            for attempt in self._attempts:
+                self.cancel(attempt.task.key, force=True)
+            while (self._attempts or self._idle) and time.monotonic() < deadline:
+                self.events(0.5)
+            self._sweep()
+        self._at_end.close()
+
+    # --- attempts -----------------------------------------------------------------------------------------------------
+
+    def _talk(self, attempt: _Attempt) -> Generator[Any, Any, int]:
+        """All that is said to the host: yields calls, is sent their answers, and returns the exit code."""
+        task, host, files = attempt.task, attempt.host, attempt.task.files
+        at_home = files is not None and self._shared is not False
+        if files is not None and self._shared is None:
+            at_home = yield host.sees.remote(self._marker(files.root))
+        cargo = () if files is None or at_home else (self._reads(files), self._put(files.root, files.writes))
+        node, view = yield host.start.remote(task, at_home, *cargo)
+        attempt.started = True
+        self._pass_on(attempt)
+        code: int | None = None
+        while code is None:
+            for event in (yield host.events.remote()):
+                if event.kind == "ended":
+                    code = event.payload
+                else:
+                    self._found.append(event)
+        if files is None or at_home:
+            return code
+        self._views[node] = view
+        attempt.forced_at = None  # the task has ended; what it has left behind takes its time
+        with tempfile.TemporaryFile() as arrived:
+            while part := (yield host.next_part.remote()):
+                arrived.write(part)
+            return _store(task, files, arrived, code)
+
+    def _go_on(self, attempt: _Attempt) -> None:
+        """The host has answered, or is no more."""
+        exceptions = self._ray.exceptions
+        try:
+            attempt.answer = attempt.talk.send(self._ray.get(attempt.answer))
+            return
+        except StopIteration as end:
+            code: int = end.value
+        except exceptions.RayError as error:
+            broken = (exceptions.RayTaskError, exceptions.RuntimeEnvSetupError, exceptions.ActorUnschedulableError)
+            code, why = -signal.SIGKILL, f"lost by Ray: {said(error)}"
+            if attempt.forced_at is not None:
+                why = "ended by force"
+            elif isinstance(error, broken) or getattr(error, "actor_init_failed", False):
+                code, why = 1, f"Ray could not run this: {said(error)}"
+            _note(attempt.task, why)
+        self._attempts.remove(attempt)
+        if code >= 0:
+            self._idle.append(attempt.host)
+        else:
+            self._ray.kill(attempt.host)
+        self._found.append(Event(attempt.task.key, "ended", code))
+
+    def _pass_on(self, attempt: _Attempt) -> None:
+        """Tell the host what `cancel` was told; one that has not begun yet need not begin any more."""
+        if attempt.started and attempt.stopped:
+            attempt.host.cancel.remote(attempt.task.key, attempt.forced_at is not None)
+        elif attempt.forced_at is not None:
+            self._ray.kill(attempt.host)
+
+    def _force(self) -> None:
+        """End the hosts of tasks that were to be ended and have not."""
+        for attempt in self._attempts:
+            if attempt.forced_at is not None and time.monotonic() > attempt.forced_at + _FORCE_SECONDS:
+                self._ray.kill(attempt.host)
+
+    # --- nodes that don't share the workspace -------------------------------------------------------------------------
+
+    def _marker(self, workspace: Path) -> Path:
+        """A file that only those have who see the workspace."""
+        marker = workspace / f".shared-{self._token}"
+        if not marker.exists():
+            workspace.mkdir(parents=True, exist_ok=True)
+            marker.touch()
+            self._at_end.callback(marker.unlink, missing_ok=True)
+        return marker
+
+    def _reads(self, files: Files) -> list[Any]:
+        if files.reads not in self._constant:
+            self._constant[files.reads] = self._put(files.root, files.reads)
+        return self._constant[files.reads]
+
+    def _put(self, root: Path, paths: tuple[Path, ...]) -> list[Any]:
+        return [self._ray.put(part) for part in pack(root, paths)]
+
+    def _sweep(self) -> None:
+        """Have nodes remove their views of the workspace."""
+        there = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        remove = self._ray.remote(num_cpus=0)(shutil.rmtree)
+        swept = [
+            remove.options(scheduling_strategy=there(node, soft=False)).remote(view, ignore_errors=True)
+            for node, view in self._views.items()
+        ]
+        if swept:
+            self._ray.wait(swept, num_returns=len(swept), timeout=_FORCE_SECONDS)
+
+
+def _store(task: Task, files: Files, arrived: IO[bytes], code: int) -> int:
+    """Put what came back into the workspace; the exit code that the task ends with."""
+    if not arrived.tell():
+        return code
+    arrived.seek(0)
+    try:
+        with FileLock(files.lock, timeout=_FORCE_SECONDS) if files.lock else contextlib.nullcontext():
+            unpack(arrived, files.root)
+    except Timeout:
+        _note(task, "another ianvs is at work on the same; its results stand.")
+    except (OSError, tarfile.TarError) as error:
+        _note(task, f"the results came back, but can't be stored: {error}")
+        return code or EXIT_STORAGE
+    return code
+
+
+def _note(task: Task, text: str) -> None:
+    """Leave a line in the task's log."""
+    if task.log is not None:
+        with contextlib.suppress(OSError):
+            task.log.parent.mkdir(parents=True, exist_ok=True)
+            with task.log.open("a") as log:
+                log.write(text.strip() + "\n")

@@ -1,0 +1,108 @@
+"""What happens on Ray's side of the Ray engine: an actor that runs one task after the other.
+
+A task does not run in Ray's worker but below it, under a local engine of one slot. So it has what every local task has:
+a process group, an exit status whatever it does, a log, an end to all that it started. When the worker or its node
+dies, the local engine's process sees its pipe close, and ends the task. This module needs Ray.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import ray
+from filelock import FileLock
+
+from ianvs.processes.engines.engine import Event, Files, Task, Workload
+from ianvs.processes.engines.local import LocalEngine
+from ianvs.processes.engines.ray.ray_files import pack, relocate, unpack
+
+__all__ = ["RayHost", "module_paths"]
+
+_PATIENCE = 20.0  # seconds that a call waits for something to happen
+
+
+def module_paths() -> list[str]:
+    """sys.path without Ray's own copies of libraries, which are not for tasks."""
+    private = os.fspath(Path(ray.__file__).parent) + os.sep
+    return [path for path in sys.path if not path.startswith(private)]
+
+
+class RayHost:
+    """Its methods are called in turn, apart from `cancel`, which may come at any time.
+
+    paths, folder: sys.path and working directory of the supervisor. code: {path there: name below this process's
+    working directory} of the code that came along, None if none did. token: tells this engine from others on the node.
+    """
+
+    def __init__(
+        self, workload: Workload, paths: Sequence[str], folder: Path, code: Mapping[Path, str] | None, token: str
+    ) -> None:
+        here = Path.cwd()
+        self._view = Path(tempfile.gettempdir(), f"ianvs-{token}")  # of a workspace that this node does not see
+        self._code = {path: here / name for path, name in (code or {}).items()}
+        came = [] if code is None else [os.fspath(here)]
+        sys.path[:] = dict.fromkeys([*came, *paths, *module_paths()])
+        importlib.invalidate_caches()
+        if folder.is_dir():
+            os.chdir(folder)
+        if not ray.get_gpu_ids():
+            os.environ["CUDA_VISIBLE_DEVICES"] = ""  # Ray hides cards from those alone to whom it gives others
+        self._engine = LocalEngine(replace(workload, jobs=1))
+        self._parts: Iterator[bytes] = iter(())
+
+    def sees(self, marker: Path) -> bool:
+        """Whether this node sees the workspace that was marked."""
+        return marker.is_file()
+
+    def start(
+        self, task: Task, at_home: bool, reads: Sequence[Any] = (), writes: Sequence[Any] = ()
+    ) -> tuple[str, Path]:
+        """Begin `task`. At home its paths hold, and its files are where they are.
+
+        reads, writes: references to the parts of its packed files. Returns the id of this node, and its view.
+        """
+        if not at_home:
+            home = {} if task.files is None else {task.files.root: self._view}
+            task = relocate(task, self._code | home)
+            if task.files is not None:
+                self._view.mkdir(parents=True, exist_ok=True)
+                with FileLock(self._view / ".lock"):  # another task may be bringing the same here
+                    if not all(path.exists() for path in task.files.reads):
+                        self._receive(reads)
+                self._receive(writes)
+                self._parts = self._left_behind(task.files)
+        self._engine.submit(task)
+        return ray.get_runtime_context().get_node_id(), self._view
+
+    def events(self) -> list[Event]:
+        """What happened to the task; waits for it a while."""
+        return self._engine.events(_PATIENCE)
+
+    def cancel(self, key: str, force: bool) -> None:
+        self._engine.cancel(key, force=force)
+
+    def next_part(self) -> bytes:
+        """Of what the task has left behind, packed; b"" after the last."""
+        return next(self._parts, b"")
+
+    def _receive(self, parts: Sequence[Any]) -> None:
+        if parts:
+            with tempfile.TemporaryFile() as stream:
+                for part in parts:
+                    stream.write(ray.get(part))
+                stream.seek(0)
+                unpack(stream, self._view)
+
+    def _left_behind(self, files: Files) -> Iterator[bytes]:
+        notes = (note for folder in files.notes for note in folder.glob("[!.]*"))
+        yield from pack(self._view, [*files.writes, *notes])
+        for path in files.writes:
+            shutil.rmtree(path, ignore_errors=True)

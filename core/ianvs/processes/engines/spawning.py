@@ -1,0 +1,157 @@
+"""The local engine where processes can't be forked, or may not be: a python of its own for each task.
+
+Why not multiprocessing: that runs the caller's main script again in every child, which a script without a guard does
+not survive, and does not end what a task has started. That is known here by a variable in its environment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import queue
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import uuid
+from pathlib import Path
+
+from ianvs.processes.engines.capped_log import BLOCK, CappedFile
+from ianvs.processes.engines.engine import Engine, Event, Task, Workload, thread_limits, usable_cores
+from ianvs.processes.engines.spawned import MARK, end_marked
+from ianvs.processes.engines.temporary import own_folder, sweep
+
+__all__ = ["SpawnEngine"]
+
+_KILLED = -9  # as a process that SIGKILL has ended; on Windows there is no such status
+_PATIENCE = 5.0  # seconds for the pipes of a process that is gone
+# The tasks see the same modules as the supervisor does.
+_BOOT = """
+import os, pickle, sys
+orders = os.fdopen(os.dup(0), "rb")
+sys.path[:] = pickle.load(orders)
+from ianvs.processes.engines.spawned import main
+main(orders)
+"""
+
+
+class SpawnEngine(Engine):
+    """See spawned.py for a task's side. It asks the operating system for pipes and processes alone."""
+
+    seals = False
+
+    def __init__(self, workload: Workload) -> None:
+        jobs = workload.jobs or max(1, usable_cores() // workload.threads)
+        self.slots = min(jobs, workload.tasks or jobs)
+        self.gpus = workload.gpus
+        self._workload = workload
+        self._children: dict[str, _Child] = {}
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        sweep()
+        self._folder = own_folder()  # of the temporary files of all tasks
+
+    def submit(self, task: Task) -> None:
+        self._children[task.key] = _Child(task, self._workload, self._folder, self._events)
+
+    def events(self, timeout: float) -> list[Event]:
+        found: list[Event] = []
+        with contextlib.suppress(queue.Empty):
+            found.append(self._events.get(timeout=timeout))
+            while True:
+                found.append(self._events.get_nowait())
+        for event in found:
+            if event.kind == "ended":
+                del self._children[event.key]
+        return found
+
+    def cancel(self, key: str, *, force: bool = False) -> None:
+        if (child := self._children.get(key)) is not None:
+            child.kill() if force else child.ask_to_stop()
+
+    def close(self) -> None:
+        for child in self._children.values():
+            child.kill()
+        for child in self._children.values():
+            child.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class _Child:
+    """The process of a task, and the threads that listen to it."""
+
+    def __init__(self, task: Task, workload: Workload, folder: Path, events: queue.SimpleQueue[Event]) -> None:
+        self._task, self._preload, self._events = task, workload.preload, events
+        self._mark = uuid.uuid4().hex
+        self._folder = tempfile.mkdtemp(dir=folder)
+        self._lock = threading.Lock()
+        self._begun = self._asked = self._forced = False
+        own = {MARK: self._mark, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), self._folder)}
+        windows = os.name == "nt"
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _BOOT],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **thread_limits(workload.threads), **own, **task.environment},
+            # A Ctrl-C in the terminal reaches the supervisor alone.
+            start_new_session=not windows,
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0) if windows else 0,
+        )
+        self._life = threading.Thread(target=self._follow, name=f"task {task.key}", daemon=True)
+        self._life.start()
+
+    def ask_to_stop(self) -> None:
+        with self._lock:
+            if self._begun and not self._asked:
+                self._say(b"stop")
+            self._asked = True
+
+    def kill(self) -> None:
+        self._forced = True
+        self._process.kill()
+        end_marked(self._mark)
+
+    def wait(self) -> None:
+        self._life.join()
+
+    def _follow(self) -> None:
+        pipes = [threading.Thread(target=target, daemon=True) for target in (self._listen, self._keep_log)]
+        for pipe in pipes:
+            pipe.start()
+        self._say(pickle.dumps(sys.path) + pickle.dumps((self._preload, self._task)))
+        with self._lock:
+            self._begun = True
+            if self._asked:
+                self._say(b"stop")
+        code = self._process.wait()
+        end_marked(self._mark)  # what it has left behind
+        for pipe in pipes:
+            pipe.join(_PATIENCE)
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()  # type: ignore[union-attr]
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._events.put(Event(self._task.key, "ended", _KILLED if self._forced and os.name == "nt" else code))
+
+    def _say(self, words: bytes) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError, ValueError):  # it is gone
+            self._process.stdin.write(words)
+            self._process.stdin.flush()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as stream, contextlib.suppress(EOFError, OSError, pickle.UnpicklingError):
+            while True:
+                self._events.put(pickle.load(stream))
+
+    def _keep_log(self) -> None:
+        assert self._process.stderr is not None
+        log = None if self._task.log is None else CappedFile(self._task.log)
+        with self._process.stderr as stream, contextlib.suppress(OSError):
+            while block := os.read(stream.fileno(), BLOCK):
+                if log is not None:
+                    log.write(block)
+        if log is not None:
+            log.close()

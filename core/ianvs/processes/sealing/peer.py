@@ -1,0 +1,167 @@
+"""Two processes that call each other in turn. Messages are JSON, so that nothing that arrives can run code.
+
+A call may be answered by calls in the other direction before its reply comes: a learner that trains asks for data.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import json
+import os
+import socket
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ianvs.base import errors
+from ianvs.base.errors import IanvsError
+
+__all__ = ["Gone", "Handler", "Message", "Peer", "RemoteError"]
+
+_HEADER = struct.Struct("<QI")  # bytes of the body, file descriptors
+_MOST = 1 << 28  # bytes of a message
+_MOST_FILES = 8
+
+
+class Gone(Exception):  # noqa: N818 - what it says may be in good order
+    """The other process has ended, or has closed its end."""
+
+
+class RemoteError(Exception):
+    """An error of the other process that is none of ours. kind: the name of its class."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclass(frozen=True)
+class Message:
+    """body: JSON values. files: descriptors that came along; whoever gets them closes them."""
+
+    body: Mapping[str, Any]
+    files: tuple[int, ...] = ()
+
+
+Handler = Callable[[str, Message], Message | None]
+
+
+class Peer:
+    """One end. `handler` answers the calls of the other: it is given the name of the call, and what came with it."""
+
+    def __init__(self, end: socket.socket, handler: Handler) -> None:
+        self._end, self._handler = end, handler
+
+    def close(self) -> None:
+        self._end.close()
+
+    def call(self, name: str, body: Mapping[str, object] | None = None, files: Sequence[int] = ()) -> Message:
+        """The reply. Raises the error that the other process answered with, and Gone if it does not answer."""
+        self.begin(name, body, files)
+        return self.finish()
+
+    def begin(self, name: str, body: Mapping[str, object] | None = None, files: Sequence[int] = ()) -> None:
+        """Call, and leave the reply to `finish`."""
+        self._send({"call": name, "with": body or {}}, files)
+
+    def finish(self) -> Message:
+        while True:
+            told, files = self._receive()
+            if "call" in told:
+                self._answer(told, files)
+            elif "error" in told:
+                raise _error(told["error"], told.get("message"))
+            elif "reply" in told:
+                return Message(_mapping(told["reply"]), files)
+
+    def note(self, name: str, body: Mapping[str, object]) -> None:
+        """Say something that needs no reply."""
+        self._send({"note": name, "with": body})
+
+    def serve(self) -> None:
+        """Answer calls until the other end is closed."""
+        with contextlib.suppress(Gone):
+            while True:
+                told, files = self._receive()
+                if "call" in told:
+                    self._answer(told, files)
+
+    def _answer(self, told: Mapping[str, Any], files: tuple[int, ...]) -> None:
+        try:
+            reply = self._handler(str(told["call"]), Message(_mapping(told.get("with")), files)) or Message({})
+        except Gone:
+            raise
+        except Exception as error:
+            kind = error.kind if isinstance(error, RemoteError) else type(error).__name__
+            self._send({"error": kind, "message": str(error)})
+            return
+        self._send({"reply": reply.body}, reply.files)
+        for file in reply.files:
+            os.close(file)
+
+    def _send(self, told: Mapping[str, object], files: Sequence[int] = ()) -> None:
+        body = json.dumps(told).encode()
+        try:
+            socket.send_fds(self._end, [_HEADER.pack(len(body), len(files))], list(files))
+            self._end.sendall(body)
+        except OSError as error:
+            raise Gone from error
+
+    def _receive(self) -> tuple[Mapping[str, Any], tuple[int, ...]]:
+        """The next message; a note is given to the handler."""
+        while True:
+            header, files = self._header()
+            size, _ = _HEADER.unpack(header)
+            if size > _MOST:
+                raise RemoteError("ProtocolError", f"a message of {size} bytes")
+            try:
+                told = json.loads(self._exactly(size))
+            except ValueError as error:
+                raise RemoteError("ProtocolError", f"a message that is no JSON ({error})") from None
+            told = _mapping(told)
+            if "note" not in told:
+                return told, files
+            self._handler(str(told["note"]), Message(_mapping(told.get("with")), files))
+
+    def _header(self) -> tuple[bytes, tuple[int, ...]]:
+        size = socket.CMSG_SPACE(_MOST_FILES * array.array("i").itemsize)
+        try:
+            header, extra, _, _ = self._end.recvmsg(_HEADER.size, size, socket.MSG_WAITALL | socket.MSG_CMSG_CLOEXEC)
+        except OSError as error:
+            raise Gone from error
+        files = array.array("i")
+        for level, kind, data in extra:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                files.frombytes(data[: len(data) - len(data) % files.itemsize])
+        if len(header) < _HEADER.size:
+            raise Gone
+        return header, tuple(files)
+
+    def _exactly(self, size: int) -> bytes:
+        body = bytearray(size)
+        view, done = memoryview(body), 0
+        while done < size:
+            try:
+                got = self._end.recv_into(view[done:], size - done)
+            except OSError as error:
+                raise Gone from error
+            if not got:
+                raise Gone
+            done += got
+        return bytes(body)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise RemoteError("ProtocolError", f"a message holds {type(value).__name__} in place of an object")
+    return value
+
+
+def _error(kind: object, message: object) -> Exception:
+    """As it was raised, where it is one of ours; a class that takes a text."""
+    found = getattr(errors, str(kind), None)
+    if isinstance(found, type) and issubclass(found, IanvsError) and not issubclass(found, errors.ConfigError):
+        return found(str(message))
+    return RemoteError(str(kind), str(message))

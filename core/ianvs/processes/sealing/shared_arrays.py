@@ -1,0 +1,149 @@
+"""Arrays that pass from one process to another by file descriptor: written once, mapped, never copied again."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import mmap
+import os
+import re
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.processes.sealing.peer import RemoteError
+
+__all__ = ["ArrayWriter", "Spec", "mapped", "unpacked"]
+
+Spec = Mapping[str, Any]
+"""Where an array lies in a file: {"dtype", "shape", "at"}; what is no numbers: {"json": bytes, "count", "at"}."""
+
+_BLOCK = 1 << 25  # bytes that are gathered at a time
+_IN_MEMORY = 1 << 31  # bytes up to which a file is memory without a disk behind it
+_ALIGNMENT = 64
+_PLAIN = re.compile(r"[<>|=]?[biuf][1248]")
+_F_ADD_SEALS, _SEALS = 1033, 1 | 2 | 4 | 8  # Linux: no more seals, no shrinking, growing, writing
+_PATIENCE = 60.0  # seconds in which a file is to be sealed
+
+
+class Gathered(Protocol):
+    """A column of samples (ianvs.exam.scenarios.parts.Column)."""
+
+    @property
+    def nbytes(self) -> int: ...
+    def __len__(self) -> int: ...
+    def gather(self, rows: NDArray[np.int64] | None = None) -> NDArray[Any]: ...
+
+
+class ArrayWriter:
+    """Writes arrays into a file of its own, one after the other.
+
+    expected: bytes, as far as they are known; folder: where a file lies that is too large for memory. It has no name
+    there, and is gone with its last descriptor.
+    """
+
+    def __init__(self, expected: int = 0, folder: Path | None = None) -> None:
+        self._sealable = expected <= _IN_MEMORY and hasattr(os, "memfd_create")
+        self._end = 0
+        if self._sealable:
+            self.file = os.memfd_create("ianvs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        else:
+            with tempfile.TemporaryFile(dir=folder) as file:
+                self.file = os.dup(file.fileno())
+
+    def column(self, column: Gathered) -> Spec:
+        """All rows, gathered a block at a time."""
+        count = len(column)
+        first = column.gather(np.arange(min(count, 1)))
+        rows = max(1, _BLOCK // max(1, first.nbytes // max(1, len(first))))
+        if first.dtype.kind not in "biuf" or rows >= count:
+            return self.array(column.gather())
+        at = self._aligned()
+        for start in range(0, count, rows):
+            self._write(column.gather(np.arange(start, min(start + rows, count))))
+        return {"dtype": first.dtype.str, "shape": [count, *first.shape[1:]], "at": at}
+
+    def array(self, values: NDArray[Any]) -> Spec:
+        """Numbers as they are; anything else must be what JSON can hold."""
+        if values.dtype.kind not in "biuf":
+            return self.objects(values.tolist())
+        at = self._aligned()
+        self._write(np.ascontiguousarray(values))
+        return {"dtype": values.dtype.str, "shape": list(values.shape), "at": at}
+
+    def objects(self, values: Sequence[object]) -> Spec:
+        at = self._aligned()
+        text = json.dumps(list(values)).encode()
+        self._write(np.frombuffer(text, np.uint8))
+        return {"json": len(text), "count": len(values), "at": at}
+
+    def sealed(self) -> int:
+        """The descriptor, of a file that nobody can change any more where the system can promise that."""
+        if self._sealable:
+            _seal(self.file)
+        return self.file
+
+    def _aligned(self) -> int:
+        self._end += -self._end % _ALIGNMENT
+        return self._end
+
+    def _write(self, values: NDArray[Any]) -> None:
+        left = memoryview(values.reshape(-1).view(np.uint8).data) if values.size else memoryview(b"")
+        while left:
+            done = os.pwrite(self.file, left, self._end)
+            self._end += done
+            left = left[done:]
+
+
+def _seal(file: int) -> None:
+    """The kernel refuses while anything in it holds a page of the file: on a busy machine for longer than it waits."""
+    import fcntl  # Linux, where alone files can be sealed
+
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            fcntl.fcntl(file, _F_ADD_SEALS, _SEALS)
+            return
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+
+
+def mapped(file: int) -> memoryview:
+    """What is in `file`, which is closed: yours to change, and nobody else sees the changes."""
+    size = os.fstat(file).st_size
+    try:
+        return memoryview(mmap.mmap(file, size, flags=mmap.MAP_PRIVATE) if size else bytearray())
+    finally:
+        os.close(file)
+
+
+def unpacked(memory: memoryview, spec: Spec) -> NDArray[Any] | list[Any]:
+    """What `spec` says lies in `memory`. Raises RemoteError for one that does not fit: it may come from anybody."""
+    try:
+        at = _whole(spec["at"])
+        if "json" in spec:
+            found = json.loads(bytes(memory[at : at + _whole(spec["json"])]))
+            if not isinstance(found, list):
+                raise ValueError("a list is needed")
+            return found
+        if not _PLAIN.fullmatch(spec["dtype"]):
+            raise ValueError(f"dtype {spec['dtype']!r}")
+        dtype, shape = np.dtype(spec["dtype"]), tuple(map(_whole, spec["shape"]))
+        values = np.frombuffer(memory, np.uint8, math.prod(shape) * dtype.itemsize, at)
+        return values.view(dtype).reshape(shape)
+    except (KeyError, TypeError, ValueError) as error:
+        raise RemoteError("ProtocolError", f"an array that can't be read: {error}") from None
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{value!r} is no whole number")
+    return value

@@ -1,0 +1,168 @@
+"""Sides beside the first of them: which rows are the same, which changed, and how much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from ianvs.base.errors import IanvsError
+from ianvs.results.comparing.change import Change, change_of, meant
+from ianvs.results.comparing.pairing import RowPair, pair_rows
+from ianvs.results.comparing.sides import Side, SideRow
+
+__all__ = ["Comparison", "Contrast", "ComparedRow", "Worse", "compare_sides"]
+
+_ROUNDING = 1e-9  # a score that fell from .92 to .91 is worse by .01 and not by more
+
+
+@dataclass(frozen=True)
+class ComparedRow:
+    """changes: one for each metric that either side has."""
+
+    pair: RowPair
+    changes: tuple[Change, ...]
+
+    @property
+    def is_equal(self) -> bool:
+        """Nothing differs that is known."""
+        return not self.pair.differs and all(change.verdict == "equal" for change in self.changes)
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One side against the first."""
+
+    first: Side
+    other: Side
+    rows: tuple[ComparedRow, ...]
+    only_first: tuple[SideRow, ...]
+    only_other: tuple[SideRow, ...]
+
+
+@dataclass(frozen=True)
+class Worse:
+    """A row that became worse than allowed."""
+
+    side: str
+    row: RowPair
+    change: Change
+
+    def __str__(self) -> str:
+        change = self.change
+        where = f"{self.side}: {self.row.name}: {change.metric}"
+        if change.worse_by == inf:
+            return f"{where} was {change.before:.4g} and is not there any more"
+        return f"{where} {change.before:.4g} -> {change.after:.4g}, worse by {change.worse_by:.4g}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Each further side against the first; as plain data with `as_dict`, flat with `records`."""
+
+    contrasts: tuple[Contrast, ...]
+
+    def worse(self, metric: str, by: float) -> list[Worse]:
+        """Every row whose mean of `metric` is worse by more than `by`, or is not there any more.
+
+        Raises IanvsError where no row can be judged: the metric is not known, has no direction, or no rows correspond.
+        """
+        named = meant(metric, (title for one in self.contrasts for title in (*one.first.metrics, *one.other.metrics)))
+        judged = [
+            Worse(one.other.name, row.pair, change)
+            for one in self.contrasts
+            for row in one.rows
+            for change in row.changes
+            if change.metric in named
+        ]
+        if not judged:
+            raise IanvsError(f"nothing says how {metric} changed: no rows that have it correspond.")
+        if any(one.change.higher_is_better is None for one in judged):
+            raise IanvsError(f"whether a higher {metric} is better is not known from a report. Name a workspace first.")
+        return [one for one in judged if one.change.worse_by - by > _ROUNDING * max(1.0, abs(by))]
+
+    def records(self) -> Iterator[dict[str, object]]:
+        """One for each row and metric."""
+        for contrast in self.contrasts:
+            for row in contrast.rows:
+                about = _about(contrast, row.pair)
+                yield from ({**about, **_numbers(change)} for change in row.changes)
+
+    def as_dict(self) -> dict[str, object]:
+        """Ready for json."""
+        return {"level": 0.95, "comparisons": [_contrast(one) for one in self.contrasts]}
+
+
+def compare_sides(sides: Sequence[Side]) -> Comparison:
+    """Raises IanvsError for fewer than two."""
+    if len(sides) < 2:
+        raise IanvsError("a comparison needs two: workspaces, job files or reports.")
+    return Comparison(tuple(_against(sides[0], other) for other in sides[1:]))
+
+
+def _against(first: Side, other: Side) -> Contrast:
+    pairs, only_first, only_other = pair_rows(first, other)
+    metrics = {**other.metrics, **first.metrics}
+    for title, higher in other.metrics.items():
+        if metrics[title] is None:
+            metrics[title] = higher
+    ordered = [*first.metrics, *(title for title in other.metrics if title not in first.metrics)]
+
+    def compared(pair: RowPair) -> ComparedRow:
+        found = (change_of(pair, title, metrics[title]) for title in ordered)
+        return ComparedRow(pair, tuple(change for change in found if change is not None))
+
+    return Contrast(first, other, tuple(map(compared, pairs)), tuple(only_first), tuple(only_other))
+
+
+def _about(contrast: Contrast, pair: RowPair) -> dict[str, object]:
+    return {
+        "first": contrast.first.name,
+        "other": contrast.other.name,
+        "algorithm": pair.before.algorithm,
+        "testenv": pair.before.testenv,
+        "hyperparameters": pair.before.settings_text,
+        "same_cases": len(pair.same),
+        "seeds": len(pair.seeds),
+        "differs": "; ".join(pair.differs),
+    }
+
+
+def _numbers(change: Change) -> dict[str, object]:
+    difference = change.difference
+    return {
+        "metric": change.metric,
+        "higher_is_better": change.higher_is_better,
+        "first_mean": change.before,
+        "other_mean": change.after,
+        "difference": None if difference is None else difference.mean,
+        "low": None if difference is None else difference.low,
+        "high": None if difference is None else difference.high,
+        "p": None if difference is None else difference.p,
+        "separated": None if difference is None else difference.separated,
+        "pairs": change.pairs,
+        "verdict": change.verdict,
+    }
+
+
+def _contrast(contrast: Contrast) -> dict[str, object]:
+    return {
+        "first": contrast.first.name,
+        "other": contrast.other.name,
+        "rows": [
+            {
+                **_named(row.pair.before),
+                "seeds": list(row.pair.seeds),
+                "same": list(row.pair.same),
+                "differs": list(row.pair.differs),
+                "metrics": [_numbers(change) for change in row.changes],
+            }
+            for row in contrast.rows
+        ],
+        "only_first": [{**_named(row), "status": row.status} for row in contrast.only_first],
+        "only_other": [{**_named(row), "status": row.status} for row in contrast.only_other],
+    }
+
+
+def _named(row: SideRow) -> dict[str, object]:
+    return {"algorithm": row.algorithm, "testenv": row.testenv, "hyperparameters": dict(row.settings)}

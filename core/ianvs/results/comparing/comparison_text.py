@@ -1,0 +1,119 @@
+"""A comparison as a person reads it, and as files for machines."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ianvs.results.comparing.change import Change
+from ianvs.results.comparing.comparison import ComparedRow, Comparison, Contrast
+from ianvs.results.comparing.sides import SideRow
+
+__all__ = ["comparison_text", "records_csv", "table"]
+
+_MOST = 6  # differences of a row that are listed
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """For each side a table of cases, one of changes, and what they add up to."""
+    return "\n\n".join("\n\n".join(_blocks(contrast)) for contrast in comparison.contrasts)
+
+
+def records_csv(records: Iterable[Mapping[str, object]]) -> str:
+    """One line for each record; a missing number is blank."""
+    stream, records = io.StringIO(newline=""), list(records)
+    if records:
+        writer = csv.DictWriter(stream, list(records[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(records)
+    return stream.getvalue()
+
+
+def _blocks(contrast: Contrast) -> Iterator[str]:
+    yield f"{contrast.first.name} -> {contrast.other.name}"
+    common, names = _common(contrast.rows), _names(contrast.rows)
+    if contrast.rows:
+        lines = [_case_line(name, row, common) for name, row in zip(names, contrast.rows, strict=True)]
+        yield table(["Row", "Same cases", "Differs in"], lines)
+    if common:
+        yield f"In all rows that correspond: {'; '.join(common)}."
+    told = zip(names, contrast.rows, strict=True)
+    lines = [_change_line(name, change) for name, row in told for change in row.changes if change.verdict != "equal"]
+    if lines:
+        head = ["Row", "Metric", contrast.first.name, contrast.other.name, "Difference", "95 % interval", "Seeds", ""]
+        yield table(head, lines)
+    yield "\n".join(_summary(contrast))
+
+
+def _summary(contrast: Contrast) -> Iterator[str]:
+    changes = [change for row in contrast.rows for change in row.changes]
+    if not contrast.rows:
+        yield "No rows correspond: no algorithm of the one is in the other, in the same exam."
+    elif changes and all(change.verdict == "equal" for change in changes):
+        yield "Every metric of every row that corresponds is the same."
+    elif changes:
+        counts = {said: sum(_said(change) == said for change in changes) for said in map(_said, changes)}
+        yield f"Of {len(changes)} numbers: {', '.join(f'{count} {said}' for said, count in counts.items())}."
+    if any("not separated" in _said(change) for change in changes):
+        yield "Not separated: the 95 % interval by Student's t, seeds being pairs, holds 0, or there is none."
+    if any(change.pairs == 0 and change.difference is not None for change in changes):
+        yield "Seeds -: between two means, whose seeds are not known or are others (Welch's t)."
+    for name, rows in ((contrast.first.name, contrast.only_first), (contrast.other.name, contrast.only_other)):
+        if rows:
+            yield f"Only in {name}: {'; '.join(row.name for row in rows)}."
+
+
+def _names(rows: Sequence[ComparedRow]) -> list[str]:
+    """Of the hyperparameters those in which rows of one algorithm differ."""
+    every = [row.pair.before for row in rows]
+
+    def name(row: SideRow) -> str:
+        alike = [other.settings for other in every if (other.algorithm, other.testenv) == (row.algorithm, row.testenv)]
+        differing = {t: s for t, s in row.settings.items() if any(other.get(t) != s for other in alike)}
+        return replace(row, settings=differing).name
+
+    return [name(row) for row in every]
+
+
+def _common(rows: Sequence[ComparedRow]) -> list[str]:
+    """What all rows differ in, where there are several."""
+    if len(rows) < 2:
+        return []
+    return [said for said in rows[0].pair.differs if all(said in row.pair.differs for row in rows)]
+
+
+def _case_line(name: str, row: ComparedRow, common: Sequence[str]) -> list[str]:
+    pair = row.pair
+    told = f"{len(pair.same)} of {len(pair.seeds)}" if pair.seeds else "-"
+    own = [said for said in pair.differs if said not in common]
+    more = f"; and {len(own) - _MOST} more" if len(own) > _MOST else ""
+    if not pair.seeds and not own:
+        return [name, told, "not known: of a report, or no seed in common"]
+    return [name, told, "; ".join(own[:_MOST]) + more]
+
+
+def _change_line(name: str, change: Change) -> list[str]:
+    means = ["" if mean is None else f"{mean:.4g}" for mean in (change.before, change.after)]
+    by = where = ""
+    if change.difference is not None:
+        low, high = change.difference.low, change.difference.high
+        by = f"{change.difference.mean:+.3g}"
+        where = "" if low is None or high is None else f"{low:+.3g} to {high:+.3g}"
+    return [name, change.metric, *means, by, where, str(change.pairs or "-"), _said(change)]
+
+
+def _said(change: Change) -> str:
+    difference = change.difference
+    if difference is None or change.verdict == "equal" or difference.separated:
+        return change.verdict
+    return f"{change.verdict}, not separated"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """For a terminal."""
+    from tabulate import tabulate
+
+    # Else tabulate would make numbers of texts, and cut the zeros of "0.10".
+    return tabulate(rows, head, tablefmt="simple", disable_numparse=True)

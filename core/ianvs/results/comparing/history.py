@@ -1,0 +1,147 @@
+"""A metric from one workspace to the next: over commits, or over the days on which they ran."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from ianvs.base.errors import IanvsError
+from ianvs.results.comparing.change import meant
+from ianvs.results.comparing.sides import row_name
+from ianvs.results.report import LeaderboardRow
+from ianvs.results.report.gather import utc
+from ianvs.results.report.values import cell_text
+from ianvs.results.stats import Summary
+from ianvs.results.stored import Results
+from ianvs.store import CaseStore
+
+__all__ = ["History", "HistoryLine", "Point", "history_of"]
+
+_PATIENCE = 10.0  # seconds that git may take
+_Key = tuple[str, str, tuple[tuple[str, str], ...]]  # algorithm, testenv, hyperparameters
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One workspace. commit: what its cases ran with, "" where no git repository was there; moment: what it is put in
+    order by, the time of the commit or when its last case ended."""
+
+    name: str
+    commit: str
+    changed: bool  # with changes that were not committed
+    moment: datetime | None
+
+    @property
+    def label(self) -> str:
+        """ "3fa2b1c+" with uncommitted changes; without a commit the name of the workspace."""
+        return f"{self.commit[:7]}{'+' if self.changed else ''}" if self.commit else self.name
+
+
+@dataclass(frozen=True)
+class HistoryLine:
+    """One algorithm with its hyperparameters in one exam. values: one for each point; None where it lacks a mean."""
+
+    algorithm: str
+    testenv: str
+    settings: str
+    values: tuple[Summary | None, ...]
+
+    @property
+    def name(self) -> str:
+        return row_name(self.algorithm, self.settings, self.testenv)
+
+
+@dataclass(frozen=True)
+class History:
+    """by_commit: in the order of commits; else of when they ran."""
+
+    metric: str
+    higher_is_better: bool | None
+    points: tuple[Point, ...]
+    lines: tuple[HistoryLine, ...]
+    by_commit: bool
+
+
+def history_of(jobs: Sequence[tuple[str, Results]], metric: str | None = None) -> History:
+    """jobs: (name, results). metric: a column; None: what the first job is ranked by.
+
+    In the order of commits where every workspace names one that the repository of the working directory knows; else in
+    the order in which they ran. Workspaces of the same commit stay apart. Raises IanvsError for fewer than two jobs,
+    and for a metric that none has.
+    """
+    if len(jobs) < 2:
+        raise IanvsError("a history needs two workspaces, or more.")
+    columns: dict[str, bool | None] = {}  # key: whether higher is better, as the first job says that has it
+    for _, results in jobs:
+        for column in results.leaderboard.columns:
+            if column.kind == "metric":
+                columns.setdefault(column.key, column.higher_is_better)
+    shown = _metric(jobs, columns, metric)
+    points = [_point(name, results) for name, results in jobs]
+    times = _commit_times(point.commit for point in points)
+    by_commit = all(point.commit in times for point in points)
+    moments = [times[point.commit] if by_commit else point.moment for point in points]
+    never = datetime.max.replace(tzinfo=UTC)
+    order = sorted(range(len(jobs)), key=lambda i: (moments[i] or never, points[i].moment or never))
+    rows: dict[_Key, list[Summary | None]] = {}
+    for place, i in enumerate(order):
+        for row in jobs[i][1].leaderboard.rows:
+            line = rows.setdefault(_key(row), [None] * len(jobs))
+            found = row.metrics.get(shown)
+            line[place] = found if found is not None and found.mean is not None else None
+    placed = (Point(points[i].name, points[i].commit, points[i].changed, moments[i]) for i in order)
+    return History(shown, columns.get(shown), tuple(placed), tuple(_lines(rows)), by_commit)
+
+
+def _metric(jobs: Sequence[tuple[str, Results]], known: Iterable[str], metric: str | None) -> str:
+    if metric is None:
+        by = jobs[0][1].leaderboard.sort_by
+        if not by:
+            raise IanvsError(f"{jobs[0][0]} is ranked by no metric. Give --metric. There are: {', '.join(known)}.")
+        return by[0][0]
+    return meant(metric, known)[0]
+
+
+def _point(name: str, results: Results) -> Point:
+    """The commit of the case that ended last: cases that finished before may be of an older one."""
+    store = CaseStore(results.workspace)
+    ended = [
+        (utc(found["finished_at"]), found.get("provenance", {}))
+        for case in results.case_list
+        if (found := store.result(case.id) or {}).get("finished_at")
+    ]
+    moment, provenance = max(ended, key=lambda one: one[0]) if ended else (None, results.provenance)
+    git: Mapping[str, Any] = provenance.get("git") or {}  # type: ignore[assignment]
+    commit = str(git.get("commit") or "")
+    return Point(name, commit if _COMMIT.fullmatch(commit) else "", bool(git.get("dirty")), moment)
+
+
+def _commit_times(commits: Iterable[str]) -> dict[str, datetime]:
+    """Of those that the git repository of the working directory knows."""
+    found = {}
+    for commit in dict.fromkeys(filter(None, commits)):
+        command = ["git", "--no-optional-locks", "show", "--no-patch", "--format=%ct", commit]
+        try:
+            told = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=True).stdout
+            found[commit] = datetime.fromtimestamp(int(told.strip()), UTC)
+        except (OSError, subprocess.SubprocessError, ValueError):
+            continue
+    return found
+
+
+def _key(row: LeaderboardRow) -> _Key:
+    settings = tuple(sorted((name, cell_text(value)) for name, value in row.hyperparameters.items()))
+    return row.algorithm, row.testenv, settings
+
+
+def _lines(rows: Mapping[_Key, Sequence[Summary | None]]) -> Iterable[HistoryLine]:
+    """Of the hyperparameters those are told in which lines of one algorithm differ."""
+    for (algorithm, testenv, settings), values in rows.items():
+        alike = [other for name, exam, other in rows if (name, exam) == (algorithm, testenv)]
+        told = [f"{name}={text}" for name, text in settings if any((name, text) not in other for other in alike)]
+        yield HistoryLine(algorithm, testenv, ", ".join(told), tuple(values))

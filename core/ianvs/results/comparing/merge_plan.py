@@ -1,0 +1,169 @@
+"""Which cases of several jobs go into one, and what does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ianvs.base.errors import IanvsError, one_line
+from ianvs.base.types import REPEAT, TestCase
+from ianvs.config.spec import PublishedSpec
+from ianvs.results.comparing.merge_exams import MergedExams
+from ianvs.results.comparing.merge_sources import FAILED, Source, StoredCase, shown_case
+from ianvs.results.stored import Results
+from ianvs.store.identity_differences import identity_differences
+from ianvs.store.keys import canonical
+
+__all__ = ["MergePlan", "plan_merge"]
+
+
+@dataclass
+class MergePlan:
+    """results: of the merged job, wherever it will be. chosen: by id of a case, the copy that is kept.
+
+    said: what does not fit and was left out, and what a reader must know besides, a sentence each.
+    """
+
+    results: Results
+    chosen: dict[str, StoredCase] = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)
+    odd: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # by source and what is said: cases
+    helpful: set[str] = field(default_factory=set)  # sources that have a case which is finished and whole, or is kept
+
+    def tell(self, source: str, case: TestCase, what: str) -> None:
+        """Cases of which the same is to be said are told together."""
+        self.odd.setdefault((source, what), []).append(shown_case(case))
+
+
+def plan_merge(sources: Sequence[Source]) -> MergePlan:
+    """The cases of the first job, then what is new in the others, where exam and identity agree.
+
+    Raises IanvsError where nothing of a source fits.
+    """
+    if len(sources) < 2:
+        raise IanvsError("a merge needs two workspaces, or more.")
+    plan, exams = MergePlan(sources[0].results), MergedExams(sources[0].results)
+    fitting: dict[tuple[str, str], TestCase] = {}  # by id and name of the algorithm: a case may have two names
+    holders: dict[str, tuple[TestCase, list[Source]]] = {}  # by id
+    rows: dict[str, tuple[str, Source, TestCase]] = {}  # by all that names a row: its id, and where it is first
+    for source in sources:
+        names = exams.add(source, plan.said)
+        for case in _named(source, names):
+            if not case.role and (why := _other_row(source, case, rows)):
+                plan.tell(source.name, case, f"left out: {why}")
+            else:
+                fitting.setdefault((case.id, case.algorithm), case)
+                held = holders.setdefault(case.id, (case, []))[1]
+                if not held or held[-1] is not source:
+                    held.append(source)
+    for case, held in holders.values():
+        _choose(plan, case, held, exams.needed(case.testenv))
+    plan.said += [_told(source, what, cases) for (source, what), cases in plan.odd.items()]
+    for source in sources:
+        if source.name not in plan.helpful:
+            reasons = "".join(f"\n  {said}" for said in plan.said if said.startswith(source.name))
+            raise IanvsError(f"nothing of {source.name} can be merged; nothing was written.{reasons}")
+    cases = [case for case in fitting.values() if case.id in plan.chosen]
+    plan.results = _results(sources, exams, _ordered(cases), plan.said)
+    return plan
+
+
+def _told(source: str, what: str, cases: Sequence[str]) -> str:
+    if len(cases) == 1:
+        return f"{source}: {cases[0]} {what}."
+    return f"{source}: {len(cases)} cases {what}: {one_line(cases, 4)}."
+
+
+def _named(source: Source, names: Mapping[str, str]) -> Iterator[TestCase]:
+    """Cases of exams that fit, under the merged names of these."""
+    for case in source.results.ranked_cases:
+        if case.testenv in names:
+            yield replace(case, testenv=names[case.testenv])
+
+
+def _other_row(source: Source, case: TestCase, known: dict[str, tuple[str, Source, TestCase]]) -> str:
+    """Why a case belongs to no row of its name: what determines its result differs. "": it fits."""
+    name = canonical([case.algorithm, case.testenv, dict(case.hyperparameters), case.modules])
+    row, where, other = known.setdefault(name, (case.row, source, case))
+    if row == case.row:
+        return ""
+    identities = [source.identity(case), where.identity(other)]
+    told = identity_differences(*reversed(identities)) if None not in identities else ["identity"]
+    return f"it differs from that of {where.name} in {', '.join(told)}, and could only be a row of another name"
+
+
+def _choose(plan: MergePlan, case: TestCase, holders: Sequence[Source], needed: Mapping[str, str]) -> None:
+    """The first copy that is finished and whole; else one that failed or was cut off."""
+    copies = [source.stored(case, needed) for source in holders]
+    good = [copy for copy in copies if not copy.lacks]
+    rest = sorted((copy for copy in copies if copy.lacks and copy.usable), key=lambda copy: copy.lacks != FAILED)
+    kept = next(iter([*good, *rest]), None)
+    plan.helpful |= {copy.source.name for copy in copies if copy is kept or not copy.lacks}
+    if kept is not None:
+        plan.chosen[case.id] = kept
+    for copy in copies:
+        name = copy.source.name
+        if copy.lacks:
+            plan.tell(name, case, f"{'kept' if copy is kept else 'left out'}: {copy.lacks}")
+        elif kept is not None and (other := _other_scores(kept, copy, needed)):
+            plan.tell(name, case, f"left out: another {other} than in {kept.source.name}")
+
+
+def _other_scores(kept: StoredCase, copy: StoredCase, needed: Mapping[str, str]) -> str:
+    """Which scores of the same case differ, such as on another machine."""
+    first, second = (one.source.values(one.case, needed) for one in (kept, copy))
+    return " and ".join(name for key, name in needed.items() if first.get(key) != second.get(key))
+
+
+def _ordered(cases: Sequence[TestCase]) -> list[TestCase]:
+    """Row by row in the order of the first case of each, as a plan has them: repetitions and references last."""
+    position: dict[tuple[str, str, str], int] = {}
+    for case in cases:
+        position.setdefault((case.testenv, case.row, case.algorithm), len(position))
+    roles = {"": 0, REPEAT: 1}
+    return sorted(cases, key=lambda c: (roles.get(c.role, 2), position[c.testenv, c.row, c.algorithm]))
+
+
+def _results(sources: Sequence[Source], exams: MergedExams, cases: Sequence[TestCase], said: list[str]) -> Results:
+    first = sources[0].results
+    seeds: dict[tuple[str, str, str], set[int]] = {}
+    for case in cases:
+        if not case.role:
+            seeds.setdefault((case.row, case.algorithm, case.testenv), set()).add(case.seed)
+    expected = max([first.seeds, *map(len, seeds.values())])
+    for (_, algorithm, testenv), found in seeds.items():
+        if len(found) < expected:
+            where = f" in {testenv}" if testenv else ""
+            said.append(f"{algorithm}{where} has {len(found)} of {expected} seeds: it is unfinished.")
+    references: dict[str, Mapping[str, str]] = {}
+    published: dict[str, Mapping[str, PublishedSpec]] = {}
+    for results in (source.results for source in reversed(sources)):
+        for case_id, roles in results.references.items():
+            references[case_id] = {**references.get(case_id, {}), **roles}
+        published |= results.published
+    return replace(
+        first,
+        seeds=expected,
+        metrics=exams.metrics(),
+        columns=exams.columns(),
+        case_list=tuple(cases),
+        studies=(),  # of a search the winner is merged
+        references={case.id: references[case.id] for case in cases if case.id in references},
+        budgets=exams.budgets,
+        published=published,
+        notes=tuple(exams.notes),
+        provenance=_provenance(sources),
+    )
+
+
+def _provenance(sources: Sequence[Source]) -> dict[str, object]:
+    """Of the first, with the commands of all; "parts" has each job's own where they are not all the same."""
+    parts: list[Mapping[str, Any]] = []
+    for source in sources:
+        own = source.results.provenance
+        parts += [part for part in own.get("parts", [own]) if part not in parts]  # type: ignore[attr-defined]
+    commands = dict.fromkeys(str(part.get("command", "")) for part in parts)
+    merged = {name: value for name, value in sources[0].results.provenance.items() if name != "parts"}
+    merged["command"] = "\n".join(filter(None, commands))
+    return merged | ({"parts": parts} if len(parts) > 1 else {})

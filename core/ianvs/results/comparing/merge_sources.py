@@ -1,0 +1,135 @@
+"""What is merged: the jobs of several workspaces, read and checked; nothing is written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ianvs.base.errors import DamagedError, IanvsError, one_line
+from ianvs.base.types import TestCase
+from ianvs.exam.scenarios.drawn import CASE
+from ianvs.results.comparing.job_places import REMEDY, report_file, stored_results
+from ianvs.results.stored import Results
+from ianvs.store import CaseStore, ExamStore
+from ianvs.store.keys import digest
+
+__all__ = ["FAILED", "Source", "StoredCase", "read_source", "shown_case"]
+
+_OF_ALGORITHM = ("as_one", "splitting_method")  # facts about an exam that an algorithm or its paradigm decides
+_SEEDS = ("order_seed", "seed")  # options of scenarios that may be the seed of the case
+FAILED = "it failed"
+
+
+@dataclass(frozen=True)
+class StoredCase:
+    """A case as one source has it. lacks: why it can't stand for a finished one; "": it is finished and whole.
+
+    usable: whether it can be kept where no other has finished: it failed, or was cut off, and nothing is damaged.
+    """
+
+    source: Source
+    case: TestCase
+    lacks: str
+    usable: bool
+
+
+@dataclass(frozen=True)
+class Source:
+    """A job of a workspace. name: as the user typed it."""
+
+    name: str
+    results: Results
+
+    @cached_property
+    def cases(self) -> CaseStore:
+        return CaseStore(self.results.workspace)
+
+    @cached_property
+    def exams(self) -> ExamStore:
+        return ExamStore(self.results.workspace)
+
+    @cached_property
+    def _damage(self) -> dict[str, str | None]:
+        return {}
+
+    def identity(self, case: TestCase) -> Mapping[str, Any] | None:
+        """None: it can't be believed."""
+        try:
+            return self.cases.identity(case.id)
+        except DamagedError:
+            return None
+
+    def stored(self, case: TestCase, needed: Mapping[str, str]) -> StoredCase:
+        """How the case stands. Everything that belongs to it is read and held against its digests.
+
+        needed: {key: name} of the scores that it has to have.
+        """
+        state, identity = self.cases.state(case.id, thoroughly=True), self.identity(case)
+        lacks = ""
+        if identity is None:
+            lacks = "its case.json is damaged"
+        elif state.damaged:
+            lacks = f"damaged are {one_line(state.damaged, 3)}"
+        elif state.status != "finished":
+            return StoredCase(self, case, FAILED if state.status == "failed" else "it has not finished", usable=True)
+        elif damage := self._exam_damage(identity):
+            lacks = f"its exam is damaged: {damage}"
+        elif missing := [name for key, name in needed.items() if key not in state.scores]:
+            lacks = f"it has no score {one_line(missing)}"
+        return StoredCase(self, case, lacks, usable=not lacks)
+
+    def values(self, case: TestCase, keys: Iterable[str]) -> dict[str, str]:
+        """Of a finished case what is stored under `keys`, as text that is the same for the same numbers."""
+        handed = (self.cases.result(case.id) or {}).get("handed")
+        if handed is not None:
+            return {key: json.dumps(handed["scores"].get(key)) for key in keys}
+        read = ((key, self.cases.score(case.id, key)) for key in keys)
+        return {key: json.dumps([one[0].tolist(), one[1]]) for key, one in read if one is not None}
+
+    def exam_signatures(self) -> dict[str, str]:
+        """{name of an exam: what it is}, whatever algorithms and seeds take it; without those that nothing tells of."""
+        found = {}
+        for case in self.results.case_list:
+            if case.testenv not in found and not case.role and (identity := self.identity(case)) is not None:
+                drawn = digest([case.row, case.seed]) != case.id  # each seed has an exam of its own
+                facts = {name: value for name, value in identity["exam"].items() if name not in _OF_ALGORITHM}
+                found[case.testenv] = json.dumps(_ordered(facts, case.seed if drawn else None))
+        return found
+
+    def _exam_damage(self, identity: Mapping[str, Any]) -> str | None:
+        if self.results.contract != "native":
+            return None  # nothing of an exam is kept
+        exam = identity["exam_id"]
+        if exam not in self._damage:
+            found = self.exams.damage(exam, thoroughly=True)
+            self._damage[exam] = None if found is None else f"exams/{exam}/{found}"
+        return self._damage[exam]
+
+
+def read_source(said: str | Path) -> Source:
+    """Raises IanvsError for what is no job with its cases."""
+    if report_file(said) is not None:
+        raise IanvsError(f"{said} is the table of a report; its cases are needed. {REMEDY}.")
+    results = stored_results(said)
+    odd = [case.id for case in results.case_list if not case.id.isalnum()]
+    if odd:
+        raise IanvsError(f"{said}: '{odd[0]}' is no id of a case.")
+    return Source(str(said), results)
+
+
+def shown_case(case: TestCase) -> str:
+    """ "case ab12cd34 (ewc in online, seed 0)" """
+    where = f" in {case.testenv}" if case.testenv else ""
+    return f"case {case.id[:8]} ({case.algorithm}{where}, seed {case.seed})"
+
+
+def _ordered(value: object, seed: int | None) -> object:
+    """Facts of an exam in the order of their names; "case" for the case's `seed`."""
+    if isinstance(value, Mapping):
+        drawn = {name for name in _SEEDS if seed is not None and value.get(name) == seed}
+        return {name: CASE if name in drawn else _ordered(inner, seed) for name, inner in sorted(value.items())}
+    return [_ordered(inner, seed) for inner in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,119 @@
+"""Results of several people or machines in one new workspace."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ianvs.base.errors import IanvsError, shown_path
+from ianvs.results.comparing.merge_plan import MergePlan, plan_merge
+from ianvs.results.comparing.merge_sources import Source, StoredCase, read_source
+from ianvs.results.stored import Results
+from ianvs.store import replace_folder
+
+__all__ = ["Merged", "merge_workspaces"]
+
+_WRITTEN_ONCE = ("case.json", "result.json", "rounds", "scores")  # of a case; the rest is a plugin's, or grows
+
+
+@dataclass(frozen=True)
+class Merged:
+    """taken: how many cases come from each source. said: what was left out and why, a sentence each."""
+
+    results: Results
+    taken: Mapping[str, int]
+    said: tuple[str, ...]
+
+
+def merge_workspaces(sources: Sequence[str | Path], out: str | Path) -> Merged:
+    """Write the cases of several jobs into a new workspace at `out`; the sources are only read.
+
+    Cases keep their folders, ids and digests; files that nobody changes are hard links where the disk allows it. The
+    workspace appears as a whole or not at all. Its job is not recorded yet: write_reports and JobStore do that.
+    Raises IanvsError where `out` is not empty, or nothing of a source fits.
+    """
+    read = [read_source(said) for said in sources]
+    folder = Path(out).absolute()
+    _require_free(folder, read)
+    plan = plan_merge(read)
+    try:
+        with replace_folder(folder) as new:
+            _copy(plan, read, new)
+    except OSError as error:
+        raise IanvsError(
+            f"{shown_path(folder)} can't be written: {error.strerror} ({error.filename}). Nothing was merged. "
+            "Make room, or give --out another folder."
+        ) from error
+    results = replace(plan.results, workspace=folder.resolve())
+    taken = Counter(stored.source.name for stored in plan.chosen.values())
+    return Merged(results, {source.name: taken[source.name] for source in read}, tuple(dict.fromkeys(plan.said)))
+
+
+def _require_free(folder: Path, sources: Sequence[Source]) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise IanvsError(f"{shown_path(folder)} is there already and not empty. Give --out a new folder.")
+    for source in sources:
+        if folder.resolve().is_relative_to(source.results.workspace):
+            raise IanvsError(f"{shown_path(folder)} lies within {source.name}, which is only read. Give --out another.")
+
+
+def _copy(plan: MergePlan, sources: Sequence[Source], new: Path) -> None:
+    exams: dict[str, StoredCase] = {}
+    for case_id, stored in plan.chosen.items():
+        source = stored.source
+        _copy_case(source.cases.folder(case_id), new / "cases" / case_id)
+        identity = source.identity(stored.case)
+        exam = str(identity["exam_id"]) if identity else ""
+        # That of a finished case was read as a whole; who has not finished may have none.
+        if exam not in exams or exams[exam].lacks:
+            exams[exam] = stored
+    for exam, stored in exams.items():
+        if exam.isalnum() and (origin := stored.source.exams.folder(exam)).is_dir():
+            _copy_tree(origin.resolve(), new / "exams" / exam, link=True, hidden=False)
+    for name in (".names", ".lineage"):
+        for source in sources:
+            _copy_hints(source.cases.root / name, new / "cases" / name, set(plan.chosen))
+
+
+def _copy_case(origin: Path, to: Path) -> None:
+    to.mkdir(parents=True)
+    for path in sorted(origin.iterdir()):
+        if not path.name.startswith(".") and path.name != "running.json":  # else it is under way
+            written_once = path.name in _WRITTEN_ONCE
+            _copy_tree(path, to / path.name, link=written_once, hidden=not written_once)
+
+
+def _copy_tree(origin: Path, to: Path, *, link: bool, hidden: bool) -> None:
+    """link: one file under two names, if the disk can and the user may; else a copy with the time that was noted.
+
+    hidden: whether names just below `origin` that begin with "." are a plugin's, as they are further down; else they
+    are half-written, and left out.
+    """
+    if origin.is_symlink():
+        to.symlink_to(origin.readlink())
+    elif origin.is_dir():
+        to.mkdir(parents=True)
+        for path in sorted(origin.iterdir()):
+            if hidden or not path.name.startswith("."):
+                _copy_tree(path, to / path.name, link=link, hidden=True)
+    else:
+        if link:
+            with suppress(OSError):  # another disk, or somebody else's file
+                os.link(origin, to)
+                return
+        shutil.copy2(origin, to)
+
+
+def _copy_hints(origin: Path, to: Path, cases: set[str]) -> None:
+    """Small files that name a case each, the first source's where several have one."""
+    if not origin.is_dir():
+        return
+    to.mkdir(parents=True, exist_ok=True)
+    for path in sorted(origin.iterdir()):
+        if path.is_file() and not (to / path.name).exists() and path.read_text(errors="replace") in cases:
+            shutil.copy2(path, to / path.name)

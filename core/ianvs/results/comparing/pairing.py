@@ -1,0 +1,103 @@
+"""Which row of one side is which of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+
+from ianvs.results.comparing.case_differences import case_differences, changes
+from ianvs.results.comparing.sides import Side, SideRow
+
+__all__ = ["RowPair", "pair_rows"]
+
+
+@dataclass(frozen=True)
+class RowPair:
+    """Two rows that correspond.
+
+    seeds: that both have. same: those of them whose cases have the same id: all that determines a result is the same.
+    differs: in what their cases differ, in words; of rows of a report only what their hyperparameters say.
+    """
+
+    before: SideRow
+    after: SideRow
+    seeds: tuple[int, ...]
+    same: tuple[int, ...]
+    differs: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """ "ewc (Strength=100) in online" """
+        return self.before.name
+
+
+def pair_rows(before: Side, after: Side) -> tuple[list[RowPair], list[SideRow], list[SideRow]]:
+    """Rows of the same algorithm, hyperparameters and exam; else of the same cases, whatever their names; else the only
+    two rows that are left of an algorithm in an exam, which differ in hyperparameters. In the order of `before`.
+
+    Beside the pairs, the rows that only `before` has, and those that only `after` has.
+    """
+    before, after = (_without(side, before.modules | after.modules) for side in (before, after))
+    exams, theirs = _exam_names(before, after), set(map(id, after.rows))
+
+    def exam(row: SideRow) -> str:
+        return exams.get(row.testenv, row.testenv) if id(row) in theirs else row.testenv
+
+    def content(row: SideRow) -> Hashable:
+        return row.algorithm, exam(row), frozenset(row.settings.items())
+
+    def cases(row: SideRow) -> Hashable:
+        return frozenset(case.id for case in row.cases.values()) or None
+
+    def algorithm(row: SideRow) -> Hashable:
+        return row.algorithm, exam(row)
+
+    found: dict[int, SideRow] = {}
+    left = list(after.rows)
+    for key in (content, cases, algorithm):
+        one = _unique(key, [row for row in before.rows if id(row) not in found])
+        other = _unique(key, left)
+        for name, row in one.items():
+            if name in other:
+                found[id(row)] = other[name]
+                left = [each for each in left if each is not other[name]]
+    pairs = [_pair(row, found[id(row)]) for row in before.rows if id(row) in found]
+    return pairs, [row for row in before.rows if id(row) not in found], left
+
+
+def _without(side: Side, modules: frozenset[str]) -> Side:
+    """A table does not say which of its columns are modules and which hyperparameters: these are compared."""
+    if not side.is_report:
+        return side
+    rows = (replace(row, settings={t: s for t, s in row.settings.items() if t not in modules}) for row in side.rows)
+    return replace(side, rows=tuple(rows))
+
+
+def _unique(key: Callable[[SideRow], Hashable], rows: list[SideRow]) -> Mapping[Hashable, SideRow]:
+    """Rows by key, without those that share one, or have none."""
+    found: dict[Hashable, list[SideRow]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return {name: rows[0] for name, rows in found.items() if len(rows) == 1 and name is not None}
+
+
+def _exam_names(before: Side, after: Side) -> dict[str, str]:
+    """{name of an exam in `after`: that in `before`}, where only the content says so: one exam alone has no name."""
+    known: dict[str, set[str]] = {}
+    for row in before.rows:
+        known.setdefault(row.testenv, set()).update(row.exams)
+    names = {}
+    for row in after.rows:
+        same = [name for name, ids in known.items() if ids & row.exams]
+        if row.testenv not in known and same:
+            names[row.testenv] = same[0]
+    return names
+
+
+def _pair(before: SideRow, after: SideRow) -> RowPair:
+    both = [seed for seed in before.cases if seed in after.cases]
+    found = [difference for seed in both for difference in case_differences(before.cases[seed], after.cases[seed])]
+    same = [seed for seed in both if before.cases[seed].id == after.cases[seed].id]
+    if not both:
+        found = changes(before.settings, after.settings)
+    return RowPair(before, after, tuple(sorted(both)), tuple(sorted(same)), tuple(dict.fromkeys(found)))

@@ -1,0 +1,173 @@
+"""One side of a comparison: the rows of a job, from its workspace, or from the table of a report."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ianvs.base.errors import DamagedError, IanvsError, PluginError, shown_path
+from ianvs.config.models.kubeedge import MODULE_TYPES
+from ianvs.exam.metrics.registry import find
+from ianvs.results.comparing.job_places import report_file, stored_results
+from ianvs.results.report import LeaderboardRow
+from ianvs.results.report.columns import title_of
+from ianvs.results.report.values import cell_text
+from ianvs.results.stats import Summary
+from ianvs.results.stored import Results
+from ianvs.store import CaseStore
+
+__all__ = ["CaseFacts", "Side", "SideRow", "read_side", "row_name"]
+
+# Columns of all_rank.csv between the dataset and the number of seeds that are no module and no hyperparameter.
+_NO_SETTINGS = ("Adopted", "Pareto")
+_MODULES = frozenset(map(title_of, MODULE_TYPES))
+
+
+@dataclass(frozen=True)
+class CaseFacts:
+    """identity: what determined the result. provenance: with what it was computed."""
+
+    id: str
+    identity: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class SideRow:
+    """One algorithm with one choice of hyperparameters in one exam; numbers by the title of the metric's column.
+
+    A row that lacks a case has no numbers. values: in the order of `seeds`; of a report none, but means and stds.
+    """
+
+    algorithm: str
+    testenv: str
+    settings: Mapping[str, str]  # hyperparameters, and of a report modules, by title
+    means: Mapping[str, Summary]
+    status: str
+    seeds: tuple[int, ...] = ()
+    values: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    cases: Mapping[int, CaseFacts] = field(default_factory=dict)  # by seed, those that have begun
+
+    @property
+    def settings_text(self) -> str:
+        """ "Strength=100, Epochs=5" """
+        return ", ".join(f"{title}={text}" for title, text in self.settings.items())
+
+    @property
+    def name(self) -> str:
+        return row_name(self.algorithm, self.settings_text, self.testenv)
+
+    @property
+    def exams(self) -> set[str]:
+        """Ids of the exams of its cases."""
+        return {str(case.identity.get("exam_id")) for case in self.cases.values()}
+
+
+@dataclass(frozen=True)
+class Side:
+    """metrics: {title: whether higher is better; None: not known}. modules: titles of columns of modules."""
+
+    name: str
+    rows: tuple[SideRow, ...]
+    metrics: Mapping[str, bool | None]
+    modules: frozenset[str] = frozenset()
+    is_report: bool = False
+
+
+def row_name(algorithm: str, settings: str, testenv: str) -> str:
+    """ "ewc (Strength=100) in online" """
+    return f"{algorithm}{f' ({settings})' if settings else ''}{f' in {testenv}' if testenv else ''}"
+
+
+def read_side(said: str | Path) -> Side:
+    """What `said` names: see ianvs.results.comparing.job_places. Raises IanvsError."""
+    if (file := report_file(said)) is not None:
+        return _of_report(str(said), file)
+    return side_of(str(said), stored_results(said))
+
+
+def side_of(name: str, results: Results) -> Side:
+    """The rows of a job that ran."""
+    board = results.leaderboard
+    settings = [column for column in board.columns if column.kind == "hyperparameter"]
+    metrics = [column for column in board.columns if column.kind == "metric"]
+    titles = {column.key: column.title for column in metrics}
+    ids: dict[tuple[str, str], dict[int, str]] = {}
+    for case in results.case_list:
+        ids.setdefault((case.row, case.algorithm), {})[case.seed] = case.id
+    store = CaseStore(results.workspace)
+
+    def row(one: LeaderboardRow) -> SideRow:
+        shown = {column.title: cell_text(board.cell(one, column)) for column in settings}
+        cases = ids.get((one.id, one.algorithm), {})
+        return SideRow(
+            one.algorithm,
+            one.testenv,
+            {title: text for title, text in shown.items() if text},
+            {titles[key]: summary for key, summary in one.metrics.items() if key in titles},
+            one.status,
+            one.seeds,
+            {titles[key]: values for key, values in one.by_seed.items() if key in titles},
+            {seed: facts for seed, id_ in cases.items() if (facts := _facts(store, id_)) is not None},
+        )
+
+    directions = {column.title: column.higher_is_better for column in metrics}
+    modules = frozenset(column.title for column in board.columns if column.kind == "module")
+    return Side(name, tuple(map(row, board.rows)), directions, modules)
+
+
+def _facts(store: CaseStore, case_id: str) -> CaseFacts | None:
+    """None where nothing is known, or nothing that can be believed."""
+    with suppress(DamagedError):
+        identity, result = store.identity(case_id), store.result(case_id) or {}
+        return None if identity is None else CaseFacts(case_id, identity, result.get("provenance", {}))
+    return None
+
+
+def _of_report(name: str, file: Path) -> Side:
+    try:
+        with file.open(encoding="utf-8", newline="") as stream:
+            lines = list(csv.DictReader(stream))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise IanvsError(f"{shown_path(file)} can't be read: {error}.") from None
+    header = list(lines[0]) if lines else []
+    if not {"Algorithm", "Dataset", "Seeds", "Status"} <= set(header):
+        why = "it has no rows" if not header else "it is no all_rank.csv of ianvs's own form"
+        raise IanvsError(f"{shown_path(file)} can't be compared: {why}. Give the workspace instead, if it is there.")
+    metrics = [title for title in header if f"{title}_std" in header and not title.endswith("_published")]
+    between = header[header.index("Dataset") + 1 : header.index("Seeds")]
+    settings = [title for title in between if title not in _NO_SETTINGS]
+    rows = tuple(_line(line, metrics, settings, file, number) for number, line in enumerate(lines, 2))
+    return Side(name, rows, {title: _direction(title) for title in metrics}, _MODULES, is_report=True)
+
+
+def _line(line: Mapping[str, str], metrics: Sequence[str], settings: Sequence[str], file: Path, at: int) -> SideRow:
+    def number(title: str) -> float | None:
+        text = line[title] or ""
+        try:
+            return float(text) if text else None
+        except ValueError:
+            raise IanvsError(f"{shown_path(file)}:{at}: '{text}' in column {title} is no number.") from None
+
+    seeds = int(number("Seeds") or 0)
+    found = {title: Summary(number(title), number(f"{title}_std"), seeds) for title in metrics}
+    return SideRow(
+        line["Algorithm"],
+        line.get("Testenv") or "",
+        {title: line[title] for title in settings if line[title]},
+        {title: summary for title, summary in found.items() if summary.mean is not None},
+        line["Status"] or "",
+    )
+
+
+def _direction(title: str) -> bool | None:
+    """Of a metric that comes with ianvs or an installed package; an author's own is not known from a table."""
+    name = title.partition(" of ")[0]
+    with suppress(PluginError):
+        found = find(name) or find(name[:1].lower() + name[1:])
+        return None if found is None else found.higher_is_better
+    return None

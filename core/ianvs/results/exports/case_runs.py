@@ -1,0 +1,184 @@
+"""A case as trackers of experiments know it: a run with parameters, tags, final numbers, and series over rounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+
+from ianvs.base.secrets import hide_secrets
+from ianvs.base.types import CaseResult, RoundResult, ScoreMatrix
+from ianvs.exam.metrics.definition import MatrixMetric
+from ianvs.exam.metrics.metric_columns import MetricColumn
+from ianvs.results.report import to_frame
+from ianvs.results.report.gather import case_costs, describe_failure, utc
+from ianvs.results.report.pictures import slug
+from ianvs.results.report.provenance_facts import provenance_facts
+from ianvs.results.report.values import Cell, shown_hyperparameters
+from ianvs.results.stored import Results
+
+__all__ = ["COSTS_OF_ROUNDS", "CaseRun", "board_table", "case_runs", "costs_of", "matrix_table", "metric_series"]
+
+Series = tuple[tuple[int, float], ...]
+"""(round, value) in the order of rounds; 0 is the untrained model. Rounds without a value are left out."""
+
+COSTS_OF_ROUNDS: Mapping[str, str] = {
+    "train_samples": "training samples that were handed out",
+    "test_samples": "test samples that were asked",
+    "train_seconds": "wall-clock seconds in train()",
+    "eval_seconds": "wall-clock seconds in predict()",
+    "train_cpu_seconds": "processor seconds in train()",
+    "eval_cpu_seconds": "processor seconds in predict()",
+    "peak_memory_bytes": "highest resident size of the case's process so far",
+    "peak_gpu_bytes": "highest memory on the accelerator so far",
+    "model_bytes": "what save() wrote",
+    "memory_samples": "old samples that are kept for replay",
+    "memory_bytes": "their size",
+}
+"""Fields of RoundResult that are costs, with what they mean."""
+
+
+@dataclass(frozen=True)
+class CaseRun:
+    """What is stored of one case.
+
+    name: of letters, digits, "-", "_" and ".", one for each case of a job. numbers: `final/<column>`, as in the
+    leaderboard, costs included. series: `score/<score>` is the mean over test sets that were asked, and
+    `test/<score>/<test set>` each of them; `metric/<metric>` what a metric over the matrix was after each round,
+    where its source defines that; `cost/<cost>` what each round cost. ended: None where it has not.
+    """
+
+    name: str
+    result: CaseResult
+    params: Mapping[str, Cell]
+    tags: Mapping[str, str]
+    numbers: Mapping[str, float]
+    series: Mapping[str, Series]
+    ended: datetime | None
+
+    @property
+    def by_round(self) -> Iterator[tuple[int, dict[str, float]]]:
+        """(round, {series: value}) in the order of rounds."""
+        rounds = sorted({k for series in self.series.values() for k, _ in series})
+        values = {name: dict(series) for name, series in self.series.items()}
+        for k in rounds:
+            yield k, {name: found[k] for name, found in values.items() if k in found}
+
+
+def case_runs(results: Results) -> Iterator[CaseRun]:
+    """Every case of a job, reference runs too, in the order of the plan; read one at a time."""
+    for result in results:
+        yield _run(results, result, results.metrics.get(result.case.testenv, ()))
+
+
+def metric_series(result: CaseResult, columns: Sequence[MetricColumn]) -> dict[str, Series]:
+    """Of each metric over a score matrix its value after each round, where its source defines one."""
+    found = {}
+    for column in columns:
+        matrix, metric = result.matrices.get(column.of), column.metric
+        if matrix is None or not isinstance(metric, MatrixMetric) or metric.series is None:
+            continue
+        if result.metrics.get(column.name) is not None:
+            found[column.name] = _series(enumerate(metric.series(matrix), 1))
+    return found
+
+
+def board_table(results: Results) -> str:
+    """The leaderboard in markdown."""
+    board = to_frame(results.leaderboard).astype(object)
+    return str(board.where(board.notna(), "").to_markdown(index=False))
+
+
+def matrix_table(matrix: ScoreMatrix) -> str:
+    """In markdown: a row after each round, a column for each test set."""
+    lines = [["after round", *matrix.tests], ["---", *["---:"] * len(matrix.tests)]]
+    for name, row in zip(("untrained", *matrix.rounds), matrix.values, strict=True):
+        lines.append([name, *("" if math.isnan(value) else f"{value:.4f}" for value in row)])
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def _run(results: Results, result: CaseResult, columns: Sequence[MetricColumn]) -> CaseRun:
+    case = result.case
+    params: dict[str, Cell] = {
+        "algorithm": case.algorithm,
+        "exam": case.testenv or results.name,
+        "dataset": result.dataset,
+        "paradigm": case.paradigm,
+        "rounds": len(result.round_names),
+        "seed": case.seed,
+        **{f"module.{kind}": name for kind, name in case.modules},
+        **{f"hp.{name}": value for name, value in shown_hyperparameters(case.hyperparameters).items()},
+    }
+    known = {**case_costs(result), **result.metrics}
+    numbers = {f"final/{name}": float(value) for name, value in known.items() if value is not None}
+    series = {name: one for matrix in result.matrices.values() for name, one in _scores(result, matrix)}
+    series |= {f"metric/{name}": one for name, one in metric_series(result, columns).items()}
+    series |= {f"cost/{name}": one for name, one in _costs(result.rounds).items()}
+    return CaseRun(
+        f"{slug(case.algorithm)}-seed{case.seed}-{case.id[:8]}",
+        result,
+        params,
+        _tags(results, result),
+        {name: value for name, value in numbers.items() if math.isfinite(value)},
+        {name: one for name, one in series.items() if one},
+        utc(result.finished_at) if result.finished_at else None,
+    )
+
+
+def _scores(result: CaseResult, matrix: ScoreMatrix) -> Iterator[tuple[str, Series]]:
+    """The mean has a value where the leaderboard's would: over all test sets, or, if that has gaps too, those asked."""
+    with_gaps = result.metrics.get(matrix.metric) is not None
+    means = []
+    for k, row in enumerate(matrix.values):
+        asked = row[~np.isnan(row)] if with_gaps else row
+        means.append((k, float(asked.mean()) if asked.size else math.nan))
+    yield f"score/{matrix.metric}", _series(means)
+    plain = [test.replace("/", "_") for test in matrix.tests]  # trackers make groups, or folders, at a "/"
+    for j, test in enumerate(plain):
+        name = test if plain.count(test) == 1 else f"{test} ({j + 1})"
+        yield f"test/{matrix.metric}/{name}", _series(enumerate(matrix.values[:, j]))
+
+
+def costs_of(round_: RoundResult) -> dict[str, float | None]:
+    """Its costs, and what its paradigm measured."""
+    return {**{name: getattr(round_, name) for name in COSTS_OF_ROUNDS}, **round_.measures}
+
+
+def _costs(rounds: Sequence[RoundResult]) -> dict[str, Series]:
+    by_round = {round_.index: costs_of(round_) for round_ in rounds}
+    return {
+        name: _series((k, value) for k, costs in by_round.items() if (value := costs.get(name)) is not None)
+        for name in dict.fromkeys(name for costs in by_round.values() for name in costs)
+    }
+
+
+def _series(pairs: Iterator[tuple[int, float]] | enumerate[float] | list[tuple[int, float]]) -> Series:
+    return tuple((k, float(value)) for k, value in pairs if math.isfinite(value))
+
+
+def _tags(results: Results, result: CaseResult) -> dict[str, str]:
+    case, failure = result.case, result.failure
+    said = {
+        "job": results.name,
+        "case": case.id,
+        "row": case.row,
+        "status": result.status,
+        "role": case.role or ("bound" if result.bound else "competitor"),
+        "basemodel": result.basemodel,
+        "rounds": "; ".join(result.round_names),
+        "over_budget": "; ".join(result.over_budget),
+        "warnings": "; ".join(result.warnings),
+        "remark": result.remark,
+        "failure": "",
+        "finished_at": result.finished_at or "",
+        **{f"text.{name}": text for name, text in result.texts.items()},
+        "command": str(results.provenance.get("command") or ""),
+    }
+    if failure is not None:
+        said["failure"] = f"{describe_failure(failure)}: {hide_secrets(failure.message, case.hyperparameters)}"
+    facts = provenance_facts(result.provenance or results.provenance)
+    said |= {f"provenance.{name.lower()}": fact for name, fact in facts.items()}
+    return {name: text for name, text in said.items() if text}

@@ -1,0 +1,103 @@
+"""Writes the results of a job into a new folder, in the form that a name of the group `ianvs.exports` stands for."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+
+from ianvs.base.errors import IanvsError, closest, shown_path
+from ianvs.plugins.loader import cause, installed
+from ianvs.results.report.provenance_facts import provenance_facts
+from ianvs.results.stored import Results
+from ianvs.store import write_atomic
+
+__all__ = ["GROUP", "NOTE", "environment", "export_results", "needs"]
+
+GROUP = "ianvs.exports"
+"""The group of entry points; each names a function (results, folder) that fills an empty folder."""
+
+NOTE = "export.json"
+"""Written last, beside what was exported: what it is, and how it was computed. An export without it was cut off."""
+
+Write = Callable[[Results, Path], None]
+
+
+def export_results(results: Results, to: str, out: Path) -> Path:
+    """Fill the folder `out`, which may be there if it is empty, and return it. Nothing is sent anywhere.
+
+    Raises IanvsError for an unknown `to`, a package that it needs and that is not installed, and an `out` that holds
+    something or can't be written. A failure leaves nothing behind.
+    """
+    write = _found(to)
+    try:
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise IanvsError(
+                f"{shown_path(out)} is there already, and nothing is overwritten. Give another folder, or remove it."
+            )
+        out.mkdir(parents=True, exist_ok=True)
+        try:
+            write(results, out.resolve())
+            write_atomic(out / NOTE, (json.dumps(_note(results, to), indent=1, ensure_ascii=False) + "\n").encode())
+        except BaseException:
+            shutil.rmtree(out, ignore_errors=True)
+            raise
+    except OSError as error:
+        where = shown_path(error.filename or out)
+        raise IanvsError(f"{where} can't be written: {error.strerror or error}. Nothing was exported.") from error
+    return out
+
+
+@contextmanager
+def needs(package: str, to: str) -> Iterator[None]:
+    """Around the imports of `package`, which the extra `to` of ianvs installs. Raises IanvsError that says so."""
+    try:
+        yield
+    except ImportError as error:
+        raise IanvsError(
+            f"`--to {to}` needs the package {package}, which can't be imported here ({error}). "
+            f"`pip install 'ianvs[{to}]'` installs it."
+        ) from error
+
+
+@contextmanager
+def environment(**variables: str) -> Iterator[None]:
+    """Environment variables for a while: tools read from them whether they may reach for the network."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _found(to: str) -> Write:
+    known = installed(GROUP)
+    if to not in known:
+        raise IanvsError(f"there is no export '{to}'.{closest(to, known)} There are: {', '.join(sorted(known))}.")
+    try:
+        write: Write = known[to].load()
+    except Exception as error:
+        raise IanvsError(f"the export '{to}', {known[to].value}, can't be imported: {cause(error, None)}") from error
+    return write
+
+
+def _note(results: Results, to: str) -> Mapping[str, object]:
+    states = [result.status for result in results]
+    return {
+        "job": results.name,
+        "exported_to": to,
+        "ianvs": version("ianvs"),
+        "cases": len(states),
+        "finished": states.count("finished"),
+        "command": results.provenance.get("command"),
+        "provenance": provenance_facts(results.provenance),
+    }

@@ -1,0 +1,76 @@
+"""Mean ranks over exams on a line; bars join methods that the tests don't tell apart (Demsar 2006, section 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from ianvs.results.page.svg import figure, num, tag, text
+from ianvs.results.report.exams_table import short_names
+from ianvs.results.report.method_exams import MethodsOverExams
+from ianvs.results.report.values import fit
+
+__all__ = ["critical_difference", "groups_not_apart"]
+
+_APART = 0.05  # p up to which two methods are
+_SIDE, _WIDTH, _ROW, _BAR = 190, 420, 19, 9
+
+
+def critical_difference(key: str, found: MethodsOverExams | None) -> Markup:
+    """ "" where exams are too few for the tests to say anything, which the text beside the table says."""
+    if found is None or found.together.pairs is None:
+        return Markup("")
+    names = short_names(found.names)
+    known = [(row.mean_rank, i) for i, row in enumerate(found.together.rows) if row is not None]
+    known.sort(key=lambda one: one[0])
+    m = len(known)
+
+    def at(rank: float) -> float:
+        return _SIDE + _WIDTH * (rank - 1) / (m - 1)
+
+    groups = groups_not_apart([i for _, i in known], found.together.pairs)
+    line = 34.0
+    parts = [tag("path", d=f"M{num(at(1))} {num(line)}H{num(at(m))}", class_="axis")]
+    for whole in range(1, m + 1):
+        parts.append(tag("path", d=f"M{num(at(whole))} {num(line)}v-5", class_="axis"))
+        parts.append(text(at(whole), line - 10, str(whole), "middle"))
+    for n, (first, last) in enumerate(groups):
+        y = line + 10 + n * _BAR
+        ends = at(known[first][0]) - 3, at(known[last][0]) + 3
+        parts.append(tag("path", d=f"M{num(ends[0])} {num(y)}H{num(ends[1])}", class_="not-apart"))
+    below, half = line + 22 + len(groups) * _BAR, (m + 1) // 2
+    for place, (rank, i) in enumerate(known):
+        left = place < half
+        y = below + _ROW * (place if left else m - 1 - place)
+        end = _SIDE - 8 if left else _SIDE + _WIDTH + 8
+        parts.append(tag("path", d=f"M{num(at(rank))} {num(line)}V{num(y)}H{num(end)}", class_="leader"))
+        said = f"{fit(names[i], 22)} {rank:.2f}" if left else f"{rank:.2f} {fit(names[i], 22)}"
+        parts.append(text(end - 5 if left else end + 5, y + 4, said, "end" if left else None))
+    alike = _told([[names[known[n][1]] for n in range(first, last + 1)] for first, last in groups])
+    about = f"Mean ranks of {m} methods over {found.together.exams} exams, 1 is the best. Not told apart: {alike}."
+    height = below + _ROW * half
+    return figure(
+        key, 2 * _SIDE + _WIDTH, height, "Mean rank over exams", about, tag("g", *parts, class_="axes"), class_="chart"
+    )
+
+
+def groups_not_apart(order: Sequence[int], p: NDArray[np.float64]) -> list[tuple[int, int]]:
+    """The longest runs of methods, as (first, last) places in `order`, of which no two are told apart.
+
+    order: indices of methods, the best first. p: (m, m) adjusted p of each pair.
+    """
+    found: list[tuple[int, int]] = []
+    for first in range(len(order)):
+        last = first
+        while last + 1 < len(order) and all(p[order[n], order[last + 1]] > _APART for n in range(first, last + 1)):
+            last += 1
+        if last > first and not (found and found[-1][1] >= last):
+            found.append((first, last))
+    return found
+
+
+def _told(groups: Sequence[Sequence[str]]) -> str:
+    return "; ".join(f"{', '.join(group[:-1])} and {group[-1]}" for group in groups) or "none"

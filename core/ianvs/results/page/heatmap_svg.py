@@ -1,0 +1,191 @@
+"""Score matrices as heatmaps: vectors with numbers where they are small, pixels without where they are large."""
+
+from __future__ import annotations
+
+import base64
+import math
+from io import BytesIO
+
+import numpy as np
+from markupsafe import Markup, escape
+from numpy.typing import ArrayLike, NDArray
+
+from ianvs.results.page.svg import figure, num, tag, text
+from ianvs.results.report.values import fit
+
+__all__ = ["DIVERGING", "SEQUENTIAL", "colour_bar", "colours_of", "heatmap_svg", "png_uri"]
+
+MOST_NUMBERED = 25  # rounds up to which cells hold their numbers
+_CELL = (46, 25)  # pixels
+_LARGE = 300  # pixels, the longer side of a heatmap without numbers
+_LABEL = 15  # characters
+_GREY = (0xE4, 0xE4, 0xE4)  # what was not evaluated
+
+# ColorBrewer's YlGnBu and PuOr (Brewer 2003), which are read alike with any kind of colour blindness.
+SEQUENTIAL = ("ffffd9", "edf8b1", "c7e9b4", "7fcdbb", "41b6c4", "1d91c0", "225ea8", "253494", "081d58")
+DIVERGING = ("b35806", "e08214", "fdb863", "fee0b6", "f7f7f7", "d8daeb", "b2abd2", "8073ac", "542788")
+
+
+def colours_of(values: ArrayLike, low: float, high: float, stops: tuple[str, ...] = SEQUENTIAL) -> NDArray[np.uint8]:
+    """(..., 3) red, green and blue of `values`: linear between `stops`, which are evenly spaced from `low` to `high`.
+
+    What lies beyond has the colour of the end; nan is grey.
+    """
+    found = np.asarray(values, dtype=np.float64)
+    table = np.array([[int(stop[n : n + 2], 16) for n in (0, 2, 4)] for stop in stops], dtype=np.float64)
+    places = np.clip((np.nan_to_num(found, nan=low) - low) / (high - low), 0, 1) * (len(stops) - 1)
+    mixed = np.stack([np.interp(places, range(len(stops)), table[:, part]) for part in range(3)], axis=-1)
+    mixed[np.isnan(found)] = _GREY
+    return np.round(mixed).astype(np.uint8)
+
+
+def heatmap_svg(
+    key: str,
+    values: NDArray[np.float64],
+    rounds: tuple[str, ...],
+    tests: tuple[str, ...],
+    title: str,
+    about: str,
+    scale: tuple[float, float],
+    stops: tuple[str, ...] = SEQUENTIAL,
+    numbered: bool = True,
+) -> Markup:
+    """values: (T + 1, J). Row 0, the untrained model, stands apart; what a round has just taught is framed.
+
+    numbered: cells hold their numbers, where there are no more than 25 rounds and test sets.
+    """
+    if not numbered or max(values.shape[0] - 1, values.shape[1]) > MOST_NUMBERED:
+        return _pixels(key, values, scale, stops, title, about)
+    colours = colours_of(values, *scale, stops)
+    return _cells(key, values, colours, rounds, tests, title, about, signed=stops is DIVERGING)
+
+
+def _cells(
+    key: str,
+    values: NDArray[np.float64],
+    colours: NDArray[np.uint8],
+    rounds: tuple[str, ...],
+    tests: tuple[str, ...],
+    title: str,
+    about: str,
+    signed: bool,
+) -> Markup:
+    count, columns = values.shape
+    names = ["untrained", *(f"{k}. {fit(name, _LABEL)}" for k, name in enumerate(rounds, 1))]
+    left = 12 + 6.4 * max(map(len, names))
+    wide, tall = _CELL
+    slanted = any(len(name) > 7 for name in tests)
+    foot = 16 + (4.3 * min(_LABEL, max(map(len, tests))) if slanted else 4)
+    gap = 4  # below the untrained model, which no round has taught
+    inks = np.where(_luminance(colours) > 0.179, "#000", "#fff")  # where both have the same contrast, 4.58 : 1
+    cells = zip(names, values.tolist(), colours.tolist(), inks.tolist(), strict=True)
+    across = [(num(left + j * wide), num(left + j * wide + wide / 2 - 0.5)) for j in range(columns)]
+    edge = num(left - 7)
+    parts = []
+    for k, (name, *row) in enumerate(cells):
+        y = k * tall + (gap if k else 0)
+        line = y + tall / 2 + 4
+        top, base = num(y), num(line)
+        # Thousands of cells, and nothing in them to escape: each by `tag` would take ten times as long.
+        parts.append(Markup(f'<text x="{edge}" y="{base}" text-anchor="end">{escape(name)}</text>'))
+        drawn = (
+            f'<rect x="{x}" y="{top}" width="{wide - 1}" height="{tall - 1}" fill="#{bytes(fill).hex()}"/>'
+            f'<text x="{middle}" y="{base}" text-anchor="middle" fill="{ink}">{_number(value, signed)}</text>'
+            for (x, middle), value, fill, ink in zip(across, *row, strict=True)
+        )
+        parts.append(Markup("".join(drawn)))
+    if columns == count - 1 and columns > 1:
+        for j in range(columns):
+            place = f'x="{num(left + j * wide)}" y="{num((j + 1) * tall + gap)}"'
+            parts.append(Markup(f'<rect {place} width="{wide - 1}" height="{tall - 1}" class="taught"/>'))
+    bottom = count * tall + gap
+    for j, name in enumerate(tests):
+        x, label = left + (j + 0.5) * wide, fit(name, _LABEL)
+        if slanted:
+            parts.append(text(0, 0, label, "end", transform=f"translate({x + 5:.1f} {bottom + 12:.1f}) rotate(-35)"))
+        else:
+            parts.append(text(x, bottom + 13, label, "middle"))
+    return figure(key, left + columns * wide + 4, bottom + foot, title, about, *parts, class_="heat")
+
+
+def _pixels(
+    key: str,
+    values: NDArray[np.float64],
+    scale: tuple[float, float],
+    stops: tuple[str, ...],
+    title: str,
+    about: str,
+) -> Markup:
+    """One pixel for each cell, enlarged without smoothing, whatever their number."""
+    count, columns = values.shape
+    size = _LARGE / max(count, columns)
+    width, height = size * columns, size * count
+    left, top = 30.0, 4.0
+    palette = colours_of([*np.linspace(*scale, 255), np.nan], *scale, stops)
+    known = np.clip((np.nan_to_num(values) - scale[0]) / (scale[1] - scale[0]), 0, 1)
+    numbers = np.where(np.isnan(values), 255, np.round(known * 254)).astype(np.uint8)
+    image = tag(
+        "image",
+        href=png_uri(numbers, palette),
+        x=left,
+        y=top,
+        width=width,
+        height=height,
+        preserveAspectRatio="none",
+        class_="pixels",
+    )
+    labels = [
+        text(left - 5, top + size, "0", "end"),
+        text(left - 5, top + height, str(count - 1), "end"),
+        text(left, top + height + 14, "1"),
+        text(left + width, top + height + 14, str(columns), "end"),
+        text(left + width / 2, top + height + 14, "test set", "middle"),
+        tag("text", "after round", text_anchor="middle", transform=f"translate(11 {top + height / 2:.1f}) rotate(-90)"),
+    ]
+    return figure(key, left + width + 4, top + height + 20, title, about, image, *labels, class_="heat large")
+
+
+def colour_bar(key: str, scale: tuple[float, float], stops: tuple[str, ...], name: str) -> Markup:
+    """A scale from colours to numbers."""
+    low, high = scale
+    signed = stops is DIVERGING
+    parts = [
+        tag("stop", offset=f"{100 * n / (len(stops) - 1):g}%", stop_color=f"#{stop}") for n, stop in enumerate(stops)
+    ]
+    gradient = tag("linearGradient", *parts, id=f"{key}-g")
+    bar = tag("rect", x=0, y=0, width=180, height=10, fill=f"url(#{key}-g)")
+    labels = [
+        text(place * 180, 24, _number(low + place * (high - low), signed), anchor)
+        for place, anchor in ((0, None), (0.5, "middle"), (1, "end"))
+    ]
+    about = f"Colours from {low:.3g} to {high:.3g}"
+    return figure(key, 180, 28, f"{name}: colours", about, tag("defs", gradient), bar, *labels, class_="scale")
+
+
+def png_uri(pixels: NDArray[np.uint8], palette: NDArray[np.uint8] | None = None) -> str:
+    """(H, W, 3) colours, or (H, W) indices into a `palette` (256, 3), as a PNG that stands in the page itself."""
+    from PIL import Image
+
+    picture = Image.fromarray(pixels)
+    if palette is not None:
+        picture = Image.fromarray(pixels, mode="P")
+        picture.putpalette(palette.tobytes())
+    stream = BytesIO()
+    picture.save(stream, "PNG")
+    return "data:image/png;base64," + base64.b64encode(stream.getvalue()).decode()
+
+
+def _number(value: float, signed: bool) -> str:
+    if math.isnan(value):
+        return "–"
+    shown = (f"{value:+.2f}" if signed else f"{value:.2f}") if abs(value) < 100 else f"{value:.3g}"
+    if float(shown) == 0:
+        return "0.00"
+    return shown.replace("-", "−")
+
+
+def _luminance(colours: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """(...) relative luminance, 0 to 1, of (..., 3) sRGB (WCAG 2.2)."""
+    shares = colours / 255
+    linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
+    return np.asarray(linear @ (0.2126, 0.7152, 0.0722))

@@ -1,0 +1,136 @@
+"""Rows as points: stability against plasticity, and score against what it costs, with the Pareto front."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from markupsafe import Markup
+
+from ianvs.results.page.axes import Frame, Scale, log_scale, nice_scale
+from ianvs.results.page.shown_rows import ShownRow
+from ianvs.results.page.svg import dots, figure, num, path, tag, text
+from ianvs.results.report.values import fit
+from ianvs.results.stats import pareto_front
+
+__all__ = ["Point", "point_chart", "rank_bar"]
+
+# Where a name may stand: its distance from the point, and which end of it is there.
+_BESIDE = ((9, 4, None), (-9, 4, "end"), (0, -10, "middle"), (0, 19, "middle"), (8, -8, None), (-8, 16, "end"))
+_NAMED = 24  # points beside which there is room for names
+
+
+@dataclass(frozen=True)
+class Point:
+    one: ShownRow
+    x: float
+    y: float
+
+
+def point_chart(
+    key: str,
+    points: Sequence[Point],
+    x_name: str,
+    y_name: str,
+    title: str,
+    *,
+    x_up: bool,
+    y_up: bool,
+    of_costs: bool = False,
+) -> Markup:
+    """x_up, y_up: whether more is better. of_costs: x is on a logarithmic scale where all are positive, and the Pareto
+    front of the rows that compete is drawn. "" without two points."""
+    known = [point for point in points if math.isfinite(point.x) and math.isfinite(point.y)]
+    if len(known) < 2:
+        return Markup("")
+    xs, ys = [point.x for point in known], [point.y for point in known]
+    log = of_costs and min(xs) > 0 and max(xs) > 4 * min(xs)
+    frame = Frame(log_scale(xs) if log else _roomy(xs), _roomy(ys), width=430, height=300)
+    parts = [frame.drawn(f"{x_name} ({_better(x_up)})", fit(f"{y_name} ({_better(y_up)})", 60))]
+    corners = _front(frame, [point for point in known if point.one.row.competes], x_up, y_up) if of_costs else []
+    if corners:
+        parts.append(tag("path", d=path(corners), class_="front"))
+    drawn = []
+    for point in known:
+        said = f"{point.one.label}: {x_name} {point.x:.4g}, {y_name} {point.y:.4g}"
+        dot = dots(point.one.style, [frame.at(point.x, point.y)], 5)
+        drawn.append(tag("g", dot, class_="series point", data_row=point.one.id, data_tip=said))
+    names = _names(frame, known, corners) if len(known) <= _NAMED else []
+    about = f"{len(known)} points. The table below the picture holds their numbers."
+    return figure(key, *frame.size, title, about, *parts, *drawn, *names, class_="chart")
+
+
+def _roomy(values: Sequence[float]) -> Scale:
+    """A scale with room around `values`; shares stay within 0 and 1."""
+    room = (max(values) - min(values)) * 0.06
+    low, high = min(values) - room, max(values) + room
+    shares = min(values) >= 0 and max(values) <= 1
+    return nice_scale([max(0.0, low), min(1.0, high)] if shares else [low, high])
+
+
+def _front(frame: Frame, points: Sequence[Point], x_up: bool, y_up: bool) -> list[tuple[float, float]]:
+    """Steps through the points of the front: what lies behind is beaten in both. [] where one beats all."""
+    costs = [(-point.x if x_up else point.x, -point.y if y_up else point.y) for point in points]
+    best = [points[n] for n in sorted(pareto_front(costs), key=costs.__getitem__)]
+    corners: list[tuple[float, float]] = []
+    # From the end that is best in x: along x at that y until the next one, which is better in y.
+    for before, after in pairwise(best):
+        corners += [frame.at(before.x, before.y), frame.at(after.x, before.y)]
+    corners += [frame.at(point.x, point.y) for point in best[-1:]]
+    return corners if len(best) > 1 else []
+
+
+def _names(frame: Frame, points: Sequence[Point], corners: Sequence[tuple[float, float]]) -> list[Markup]:
+    """Names beside their points, where they cover no other name, no point and no part of the front."""
+    dots_at = [frame.at(point.x, point.y) for point in points]
+    taken: list[tuple[float, float, float, float]] = [(x - 6, y - 6, x + 6, y + 6) for x, y in dots_at]
+    taken += [(min(a, c), min(b, d), max(a, c) + 1, max(b, d) + 1) for (a, b), (c, d) in pairwise(corners)]
+    named = []
+    for point, (x, y) in zip(points, dots_at, strict=True):
+        label = fit(point.one.label, 26)
+        width = 6.1 * len(label)
+        for dx, dy, anchor in _BESIDE:
+            left = x + dx - (width if anchor == "end" else width / 2 if anchor else 0)
+            box = (left, y + dy - 10, left + width, y + dy + 3)
+            inside = box[0] > frame.left and box[2] < frame.left + frame.width + 14 and box[1] > 0
+            own = (x - 6, y - 6, x + 6, y + 6)
+            if inside and not any(_overlap(box, other) for other in taken if other != own):
+                taken.append(box)
+                # A point that is hidden takes its name with it.
+                named.append(
+                    tag("g", text(x + dx, y + dy, label, anchor), class_="series label", data_row=point.one.id)
+                )
+                break
+    return named
+
+
+def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def _better(up: bool) -> str:
+    return "more is better" if up else "less is better"
+
+
+def rank_bar(low: int, high: int, rank: int, count: int) -> Markup:
+    """A rank interval: a bar from `low` to `high` on a line from 1 to `count`, with a dot at the rank itself."""
+    width, height = 84.0, 12.0
+    step = width / max(count, 1)
+    bar = tag("rect", x=(low - 1) * step, y=2, width=(high - low + 1) * step, height=8, rx=3, class_="reach")
+    line = tag("path", d=f"M0 6H{num(width)}", class_="axis")
+    dot = tag("circle", cx=(rank - 0.5) * step, cy=6, r=3, class_="place")
+    said = f"rank {low} to {high} of {count}" if high > low else f"rank {low} of {count}"
+    return tag(
+        "svg",
+        line,
+        bar,
+        dot,
+        width=width,
+        height=height,
+        viewBox=f"0 0 {num(width)} {num(height)}",
+        role="img",
+        aria_label=said,
+        class_="ranks",
+    )

@@ -1,0 +1,22 @@
+"""Results of cases -> a ranked leaderboard -> terminal, csv, markdown, pictures, frames."""
+
+from ianvs.results.report.chosen import Chosen
+from ianvs.results.report.columns import Column
+from ianvs.results.report.leaderboard import Leaderboard, build_leaderboard
+from ianvs.results.report.leaderboard_row import LeaderboardRow
+from ianvs.results.report.row_tables import cases_frame, rounds_frame, to_frame
+from ianvs.results.report.terminal import render
+from ianvs.results.report.write import write_reports
+
+__all__ = [
+    "Chosen",
+    "Column",
+    "Leaderboard",
+    "LeaderboardRow",
+    "build_leaderboard",
+    "cases_frame",
+    "render",
+    "rounds_frame",
+    "to_frame",
+    "write_reports",
+]

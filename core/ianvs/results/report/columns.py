@@ -1,0 +1,176 @@
+"""What the columns of a leaderboard are. Each carries its meaning, so that nobody has to guess it from its title."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Literal, get_args
+
+from ianvs.base.types import Measure
+from ianvs.exam.metrics.metric import Metric
+from ianvs.exam.metrics.system import SYSTEM
+from ianvs.results.report.published import AGREES
+
+__all__ = ["COSTS", "Column", "Kind", "as_ianvs_has_them", "make_columns", "title_of"]
+
+_Standing = Literal["rank", "rank_low", "rank_high", "tier", "p_best"]
+_NamedByUser = Literal["metric", "metric_std", "published", "published_std", "agrees", "module", "hyperparameter"]
+_About = Literal["algorithm", "testenv", "paradigm", "round", "dataset", "adopted", "tried", "seeds", "pareto"]
+Kind = Literal[_Standing, _NamedByUser, _About, "cost", "status", "time", "url"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column. `key` names what it shows: a metric's column, a module type, a hyperparameter or a cost."""
+
+    title: str
+    kind: Kind
+    key: str = ""
+    meaning: str = ""
+    higher_is_better: bool | None = None  # None: neither
+
+
+COSTS: Mapping[str, Metric] = MappingProxyType(
+    {
+        metric.name: metric
+        for metric in SYSTEM
+        if metric.name not in ("samples_per_second", "memory_mb", "samples_transfer_ratio", "samples_transfer_share")
+    }
+)
+"""What a case costs: the system metrics that a leaderboard shows without being asked to, where they were measured."""
+
+_ALWAYS_SHOWN = ("train_seconds", "eval_seconds", "peak_memory_mb")
+_MODULE = {"basemodel": "the network, where the plugin names it; else the name of its class in the algorithm's yaml"}
+_ADOPTED = "rounds whose new model passed model_eval and replaced the one before, of all rounds of all seeds"
+
+
+_STANDING = (
+    Column("Rank_low", "rank_low", meaning="1 + the number of methods that are surely better"),
+    Column("Rank_high", "rank_high", meaning="the number of methods less those that are surely worse"),
+    Column("Tier", "tier", meaning="A is the best; two methods of one tier are not separated (docs/statistics.md)"),
+    Column("P_best", "p_best", meaning="how probable it is that the method is the best", higher_is_better=True),
+)
+_PARETO = "no method that competes has a better score, less training time and less memory at once"
+
+
+def title_of(name: str) -> str:
+    """`name` with its first letter in upper case: learning_rate -> Learning_rate; but epochs -> Epoch, as in Ianvs."""
+    return "Epoch" if name == "epochs" else name[:1].upper() + name[1:]
+
+
+def make_columns(
+    metrics: Sequence[tuple[str, Metric]],
+    modules: Iterable[str],
+    hyperparameters: Iterable[str],
+    measured: Iterable[str],
+    measures: Mapping[str, Measure],
+    several: bool,
+    gated: bool,
+    published: Collection[str] = (),
+    standing: bool = False,
+    pareto: bool = False,
+    chosen: bool = False,
+) -> tuple[Column, ...]:
+    """The columns of a leaderboard, in order, with titles that are all different, whatever the case of letters.
+
+    A cost that the testenv asks for has no second column: it stands among the metrics, under the title of the cost.
+    metrics: (column name, metric) in the testenv's order. modules: module types. measured: keys of COSTS with a value.
+    measures: of paradigms, by name.
+    several: whether the job has several exams. gated: whether an exam has `model_eval`.
+    published: metric columns of which some row has a published number. standing: whether rows have intervals of rank.
+    pareto: whether a row has the mark. chosen: whether rows were chosen from several configurations.
+    """
+    asked = {metric.name for _, metric in metrics if metric.level == "system"}
+    shown = {*_ALWAYS_SHOWN, *measured} - asked
+    columns = [
+        Column(
+            "Rank",
+            "rank",
+            meaning='place among those that play by the rules; "bound" is a reference, "over" went over the budget of '
+            'the exam, "-" no place',
+        ),
+        *(_STANDING if standing else ()),
+        Column("Algorithm", "algorithm", meaning="name in the algorithm's yaml"),
+    ]
+    if several:
+        columns.append(Column("Testenv", "testenv", meaning="which testenv of the job; each has its own ranking"))
+    for name, metric in metrics:
+        title = title_of(metric.name) if metric.level == "system" and metric.name in COSTS else name
+        meaning = metric.summary or name
+        columns.append(Column(title, "metric", name, meaning, metric.higher_is_better))
+        columns.append(Column(f"{title}_std", "metric_std", name, f"sample standard deviation of {title} over seeds"))
+        if name in published:
+            columns += [
+                Column(
+                    f"{title}_published", "published", name, f"{title} as others published it", metric.higher_is_better
+                ),
+                Column(f"{title}_published_std", "published_std", name, "its standard deviation over their runs"),
+                Column(f"{title}_agrees", "agrees", name, AGREES),
+            ]
+    columns += [
+        Column("Paradigm", "paradigm", meaning="how a case is examined"),
+        Column("Round", "round", meaning="number of rounds"),
+        Column("Dataset", "dataset", meaning="name of the dataset"),
+    ]
+    kinds = sorted(dict.fromkeys(modules), key=lambda kind: kind != "basemodel")
+    columns += [Column(title_of(kind), "module", kind, _MODULE.get(kind, f"class of the {kind}")) for kind in kinds]
+    columns += [
+        Column(title_of(name), "hyperparameter", name, f"hyperparameter {name}")
+        for name in dict.fromkeys(hyperparameters)
+    ]
+    if gated:
+        columns.append(Column("Adopted", "adopted", meaning=_ADOPTED))
+    if chosen:
+        columns.append(Column("Tried", "tried", meaning="how many configurations it was chosen from"))
+    columns.append(Column("Seeds", "seeds", meaning="n: number of finished seeds behind mean and std"))
+    if pareto:
+        columns.append(Column("Pareto", "pareto", meaning=_PARETO))
+    costs: dict[str, Metric | Measure] = {key: metric for key, metric in COSTS.items() if key in shown}
+    costs |= {key: measure for key, measure in measures.items() if key not in COSTS}
+    columns += [
+        Column(title_of(key), "cost", key, f"{cost.summary.rstrip('.')}. Mean over seeds")
+        for key, cost in costs.items()
+    ]
+    columns += [
+        Column("Status", "status", meaning="finished, or what is missing and why"),
+        Column("Time", "time", meaning="when the row's last case ended, UTC"),
+    ]
+    return _with_distinct_titles(columns)
+
+
+def as_ianvs_has_them(columns: Iterable[Column], modules: Sequence[str]) -> tuple[Column, ...]:
+    """The columns of KubeEdge Ianvs's tables in its order and under its names, then ours.
+
+    modules: types of modules; the plain names of hyperparameters are those of the first.
+    """
+    columns = [*columns, Column("url", "url", meaning="folder of the case, below the workspace")]
+    theirs = ("rank", "algorithm", "metric", "paradigm", "module", "hyperparameter", "time", "url")
+    prefixes = tuple(f"{kind}-" for kind in modules)
+
+    def name(column: Column) -> str:
+        if column.kind == "hyperparameter":
+            return column.key if column.key.startswith(prefixes[1:]) else f"{modules[0]}-{column.key}"
+        return column.key if column.kind in ("module", "metric") else column.kind
+
+    found = [replace(c, title=name(c)) for kind in theirs for c in columns if c.kind == kind]
+    return (*found, *(column for column in columns if column.kind not in theirs))
+
+
+def _with_distinct_titles(columns: list[Column]) -> tuple[Column, ...]:
+    """A hyperparameter named `time` must not be mistaken for the column Time: fixed columns keep their titles.
+
+    Nor may titles differ in case alone (the score `acc` and `ACC` over its matrix): many a reader takes them for one.
+    """
+    named_by_user = get_args(_NamedByUser)
+    taken = {column.title.casefold() for column in columns if column.kind not in named_by_user}
+    for kind in named_by_user:
+        for position, column in enumerate(columns):
+            if column.kind != kind:
+                continue
+            title = column.title
+            while title.casefold() in taken:
+                title = f"{title} ({kind})"
+            taken.add(title.casefold())
+            columns[position] = replace(column, title=title)
+    return tuple(columns)

@@ -1,0 +1,197 @@
+"""Reads a stream of results once and keeps of each case only the few numbers that a leaderboard needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import shown_path
+from ianvs.base.secrets import hide_secrets
+from ianvs.base.types import CaseResult, Failure, Measure, Sealing, TestCase
+from ianvs.exam.metrics.system import measured, measured_by_paradigm
+from ianvs.results.report.columns import COSTS
+
+__all__ = [
+    "FailedCase",
+    "RowCases",
+    "TestScores",
+    "case_costs",
+    "common_name",
+    "describe_failure",
+    "gather",
+    "shown_log",
+    "utc",
+]
+
+_LONGEST_MESSAGE = 500  # characters; the whole of it is in the log
+
+
+@dataclass(frozen=True)
+class FailedCase:
+    """A case without a result. Secrets are hidden in `message`."""
+
+    id: str
+    seed: int
+    error: str  # "RuntimeError", "killed by SIGKILL", "timeout"
+    message: str
+    log: Path | None
+    log_shown: str | None  # as files show it: relative to the workspace, wherever they are written from
+
+    def text(self, longest: int | None = None) -> str:
+        """Error and message in one line of at most `longest` characters."""
+        line = " ".join((f"{self.error}: {self.message}" if self.message else self.error).split())
+        return line if longest is None or len(line) <= longest else line[: longest - 3].rstrip() + "..."
+
+
+@dataclass
+class TestScores:
+    """Scores on one test set, one for each seed: just after its round (None where it has none), and at the end."""
+
+    __test__ = False  # the name is not an invitation to pytest
+
+    score: str
+    names: dict[str, None] = field(default_factory=dict)  # several where each seed has an exam of its own
+    learned: list[float | None] = field(default_factory=list)
+    final: list[float | None] = field(default_factory=list)
+
+
+@dataclass
+class RowCases:
+    """What is kept of the cases of one row while the results pass by."""
+
+    case: TestCase  # the first of them: all but id and seed are the same
+    dataset: str
+    rounds: int = 0
+    bound: bool = False
+    seen: set[str] = field(default_factory=set)  # ids
+    seeds: list[int] = field(default_factory=list)  # of finished cases
+    metrics: dict[str, list[float | None]] = field(default_factory=dict)
+    samples: dict[str, list[NDArray[np.float64] | None]] = field(default_factory=dict)  # CaseResult.samples
+    texts: dict[str, dict[str, None]] = field(default_factory=dict)  # of metrics whose values are no numbers
+    costs: dict[str, list[float | None]] = field(default_factory=dict)
+    measures: dict[str, Measure] = field(default_factory=dict)  # of its paradigm
+    tests: dict[int, TestScores] = field(default_factory=dict)  # of the first score, by position of the test set
+    failures: list[FailedCase] = field(default_factory=list)
+    latest: datetime | None = None
+    over_budget: dict[str, None] = field(default_factory=dict)  # in words, each once
+    warnings: dict[str, None] = field(default_factory=dict)  # on how it was examined, each once
+    sealings: set[Sealing] = field(default_factory=set)  # of finished cases
+    notes: tuple[str, ...] = ()  # on the data
+    remarks: dict[int, str] = field(default_factory=dict)  # by seed
+    waiting: dict[str, None] = field(default_factory=dict)  # metrics whose reference run has still to come
+    damaged: dict[str, None] = field(default_factory=dict)  # files that can't be believed
+    basemodel: str = ""
+    judged: int = 0  # rounds that passed a gate or did not
+    adopted: int = 0  # those of them whose new model stayed
+
+    def add(self, result: CaseResult, metrics: Sequence[str], root: Path | None) -> None:
+        if result.case.id in self.seen:
+            raise ValueError(f"case {result.case.id} comes twice in the results")
+        self.seen.add(result.case.id)
+        self.dataset = self.dataset or result.dataset  # a case that never began knows neither
+        self.rounds = max(self.rounds, len(result.round_names))
+        self.bound = self.bound or result.bound
+        self.notes = self.notes or result.notes
+        self.over_budget |= dict.fromkeys(result.over_budget)
+        self.damaged |= dict.fromkeys(result.damaged)
+        self.waiting |= dict.fromkeys(result.waiting)
+        if result.finished_at:
+            ended = utc(result.finished_at)
+            self.latest = ended if self.latest is None else max(self.latest, ended)
+        if result.status == "failed":
+            self.failures.append(_failed(result, root))
+        elif result.status == "finished":
+            self.seeds.append(result.case.seed)
+            self.sealings.add(result.sealing)
+            self.warnings |= dict.fromkeys(result.warnings)
+            self.basemodel = self.basemodel or result.basemodel
+            if any(round_.gate_scores is not None for round_ in result.rounds):
+                self.judged += len(result.rounds) - 1
+                self.adopted += sum(round_.adopted for round_ in result.rounds[1:])
+            if result.remark:
+                self.remarks[result.case.seed] = hide_secrets(result.remark, result.case.hyperparameters)
+            for name in metrics:
+                self.metrics.setdefault(name, []).append(result.metrics.get(name))
+                self.samples.setdefault(name, []).append(result.samples.get(name))
+                if name in result.texts:
+                    self.texts.setdefault(name, {})[result.texts[name]] = None
+            self.measures |= result.measures
+            for key, cost in case_costs(result).items():
+                self.costs.setdefault(key, []).append(cost)
+            self._add_tests(result)
+
+    def _add_tests(self, result: CaseResult) -> None:
+        matrix = next(iter(result.matrices.values()), None)
+        if matrix is None:
+            return
+        per_round = len(matrix.tests) == len(matrix.values) - 1
+        for j, test in enumerate(matrix.tests):
+            scores = self.tests.setdefault(j, TestScores(matrix.metric))
+            scores.names[test] = None
+            scores.learned.append(float(matrix.values[j + 1, j]) if per_round else None)
+            scores.final.append(float(matrix.values[-1, j]))
+
+
+def gather(results: Iterable[CaseResult], metrics: Sequence[str], root: Path | None) -> list[RowCases]:
+    """The rows in order of first appearance. Two algorithms of the same content and different name are two rows."""
+    metrics = tuple(dict.fromkeys(metrics))
+    rows: dict[tuple[str, str], RowCases] = {}
+    for result in results:
+        key = (result.case.row, result.case.algorithm)
+        if key not in rows:
+            rows[key] = RowCases(result.case, result.dataset)
+        rows[key].add(result, metrics, root)
+    return list(rows.values())
+
+
+def common_name(names: Iterable[str], kind: str, position: int) -> str:
+    """What rounds or test sets of several seeds are called together: by their name, else "round 2"."""
+    different = set(names)
+    return different.pop() if len(different) == 1 else f"{kind} {position + 1}"
+
+
+def case_costs(result: CaseResult) -> Mapping[str, float | None]:
+    """The costs of one case, by key of COSTS or by name of its paradigm's measure; None is "not measured"."""
+    own = {name: measured_by_paradigm(name, measure, result.rounds) for name, measure in result.measures.items()}
+    return own | {key: measured(key, result.rounds) for key in COSTS}
+
+
+def describe_failure(failure: Failure) -> str:
+    """ "RuntimeError", "killed by SIGKILL", "timeout": what to put before the message."""
+    if failure.kind == "exception":
+        return failure.error or "exception"
+    if failure.kind == "killed":
+        return f"killed by {failure.error}" if failure.error else "killed"
+    return failure.kind if failure.error in ("", failure.kind) else f"{failure.kind} ({failure.error})"
+
+
+def shown_log(log: Path | None, root: Path | None) -> str | None:
+    """`log` relative to `root` when it lies below it, else as a user would type it."""
+    if log is None:
+        return None
+    if root is not None and log.is_relative_to(root):
+        return log.relative_to(root).as_posix()
+    return shown_path(log)
+
+
+def utc(moment: str) -> datetime:
+    """An ISO 8601 time in UTC; one without an offset is taken to be in UTC."""
+    time = datetime.fromisoformat(moment)
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+
+
+def _failed(result: CaseResult, root: Path | None) -> FailedCase:
+    failure = result.failure or Failure("lost", "", "no reason was recorded")
+    return FailedCase(
+        id=result.case.id,
+        seed=result.case.seed,
+        error=describe_failure(failure),
+        message=hide_secrets(failure.message, result.case.hyperparameters)[:_LONGEST_MESSAGE],
+        log=failure.log,
+        log_shown=shown_log(failure.log, root),
+    )

@@ -1,0 +1,90 @@
+"""One row of a leaderboard: an algorithm with one choice of hyperparameters, over its seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.config.spec import PublishedSpec
+from ianvs.results.report.gather import FailedCase
+from ianvs.results.report.values import Cell, cell_text
+from ianvs.results.stats import Difference, Interval, Standing, Summary
+
+__all__ = ["LeaderboardRow", "RowKey"]
+
+RowKey = tuple[str, str]  # id and algorithm: two algorithms of the same content are two rows
+
+
+@dataclass(frozen=True)
+class LeaderboardRow:
+    """One algorithm with one choice of hyperparameters; its cases are repetitions with different seeds.
+
+    A row that lacks a case has neither a rank nor a mean: what happens to be finished is not comparable.
+    """
+
+    id: str
+    algorithm: str
+    paradigm: str
+    rounds: int
+    dataset: str
+    modules: Mapping[str, str]
+    hyperparameters: Mapping[str, Cell]  # secrets are hidden already
+    seeds: tuple[int, ...]  # of the cases that finished
+    expected: int  # how many cases belong to the row
+    metrics: Mapping[str, Summary]  # by column name; empty when a case is missing
+    by_seed: Mapping[str, tuple[float | None, ...]]  # the same of each seed, in the order of `seeds`
+    costs: Mapping[str, Summary]  # by key of COSTS; empty when a case is missing
+    tests: Mapping[str, tuple[str, Summary, Summary]]  # by test set: (score, when just learned, at the end)
+    bound: bool  # a reference: it saw past rounds by declaration, or all of them at once
+    failures: tuple[FailedCase, ...]
+    status: str
+    time: str  # "YYYY-MM-DD HH:MM:SS" UTC, "" when no case has ended
+    testenv: str = ""  # which of the job's testenvs, where it has several
+    adopted: tuple[int, int] | None = None  # rounds whose new model passed the gate, and all; None: there is no gate
+    over_budget: tuple[str, ...] = ()  # what went over the exam's budget, in words
+    urls: tuple[str, ...] = ()  # folders of its cases, relative to the workspace
+    texts: Mapping[str, str] = field(default_factory=dict)  # by column name, values of metrics that are no numbers
+    remarks: Mapping[int, str] = field(default_factory=dict)  # what its plugin says of how it went, by seed
+    published: Mapping[str, PublishedSpec] = field(default_factory=dict)  # by column name
+    rank: int | None = None  # None: no competitor, a case is missing, or there is nothing to rank it by
+    intervals: Mapping[str, Interval] = field(default_factory=dict)  # 95 % of the mean, by column name
+    # By column name, (G,): what each group of test samples says of a score, mean over seeds; CaseResult.samples.
+    samples: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, compare=False, repr=False)
+    standing: Standing | None = None  # None: no competitor, or there is nothing to tell a spread from
+    to_best: Difference | None = None  # its score minus that of the best; None for that one, and without a spread
+    to_baseline: Difference | None = None  # the same for `rank.baseline`
+    tried: int | None = None  # configurations that it was chosen from; None: nothing was chosen
+    pareto: bool = False  # no competitor has a better score, less time and less memory at once
+
+    @property
+    def complete(self) -> bool:
+        return len(self.seeds) == self.expected
+
+    def settings(self, names: Iterable[str] | None = None) -> str:
+        """ "strength=100, epochs=20": those of its hyperparameters that are in `names`, or all."""
+        wanted = self.hyperparameters if names is None else [name for name in names if name in self.hyperparameters]
+        return ", ".join(f"{name}={cell_text(self.hyperparameters[name])}" for name in wanted)
+
+    def named(self, names: Iterable[str] | None = None) -> str:
+        """ "ewc (strength=100)", with `settings` if there are any."""
+        settings = self.settings(names)
+        return f"{self.algorithm} ({settings})" if settings else self.algorithm
+
+    def label(self, names: Iterable[str]) -> str:
+        """ "ewc, strength=100"."""
+        return ", ".join(filter(None, (self.algorithm, self.settings(names))))
+
+    @property
+    def place(self) -> int | str:
+        """The rank, or why there is none."""
+        if not self.complete:
+            return "-"
+        return "bound" if self.bound else "over" if self.over_budget else "-" if self.rank is None else self.rank
+
+    @property
+    def competes(self) -> bool:
+        """Whether it played by the rules that the others kept."""
+        return not self.bound and not self.over_budget

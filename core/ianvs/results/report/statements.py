@@ -1,0 +1,80 @@
+"""What may be said of a ranking, in sentences: whose chance is counted, who is separated from whom, what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+
+import numpy as np
+
+from ianvs.results.report.leaderboard_row import LeaderboardRow
+from ianvs.results.report.sureness import ExamSureness
+from ianvs.results.stats import seeds_to_separate
+
+__all__ = ["statements"]
+
+_MOST_PAIRS = 6
+
+
+def statements(rows: Sequence[LeaderboardRow], sureness: Sequence[ExamSureness]) -> tuple[str, ...]:
+    """Of the exams whose rows have a standing, and of configurations that were chosen on what is reported."""
+    several = len({row.testenv for row in rows}) > 1
+    said = []
+    for told in sureness:
+        exam = f"{told.testenv}: " if several else ""
+        said.append(f"{exam}{_chance(told)} {_separation(told)}")
+    return (*said, *_choice(rows))
+
+
+def _chance(told: ExamSureness) -> str:
+    if not told.samples:
+        return f"{told.seeds} seeds: rank intervals and tiers speak of the seed only."
+    seeds, samples = told.pairs.variances["seeds"], told.pairs.variances["samples"]
+    total = seeds + samples
+    share = float(np.median(samples[total > 0] / total[total > 0])) if (total > 0).any() else 0.0
+    return (
+        f"{told.seeds} seeds: rank intervals and tiers speak of the seed and of the choice of test samples, which has "
+        f"{100 * share:.0f} % of the variance of a difference (median)."
+    )
+
+
+def _separation(told: ExamSureness) -> str:
+    """Of neighbours in the ranking, which are apart; where none of all is, what it would take."""
+    pairs, names, count = told.pairs, told.rows, len(told.rows)
+    if not pairs.separated.any():
+        first = f"No two of the {count} methods are separated" if count > 2 else "The two methods are not separated"
+        return f"{first}{_remedy(told)}."
+    near = [(names[i], names[i + 1]) for i in range(count - 1) if not pairs.separated[i, i + 1]]
+    if not near:
+        return "Every method is separated from the next."
+    shown = ", ".join(f"{one} and {other}" for one, other in near[:_MOST_PAIRS])
+    more = f" and {len(near) - _MOST_PAIRS} pairs more" if len(near) > _MOST_PAIRS else ""
+    return f"Not separated: {shown}{more}."
+
+
+def _remedy(told: ExamSureness) -> str:
+    """How many seeds the widest difference would need, as things look now."""
+    pairs = told.pairs
+    widest = int(np.argmax(np.abs(pairs.difference)))
+    spread = pairs.variances["seeds"][widest] * told.seeds
+    floor = pairs.variances["samples"][widest] if told.samples else 0.0
+    needed = seeds_to_separate(float(pairs.difference[widest]), sqrt(spread), len(pairs.difference), float(floor))
+    if needed is None or needed <= told.seeds:
+        return ""
+    return f"; as they differ now, about {needed} seeds would separate the first and the last"
+
+
+def _choice(rows: Sequence[LeaderboardRow]) -> list[str]:
+    """The best of several configurations, chosen on the score that is reported, looks better than it is."""
+    tried: dict[tuple[str, str], int] = {}
+    for row in rows:
+        if row.competes:
+            tried[row.testenv, row.algorithm] = tried.get((row.testenv, row.algorithm), 0) + 1
+    many = {algorithm: count for (_, algorithm), count in tried.items() if count > 1}
+    if not many:
+        return []
+    listed = ", ".join(f"{algorithm} ({count})" for algorithm, count in many.items())
+    return [
+        f"Several configurations of {listed}: the best of them is chosen on what is reported, and looks better than it "
+        "is; `rank: {select: ...}` keeps the two apart (docs/statistics.md)."
+    ]

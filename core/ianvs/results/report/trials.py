@@ -1,0 +1,121 @@
+"""Searches in reports: what was tried, what became of it, and which hyperparameters mattered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ianvs.base.secrets import without_secrets
+from ianvs.results.report.layout import tabulated
+from ianvs.results.report.values import Cell
+from ianvs.store import Study, Trial
+
+__all__ = ["became", "search_section", "study_lines", "study_name", "trials_records"]
+
+_SHOWN = 10  # trials in the text; all of them are in trials.csv
+
+
+def study_name(study: Study) -> str:
+    return f"{study.algorithm}{f' in {study.testenv}' if study.testenv else ''}"
+
+
+def study_lines(study: Study) -> list[str]:
+    """How it went, in sentences."""
+    how, count = study.how, len(study.trials)
+    sampler = f" ({how['sampler']})" if how.get("sampler") else ""
+    said = f"{how['name']}{sampler}: {count} trials by {study.metric} {study.seen}."
+    went = []
+    if len(study.rungs) > 1:
+        looked = ", ".join(map(str, study.rungs))
+        went.append(f"Trials were looked at after rounds {looked}, and one in {how['reduction']} went on.")
+    failed = sum(trial.failed for trial in study.trials)
+    went += [f"{failed} failed."] if failed else []
+    if study.rounds_of_all:
+        share = 100 * study.rounds_trained / study.rounds_of_all
+        went.append(
+            f"They trained {study.rounds_trained} rounds; without stopping these would be {study.rounds_of_all} "
+            f"({share:.0f} %)."
+        )
+    if not study.ended:
+        went.append("The search goes on with the next run.")
+    if study.importance:
+        shares = sorted(study.importance.items(), key=lambda one: -one[1])
+        listed = ", ".join(f"{name} {share:.2f}" for name, share in shares)
+        went.append(f"Importance of hyperparameters (fANOVA, of values after round {study.rungs[0]}): {listed}.")
+    return [" ".join([said, *went])]
+
+
+def became(study: Study, trial: Trial) -> str:
+    if study.ended and trial.number == study.winner:
+        return "winner"
+    if trial.failed:
+        return f"failed after round {trial.reached}" if trial.reached else "failed"
+    if trial.waits or not study.ended:
+        return f"came to round {trial.reached}" if trial.reached else "under way"
+    return "finished" if trial.reached == study.rungs[-1] else f"stopped after round {trial.reached}"
+
+
+def search_section(studies: Sequence[Study], escape: Callable[[str], str]) -> list[str]:
+    """Blocks of markdown: of each search how it went, and its best trials."""
+    blocks = []
+    for study in studies:
+        blocks += [f"### {escape(study_name(study))}", *map(escape, study_lines(study))]
+        names = [axis.name for axis in study.axes]
+        shown = _ranked(study)[:_SHOWN]
+        head = ["Trial", *names, *(f"after round {rung}" for rung in study.rungs), ""]
+        table = [
+            [
+                str(trial.number),
+                *(str(without_secrets(trial.drawn)[name]) for name in names),
+                *(_shown(trial.values.get(rung)) for rung in study.rungs),
+                became(study, trial),
+            ]
+            for trial in shown
+        ]
+        blocks.append(tabulated(list(map(escape, head)), [list(map(escape, line)) for line in table]))
+        if len(study.trials) > len(shown):
+            blocks.append(f"The best {len(shown)} of {len(study.trials)}; all are in trials.csv.")
+    return blocks
+
+
+def trials_records(studies: Sequence[Study]) -> list[list[Cell]]:
+    """All trials, with a header: for trials.csv."""
+    names = list(dict.fromkeys(axis.name for study in studies for axis in study.axes))
+    rungs = sorted({rung for study in studies for rung in study.rungs})
+    lines: list[list[Cell]] = [
+        ["Testenv", "Algorithm", "Trial", *names, "Metric", *(f"after_round_{rung}" for rung in rungs), "Became"]
+    ]
+    for study in studies:
+        for trial in study.trials:
+            drawn = without_secrets(trial.drawn)
+            lines.append(
+                [
+                    study.testenv,
+                    study.algorithm,
+                    trial.number,
+                    *(_cell(drawn.get(name)) for name in names),
+                    study.metric,
+                    *(trial.values.get(rung) for rung in rungs),
+                    became(study, trial),
+                ]
+            )
+    return lines
+
+
+def _ranked(study: Study) -> list[Trial]:
+    """Who went further first, then who is better."""
+    sign = 1 if study.higher_is_better else -1
+    worth = {trial.number: trial.value for trial in study.trials}
+
+    def order(trial: Trial) -> tuple[bool, int, float, int]:
+        value = worth[trial.number]
+        return value is None, -trial.reached, 0.0 if value is None else -sign * value, trial.number
+
+    return sorted(study.trials, key=order)
+
+
+def _shown(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
+def _cell(value: object) -> Cell:
+    return value if isinstance(value, int | float | str | None) else str(value)

@@ -1,0 +1,48 @@
+"""Means, spreads, ranks and how sure they are; equivalence with what others found. Arrays in, dataclasses out."""
+
+from ianvs.results.stats.agreement import Agreement, Verdict, compare
+from ianvs.results.stats.interval import Interval, mean_interval
+from ianvs.results.stats.over_exams import ENOUGH_EXAMS, Aggregate, OverExams, exams_needed, over_exams
+from ianvs.results.stats.pairs import (
+    ENOUGH_FOR_BOOTSTRAP,
+    Difference,
+    Pairs,
+    Source,
+    compare_all,
+    holm,
+    paired_difference,
+)
+from ianvs.results.stats.pareto import pareto_front
+from ianvs.results.stats.standing import Standing, Standings, seeds_to_separate, standings
+from ianvs.results.stats.summary import Ranking, Summary, rank, summarise
+from ianvs.results.stats.welch import unpaired_difference
+
+__all__ = [
+    "ENOUGH_EXAMS",
+    "ENOUGH_FOR_BOOTSTRAP",
+    "Aggregate",
+    "Agreement",
+    "Difference",
+    "Interval",
+    "OverExams",
+    "Pairs",
+    "Ranking",
+    "Source",
+    "Standing",
+    "Standings",
+    "Summary",
+    "Verdict",
+    "compare",
+    "compare_all",
+    "exams_needed",
+    "holm",
+    "mean_interval",
+    "over_exams",
+    "paired_difference",
+    "pareto_front",
+    "rank",
+    "seeds_to_separate",
+    "standings",
+    "summarise",
+    "unpaired_difference",
+]

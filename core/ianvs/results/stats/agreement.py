@@ -1,0 +1,82 @@
+"""Whether our mean over seeds is a published one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Literal
+
+import numpy as np
+
+from ianvs.results.stats.summary import Summary
+from ianvs.results.stats.welch import unpaired_difference
+
+__all__ = ["Agreement", "Verdict", "compare"]
+
+Verdict = Literal["equal", "differs", "can't tell"]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Ours against theirs. Where something is missing there is no verdict, and the interval is of our seeds alone."""
+
+    difference: float  # ours - theirs
+    low: float | None  # of the interval of the difference
+    high: float | None
+    verdict: Verdict | None
+    missing: str = ""  # for a verdict
+    seeds: int | None = None  # of "can't tell": how many of ours could. None: no number, theirs are too few
+
+
+def compare(ours: Summary, theirs: Summary, margin: float, level: float = 0.95) -> Agreement:
+    """Whether two means are the same but for `margin` > 0, in their unit. n of theirs is 0 where it is not known.
+
+    The interval of the difference is Welch's (1947), with both spreads. It lies inside the margin: "equal"; else it
+    excludes 0: "differs"; else "can't tell". One interval decides all three, so a reader can check the verdict with
+    what is shown. At level .95 "equal" is then two one-sided tests at .025 each (Schuirmann 1987), stricter than the
+    usual .05, and wins where the interval excludes 0 too: such a difference is known to be smaller than counts.
+    Raises ValueError where a mean is missing.
+    """
+    found = unpaired_difference(ours, theirs, level)
+    if found is None:
+        raise ValueError("both sides need a mean")
+    if found.low is None or found.high is None:
+        if ours.std is None:
+            return Agreement(found.mean, None, None, None, _missing(ours, theirs))
+        from scipy.special import stdtrit  # takes a while to import
+
+        half = float(stdtrit(ours.n - 1.0, 0.5 + level / 2)) * ours.std / sqrt(ours.n)
+        return Agreement(found.mean, found.mean - half, found.mean + half, None, _missing(ours, theirs))
+    if -margin < found.low and found.high < margin:
+        return Agreement(found.mean, found.low, found.high, "equal")
+    if found.low > 0 or found.high < 0:
+        return Agreement(found.mean, found.low, found.high, "differs")
+    half = max(margin - abs(found.mean), abs(found.mean))
+    return Agreement(found.mean, found.low, found.high, "can't tell", seeds=_seeds_for(half, ours, theirs, level))
+
+
+def _missing(ours: Summary, theirs: Summary) -> str:
+    if theirs.std is None:
+        return "no spread published"
+    if theirs.n < 2:
+        return "number of runs not published"
+    return "one seed has no spread" if ours.std is None else "no spread on either side"
+
+
+def _seeds_for(half: float, ours: Summary, theirs: Summary, level: float) -> int | None:
+    """The fewest seeds whose interval would be narrower than +- `half`, were means and spreads to stay as they are.
+
+    They are tried, since more seeds may widen it: its degrees of freedom fall to those of theirs. Up to 200 each number
+    is, from there to 10^9 steps are of half a percent.
+    """
+    from scipy.special import stdtrit
+
+    assert ours.std is not None
+    assert theirs.std is not None
+    counts = np.unique(np.geomspace(2, 1e9, 4_000).round())
+    counts = counts[counts > ours.n]
+    of_ours, of_theirs = ours.std**2 / counts, theirs.std**2 / theirs.n
+    variances = of_ours + of_theirs
+    freedom = variances**2 / (of_ours**2 / (counts - 1) + of_theirs**2 / (theirs.n - 1))
+    enough = stdtrit(freedom, 0.5 + level / 2) * np.sqrt(variances) < half
+    return int(counts[enough][0]) if enough.any() else None

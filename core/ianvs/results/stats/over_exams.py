@@ -1,0 +1,130 @@
+"""Methods over several exams: aggregates, and tests where exams are many enough to say anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.results.stats.bootstrap import DRAWS, Array
+from ianvs.results.stats.pairs import holm
+
+__all__ = ["ENOUGH_EXAMS", "Aggregate", "OverExams", "exams_needed", "over_exams"]
+
+ENOUGH_EXAMS = 4
+"""From so many exams on there is an interquartile mean, and a bootstrap over exams."""
+_SEED = 20_240_904
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """Of one method over E exams, with 95 % intervals of the bootstrap over exams.
+
+    mean_rank: 1 is the best, equals share their mean rank. win_rate: of all comparisons with other methods, wins and
+    half of the ties. mean: of the scores as they are. iqm: interquartile mean of scores that are normalised to 0 (the
+    worst) and 1 (the best method) in each exam. It and the intervals are None below ENOUGH_EXAMS.
+    """
+
+    mean_rank: float
+    win_rate: float
+    mean: float
+    iqm: float | None = None
+    mean_rank_interval: tuple[float, float] | None = None
+    mean_interval: tuple[float, float] | None = None
+    iqm_interval: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class OverExams:
+    """rows: [i] of method i; None for one that lacks an exam. friedman: p that all are equal; pairs: (m, m) p of
+    Wilcoxon's signed-rank test with Holm's steps, of the methods without a gap; None where exams are too few.
+    """
+
+    rows: tuple[Aggregate | None, ...]
+    exams: int
+    friedman: float | None
+    pairs: Array | None
+
+
+def over_exams(scores: Array) -> OverExams:
+    """scores: (E, m) means over seeds, more is better; nan where a method was not examined."""
+    exams, m = scores.shape
+    whole = np.flatnonzero(~np.isnan(scores).any(axis=0))
+    rows: list[Aggregate | None] = [None] * m
+    if len(whole) < 2 or exams < 2:
+        return OverExams(tuple(rows), exams, None, None)
+    known = scores[:, whole]
+    draws = np.random.default_rng(_SEED).integers(exams, size=(DRAWS, exams))
+    beaten = _beaten(known)
+    ranks, wins = len(whole) - beaten, beaten / (len(whole) - 1)
+    width = np.ptp(known, axis=1, keepdims=True)
+    unit = np.divide(known - known.min(axis=1, keepdims=True), width, out=np.full_like(known, 0.5), where=width > 0)
+    for at, i in enumerate(whole.tolist()):
+        means = float(ranks[:, at].mean()), float(wins[:, at].mean()), float(known[:, at].mean())
+        rows[i] = Aggregate(*means)
+        if exams >= ENOUGH_EXAMS:
+            rows[i] = Aggregate(
+                *means,
+                float(_iqm(unit[:, at])),
+                _interval(ranks[draws, at].mean(axis=1)),
+                _interval(known[draws, at].mean(axis=1)),
+                _interval(_iqm(unit[draws, at])),
+            )
+    if exams < exams_needed(len(whole)):
+        return OverExams(tuple(rows), exams, None, None)
+    return OverExams(tuple(rows), exams, _friedman(known), _wilcoxon(scores, whole))
+
+
+def exams_needed(methods: int, alpha: float = 0.05) -> int:
+    """How many exams the pairwise tests of so many methods need to say anything.
+
+    The smallest two-sided p of Wilcoxon's test of n exams is 2^(1 - n); Holm's first step asks for alpha over the
+    number of pairs.
+    """
+    pairs = methods * (methods - 1) // 2
+    return next(n for n in range(1, 64) if 2.0 ** (1 - n) <= alpha / pairs)
+
+
+def _beaten(scores: Array) -> Array:
+    """(E, m) how many others each method beats in each exam, a tie counting half."""
+    ahead = (scores[:, :, None] > scores[:, None, :]).sum(axis=2)
+    level = (scores[:, :, None] == scores[:, None, :]).sum(axis=2) - 1
+    return np.asarray(ahead + level / 2)
+
+
+def _iqm(values: Array) -> Array:
+    """(..., E) -> (...): the mean of the middle half, where a quarter falls between values with its share of them."""
+    n = values.shape[-1]
+    edges = np.arange(n + 1)
+    weights = np.clip(np.minimum(edges[1:], 0.75 * n) - np.maximum(edges[:-1], 0.25 * n), 0, None)
+    return np.asarray(np.sort(values, axis=-1) @ weights / weights.sum())
+
+
+def _interval(values: Array) -> tuple[float, float]:
+    low, high = np.quantile(values, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _friedman(scores: Array) -> float | None:
+    if scores.shape[1] < 3 or (np.ptp(scores, axis=1) == 0).all():
+        return None
+    from scipy.stats import friedmanchisquare
+
+    return float(friedmanchisquare(*scores.T).pvalue)
+
+
+def _wilcoxon(scores: Array, whole: NDArray[np.int64]) -> Array:
+    from scipy.stats import wilcoxon
+
+    m = scores.shape[1]
+    index = list(combinations(whole.tolist(), 2))
+    p = [
+        1.0 if np.array_equal(scores[:, i], scores[:, j]) else float(wilcoxon(scores[:, i], scores[:, j]).pvalue)
+        for i, j in index
+    ]
+    found = np.full((m, m), np.nan)
+    for (i, j), adjusted in zip(index, holm(np.array(p)).tolist(), strict=True):
+        found[i, j] = found[j, i] = adjusted
+    return found

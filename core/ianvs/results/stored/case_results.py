@@ -1,0 +1,225 @@
+"""Case directories -> CaseResult: scores, matrices, and every column of the leaderboard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import SupportsFloat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.digests import CHANGED
+from ianvs.base.errors import DamagedError
+from ianvs.base.types import CaseResult, Curve, Measure, RoundResult, ScoreMatrix, Sealing, TestCase
+from ianvs.config.spec import BudgetSpec
+from ianvs.exam.metrics.metric import Metric
+from ianvs.exam.metrics.metric_columns import MetricColumn
+from ianvs.exam.metrics.system import measured
+from ianvs.exam.scenarios.budget import over_budget, unmeasured
+from ianvs.results.stored.handed_results import handed_result
+from ianvs.results.stored.reference_scores import ReferenceScores
+from ianvs.store import CaseState, CaseStore, ExamRecord, as_record
+
+__all__ = ["by_group", "numbers_of", "read_case"]
+
+POOLED = "all test sets"
+
+
+def read_case(
+    store: CaseStore,
+    case: TestCase,
+    state: CaseState,
+    exam: ExamRecord | None,
+    columns: Sequence[MetricColumn],
+    references: ReferenceScores | None,
+    budget: BudgetSpec | None,
+    exam_damage: tuple[str, ...] = (),
+) -> CaseResult:
+    """What the case's directory says, with `columns` computed from it.
+
+    state: how it stands, with what is known of it. budget: of the exam as it is now; what was measured is held against
+    it. References and bounds have none. exam_damage: files of the exam that can't be believed. A case that has ended
+    and is not, with its exam and its references, as it was stored is unfinished: the next run makes again what is
+    lacking. Raises DamagedError for a file of a finished case that looks as it was stored and is not.
+    """
+    folder = store.folder(case.id)
+    damaged = tuple(f"cases/{case.id}/{name}" for name in state.damaged)
+    if state.status == "finished":
+        damaged += (*exam_damage, *(references.damaged(case.id) if references else ()))
+    status = "unfinished" if damaged else state.status or "unfinished"
+    stored = {} if damaged else state.result or {}
+    sealing = Sealing()
+    if "sealing" in stored:
+        sealing = as_record(Sealing, stored["sealing"], folder / "result.json")
+    bound = bool(stored.get("bound", False))
+    rounds = store.complete_rounds(case.id, known=state.known)
+    if status == "finished" and len(rounds) < state.rounds:
+        raise DamagedError(store.round_folder(case.id, len(rounds)) / "round.json", CHANGED)
+    judged = () if bound or case.role else rounds[1:]
+    names = tuple(round_.name for round_ in rounds[1:])
+    matrices: dict[str, ScoreMatrix] = {}
+    details: dict[str, object] = {}
+    left_out: dict[str, NDArray[np.float64] | None] = {}  # by score
+    samples: dict[str, NDArray[np.float64]] = {}
+    if exam is not None:
+        for column in columns:
+            score = column.name
+            if (
+                column.metric.level == "score"
+                and not damaged
+                and (found := store.score(case.id, column.key, known=state.known)) is not None
+            ):
+                values, parts, between, without = found
+                if values.size:
+                    matrices[score] = ScoreMatrix(
+                        values,
+                        score,
+                        names,
+                        (POOLED,) if column.metric.pooled else exam.tests,
+                        curve=_curve(values, between, rounds),
+                        joint=references.vector(case.id, "joint", score) if references else None,
+                        single_task=references.vector(case.id, "single_task", score) if references else None,
+                        higher_is_better=column.metric.higher_is_better,
+                    )
+                    left_out[score] = without
+                if any(part for row in parts for part in row):
+                    details[score] = parts
+    numbers: dict[str, float | None] = {}
+    if status == "finished" and "handed" not in stored:
+        for column in columns:
+            name, metric = column.name, column.metric
+            if metric.mapping:
+                continue  # several numbers: in `details`
+            if metric.level == "system":
+                numbers[name] = measured(metric.name, rounds)
+                continue
+            some = metric.partial or (exam is not None and exam.rules.get("asked") == "future")
+            numbers[name] = _number(column, matrices, some)
+            if (said := by_group(matrices.get(name), left_out.get(name), some)) is not None:
+                samples[name] = said
+    file = folder / "result.json"
+    result = CaseResult(
+        case=case,
+        status=status,
+        dataset=exam.dataset if exam else "",
+        round_names=names or (exam.rounds if exam else ()),
+        directory=folder,
+        failure=None if damaged else store.failure_in(state.result, case.id),
+        damaged=damaged,
+        waiting=tuple(c.name for c in columns if references and references.waits(case.id, c.metric.needs)),
+        bound=bound,
+        basemodel=str(stored.get("basemodel", "")),
+        rounds=rounds,
+        notes=exam.notes if exam else (),
+        remark=rounds[-1].remark if rounds else "",
+        matrices=matrices,
+        over_budget=tuple(over for round_ in judged for over in over_budget(budget, round_)),
+        warnings=(*unmeasured(budget, judged), *_unscored(rounds), *_marks(sealing)),
+        details=details,
+        metrics=numbers,
+        measures={name: as_record(Measure, told, file) for name, told in stored.get("measures", {}).items()},
+        samples=samples,
+        sealing=sealing,
+        finished_at=stored.get("finished_at"),
+        provenance=stored.get("provenance", {}),
+    )
+    return handed_result(result, stored["handed"], columns, file) if "handed" in stored else result
+
+
+def _unscored(rounds: Sequence[RoundResult]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(f"no task scores: {round_.unscored}" for round_ in rounds if round_.unscored))
+
+
+def _marks(sealing: Sealing) -> tuple[str, ...]:
+    """Of a learner that was to be kept apart and gave its answers itself."""
+    return (
+        ()
+        if sealing.how in ("none", "handed") or sealing.copies != "none"
+        else ("it goes on learning while it is tested",)
+    )
+
+
+def _curve(
+    values: NDArray[np.float64], between: Mapping[int, NDArray[np.float64]], rounds: Sequence[RoundResult]
+) -> Curve:
+    """Examinations within rounds and at their ends, in the order of time; without the untrained model."""
+    points: list[tuple[int, int, int, NDArray[np.float64]]] = []
+    arrived = 0
+    for round_ in rounds[1 : len(values)]:
+        points += [(n, begun, ended, between[n]) for n, begun, ended in round_.examined[:-1] if n in between]
+        arrived += round_.train_samples
+        n = round_.examined[-1][0] if round_.examined else arrived
+        points.append((n, round_.index, round_.index, values[round_.index]))
+    return Curve(
+        np.array([point[0] for point in points], dtype=np.int64),
+        np.array([point[1] for point in points], dtype=np.int64),
+        np.array([point[2] for point in points], dtype=np.int64),
+        np.array([point[3] for point in points]).reshape(len(points), values.shape[1]),
+    )
+
+
+def numbers_of(
+    columns: Sequence[MetricColumn], matrices: Mapping[str, ScoreMatrix], known: Mapping[str, float | None]
+) -> dict[str, float | None]:
+    """`known`, the numbers of a finished case, with those that come from matrices computed from these instead."""
+    found = dict(known)
+    for column in columns:
+        if known.get(column.name) is not None and not column.metric.mapping and column.metric.level != "system":
+            found[column.name] = _number(column, matrices, some=True)  # what is nan here may be so: it had a number
+    return found
+
+
+def _number(column: MetricColumn, matrices: Mapping[str, ScoreMatrix], some: bool) -> float | None:
+    """Of a score, or of what is computed from the matrix of one. some: see _final_score."""
+    metric = column.metric
+    if metric.level == "score":
+        return _score(metric, matrices.get(column.name), some)
+    matrix = matrices.get(column.of)
+    if matrix is None or metric.function is None:
+        return None
+    value = metric.function(matrix)
+    return None if isinstance(value, Mapping) else _finite(value)
+
+
+def _score(metric: Metric, matrix: ScoreMatrix | None, some: bool) -> float | None:
+    if matrix is None or metric.over_rounds == "last":
+        return _final_score(matrix, some)
+    every = (_final_score(replace(matrix, values=matrix.values[: k + 1]), some) for k in range(1, len(matrix.values)))
+    defined = [score for score in every if score is not None]
+    return _finite(np.mean(defined)) if defined else None
+
+
+def _final_score(matrix: ScoreMatrix | None, some: bool) -> float | None:
+    """After the last round, over the test sets: each counts the same, whatever its size.
+
+    some: whether test sets that were not asked, or that the score is not defined for, are left out.
+    """
+    if matrix is None:
+        return None
+    last = matrix.values[-1]
+    if some:
+        last = last[~np.isnan(last)]
+    return _finite(np.mean(last)) if last.size else None
+
+
+def by_group(
+    matrix: ScoreMatrix | None, left_out: NDArray[np.float64] | None, some: bool
+) -> NDArray[np.float64] | None:
+    """(G,) pseudo-values of the jackknife: what each group of test samples says of the score after the last round."""
+    whole = _final_score(matrix, some)
+    if matrix is None or left_out is None or whole is None:
+        return None
+    without = left_out.mean(axis=1)
+    if some and np.isnan(left_out).any():
+        scores = (_final_score(replace(matrix, values=row[None]), some) for row in left_out)
+        without = np.array([np.nan if score is None else score for score in scores])
+    groups = len(without)
+    found = groups * whole - (groups - 1) * without
+    return found if np.isfinite(found).all() else None
+
+
+def _finite(value: SupportsFloat) -> float | None:
+    number = float(value)
+    return number if math.isfinite(number) else None

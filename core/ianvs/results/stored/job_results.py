@@ -1,0 +1,275 @@
+"""The results of a job, as objects and as pandas frames."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ianvs.base.errors import DamagedError, IanvsError, closest, shown_path
+from ianvs.base.secrets import without_secrets
+from ianvs.base.types import CaseResult, TestCase
+from ianvs.config.spec import BudgetSpec, MetricSpec, PublishedSpec, RankSpec, SelectSpec
+from ianvs.exam.metrics.metric import Metric
+from ianvs.exam.metrics.metric_columns import MetricColumn, metric_columns
+from ianvs.exam.metrics.registry import resolve
+from ianvs.results.report import Chosen, Leaderboard, build_leaderboard, cases_frame, rounds_frame, to_frame
+from ianvs.results.stored.case_results import read_case
+from ianvs.results.stored.reference_scores import ReferenceScores
+from ianvs.results.stored.selection import is_winner, select
+from ianvs.store import CaseState, CaseStore, ExamRecord, ExamStore, JobStore, Study, StudyStore, as_record
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_ELSEWHERE = Path("a-file-that-is-not-known-any-more.py")
+
+HELD = 5_000  # cases: 50 MB
+
+__all__ = ["HELD", "Results", "load_results", "record_of"]
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results of a job, read from its workspace when they are asked for; of more than HELD cases, each time anew.
+
+    Iterate it for typed results (one CaseResult per case, in the order of the plan); `leaderboard_frame`, `cases` and
+    `rounds` are pandas frames. exit_code: 0 all good, 1 some case failed, 130 interrupted.
+    """
+
+    name: str
+    workspace: Path
+    rank: RankSpec
+    seeds: int
+    # Of each exam ("" where the job has one): every score that is stored, and what is computed from them. An exam
+    # may mean something else by a name: another file, or BWT of another score.
+    metrics: Mapping[str, tuple[MetricColumn, ...]]
+    columns: tuple[str, ...]  # names of those that the leaderboard shows
+    case_list: tuple[TestCase, ...]
+    provenance: Mapping[str, object]
+    references: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # case id -> {role: id of its reference}
+    budgets: Mapping[str, BudgetSpec] = field(default_factory=dict)  # of each exam that has one
+    published: Mapping[str, Mapping[str, PublishedSpec]] = field(default_factory=dict)  # by algorithm and metric
+    titles: Mapping[str, str] = field(default_factory=dict)  # of each exam whose data are called otherwise than stored
+    notes: tuple[str, ...] = ()  # what a reader must know of the exams
+    studies: tuple[Study, ...] = ()  # searches that have begun; what they may see stands in `rank`
+    contract: str = "native"  # how plugins were called (ianvs.config.spec.AlgorithmSpec)
+    exit_code: int = 0
+    ran: int = 0
+    states: Mapping[str, CaseState] = field(default_factory=dict, repr=False)  # of cases, as they have just been seen
+
+    def __iter__(self) -> Iterator[CaseResult]:
+        return iter(self._held) if self._few else self._read()
+
+    @property
+    def _few(self) -> bool:
+        return len(self.case_list) <= HELD
+
+    @cached_property
+    def _held(self) -> tuple[CaseResult, ...]:
+        return tuple(self._read())
+
+    def _read(self) -> Iterator[CaseResult]:
+        cases, exams = CaseStore(self.workspace), ExamStore(self.workspace)
+        records: dict[str, tuple[ExamRecord | None, str | None]] = {}
+
+        def read(case: TestCase, exam: str, references: ReferenceScores | None = None) -> CaseResult:
+            exam_id, seen = "", self.states.get(case.id) if self._few else None
+            state = cases.state(case.id, known=True) if seen is None else cases.with_known(case.id, seen)
+            with suppress(DamagedError):  # then the case's state tells
+                if self.contract == "native":  # else nothing of an exam is kept
+                    exam_id = cases.exam_id(case.id, state.known)
+            if exam_id not in records:
+                damage = exams.damage(exam_id) if exam_id else None
+                records[exam_id] = None if damage or not exam_id else exams.record(exam_id), damage
+            record, damage = records[exam_id]
+            columns, budget = self.metrics.get(exam, ()), self.budgets.get(exam)
+            damaged = () if damage is None else (f"exams/{exam_id}/{damage}",)
+            result = read_case(cases, case, state, record, columns, references, budget, damaged)
+            return replace(result, dataset=self.titles[exam]) if exam in self.titles else result
+
+        references = ReferenceScores(self.references, self.case_list, read)
+        for case in self.case_list:
+            yield read(case, case.testenv, references)
+
+    def __len__(self) -> int:
+        return len(self.case_list)
+
+    def __repr__(self) -> str:
+        """In a few lines: how many cases of each state, and who leads."""
+        states = Counter(case.status for case in self if not case.case.role)
+        said = ", ".join(f"{count} {state}" for state, count in states.items()) or "no cases"
+        lines = [f"Results of {self.name}: {said}; in {shown_path(self.workspace)}"]
+        for row in [row for row in self.leaderboard.rows if row.rank is not None][:3]:
+            exam = f" in {row.testenv}" if row.testenv else ""
+            means = ((column, row.metrics.get(column)) for column in self.columns[:2])
+            scores = ", ".join(f"{name} {found.mean:.3f}" for name, found in means if found and found.mean is not None)
+            lines.append(f"  {row.rank}. {row.algorithm}{exam}: {scores}")
+        return "\n".join([*lines, "  .leaderboard_frame, .cases and .rounds have it all, as pandas frames."])
+
+    @cached_property
+    def leaderboard(self) -> Leaderboard:
+        """Ranked rows, one for each algorithm and choice of hyperparameters."""
+        shown = {column.name: column.metric for columns in self.metrics.values() for column in columns}
+        asked = [shown[name] for name in self.columns]
+        board = build_leaderboard(
+            self.reported,
+            self.rank,
+            asked,
+            self.columns,
+            self.seeds if self._chosen is None else self._chosen.seeds,
+            self.workspace,
+            published=self.published,
+            chosen=self._chosen,
+        )
+        return replace(board, contract=self.contract, studies=self.studies, notes=(*self.notes, *board.notes))
+
+    @property
+    def ranked_cases(self) -> tuple[TestCase, ...]:
+        """Those of the plan, without configurations that a search only tried."""
+        studies = {(study.testenv, study.algorithm): study for study in self.studies}
+        found = ((case, studies.get((case.testenv, case.algorithm))) for case in self.case_list)
+        return tuple(case for case, study in found if case.role or study is None or is_winner(case, study))
+
+    @property
+    def reported(self) -> Iterable[CaseResult]:
+        """What the leaderboard stands on: all results, or, where `rank` selects, what is left of them."""
+        return self if self._chosen is None else self._chosen.results
+
+    @cached_property
+    def _chosen(self) -> Chosen | None:
+        rank = self.rank
+        if rank.select is None and not self.studies:
+            return None
+        return select(self, self.case_list, rank.select, rank.sort_by, self.metrics, self.seeds, self.studies)
+
+    @property
+    def leaderboard_frame(self) -> pd.DataFrame:
+        """The leaderboard with every column, typed; `frame.attrs` tells what a column means."""
+        return to_frame(self.leaderboard)
+
+    @property
+    def cases(self) -> pd.DataFrame:
+        """One row per case."""
+        return cases_frame(self, self.workspace)
+
+    @property
+    def rounds(self) -> pd.DataFrame:
+        """One row per case, round, test set and score."""
+        return rounds_frame(self)
+
+    @property
+    def failed(self) -> tuple[CaseResult, ...]:
+        return tuple(result for result in self if result.status == "failed")
+
+
+def load_results(workspace: str | Path, job: str | None = None) -> Results:
+    """Results of a job that ran in `workspace`; `job` is its name, which may be left out where there is one only.
+
+    Raises DamagedError where the job's record, or what a case is, can't be believed.
+    """
+    workspace = Path(workspace).resolve()
+    names = list(JobStore.names(workspace))
+    if not names:
+        raise IanvsError(f"{workspace} holds no results: no job has run there.")
+    if job is None and len(names) > 1:
+        raise IanvsError(f"{workspace} holds results of several jobs: {', '.join(names)}. Say which: job=...")
+    name = job or names[0]
+    file = JobStore(workspace, name).path
+    record = JobStore(workspace, name).read()
+    if record is None:
+        raise IanvsError(f"{workspace} holds no job '{name}'.{closest(name, names)} It holds: {', '.join(names)}.")
+    store = CaseStore(workspace)
+    known = {stored["id"]: store.case(stored["id"]) for stored in record["cases"]}
+    # What ran a case first may have called it otherwise: cases are shared among jobs.
+    cases = [
+        replace(case, algorithm=stored["algorithm"], testenv=stored["testenv"], row=stored.get("row", case.row))
+        for stored in record["cases"]
+        if (case := known[stored["id"]]) is not None
+    ]
+    metrics = (tuple(map(_metric_from_record, stored)) for stored in record["metrics"].values())
+    rank: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in record["rank"].items()
+    }
+    rank["sort_by"] = tuple((column, falls) for column, falls in rank["sort_by"])
+    if rank.get("select") is not None:
+        rank["select"] = as_record(SelectSpec, rank["select"], file)
+    return Results(
+        name=name,
+        workspace=workspace,
+        rank=as_record(RankSpec, rank, file),
+        seeds=record["seeds"],
+        metrics=dict(zip(record["metrics"], metric_columns(metrics), strict=True)),
+        columns=tuple(record["columns"]),
+        case_list=tuple(cases),
+        provenance=record["provenance"],
+        references=record["references"],
+        budgets={exam: as_record(BudgetSpec, stored, file) for exam, stored in record["budgets"].items()},
+        published={
+            algorithm: {name: as_record(PublishedSpec, one, file) for name, one in stored.items()}
+            for algorithm, stored in record.get("published", {}).items()
+        },
+        notes=tuple(record.get("notes", ())),
+        studies=tuple(StudyStore(workspace, name).of(record.get("studies", ()))),
+        contract=record.get("contract", "native"),
+    )
+
+
+def record_of(results: Results) -> dict[str, object]:
+    """What `load_results` needs to find the results again, ready for json."""
+    return {
+        "name": results.name,
+        "contract": results.contract,
+        "notes": results.notes,
+        "studies": [study.key for study in results.studies],
+        "seeds": results.seeds,
+        "rank": {
+            **{name: value for name, value in vars(results.rank).items() if name != "places"},
+            "select": None if results.rank.select is None else _without_places(results.rank.select),
+        },
+        "columns": results.columns,
+        "metrics": {exam: list(map(_metric_record, columns)) for exam, columns in results.metrics.items()},
+        "cases": [
+            {"id": case.id, "row": case.row, "algorithm": case.algorithm, "testenv": case.testenv}
+            for case in results.case_list
+        ],
+        "references": {case_id: dict(roles) for case_id, roles in results.references.items()},
+        "budgets": {exam: vars(budget) for exam, budget in results.budgets.items()},
+        "published": {
+            algorithm: {name: _without_places(spec) for name, spec in specs.items()}
+            for algorithm, specs in results.published.items()
+        },
+        "provenance": dict(results.provenance),
+    }
+
+
+def _without_places(spec: PublishedSpec | SelectSpec) -> dict[str, object]:
+    return {name: value for name, value in vars(spec).items() if name not in ("place", "places")}
+
+
+def _metric_record(column: MetricColumn) -> dict[str, object]:
+    spec, metric = column.spec, column.metric
+    return {
+        "name": spec.name,
+        "of": spec.of,
+        "options": without_secrets(spec.options),
+        "key": column.key,
+        "custom": spec.url is not None,
+        "summary": metric.summary,
+        "higher_is_better": metric.higher_is_better,
+        "mapping": metric.mapping,
+    }
+
+
+def _metric_from_record(stored: Mapping[str, Any]) -> tuple[MetricSpec, Metric, str]:
+    """A metric of an author's file is not loaded again: its scores are stored."""
+    spec = MetricSpec(stored["name"], of=stored["of"], options=stored["options"])
+    if not stored["custom"]:
+        return spec, resolve(spec), stored["key"]
+    spec = replace(spec, url=_ELSEWHERE)  # for who writes a record of these results
+    metric = Metric(spec.name, "score", stored["summary"], stored["higher_is_better"], mapping=stored["mapping"])
+    return spec, metric, stored["key"]

@@ -1,0 +1,258 @@
+"""Chooses one configuration of each algorithm on a part of the results, and reports it on the rest.
+
+A choice on what is reported is inflated: the best of ten looks 1.6 standard deviations of a seed better than it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.types import CaseResult, ScoreMatrix, TestCase
+from ianvs.config.spec import SelectSpec
+from ianvs.exam.metrics.metric_columns import MetricColumn, columns_named
+from ianvs.results.report import Chosen
+from ianvs.results.stats import summarise
+from ianvs.results.stored.case_results import numbers_of
+from ianvs.store import Study
+from ianvs.store.keys import canonical
+
+__all__ = ["SHARE", "first_rounds", "is_winner", "parts_of", "seen_by", "select"]
+
+SHARE = 0.25  # of the samples of every test set, where `by: validation` does not say
+
+Floats = NDArray[np.float64]
+Columns = Mapping[str, Sequence[MetricColumn]]
+Part = Callable[[CaseResult], CaseResult | None]  # what of a case counts; None: nothing
+
+
+@dataclass(frozen=True)
+class _Halves:
+    """What of a case a choice is made on, and what is reported of it."""
+
+    choosing: Part
+    reporting: Part
+    said: str
+    saw_the_future: bool = True
+    another_exam: bool = False  # then the choice holds for all others
+
+
+def select(
+    results: Iterable[CaseResult],
+    cases: Sequence[TestCase],
+    spec: SelectSpec | None,
+    sort_by: Sequence[tuple[str, bool]],
+    columns: Columns,
+    seeds: int,
+    studies: Sequence[Study] = (),
+) -> Chosen:
+    """The results of the best configuration of each algorithm in each exam, by the first metric of `sort_by`.
+
+    results: of `cases`; read once here, and again each time that what is chosen is read. A configuration that lacks a
+    case can't be chosen; where all do, all stay, and say so. studies: searches, which have chosen already, by their own
+    metric. spec: None: nothing is chosen beside what they have.
+    """
+    name, falls = (studies[0].metric, studies[0].higher_is_better) if studies else sort_by[0]
+    metric = columns_named(name, [column.name for of_exam in columns.values() for column in of_exam])[0]
+    known = sorted({case.seed for case in cases})
+    halves = _ALL if spec is None else _halves(spec, metric, columns, known)
+    found_by = {(study.testenv, study.algorithm): study for study in studies}
+    scores: dict[tuple[str, str], dict[str, list[float | None]]] = {}
+    for result in results:
+        if result.case.role or (part := halves.choosing(result)) is None:
+            continue
+        group = "" if halves.another_exam else part.case.testenv, part.case.algorithm
+        if group not in found_by:
+            value = part.metrics.get(metric) if part.status == "finished" else None
+            scores.setdefault(group, {}).setdefault(_configuration(result), []).append(value)
+    best = {group: _best(found, falls) for group, found in scores.items()}
+
+    def stays(result: CaseResult) -> bool:
+        group = "" if halves.another_exam else result.case.testenv, result.case.algorithm
+        if not result.case.role and group in found_by:
+            return is_winner(result.case, found_by[group])
+        return bool(result.case.role) or best.get(group) in (None, _configuration(result))
+
+    def reported() -> Iterator[CaseResult]:
+        for result in results:
+            if stays(result) and (part := halves.reporting(result)) is not None:
+                yield part
+
+    exams = {case.testenv for case in cases}
+    tried = {
+        (exam, algorithm): len(found)
+        for (of, algorithm), found in scores.items()
+        for exam in (exams if halves.another_exam else {of})
+    }
+    left = seeds - (len(_first_half(known)) if spec is not None and spec.by == "seeds" else 0)
+    future = " The choice has seen all rounds, the future of the first included." if halves.saw_the_future else ""
+    said = [] if spec is None else [f"Each algorithm's configuration is chosen by {metric} {halves.said}.{future}"]
+    said += [_said_of(study, spec) for study in studies]
+    return Chosen(
+        _Again(reported),
+        left,
+        tried | {of: len(study.trials) for of, study in found_by.items()},
+        tuple(said),
+        dict.fromkeys(found_by, "its search saw all rounds") if halves.saw_the_future else {},
+    )
+
+
+def seen_by(spec: SelectSpec | None, seeds: Sequence[int]) -> str:
+    """What of the results a search with these seeds goes by, in words. None: of all that is reported."""
+    of = f"seed{'s' * (len(seeds) != 1)} {', '.join(map(str, seeds))}"
+    if spec is None or spec.by == "seeds":
+        return f"on all rounds of {of}"
+    if spec.by == "validation":
+        return f"on {100 * (spec.share or SHARE):g} % of the samples of every test set, all rounds of {of}"
+    return f"on the first {spec.rounds} rounds of {of}"
+
+
+def is_winner(case: TestCase, study: Study) -> bool:
+    """Whether a case of the study's algorithm in its exam is of the configuration that it has found."""
+    if study.winner is None or not study.ended:
+        return False
+    drawn = study.trials[study.winner - 1].drawn
+    return canonical({name: case.hyperparameters.get(name) for name in drawn}) == canonical(dict(drawn))
+
+
+def _said_of(study: Study, spec: SelectSpec | None) -> str:
+    exam = f" in {study.testenv}" if study.testenv else ""
+    what = f"{study.algorithm}{exam}"
+    trials = f"{len(study.trials)} trial{'s' * (len(study.trials) != 1)} ({study.how['name']})"
+    if not study.ended:
+        return f"The search for {what} goes on: {trials} so far."
+    if study.winner is None:
+        return f"The search for {what} has no winner: none of its {trials} came to an end."
+    said = f"{what} is the winner of {trials} by {study.metric} {study.seen}."
+    if spec is None:
+        said += (
+            " The search has seen all that is reported, the future of the first round included: its winner looks "
+            "better than it is; `search: {select: ...}` keeps the two apart (docs/search.md)."
+        )
+    return f"{said} {study.said[0].upper()}{study.said[1:]}." if study.said else said
+
+
+class _Again:
+    """Results that can be read more than once, as those of a job can."""
+
+    def __init__(self, read: Callable[[], Iterator[CaseResult]]) -> None:
+        self._read = read
+
+    def __iter__(self) -> Iterator[CaseResult]:
+        return self._read()
+
+
+_ALL = _Halves(choosing=lambda result: None, reporting=lambda result: result, said="")
+
+
+def _halves(spec: SelectSpec, metric: str, columns: Columns, seeds: Sequence[int]) -> _Halves:
+    match spec.by:
+        case "seeds":
+            first = _first_half(seeds)
+            said = f"on seeds {', '.join(map(str, sorted(first)))} and reported on the others"
+            return _Halves(_of_seeds(first), _of_seeds(set(seeds) - first), said)
+        case "exam":
+            said = f"on {spec.exam} and reported on the other exams"
+            return _Halves(
+                lambda result: result if result.case.testenv == spec.exam else None,
+                lambda result: None if result.case.testenv == spec.exam else result,
+                said,
+                another_exam=True,
+            )
+        case "validation":
+            share = spec.share or SHARE
+            said = f"on {100 * share:g} % of the samples of every test set, and {metric} is reported on the others"
+            return _Halves(_of_samples(metric, share, chosen=True), _of_samples(metric, share, chosen=False), said)
+        case "first_rounds":
+            k = spec.rounds or 0
+            said = f"on the first {k} rounds and reported on the test sets of the rounds after them"
+            return _Halves(
+                _of_rounds(lambda matrix: first_rounds(matrix, k), columns),
+                _of_rounds(lambda matrix: _rest(matrix, k), columns),
+                said,
+                saw_the_future=False,
+            )
+
+
+def _first_half(seeds: Sequence[int]) -> set[int]:
+    """At least one, and the smaller half of an odd number: what is reported needs more of them."""
+    return set(seeds[: max(len(seeds) // 2, 1)])
+
+
+def _of_seeds(seeds: set[int]) -> Part:
+    return lambda result: result if result.case.seed in seeds else None
+
+
+def _of_samples(metric: str, share: float, *, chosen: bool) -> Part:
+    """By groups of samples: a group's pseudo-value is what its samples say (CaseResult.samples)."""
+
+    def part(result: CaseResult) -> CaseResult:
+        groups = result.samples.get(metric)
+        if groups is None:
+            return replace(result, metrics={**result.metrics, metric: None})
+        kept = parts_of(groups, share)[not chosen]
+        samples = {**result.samples, metric: kept} if len(kept) > 1 else {}
+        return replace(result, metrics={**result.metrics, metric: float(np.mean(kept))}, samples=samples)
+
+    return part
+
+
+def parts_of(groups: Floats, share: float | None) -> tuple[Floats, Floats]:
+    """The groups of samples that a choice is made on, and those that are reported. share: None: a quarter."""
+    cut = min(max(round((share or SHARE) * len(groups)), 1), len(groups) - 1)
+    return groups[:cut], groups[cut:]
+
+
+def _of_rounds(cut: Callable[[ScoreMatrix], ScoreMatrix], columns: Columns) -> Part:
+    def part(result: CaseResult) -> CaseResult:
+        matrices = {name: cut(matrix) for name, matrix in result.matrices.items()}
+        kept = next(iter(matrices.values()), None)
+        return replace(
+            result,
+            matrices=matrices,
+            round_names=result.round_names if kept is None else kept.rounds,
+            metrics=numbers_of(columns.get(result.case.testenv, ()), matrices, result.metrics),
+            samples={},
+            details={},
+        )
+
+    return part
+
+
+def first_rounds(matrix: ScoreMatrix, k: int) -> ScoreMatrix:
+    """The exam of the first k rounds and their test sets."""
+    return _cut(matrix, list(range(k + 1)), slice(None, k))
+
+
+def _rest(matrix: ScoreMatrix, k: int) -> ScoreMatrix:
+    """The exam of the rounds after the first k and their test sets; the untrained model stays."""
+    return _cut(matrix, [0, *range(k + 1, len(matrix.values))], slice(k, None))
+
+
+def _cut(matrix: ScoreMatrix, rows: Sequence[int], tests: slice) -> ScoreMatrix:
+    def of(vector: Floats | None) -> Floats | None:
+        return None if vector is None else vector[tests]
+
+    return replace(
+        matrix,
+        values=matrix.values[list(rows)][:, tests],
+        rounds=matrix.rounds[tests],
+        tests=matrix.tests[tests],
+        curve=None,
+        joint=of(matrix.joint),
+        single_task=of(matrix.single_task),
+    )
+
+
+def _configuration(result: CaseResult) -> str:
+    """The same in every exam of a job."""
+    return repr(sorted((name, repr(value)) for name, value in result.case.hyperparameters.items()))
+
+
+def _best(found: Mapping[str, Sequence[float | None]], falls: bool) -> str | None:
+    means = {name: summarise(values).mean for name, values in found.items()}
+    known = {name: mean if falls else -mean for name, mean in means.items() if mean is not None}
+    return max(known, key=known.__getitem__) if known else None

@@ -1,0 +1,22 @@
+"""Grid -> test cases, their identities, and what is new, finished or failed, with the reason."""
+
+from ianvs.running.planning.cases import PlannedAlgorithm, axes, cells, grid, own_hyperparameters
+from ianvs.running.planning.hyperparameters import with_hyperparameters
+from ianvs.running.planning.plan import CHANGED_SINCE, Plan, PlannedCase, make_plan, scored_metrics
+from ianvs.running.planning.rerun import matches, start_over
+
+__all__ = [
+    "CHANGED_SINCE",
+    "Plan",
+    "PlannedAlgorithm",
+    "PlannedCase",
+    "axes",
+    "cells",
+    "grid",
+    "make_plan",
+    "matches",
+    "own_hyperparameters",
+    "scored_metrics",
+    "start_over",
+    "with_hyperparameters",
+]

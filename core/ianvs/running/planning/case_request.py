@@ -1,0 +1,82 @@
+"""What the process of one case needs to know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ianvs.base.types import TestCase
+from ianvs.config.spec import AlgorithmSpec, MetricSpec, TestEnvSpec
+from ianvs.exam.scenarios import Exam, open_exam
+from ianvs.running.planning.cases import PlannedAlgorithm
+from ianvs.running.planning.identity import train_ratio
+from ianvs.running.planning.plan import Plan
+
+__all__ = ["PREPARE_EXAM", "RUN_CASE", "CaseRequest", "case_request"]
+
+PREPARE_EXAM = "ianvs.running.session.exams:prepare_exam"
+RUN_CASE = "ianvs.running.session.case:run_case"
+"""What is called with a CaseRequest."""
+
+
+@dataclass(frozen=True)
+class CaseRequest:
+    """A test case to be run, resumed or scored; which of these is found out on disk.
+
+    An exam is prepared for the first case that takes it: testenv, splitting_method and as_one say which it is.
+    """
+
+    case: TestCase
+    algorithm: AlgorithmSpec
+    testenv: TestEnvSpec
+    exam_id: str
+    splitting_method: str
+    as_one: bool
+    workspace: Path
+    identity: Mapping[str, object]
+    train_ratio: float
+    scores: tuple[tuple[MetricSpec, str], ...]  # (metric, key under which its values are stored)
+    threads: int
+    device: str  # "auto", "cpu", "cuda"
+    sealing: str  # how the exam is kept from the learner: "normal", "strict"; "none" where it has no process of its own
+    memory_mb: float | None
+    provenance: Mapping[str, object]
+    working_directory: Path | None  # of plugins under `contract: ianvs`
+    until: int | None = None  # the round after which it pauses and is scored; None: it goes to the end
+
+    def exam(self, progress: Callable[[float], None] | None = None) -> Exam:
+        """The exam that the case takes, with its data. Raises ConfigError or DataError."""
+        cache = self.workspace / "cache"
+        return open_exam(self.testenv, cache, self.splitting_method, as_one=self.as_one, progress=progress)
+
+
+def case_request(
+    plan: Plan,
+    case: TestCase,
+    algorithm: PlannedAlgorithm,
+    provenance: Mapping[str, object],
+    *,
+    apart: bool = False,
+) -> CaseRequest:
+    """What the process of `case`, one of `algorithm`'s in `plan`, needs to know. apart: it is one of its own."""
+    job = plan.job
+    return CaseRequest(
+        case=case,
+        algorithm=algorithm.spec,
+        testenv=algorithm.taken,
+        exam_id=algorithm.exam_id,
+        splitting_method=algorithm.exam["splitting_method"],
+        as_one=algorithm.paradigm.as_one,
+        workspace=job.workspace,
+        identity=algorithm.identity_of(case),
+        train_ratio=train_ratio(algorithm.testenv, algorithm.spec),
+        scores=plan.scores_of(algorithm),
+        threads=job.threads,
+        device=job.device,
+        sealing=job.sealing if apart else "none",
+        memory_mb=job.limits.memory_mb,
+        provenance=provenance,
+        working_directory=job.working_directory,
+        until=algorithm.until,
+    )

@@ -1,0 +1,169 @@
+"""What determines a result, and nothing else.
+
+In: the data, the exam's rules and rounds, the source of an author's scenario, the algorithm's source, its
+hyperparameters, the seed, the number of threads (which changes the last bits), and the version of this recipe. Not in:
+names and places of files, key order, the spelling of numbers, comments in yaml, the number of jobs, the engine, the
+device's index, the list of metrics.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+from ianvs.base.package import find_gguf
+from ianvs.config.spec import AlgorithmSpec, GateSpec, JobSpec, MetricSpec, ModelMetric, TestEnvSpec, ThirdPartyPackage
+from ianvs.exam.metrics.registry import foreign_module
+from ianvs.exam.paradigms import GROUP, PARADIGMS
+from ianvs.exam.scenarios import ENTRY_POINTS, is_authors
+from ianvs.plugins.source import source_of
+from ianvs.running.planning.cases import prefixed
+from ianvs.running.planning.paradigm_info import ParadigmInfo
+from ianvs.store.keys import digest
+
+__all__ = ["IDENTITY_VERSION", "algorithm_identity", "exam_identity", "metric_key"]
+
+IDENTITY_VERSION = 3
+"""Raised when a change of ours changes results, so that results of before are not taken for results of after."""
+
+
+_REDEFINED = {"lexical_similarity": 2, "semantic_similarity": 2}  # built in: 1 was from 0 to 100
+
+
+def exam_identity(
+    exam: TestEnvSpec, algorithm: AlgorithmSpec, paradigm: ParadigmInfo, dataset_fingerprint: str
+) -> dict[str, object]:
+    """What determines the rounds and test sets that `algorithm` meets."""
+    scenario = exam.scenario
+    facts: dict[str, object] = {
+        "version": IDENTITY_VERSION,
+        "dataset": dataset_fingerprint,
+        "scenario": None if scenario is None else {"name": scenario.name, **_by_content(scenario.options)},
+        "using": list(exam.dataset.using),
+        "incremental_rounds": exam.incremental_rounds,
+        "splitting_method": algorithm.split.splitting_method if algorithm.split else "default",
+        "as_one": paradigm.as_one,
+    }
+    if scenario is not None and is_authors(scenario):  # one of ours makes other exams under another IDENTITY_VERSION
+        url = None if scenario.url is None else str(scenario.url)
+        if source := source_of(url, scenario.name, ENTRY_POINTS):
+            facts["scenario_source"] = source
+    facts |= {name: True for name in ("linear_probe", "task_scores", "teacher_forced") if getattr(exam, name)}
+    if exam.settings is not None:
+        facts["settings"] = _settings(exam.settings)
+    return facts
+
+
+def algorithm_identity(
+    job: JobSpec, exam: TestEnvSpec, algorithm: AlgorithmSpec, paradigm: ParadigmInfo
+) -> dict[str, object]:
+    """What determines a result beside the exam, the hyperparameters and the seed."""
+    spec = algorithm.paradigm
+    facts: dict[str, object] = {
+        "version": IDENTITY_VERSION,
+        "paradigm": {"name": spec.name, "options": dict(spec.options)},
+        "modules": {module.type: module.name for module in algorithm.modules},
+        "source": dict(_sources(algorithm, job.working_directory or job.file.parent)),
+        "train_ratio": train_ratio(exam, algorithm),
+        "model_eval": None if paradigm.reference or exam.gate is None else _gate_identity(exam.gate),
+        "initial_model": _content(algorithm.initial_model),
+        "threads": job.threads,
+    }
+    if weights := _weights(algorithm):
+        facts["weights"] = weights
+    if not paradigm.reference and exam.budget is not None and exam.budget.passes is not None:
+        facts["passes"] = exam.budget.passes  # a learner is told; of the rest of the budget it is not
+    if algorithm.settings is not None:
+        facts |= {"contract": algorithm.contract, "settings": _settings(algorithm.settings)}
+        for name in ("initial_model_url", "llama_quantize_path"):
+            facts[name] = _content(_existing(getattr(algorithm.settings, name)))
+    return facts
+
+
+def _weights(algorithm: AlgorithmSpec) -> dict[str, object]:
+    """Files that hyperparameters name count by their content: `weights`, `general_tasks`, the GGUF of a `base_model`.
+
+    Names of a library's models say enough.
+    """
+    grids = (module.grid for module in algorithm.modules)
+    said = [(key, value) for grid in grids for key, values in grid for value in values if isinstance(value, str)]
+    files = [value for key, value in said if key == "weights"]
+    parts = [part.strip() for key, value in said if key == "general_tasks" for part in value.split(",")]
+    files += [part for part in parts if part.endswith((".yaml", ".yml"))]
+    found = {value: _content(Path(value)) for value in files if Path(value).exists()}
+    models = {value: find_gguf(value) for key, value in said if key == "base_model"}
+    return {**found, **{value: _content(files[0]) for value, files in models.items() if len(files) == 1}}
+
+
+def _sources(algorithm: AlgorithmSpec, home: Path) -> Iterator[tuple[str, str]]:
+    """(file, digest) of its modules, and of a paradigm that is not ours, whose changes the version above tells."""
+    for prefix, module in prefixed(algorithm.modules, "/"):
+        found = source_of(module.url, module.name, job=home)
+        yield from ((prefix + name, content) for name, content in found.items())
+    spec = algorithm.paradigm
+    if spec.url is not None or spec.name not in PARADIGMS:
+        found = source_of(spec.url, spec.name, GROUP, home)
+        yield from ((f"paradigm/{name}", content) for name, content in found.items())
+
+
+def train_ratio(exam: TestEnvSpec, algorithm: AlgorithmSpec) -> float:
+    """The share of a round that is trained on: what the file says; else all of it, or 0.8 if `model_eval` is there."""
+    if algorithm.split is not None:
+        return algorithm.split.train_ratio
+    return 0.8 if exam.gate is not None else 1.0
+
+
+def metric_key(metric: MetricSpec) -> str:
+    """Name under which a metric's values are stored; another definition under the same name has another key."""
+    facts: dict[str, object] = {"version": IDENTITY_VERSION, "name": metric.name, "options": dict(metric.options)}
+    if metric.url is None and metric.name in _REDEFINED:
+        facts["definition"] = _REDEFINED[metric.name]
+    url = foreign_module(metric.name) if metric.url is None else str(metric.url)
+    if url is not None:
+        facts["source"] = source_of(url, metric.name)
+    safe = "".join(letter if letter.isalnum() else "_" for letter in metric.name)
+    return f"{safe}-{digest(facts)[:10]}"
+
+
+def _by_content(options: Mapping[str, object]) -> dict[str, object]:
+    """A file that a scenario is read from counts by its content."""
+    file = options.get("file")
+    return {**options, "file": _content(Path(file))} if isinstance(file, str) else dict(options)
+
+
+def _gate_identity(gate: GateSpec) -> Mapping[str, object]:
+    said = {name: getattr(gate, name) for name in ("threshold", "operator", "mode")}
+    return {"metric": metric_key(gate.metric), **said}
+
+
+def _settings(value: object) -> object:
+    """Settings of KubeEdge Ianvs as plain data; files count by their content, and where things stood does not."""
+    if isinstance(value, ModelMetric):
+        return {"metric": metric_key(MetricSpec(value.name, value.url)), "mode": value.mode}
+    if isinstance(value, ThirdPartyPackage):
+        return metric_key(MetricSpec(value.name, value.url))
+    if isinstance(value, tuple):
+        return [_settings(part) for part in value]
+    if not is_dataclass(value):
+        return value
+    without = ("place", "places", "initial_model_url", "llama_quantize_path")
+    return {each.name: _settings(getattr(value, each.name)) for each in fields(value) if each.name not in without}
+
+
+def _existing(text: str) -> Path | str | None:
+    return Path(text) if text.startswith("/") and Path(text).exists() else text or None
+
+
+def _content(model: Path | str | None) -> str | None:
+    """A model file counts by its content, a model's name by itself."""
+    if not isinstance(model, Path):
+        return model
+    digest_ = hashlib.sha256()
+    files = sorted(path for path in model.rglob("*") if path.is_file()) if model.is_dir() else [model]
+    for file in files:
+        digest_.update(file.relative_to(model.parent).as_posix().encode())
+        with file.open("rb") as stream:
+            hashlib.file_digest(stream, lambda: digest_)
+    return digest_.hexdigest()

@@ -1,0 +1,44 @@
+"""Finished cases that can't be scored any more: a metric reads predicted label pictures that were not stored."""
+
+from __future__ import annotations
+
+from ianvs.base.errors import Problem, one_line
+from ianvs.exam.kinds.picture_kind import EVERY, FIRST
+from ianvs.running.planning.info import metric_info
+from ianvs.running.planning.plan import Plan
+from ianvs.store import CaseStore
+
+__all__ = ["missing_pictures"]
+
+
+def missing_pictures(plan: Plan) -> list[Problem]:
+    """A problem for each metric, which names the cases that have to be run again for it."""
+    authored = {key: spec for scores in plan.scores for spec, key in scores if spec.url is not None}
+    told = metric_info(list(authored.values()), plan.job.workspace / "cache")
+    both = zip(authored, told, strict=True)
+    reading = {key for key, metric in both if not isinstance(metric, list) and metric.pictures}
+    if not reading:
+        return []
+    lacking: dict[str, list[str]] = {}
+    for planned in plan:
+        if planned.state == "finished":
+            for _, key in plan.scores_of(planned.algorithm):
+                case = planned.case.id
+                if key in reading and not plan.store.has_score(case, key) and _lacks_pictures(plan.store, case):
+                    lacking.setdefault(key, []).append(case[:8])
+    return [Problem(_message(authored[key].name, cases), authored[key].place) for key, cases in lacking.items()]
+
+
+def _lacks_pictures(store: CaseStore, case_id: str) -> bool:
+    """Whether of some round only the first predicted label pictures are stored, not all of them."""
+    stored = (store.extras(case_id, round_.index) for round_ in store.complete_rounds(case_id))
+    return any(FIRST in extras and EVERY not in extras for extras in stored)
+
+
+def _message(name: str, cases: list[str]) -> str:
+    count = f"{len(cases)} finished cases" if len(cases) > 1 else "a finished case"
+    return (
+        f"metric '{name}' reads all predicted label pictures, which are stored only where a metric asks for them, and "
+        f"of {count} only counts are: {one_line(cases)}. Run them again (`--rerun all`, or `--rerun` with the "
+        "beginning of an id), or let the metric take one argument `confusion`: the counts."
+    )

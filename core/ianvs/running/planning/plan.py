@@ -1,0 +1,235 @@
+"""A job -> its test cases in a fixed order, and for each what is to be done and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import islice, zip_longest
+from typing import Literal
+
+from ianvs.base.digests import CHANGED
+from ianvs.base.errors import ConfigError, DamagedError, Problem, one_line, shown_path
+from ianvs.base.types import REPEAT, TestCase
+from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec
+from ianvs.exam import data
+from ianvs.exam.metrics.registry import outline
+from ianvs.exam.scenarios.drawn import drawn_for, seeds_of_case
+from ianvs.running.planning.cases import PlannedAlgorithm, again
+from ianvs.running.planning.conditions import fits
+from ianvs.running.planning.identity import algorithm_identity, exam_identity, metric_key
+from ianvs.running.planning.paradigm_info import paradigm_info
+from ianvs.running.planning.references import PlannedReferences, plan_references
+from ianvs.running.planning.studies import PlannedStudy, is_searched, plan_studies
+from ianvs.store import CaseState, CaseStore, ExamStore
+from ianvs.store.identity_differences import identity_differences
+from ianvs.store.keys import digest
+
+__all__ = ["CHANGED_SINCE", "Plan", "PlannedCase", "make_plan", "scored_metrics"]
+
+CHANGED_SINCE = "changed since"  # begins the reason of a case that has run under another identity
+
+Action = Literal["run", "resume", "score", "prepare", "nothing"]
+"""prepare: nothing of the case itself, but its exam, which is damaged or gone."""
+
+
+@dataclass(frozen=True)
+class PlannedCase:
+    """A test case, its state on disk, and what `ianvs run` would do with it.
+
+    damaged: files below the workspace that are gone or were changed after the case had ended: what they held is made
+    again. stored: of a finished one, to which there is nothing to do.
+    """
+
+    case: TestCase
+    algorithm: PlannedAlgorithm
+    state: Literal["new", "finished", "failed", "unfinished", "stopped"]
+    action: Action
+    reason: str
+    damaged: tuple[str, ...] = ()
+    stored: CaseState | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def runs(self) -> bool:
+        """Whether a process of its own has something to do for it."""
+        return self.action not in ("nothing", "prepare")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Iterate it for the planned cases. Cases are made one by one: a plan of any size takes the same memory."""
+
+    job: JobSpec
+    algorithms: tuple[PlannedAlgorithm, ...]
+    store: CaseStore
+    scores: tuple[tuple[tuple[MetricSpec, str], ...], ...] = ()  # of each exam, every score and the key of its values
+    references: PlannedReferences = field(default_factory=PlannedReferences)
+    studies: tuple[PlannedStudy, ...] = ()
+
+    @property
+    def searches(self) -> bool:
+        """Whether there are trials to be asked for: their cases are not in the plan yet."""
+        return any(not study.ended for study in self.studies)
+
+    def __len__(self) -> int:
+        if self._chosen:
+            return sum(1 for _ in self.cases())
+        return sum(len(algorithm) * len(algorithm.seeds(self.job.seeds)) for algorithm in self.algorithms)
+
+    def __iter__(self) -> Iterator[PlannedCase]:
+        exams, damage = ExamStore(self.store.workspace), dict[str, str | None]()
+        for case, algorithm in self.cases():
+            if algorithm.exam_id not in damage:
+                kept = algorithm.spec.contract == "native"  # else nothing of an exam is: its files are handed out
+                damage[algorithm.exam_id] = exams.damage(algorithm.exam_id) if kept else None
+            yield self._planned(case, algorithm, damage[algorithm.exam_id])
+
+    def cases(self) -> Iterator[tuple[TestCase, PlannedAlgorithm]]:
+        """The cases alone, without a look at the disk: those that `only` and `limit` leave, and what they need."""
+        if not self._chosen:
+            yield from self._all()
+            return
+        ordinary = ((case, of) for case, of in self._all() if case.role in ("", REPEAT))
+        fitting = ((case, of) for case, of in ordinary if fits(case, self.job.only or ""))
+        chosen = list(islice(fitting, self.job.limit))
+        yield from chosen
+        needed = {id_ for case, of in chosen for id_ in self.references.of(case, of).values()}
+        needed -= {case.id for case, _ in chosen}
+        if needed:
+            yield from ((case, of) for case, of in self._all() if case.id in needed)
+
+    @property
+    def _chosen(self) -> bool:
+        return self.job.only is not None or self.job.limit is not None
+
+    def _all(self) -> Iterator[tuple[TestCase, PlannedAlgorithm]]:
+        for algorithm in self.algorithms:
+            for case in algorithm.cases(self.job.seeds):
+                yield case, algorithm
+
+    def scores_of(self, algorithm: PlannedAlgorithm) -> tuple[tuple[MetricSpec, str], ...]:
+        """Every score that cases of `algorithm` are to have, and the key it is stored under.
+
+        A reference run is shared by exams that differ only in what is no concern of it, and is scored for all of them.
+        """
+        if not algorithm.role:
+            return self.scores[self.job.testenvs.index(algorithm.testenv)]
+        alike = {self.job.testenvs.index(a.testenv) for a in self.algorithms if a.exam_id == algorithm.exam_id}
+        found = {key: (metric, key) for index in sorted(alike) for metric, key in self.scores[index]}
+        return tuple(found.values())
+
+    def _planned(self, case: TestCase, algorithm: PlannedAlgorithm, exam_damage: str | None) -> PlannedCase:
+        state, until = self.store.state(case.id), algorithm.until
+        status = state.status
+        planned = partial(PlannedCase, case, algorithm)
+        if algorithm.settled:
+            return planned(status if status in ("finished", "failed") else "stopped", "nothing", algorithm.settled)
+        if until is not None and status is not None and len(self.store.complete_rounds(case.id)) > until:
+            scored = all(self.store.has_score(case.id, key, until) for _, key in self.scores_of(algorithm))
+            return planned("stopped", "nothing" if scored else "score", f"paused after round {until}")
+        if state.damaged:
+            damaged = tuple(f"cases/{case.id}/{name}" for name in state.damaged)
+            action: Action = "score" if state.is_whole else "resume"
+            return planned("unfinished", action, f"{one_line(damaged, 3)} {CHANGED}", damaged)
+        if status == "finished":
+            if missing := [metric.name for metric, key in self.scores_of(algorithm) if key not in state.scores]:
+                reason = f"finished; {', '.join(missing)} to be computed from what is stored"
+                return planned("finished", "score", reason)
+            if exam_damage is not None:
+                damaged = (f"exams/{algorithm.exam_id}/{exam_damage}",)
+                return planned("unfinished", "prepare", f"{damaged[0]} {CHANGED}", damaged)
+            return planned("finished", "nothing", "finished", stored=state)
+        if status == "failed":
+            failure = self.store.failure(case.id)
+            said = f"{failure.error}: {failure.message}" if failure else "no reason is known"
+            return planned("failed", "run", f"failed last time ({said.splitlines()[0]})")
+        done = len(self.store.complete_rounds(case.id)) - 1 if status == "unfinished" else 0
+        if done > 0:
+            return planned("unfinished", "resume", f"cut off after round {done}")
+        return planned("new", "run", self._why_new(case, algorithm))
+
+    def _why_new(self, case: TestCase, algorithm: PlannedAlgorithm) -> str:
+        if case.role == REPEAT:
+            return "a repetition, never run"
+        predecessor = self.store.predecessor(case) or ""
+        before = None
+        with suppress(DamagedError):
+            before = self.store.identity(predecessor) if predecessor else None
+        if before is None:
+            return "never run"
+        now = {"exam": algorithm.exam, "algorithm": algorithm.identity}
+        return f"{CHANGED_SINCE} {predecessor[:8]}: {'; '.join(identity_differences(before, now))}"
+
+
+def make_plan(job: JobSpec, samples: Sequence[str | None] = ()) -> Plan:
+    """Plan `job` against what its workspace holds. Raises ConfigError or DataError where the data can't be read.
+
+    samples: fingerprints of the samples of each testenv, where `data.checked` has told them.
+    """
+    algorithms: list[PlannedAlgorithm] = []
+    scores = []
+    students = list(zip(job.algorithms, paradigm_info(job), strict=True))
+    for exam, known in zip_longest(job.testenvs, samples):
+        fingerprint = data.fingerprint(exam.dataset, job.workspace / "cache", known)
+        name = exam.name if len(job.testenvs) > 1 else ""
+        for spec, paradigm in students:
+            facts = exam_identity(exam, spec, paradigm, fingerprint)
+            identity = algorithm_identity(job, exam, spec, paradigm)
+            planned = PlannedAlgorithm(spec, paradigm, exam, name, digest(facts), facts, identity, digest(identity))
+            if not seeds_of_case(exam.scenario):
+                algorithms.append(planned)
+                continue
+            for seed in job.seeds:
+                facts = exam_identity(drawn_for(exam, seed), spec, paradigm, fingerprint)
+                own = replace(planned, exam=facts, exam_id=digest(facts), seed=seed, row_exam=planned.exam_id)
+                algorithms.append(own)
+        named = scored_metrics(exam)
+        stored = named if exam.settings is not None else [m for m in named if outline(m).level == "score"]
+        scores.append(tuple((metric, metric_key(metric)) for metric in stored))
+    _refuse_repeated(algorithms)
+    studies = plan_studies(job, algorithms)
+    trials = [trial for study in studies for trial in study.planned()]
+    # Who is searched for stays, without a case of its own: its class is looked at, and its exam prepared.
+    algorithms = [replace(of, choices=()) if job.search and is_searched(of.spec) else of for of in algorithms]
+    algorithms += trials
+    ranked = [of for of in algorithms if not (of.settled or of.until)]
+    repetitions = [again(planned, k, job.seeds) for k in range(1, job.repeat) for planned in ranked]
+    references = plan_references(job, ranked)
+    plan = Plan(
+        job,
+        (*algorithms, *filter(None, repetitions), *references.algorithms),
+        CaseStore(job.workspace),
+        tuple(scores),
+        references,
+        studies,
+    )
+    if job.only is not None and next(plan.cases(), None) is None:
+        known = one_line(list(dict.fromkeys(algorithm.name for algorithm in job.algorithms)))
+        message = f"--only '{job.only}' fits none of the job's cases. Write conditions such as 'ewc,seed=0'; its"
+        raise ConfigError([Problem(f"{message} algorithms are: {known}. `ianvs plan` lists the cases.")])
+    return plan
+
+
+def _refuse_repeated(algorithms: Sequence[PlannedAlgorithm]) -> None:
+    """Raise ConfigError where two testenvs are one exam: their cases would be the same, and each is run once."""
+    first: dict[tuple[str, str, str], TestEnvSpec] = {}
+    for planned in algorithms:
+        exam = planned.testenv
+        key = (planned.exam_id, planned.identity_digest, planned.spec.name)
+        if first.setdefault(key, exam) is not exam:
+            other = shown_path(first[key].file)
+            message = f"this is the same exam as {other}: same data, same scenario. Keep one, with the metrics of both."
+            raise ConfigError([Problem(message, exam.place)])
+
+
+def scored_metrics(exam: TestEnvSpec) -> tuple[MetricSpec, ...]:
+    """The testenv's metrics, and those that they build on without naming them: BWT alone is BWT of accuracy."""
+    named = list(exam.metrics)
+    levels = {metric.name: outline(metric).level for metric in named}
+    if "score" not in levels.values() and exam.settings is None:
+        named.insert(0, MetricSpec("accuracy"))
+    for metric in exam.metrics:
+        if metric.of is not None and metric.of not in {known.name for known in named}:
+            named.append(MetricSpec(metric.of, place=metric.place))
+    return tuple(named)

@@ -1,0 +1,139 @@
+"""Reference runs: models that others are compared with by IM, the survey's FWT, delta_m and Omega.
+
+joint: for each round k a fresh model trained on rounds 1 to k together. single_task: for each round j a fresh model
+trained on it alone. They are ordinary cases of the paradigms `joint` and `solo`. What is trained is the class that an
+algorithm names as its `reference`, with those of its hyperparameters that this class takes; so all algorithms with the
+same network, data and seed share one. A class that names none is its own reference: a fresh one that is trained once
+has nothing to remember.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from ianvs.base.types import TestCase
+from ianvs.config.spec import JobSpec, ModuleSpec, ParadigmSpec, TestEnvSpec
+from ianvs.exam.metrics.registry import outline
+from ianvs.running.planning.cases import PlannedAlgorithm, grid, own_hyperparameters
+from ianvs.running.planning.closed import closed_to
+from ianvs.running.planning.identity import algorithm_identity
+from ianvs.running.planning.info import PluginInfo, plugin_info
+from ianvs.running.planning.paradigm_info import ParadigmInfo
+from ianvs.store.keys import digest
+
+__all__ = ["ROLES", "PlannedReferences", "plan_references"]
+
+_PARADIGMS = {"joint": "joint", "single_task": "solo"}  # by role
+ROLES = tuple(_PARADIGMS)
+
+_Values = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class PlannedReferences:
+    """algorithms: of the reference runs that are planned beside those that the job lists."""
+
+    algorithms: tuple[PlannedAlgorithm, ...] = ()
+    by_student: Mapping[tuple[str, ...], tuple[PlannedAlgorithm, Callable[[_Values], _Values]]] = field(
+        default_factory=dict
+    )  # (exam, identity, algorithm, role) -> (reference, hyperparameters of a case -> those of its reference)
+
+    def of(self, case: TestCase, algorithm: PlannedAlgorithm) -> dict[str, str]:
+        """{role: id of the reference case} of a case."""
+        found = {}
+        for role in ROLES:
+            known = self.by_student.get(_key(algorithm, role))
+            if known is not None and not (case.role or algorithm.settled or algorithm.until):
+                reference, taken = known
+                found[role] = reference.case(taken(case.hyperparameters), case.seed).id
+        return found
+
+
+def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> PlannedReferences:
+    """The references that the metrics of each exam need: those that the job names, else planned ones."""
+    by_student: dict[tuple[str, ...], tuple[PlannedAlgorithm, Callable[[_Values], _Values]]] = {}
+    planned: dict[tuple[str, str], dict[str, Mapping[str, object]]] = {}
+    made: dict[tuple[str, str], PlannedAlgorithm] = {}
+    facts = _facts(job, students)
+    for student in students:
+        if student.paradigm.as_one:
+            continue  # it has no rounds to compare
+        for role in _needed(student.testenv):
+            if (name := job.references.get(role)) is not None:
+                same = (s for s in students if s.testenv is student.testenv and s.seed == student.seed)
+                named = next(s for s in same if s.spec.name == name)
+                only = next(
+                    grid(named.spec.modules)
+                )  # it has one choice: ianvs.running.scheduler.preflight sees to that
+                by_student[_key(student, role)] = (named, partial(_always, only))
+                continue
+            known = facts.get(student.spec.name)
+            if known is None or known.bound:
+                continue
+            reference = _reference(job, student, known, role)
+            key = (reference.exam_id, reference.identity_digest)
+            reference = made.setdefault(key, reference)
+            taken_by = partial(_taken, known.takes, [module.type for module in student.spec.modules])
+            by_student[_key(student, role)] = (reference, taken_by)
+            choices = planned.setdefault(key, {})
+            chosen = grid(student.spec.modules) if student.choices is None else student.choices
+            for hyperparameters in chosen:
+                taken = taken_by(hyperparameters)
+                choices.setdefault(digest(taken), taken)
+    algorithms = tuple(replace(made[key], choices=tuple(choices.values())) for key, choices in planned.items())
+    return PlannedReferences(algorithms, by_student)
+
+
+def _needed(exam: TestEnvSpec) -> tuple[str, ...]:
+    needs = {need for metric in exam.metrics for need in outline(metric).needs}
+    return tuple(role for role in ROLES if role in needs)
+
+
+def _facts(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> dict[str, PluginInfo]:
+    """By algorithm; empty where no reference has to be planned, since finding out takes seconds."""
+    roles = {role for student in students for role in _needed(student.testenv)} - set(job.references)
+    if not roles or not job.plans_references:
+        return {}
+    modules = {a.name: module for a in job.algorithms for module in a.modules if module.type == "basemodel"}
+    plugins = [(module.url, module.name) for module in modules.values()]
+    cache = job.workspace / "cache"
+    found = plugin_info(plugins, cache, job.limits.check_seconds, job.file.parent, closed_to(job))
+    return {name: facts for name, facts in zip(modules, found, strict=True) if facts is not None}
+
+
+def _reference(job: JobSpec, student: PlannedAlgorithm, facts: PluginInfo, role: str) -> PlannedAlgorithm:
+    module = ModuleSpec("basemodel", facts.name, facts.url, place=student.spec.place)
+    spec = replace(
+        student.spec,
+        name=f"{facts.name} ({role} reference)",
+        modules=(module,),
+        paradigm=ParadigmSpec(_PARADIGMS[role], place=student.spec.place),
+    )
+    paradigm = ParadigmInfo(student.paradigm.methods, ("basemodel",), as_one=False, reference=True)
+    identity = algorithm_identity(job, student.testenv, spec, paradigm)
+    return replace(
+        student,
+        spec=spec,
+        paradigm=paradigm,
+        identity=identity,
+        identity_digest=digest(identity),
+        role=role,
+        choices=(),
+        trial=None,
+    )
+
+
+def _taken(takes: tuple[str, ...] | None, kinds: Sequence[str], hyperparameters: _Values) -> _Values:
+    """Of the base model's those that the reference takes. kinds: of the algorithm's modules."""
+    own = own_hyperparameters(hyperparameters, "basemodel", kinds)
+    return {name: value for name, value in own.items() if takes is None or name in takes}
+
+
+def _always(only: _Values, hyperparameters: _Values) -> _Values:
+    return only
+
+
+def _key(student: PlannedAlgorithm, role: str) -> tuple[str, ...]:
+    return (student.exam_id, student.identity_digest, student.spec.name, role)

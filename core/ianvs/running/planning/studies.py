@@ -1,0 +1,175 @@
+"""What searches of a job have asked for so far, as cases: their trials, and of those that have ended the winner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from ianvs.base.errors import DamagedError
+from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec, Range, SearchSpec
+from ianvs.running.planning.cases import PlannedAlgorithm, axes, grid
+from ianvs.running.planning.identity import metric_key
+from ianvs.store.keys import digest
+from ianvs.store.study_store import Study, StudyStore, Trial
+
+__all__ = ["PlannedStudy", "is_searched", "plan_studies", "search_metric", "search_space", "with_ends"]
+
+
+@dataclass(frozen=True)
+class PlannedStudy:
+    """A search of one algorithm in one exam.
+
+    bases: by seed, the algorithm whose choices are the trials'. stored: what it has found so far; None: it is to begin.
+    spec: its settings. metric: the column that it goes by.
+    """
+
+    key: str
+    spec: SearchSpec
+    metric: str
+    bases: Mapping[int, PlannedAlgorithm]
+    stored: Study | None = None
+
+    @property
+    def any_base(self) -> PlannedAlgorithm:
+        return next(iter(self.bases.values()))
+
+    @property
+    def space(self) -> dict[str, Range]:
+        return search_space(self.any_base.spec.modules)
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Those of the job's that trials are run with: the first, or those that `by: seeds` chooses on."""
+        by_seeds = self.spec.select is not None and self.spec.select.by == "seeds"
+        seeds = tuple(self.bases)
+        return tuple(sorted(seeds)[: max(len(seeds) // 2, 1)]) if by_seeds else seeds[:1]
+
+    @property
+    def ended(self) -> bool:
+        if self.stored is None or not self.stored.ended:
+            return False
+        # One that ran out of configurations to try is at its end, whatever is asked for.
+        return bool(self.stored.said) or len(self.stored.trials) >= self.spec.trials
+
+    @property
+    def left(self) -> int:
+        """Trials that have still to be asked for."""
+        return 0 if self.ended else self.spec.trials - (0 if self.stored is None else len(self.stored.trials))
+
+    @property
+    def cases_left(self) -> int:
+        """At most: of trials that have still to be asked for, and of a winner that is not known yet."""
+        return 0 if self.ended else self.left * len(self.seeds) + len(self.bases)
+
+    def hyperparameters(self, drawn: Mapping[str, object]) -> dict[str, object]:
+        """All of a trial, in the order of the file."""
+        first = next(grid(self.any_base.spec.modules))
+        return {name: drawn.get(name, value) for name, value in first.items()}
+
+    def stage(self, trial: Trial, *, settled: str = "") -> Iterator[PlannedAlgorithm]:
+        """The cases of a trial as they go to its goal, by seed. settled: why there is nothing to do for them."""
+        choice = self.hyperparameters(trial.drawn)
+        rounds = None if self.stored is None else self.stored.rounds
+        for seed in self.seeds:
+            yield replace(
+                self.bases[seed],
+                choices=(choice,),
+                seed=seed,
+                until=None if trial.goal == rounds else trial.goal,
+                trial=(self.key, trial.number),
+                settled=settled,
+            )
+
+    def planned(self) -> Iterator[PlannedAlgorithm]:
+        """Every trial that it has asked for, and the winner with all seeds of the job."""
+        if self.stored is None:
+            return
+        found = self.stored.winner if self.ended else None
+        for trial in self.stored.trials:
+            if trial.number != found:
+                yield from self.stage(trial, settled="" if trial.waits else _became(trial, self.stored.rounds))
+                continue
+            choice = self.hyperparameters(trial.drawn)
+            for base in {id(base): base for base in self.bases.values()}.values():
+                yield replace(base, choices=(choice,), trial=(self.key, trial.number))
+
+
+def _became(trial: Trial, rounds: int) -> str:
+    """What became of a trial that has ended, in words."""
+    if trial.failed:
+        return "trial failed"
+    return "trial finished" if trial.reached == rounds else f"trial stopped after round {trial.reached}"
+
+
+def plan_studies(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> tuple[PlannedStudy, ...]:
+    """A study for each algorithm with a range in each exam. students: the job's algorithms in its exams."""
+    spec = job.search
+    if spec is None:
+        return ()
+    groups: dict[tuple[str, str], dict[int, PlannedAlgorithm]] = {}
+    for student in students:
+        if is_searched(student.spec):
+            seeds = student.seeds(job.seeds)
+            groups.setdefault((student.testenv_name, student.spec.name), {}).update(dict.fromkeys(seeds, student))
+    store = StudyStore(job.workspace, job.name)
+    studies = []
+    for bases in groups.values():
+        study = PlannedStudy("", spec, search_metric(job), bases)
+        key, stored = _key(study), None
+        with suppress(DamagedError):  # then it is asked for once more, and finds its trials done
+            stored = store.read(key)
+        studies.append(replace(study, key=key, stored=stored))
+    return tuple(studies)
+
+
+def is_searched(algorithm: AlgorithmSpec) -> bool:
+    """Whether a hyperparameter of it has a range."""
+    return any(isinstance(value, Range) for _, values in axes(algorithm.modules) for value in values)
+
+
+def search_space(modules: tuple[ModuleSpec, ...]) -> dict[str, Range]:
+    """By hyperparameter, named as in a case; several values are a choice."""
+    space = {}
+    for name, values in axes(modules):
+        if isinstance(values[0], Range):
+            space[name] = values[0]
+        elif len(values) > 1:
+            space[name] = Range("choice", choices=values)
+    return space
+
+
+def search_metric(job: JobSpec) -> str:
+    """What trials are compared by."""
+    assert job.search is not None
+    return job.search.metric or job.rank.sort_by[0][0]
+
+
+def with_ends(module: ModuleSpec) -> ModuleSpec:
+    """The module with the ends of each range as values to try, as a constructor is asked whether it takes them."""
+    ends = {name: values[0].ends for name, values in module.grid if isinstance(values[0], Range)}
+    places = {name: module.value_places.get(name, ())[:1] * len(values) for name, values in ends.items()}
+    tried = tuple((name, ends.get(name, values)) for name, values in module.grid)
+    return replace(module, grid=tried, value_places={**module.value_places, **places})
+
+
+def _key(study: PlannedStudy) -> str:
+    """Another search has another one; more trials are the same search gone on with."""
+    base, spec, space = study.any_base, study.spec, study.space
+    shown = {name: [one.kind, one.low, one.high, list(one.choices)] for name, one in space.items()}
+    return digest(
+        {
+            "exams": [[seed, study.bases[seed].exam_id] for seed in study.seeds],
+            "algorithm": base.identity_digest,
+            "name": base.spec.name,
+            "fixed": {name: value for name, value in study.hyperparameters({}).items() if name not in space},
+            "space": shown,
+            "metrics": [metric_key(each) for each in base.testenv.metrics if each.name in study.metric.split(" of ")],
+            "metric": study.metric,
+            "how": {name: value for name, value in vars(spec).items() if name not in _APART},
+            "select": None if spec.select is None else [spec.select.by, spec.select.rounds, spec.select.share],
+        }
+    )
+
+
+_APART = ("place", "places", "trials", "metric", "select")

@@ -1,0 +1,269 @@
+"""The loop over cases: submits them, follows them, ends those that overrun, tries killed ones again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ianvs.base.types import Failure, FailureKind, Status
+from ianvs.config.spec import JobSpec, LimitsSpec
+from ianvs.processes.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Engine, Event, Task
+from ianvs.running.planning import Plan, PlannedCase
+from ianvs.running.planning.case_request import RUN_CASE, CaseRequest
+from ianvs.running.scheduler.case_files import files_of_case
+from ianvs.running.scheduler.slots import Slot, Slots
+from ianvs.store import Study
+
+__all__ = ["CaseLoop", "Listener"]
+
+_TICK = 0.5  # seconds between looks at the clock while nothing happens
+_CRASHES = {getattr(signal, f"SIG{name}", None) for name in ("SEGV", "BUS", "ABRT", "FPE", "ILL")}
+_KILL = 9  # SIGKILL, which Windows has no name for
+
+
+class Listener:
+    """Is told what happens. This one shows nothing; others show some of it."""
+
+    def planned(self, plan: Plan, to_do: int, damaged: Sequence[str] = ()) -> None: ...
+    def preparing(self, what: str, fraction: float) -> None: ...
+    def more(self, to_do: int, studies: Sequence[Study] = ()) -> None: ...
+    def started(self, case: PlannedCase) -> None: ...
+    def progressed(self, case: PlannedCase, payload: object) -> None: ...
+    def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None: ...
+    def retried(self, case: PlannedCase, failure: Failure) -> None: ...
+    def stopping(self, running: int) -> None: ...
+
+
+@dataclass
+class _Running:
+    planned: PlannedCase
+    slot: Slot
+    clocks: dict[str, float] = field(default_factory=dict)  # when the case, and its present round, began
+    round: int = 0
+    overrun: str = ""  # which limit, in words
+    told: float = 0.0  # when it was asked to stop
+    forced: bool = False
+
+
+class CaseLoop:
+    """Runs every case of the plan that has something to do. Nothing of a finished case is kept in memory.
+
+    request: makes what a process needs to know of a case.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        plan: Plan,
+        slots: Slots,
+        listener: Listener,
+        request: Callable[[PlannedCase], CaseRequest],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._engine, self._plan, self._slots, self._listener = engine, plan, slots, listener
+        self._request, self._clock = request, clock
+        self._running: dict[str, _Running] = {}
+        self._again: deque[PlannedCase] = deque()
+        self._attempts: Counter[str] = Counter()  # by id of the case
+        self._alone: set[str] = set()  # ids of cases that take a card for themselves
+        self.ran = self.failed = 0
+        self.interrupted = False
+        self._stopping = False
+        self._oom_kills = _oom_kills() if plan.job.engine.name == "local" else None  # of a node nothing is known here
+
+    @property
+    def _job(self) -> JobSpec:
+        return self._plan.job
+
+    def go(self) -> None:
+        """Until everything is done, or was told to stop and has ended."""
+        fresh = (planned for planned in self._plan if planned.runs)
+        ahead: PlannedCase | None = next(fresh, None)
+        while self._running or (not self._stopping and (ahead or self._again)):
+            try:
+                while not self._stopping and (waiting := self._again[0] if self._again else ahead) is not None:
+                    if waiting.case.id in self._running:
+                        break  # the same case under another name of its algorithm: it will find itself done
+                    slot = self._slots.take(alone=waiting.case.id in self._alone)
+                    if slot is None:
+                        break
+                    if self._again:
+                        self._again.popleft()
+                    else:
+                        ahead = next(fresh, None)
+                    self._submit(waiting, slot)
+                for event in self._engine.events(_TICK):
+                    self._follow(event)
+                self._check_limits()
+            except KeyboardInterrupt:
+                self._interrupt()
+
+    # --- one case -----------------------------------------------------------------------------------------------
+
+    def _submit(self, planned: PlannedCase, slot: Slot) -> None:
+        case = planned.case
+        self._running[case.id] = _Running(planned, slot)
+        self._attempts[case.id] += 1
+        if self._slots.sharing and slot.gpu is not None:
+            self._slots.sharing.started(slot.gpu, case.id)
+        environment: Mapping[str, str] = slot.environment if slot.gpu is not None or self._job.device == "cpu" else {}
+        request, log = self._request(planned), self._plan.store.log(case.id)
+        self._engine.submit(Task(case.id, RUN_CASE, request, log, environment, files_of_case(request)))
+        self._listener.started(planned)
+
+    def _follow(self, event: Event) -> None:
+        running = self._running.get(event.key)
+        if running is None:
+            return
+        if event.kind == "progress":
+            self._note(running, event.payload)
+            self._listener.progressed(running.planned, event.payload)
+        elif event.kind == "ended":
+            del self._running[event.key]
+            self._slots.give(running.slot)
+            if self._slots.sharing and running.slot.gpu is not None:
+                self._slots.sharing.ended(running.slot.gpu, event.key)
+            self._end(running, event.payload)
+
+    def _note(self, running: _Running, payload: object) -> None:
+        """Start the clocks: the case's when it says that it is ready, a round's when it says that it begins."""
+        if not isinstance(payload, dict):
+            return
+        now = self._clock()
+        running.clocks.setdefault("case", now)
+        if payload.get("round", 0) != running.round:
+            if self._slots.sharing and running.slot.gpu is not None:
+                peak = payload.get("peak_gpu_bytes") if running.round else None
+                self._slots.sharing.round_began(running.slot.gpu, running.planned.case.id, now, peak)
+            running.round = payload["round"]
+            running.clocks["round"] = now
+
+    def _end(self, running: _Running, code: int) -> None:
+        planned, store = running.planned, self._plan.store
+        status = store.status(planned.case.id)
+        failure: Failure | None = store.failure(planned.case.id) if status == "failed" else None
+        paused = status == "unfinished" and code == 0 and self._has_paused(planned)
+        if status == "finished" or paused:
+            pass
+        elif running.overrun:
+            failure = self._failure(planned, "timeout", "TimeLimit", running.overrun)
+        elif code == EXIT_INTERRUPTED or (self._stopping and code < 0):
+            self._listener.ended(planned, "unfinished", None)
+            return
+        elif failure is None:
+            failure = self._ended_early(planned, code)
+        store.sweep(planned.case.id)
+        if failure is not None and self._worth_another_try(running, failure):
+            return
+        self._attempts.pop(planned.case.id, None)
+        self._alone.discard(planned.case.id)
+        self.ran += 1
+        if failure is None:
+            self._listener.ended(planned, "unfinished" if paused else "finished", None)
+            return
+        self.failed += 1
+        self._listener.ended(planned, "failed", failure)
+        if self._job.fail_fast and not self._stopping:
+            self._stop()
+
+    def _has_paused(self, planned: PlannedCase) -> bool:
+        """Whether the case, which was to pause after a round, has come to it."""
+        until = planned.algorithm.until
+        return until is not None and len(self._plan.store.complete_rounds(planned.case.id)) > until
+
+    def _worth_another_try(self, running: _Running, failure: Failure) -> bool:
+        """One more try for what was killed or lost, and alone on its card for what found it too small to share."""
+        planned = running.planned
+        crowded = failure.kind == "memory" and running.slot.gpu is not None and not running.slot.alone
+        killed = failure.kind in ("killed", "lost") and self._attempts[planned.case.id] <= self._job.retries
+        if self._stopping or not (killed or crowded):
+            return False
+        if crowded:
+            self._alone.add(planned.case.id)
+            if self._slots.sharing and running.slot.gpu is not None:
+                self._slots.sharing.crowded(running.slot.gpu)
+        self._again.append(planned)
+        self._listener.retried(planned, failure)
+        return True
+
+    def _ended_early(self, planned: PlannedCase, code: int) -> Failure:
+        if code == EXIT_STORAGE:
+            said = "its results can't be stored: the disk is full, or the workspace can't be written"
+            return self._failure(planned, "exception", "OSError", said)
+        if code < 0:
+            return self._failure(planned, "killed", _signal_name(code), self._why_killed(-code))
+        return self._failure(planned, "exception", f"exit status {code}", "the process of the case ended by itself")
+
+    def _why_killed(self, number: int) -> str:
+        if number in _CRASHES:
+            return (
+                "compiled code of the plugin, or of a package that it uses, crashed; the stack is at the end of the log"
+            )
+        if number == _KILL and (self._oom_kills is None or self._oom_kills != _oom_kills()):
+            return "the process was killed; if the machine ran out of memory, fewer jobs or limits.memory_mb help"
+        return "the process was killed, by itself or by another; the machine had memory left"
+
+    def _failure(self, planned: PlannedCase, kind: FailureKind, error: str, message: str) -> Failure:
+        """The failure, stored if the disk takes it: what can't be stored is at least shown."""
+        store = self._plan.store
+        log = Path(os.path.relpath(store.log(planned.case.id), store.workspace))
+        failure = Failure(kind, error, message, log)
+        try:
+            store.fail(planned.case.id, failure)
+        except OSError:
+            return Failure(kind, error, f"{message} (this could not be stored either)", log)
+        return failure
+
+    # --- limits and interruptions -------------------------------------------------------------------------------
+
+    def _check_limits(self) -> None:
+        limits, now = self._job.limits, self._clock()
+        for key, running in self._running.items():
+            if not running.overrun and (said := _overrun(limits, running, now)):
+                running.overrun, running.told = said, now
+                self._engine.cancel(key)
+            elif running.overrun and not running.forced and now - running.told > limits.grace_seconds:
+                running.forced = True
+                self._engine.cancel(key, force=True)
+
+    def _interrupt(self) -> None:
+        """The first Ctrl-C lets running cases end their round; the second ends them now."""
+        self.interrupted = True
+        self._stop()
+
+    def _stop(self) -> None:
+        for key in self._running:
+            self._engine.cancel(key, force=self._stopping)
+        self._listener.stopping(0 if self._stopping else len(self._running))
+        self._stopping = True
+
+
+def _overrun(limits: LimitsSpec, running: _Running, now: float) -> str:
+    """Which limit the case is over, in words; "" for none."""
+    for name, limit in (("case", limits.case_seconds), ("round", limits.round_seconds)):
+        began = running.clocks.get(name)
+        if limit is not None and began is not None and now - began > limit:
+            what = f"round {running.round}" if name == "round" else "the case"
+            return f"{what} took longer than limits.{name}_seconds: {limit:g}"
+    return ""
+
+
+def _oom_kills() -> int | None:
+    """How many processes this machine has killed so far because its memory was used up; None where nothing tells."""
+    try:
+        words = Path("/proc/vmstat").read_text().split()
+        return int(words[words.index("oom_kill") + 1])
+    except (OSError, ValueError):
+        return None
+
+
+def _signal_name(code: int) -> str:
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"

@@ -1,0 +1,151 @@
+"""Runs what a plan says is to do: submits cases to an engine, follows them, and leaves none behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+
+from ianvs.config.spec import JobSpec
+from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine
+from ianvs.results.stored.job_results import HELD
+from ianvs.running.planning import Plan, PlannedCase, make_plan
+from ianvs.running.planning.case_request import CaseRequest, case_request
+from ianvs.running.scheduler.case_loop import CaseLoop, Listener
+from ianvs.running.scheduler.flight import Watcher
+from ianvs.running.scheduler.graphics_cards import card_bytes
+from ianvs.running.scheduler.opening import open_checker, open_engine
+from ianvs.running.scheduler.preflight import preflight
+from ianvs.running.scheduler.searching import run_searches
+from ianvs.running.scheduler.sharing import Sharing
+from ianvs.running.scheduler.slots import Slots
+from ianvs.store import CaseState
+
+__all__ = ["Listener", "Outcome", "check_job", "run_job"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run of a job ended. Exit codes: 0 all good, 1 some case failed, 130 interrupted.
+
+    states: of cases that were finished before, as far as they are worth keeping.
+    """
+
+    plan: Plan
+    ran: int
+    failed: int
+    interrupted: bool
+    states: Mapping[str, CaseState] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_INTERRUPTED if self.interrupted else int(self.failed > 0)
+
+
+def run_job(job: JobSpec, listener: Listener, provenance: dict[str, object]) -> Outcome:
+    """Do what `make_plan(job)` finds to do, and search first where the job has a search.
+
+    Raises ConfigError for anything that is wrong before the first case.
+    """
+    with closing(_Engines(job)) as engines:
+        plan = preflight(job, engines.checker, listener, lambda plan: engines.work(plan).anything)
+        work = engines.work(plan)
+        listener.planned(plan, work.tasks, tuple(work.damaged))
+        if not (work.tasks or plan.searches):
+            return Outcome(plan, 0, 0, interrupted=False, states=work.states)
+        runs = _Runs(engines.runner(plan), listener, provenance)
+        failed = 0
+        if plan.searches:
+            interrupted = run_searches(plan, runs.go, listener)
+            before, plan = plan, replace(make_plan(job), job=plan.job)
+            runs.failed = 0  # a trial that fails has told something
+            failed = sum(study.ended and study.stored.winner is None for study in plan.studies if study.stored)
+            if interrupted:
+                return Outcome(plan, runs.ran, failed, interrupted=True)
+            listener.more(sum(planned.runs for planned in plan) - sum(planned.runs for planned in before))
+        interrupted = runs.go(plan)
+        return Outcome(plan, runs.ran, runs.failed + failed, interrupted)
+
+
+class _Runs:
+    """Runs plans on an engine, one after the other. ran, failed: cases of all of them."""
+
+    def __init__(self, engine: Engine, listener: Listener, provenance: dict[str, object]) -> None:
+        self._engine, self._listener, self._provenance = engine, listener, provenance
+        self.ran = self.failed = 0
+
+    def go(self, plan: Plan) -> bool:
+        """Whether it was interrupted."""
+        engine, wanted = self._engine, plan.job.cases_per_gpu
+        sharing = Sharing(engine.gpus, card_bytes(engine.gpus)) if wanted == "auto" else None
+        slots = Slots(engine.slots, engine.gpus, 1 if wanted == "auto" else wanted, sharing)
+
+        def request(planned: PlannedCase) -> CaseRequest:
+            apart = engine.isolates and engine.seals
+            return case_request(plan, planned.case, planned.algorithm, self._provenance, apart=apart)
+
+        loop = CaseLoop(engine, plan, slots, self._listener, request)
+        loop.go()
+        self.ran, self.failed = self.ran + loop.ran, self.failed + loop.failed
+        return loop.interrupted
+
+
+def check_job(job: JobSpec, watcher: Watcher) -> JobSpec:
+    """The job with every warning of `run_job`, were none of its cases finished. Raises ConfigError as that would."""
+    with closing(_Engines(job)) as engines:
+        return preflight(job, lambda plan: engines.checker(None), watcher).job
+
+
+@dataclass
+class _Work:
+    """What a plan finds to do. tasks: cases. anything: an exam may be all. damaged: files that are made again.
+
+    states: of finished cases, the first of them.
+    """
+
+    tasks: int = 0
+    anything: bool = False
+    damaged: dict[str, None] = field(default_factory=dict)
+    states: dict[str, CaseState] = field(default_factory=dict)
+
+
+class _Engines:
+    """The engine that cases run on, and the one whose processes look at authors' code: the same one where it can be."""
+
+    def __init__(self, job: JobSpec) -> None:
+        self._job = job
+        self._runner: Engine | None = None
+        self._checker: Engine | None = None
+        self._work: _Work | None = None
+
+    def work(self, plan: Plan) -> _Work:
+        if self._work is None:
+            self._work = _Work()
+            for planned in plan:
+                self._work.tasks += planned.runs
+                self._work.anything |= planned.action != "nothing"
+                self._work.damaged |= dict.fromkeys(planned.damaged)
+                if planned.stored is not None and len(self._work.states) < HELD:
+                    self._work.states[planned.case.id] = planned.stored
+            self._work.anything |= plan.searches
+        return self._work
+
+    def runner(self, plan: Plan) -> Engine:
+        if self._runner is None:
+            references = (reference.spec for reference in plan.references.algorithms)  # their classes are loaded too
+            job = replace(self._job, algorithms=(*self._job.algorithms, *references))
+            self._runner = open_engine(job, self.work(plan).tasks + sum(study.cases_left for study in plan.studies))
+        return self._runner
+
+    def checker(self, plan: Plan | None) -> Engine:
+        """plan: of what will run; None: nothing will, and what only running cases need is not loaded."""
+        if plan is not None and (runner := self.runner(plan)).isolates:
+            return runner
+        if self._checker is None:
+            self._checker = open_checker(self._job)
+        return self._checker
+
+    def close(self) -> None:
+        for engine in (self._runner, self._checker):
+            if engine is not None:
+                engine.close()

@@ -1,0 +1,197 @@
+"""What is wrong with a job under `contract: ianvs`.
+
+Each thing that is missing is told once: data, packages, names that nothing registers; and what a paradigm can't do with
+the settings that it is given. Only where nothing else is wrong are files of authors imported, by other processes.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib.util
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from ianvs.base.errors import Place, Problem, one_line, shown_path
+from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, SourceSpec, TestEnvSpec
+from ianvs.exam import data
+from ianvs.plugins.needed_packages import missing_packages, registered_names
+from ianvs.processes.isolated import ask_isolated
+from ianvs.running.session.handed_work import metrics_of, work_of
+
+__all__ = ["code_problems", "handed_problems", "import_problems", "is_kubeedge", "setting_problems"]
+
+_BUILT_IN = {
+    "hard_example_mining": ("Threshold", "CrossEntropy", "IBT", "Random"),
+    "aggregation": ("FedAvg",),
+}
+_NEED_FILES = ("basemodel", "edgemodel", "cloudmodel", "dataset_processor")
+_READS_JSON = "pycocotools"
+_MINING_MODES = ("mining-then-inference", "inference-then-mining", "self-design")
+_OF_MULTI_INFERENCE = ("task_allocation", "task_remodeling", "inference_integrate")
+_ONE_PART_MORE = ("fwt_splitting", "hard-example_splitting")  # than rounds
+
+
+def is_kubeedge(job: JobSpec) -> bool:
+    """Whether the algorithms of `job` are under `contract: ianvs`; a job has one contract."""
+    return any(algorithm.contract == "ianvs" for algorithm in job.algorithms)
+
+
+def handed_problems(job: JobSpec) -> Iterator[Problem]:
+    """What is wrong with the files of samples that the paradigms read."""
+    for exam in job.testenvs:
+        yield from data.check_handed(_read(job, exam))
+
+
+def _read(job: JobSpec, exam: TestEnvSpec) -> list[SourceSpec]:
+    """The files that the paradigms of the job read."""
+    trains = any(algorithm.paradigm.name != "jointinference" for algorithm in job.algorithms)
+    return [*(exam.dataset.train if trains else ()), *exam.dataset.test]
+
+
+# --- settings -----------------------------------------------------------------------------------------------------
+
+
+def setting_problems(job: JobSpec) -> Iterator[Problem]:
+    """What one of KubeEdge Ianvs's paradigms can't do with the settings of algorithm and testenv."""
+    for algorithm in job.algorithms if is_kubeedge(job) else ():
+        yield from _module_problems(algorithm)
+        for exam in job.testenvs:
+            yield from _between(algorithm, exam)
+
+
+def _module_problems(algorithm: AlgorithmSpec) -> Iterator[Problem]:
+    for module in algorithm.modules:
+        place = module.places.get("name", module.place)
+        built_in = _BUILT_IN.get(module.type)
+        if module.url is not None:
+            continue
+        if module.type in _NEED_FILES:
+            yield Problem(f"{module.type} '{module.name}' has no url. Write the path of its python file.", place)
+        elif built_in is not None and module.name not in built_in:
+            message = f"{module.type} '{module.name}' has no url, and is not built in: {', '.join(built_in)}."
+            yield Problem(f"{message} Write the path of its python file.", place)
+
+
+def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Problem]:
+    settings, paradigm = exam.settings, algorithm.paradigm.name
+    if settings is None:
+        return
+    metric = settings.model_eval.model_metric
+    mode = settings.hard_example_mining_mode
+    if paradigm == "jointinference" and mode not in _MINING_MODES:
+        message = f"hard_example_mining_mode should be one of {', '.join(_MINING_MODES)}, found '{mode}'."
+        yield Problem(message, exam.places.get("hard_example_mining_mode", exam.place))
+    place = metric.place or exam.places.get("model_eval", exam.place)
+    lifelong = paradigm == "lifelonglearning"
+    if lifelong and metric.mode == "multi-inference":
+        types = [module.type for module in algorithm.modules]
+        if lacking := [kind for kind in _OF_MULTI_INFERENCE if kind not in types]:
+            message = f"mode multi-inference needs modules of the types {', '.join(lacking)}. Add them."
+            yield Problem(message, algorithm.places.get("modules", algorithm.place))
+        return
+    if lifelong or paradigm in ("incrementallearning", "federatedclassincrementallearning"):
+        if not metric.name or metric.url is None:
+            message = f"{paradigm} judges models by model_eval.model_metric. Write its name and url there."
+            yield Problem(message, place)
+        elif not metric.url.exists():
+            message = f"there is no file {shown_path(metric.url)}, which should define the metric '{metric.name}'."
+            yield Problem(message, metric.places.get("url", place))
+    method = algorithm.split.splitting_method if algorithm.split is not None else "default"
+    if lifelong and metric.mode in ("no-inference", "hard-example-mining") and method not in _ONE_PART_MORE:
+        message = (
+            f"mode {metric.mode} needs one part of the data more than incremental_rounds, for the round before the "
+            f"first; splitting_method '{method}' makes none. Take {' or '.join(_ONE_PART_MORE)}."
+        )
+        yield Problem(message, algorithm.places.get("lifelong_learning_data_setting", algorithm.place))
+
+
+def import_problems(job: JobSpec) -> Iterator[Problem]:
+    """What importing the files of modules and metrics shows, each algorithm's in a process of its own."""
+    seconds = job.limits.check_seconds
+    for exam in job.testenvs:
+        metrics = [dataclasses.astuple(metric) for metric in metrics_of(exam.metrics)]
+        for algorithm in job.algorithms:
+            place = algorithm.place or Place(algorithm.file)
+            with tempfile.TemporaryDirectory() as folder:
+                work = work_of(algorithm, exam, {}, 0, Path(folder), job.working_directory)
+                question = {"work": dataclasses.asdict(work), "metrics": metrics}
+                try:
+                    found = ask_isolated("ianvs.kubeedge.preparing:look", question, seconds)
+                except TimeoutError:
+                    found = [f"importing its files took longer than limits.check_seconds: {seconds:g}"]
+            if found is None:
+                found = ["importing its files ended the process."]
+            yield from (Problem(f"{algorithm.name}: {message}", place) for message in found)
+
+
+# --- plugins ------------------------------------------------------------------------------------------------------
+
+
+def code_problems(job: JobSpec) -> Iterator[Problem]:
+    """Syntax, names that nothing registers, and packages that are not installed; nothing is imported."""
+    folders = _folders(job)
+    seen: set[tuple[Path, str]] = set()
+    files: list[Path] = []
+    for what, name, url, place in _plugins(job):
+        own = _files(url)
+        if (url, name) in seen or not own:
+            continue
+        seen.add((url, name))
+        if syntax := [problem for file in own if (problem := _syntax(file)) is not None]:
+            yield from syntax
+            continue
+        files += own
+        names = registered_names(own, folders)
+        if names is not None and name not in names:
+            there_are = f" It registers: {one_line(sorted(names))}." if names else " It registers nothing."
+            yield Problem(f"{shown_path(url)} registers no {what} under the name '{name}'.{there_are}", place)
+    lacking = missing_packages(list(dict.fromkeys(files)), folders)
+    for missing in lacking:
+        where = "a function in " if missing.lazily else ""
+        message = f"{where}this file imports '{missing.name}', which is not to be found. {missing.remedy}"
+        yield Problem(message, Place(missing.file, missing.line, 1), warning=missing.lazily)
+    read = [source for exam in job.testenvs for source in _read(job, exam) if source.form == "json"]
+    known = any(missing.name == _READS_JSON for missing in lacking) or importlib.util.find_spec(_READS_JSON) is not None
+    if read and not known:
+        message = f"a json of samples is read by '{_READS_JSON}', which is not to be found."
+        yield Problem(f"{message} Install it (pip install {_READS_JSON}).", read[0].place)
+
+
+def _plugins(job: JobSpec) -> Iterator[tuple[str, str, Path, Place | None]]:
+    """(what it is, name, file or folder, where it is named) of all modules and metrics that have a url."""
+    for algorithm in job.algorithms:
+        for module in algorithm.modules:
+            if module.url is not None:
+                yield module.type, module.name, Path(module.url), _place(module)
+    for exam in job.testenvs:
+        for metric in exam.metrics:
+            if metric.url is not None:
+                yield "metric", metric.name, metric.url, _place(metric)
+
+
+def _place(named: ModuleSpec | MetricSpec) -> Place | None:
+    return named.places.get("name", named.place)
+
+
+def _folders(job: JobSpec) -> list[Path]:
+    """Where modules and metrics look for what they import: the folders of all modules, and the working directory."""
+    urls = [Path(module.url) for algorithm in job.algorithms for module in algorithm.modules if module.url]
+    home = [job.working_directory] if job.working_directory else []
+    return list(dict.fromkeys([*(url.parent for url in urls), *home]))
+
+
+def _files(url: Path) -> list[Path]:
+    found = [url / "__init__.py"] if url.is_dir() else [url]
+    return [file for file in found if file.is_file()]
+
+
+def _syntax(file: Path) -> Problem | None:
+    try:
+        ast.parse(file.read_bytes())
+    except SyntaxError as error:
+        return Problem(f"this is not Python: {error.msg}.", Place(file, error.lineno or 0, error.offset or 0))
+    except ValueError as error:
+        return Problem(f"this is not Python: {error}.", Place(file))
+    return None

@@ -1,0 +1,143 @@
+"""Checks of authors' plugins, whose code runs in a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ianvs.base.errors import Place, Problem
+from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec
+from ianvs.processes.check import FORCED, Checked, Closed, Subject
+from ianvs.processes.engines.asking import ask
+from ianvs.processes.engines.engine import Task
+from ianvs.running.planning import PlannedAlgorithm, cells, grid
+from ianvs.running.planning.closed import closed_paths, opened_paths
+from ianvs.running.planning.paradigm_info import ParadigmInfo, paradigm_info
+from ianvs.running.planning.studies import is_searched, with_ends
+from ianvs.running.scheduler.flight import Preflight
+from ianvs.running.scheduler.kubeedge_checks import code_problems, import_problems, is_kubeedge
+from ianvs.running.scheduler.taught_texts import Rounds, taught_texts
+from ianvs.store import ExamRecord, ExamStore
+
+__all__ = ["fit_problems", "plugin_problems"]
+
+LOOK = "ianvs.processes.check:check_task"
+MOST_BUILT = 32  # choices of hyperparameters that an algorithm is built with; of a larger grid each value once
+
+
+def plugin_problems(flight: Preflight) -> list[Problem]:
+    """Import each algorithm's plugin, hold it against its contract and its grid, and build it."""
+    job = flight.job
+    if is_kubeedge(job):
+        return list(code_problems(job))
+    if flight.problems:  # there is no plan: what the files name is looked at all the same
+        subjects = [
+            subject
+            for algorithm, info in zip(job.algorithms, paradigm_info(job), strict=True)
+            for subject in _subjects(job, algorithm, info)
+        ]
+    else:
+        planned = {_looked_at(each): each for each in flight.plan.algorithms}.values()
+        subjects = [s for each in planned for s in _subjects(job, each.spec, each.paradigm, each.choices)]
+    problems: list[Problem] = []
+    for subject, found in zip(subjects, _look(flight, subjects), strict=True):
+        problems += found.problems
+        if found.asks:
+            flight.asking.add(_key(subject.algorithm, subject.module))
+    return problems
+
+
+def fit_problems(flight: Preflight) -> list[Problem]:
+    """Ask those plugins that have a check_exam() whether they can take the exams as they turned out to be.
+
+    Of plugins for KubeEdge Ianvs, whether their files and those of metrics can be imported.
+    """
+    if is_kubeedge(flight.job):
+        return list(import_problems(flight.job))
+    exams = ExamStore(flight.job.workspace)
+    subjects: list[Subject] = []
+    texts: dict[str, Rounds] = {}
+    for each in flight.plan.algorithms:
+        record = exams.record(each.exam_id)
+        if record is not None:
+            facts = _facts(record) | {"conversations": taught_texts(flight.plan, each, record, texts)}
+            for subject in _subjects(flight.job, each.spec, each.paradigm, each.choices, facts):
+                if _key(each.spec, subject.module) in flight.asking and subject not in subjects:
+                    subjects.append(subject)
+    return [problem for found in _look(flight, subjects) for problem in found.problems]
+
+
+def _look(flight: Preflight, subjects: Sequence[Subject]) -> list[Checked]:
+    """Of all subjects, in one process: torch is imported once. Who ends it, or never ends, is left out of the next."""
+    found: dict[int, Checked] = {}
+    seconds = flight.job.limits.check_seconds
+    environment = {"CUDA_VISIBLE_DEVICES": ""} if flight.job.device == "cpu" else {}
+    closed = _closed(flight.job) if flight.engine.isolates else Closed()
+    while left := [index for index in range(len(subjects)) if index not in found]:
+        flight.tasks += 1
+        task = Task(
+            f"check-{flight.tasks}", LOOK, ([subjects[index] for index in left], closed), environment=environment
+        )
+        answer = ask(flight.engine, task, seconds)
+        if answer.result is not None:
+            found |= dict(zip(left, answer.result, strict=True))
+            continue
+        said: Mapping[str, Any] = answer.said or {"subject": 0, "doing": "importing its plugin"}
+        guilty = left[said["subject"]]
+        algorithm, module = subjects[guilty].algorithm, subjects[guilty].module
+        why = f"took longer than limits.check_seconds: {seconds:g}" if answer.overran else "ended the process"
+        place = module.places.get("name") or algorithm.place or Place(algorithm.file)
+        found[guilty] = Checked((Problem(f"{said['doing']} of {algorithm.name} {why}.", place),), asks=False)
+    return [found[index] for index in range(len(subjects))]
+
+
+def _closed(job: JobSpec) -> Closed:
+    paths = closed_paths(job.workspace, (testenv.dataset for testenv in job.testenvs))
+    return Closed(tuple(paths), tuple(opened_paths((m.url for a in job.algorithms for m in a.modules), paths)))
+
+
+def _subjects(
+    job: JobSpec,
+    algorithm: AlgorithmSpec,
+    paradigm: ParadigmInfo,
+    choices: tuple[Mapping[str, object], ...] | None = None,
+    exam: Mapping[str, object] | None = None,
+) -> Iterator[Subject]:
+    """A subject for each module. choices: of the hyperparameters of an algorithm that has one module and no grid."""
+    forced = any(testenv.teacher_forced for testenv in job.testenvs)
+    if is_searched(algorithm):
+        choices = None  # its trials are within the ends of its ranges
+    for module in map(with_ends, algorithm.modules):
+        built = tuple(_some(module)) if choices is None else choices[:MOST_BUILT]
+        methods = paradigm.methods.get(module.type, ())
+        methods += (FORCED,) if forced and module.type == "basemodel" else ()
+        yield Subject(algorithm, module, methods, built, job.device, job.places.get("device"), exam)
+
+
+def _some(module: ModuleSpec) -> Iterator[dict[str, object]]:
+    """The module's grid, or, of a large one, a few choices that have each value in one of them."""
+    if cells((module,)) <= MOST_BUILT:
+        yield from grid((module,))
+        return
+    longest = max(len(values) for _, values in module.grid)
+    for index in range(min(longest, 8 * MOST_BUILT)):
+        yield {**module.constants, **{name: values[index % len(values)] for name, values in module.grid}}
+
+
+def _key(algorithm: AlgorithmSpec, module: ModuleSpec) -> tuple[Any, ...]:
+    return algorithm.name, algorithm.file, algorithm.paradigm.name, module.type, module.name
+
+
+def _looked_at(planned: PlannedAlgorithm) -> tuple[Any, ...]:
+    """What is looked at once: the trials of a search are of one class, and within the ends of its ranges."""
+    return _key(planned.spec, planned.spec.modules[0]), 0 if is_searched(planned.spec) else len(planned)
+
+
+def _facts(record: ExamRecord) -> dict[str, object]:
+    return {
+        "kind": record.kind,
+        "shape": record.shape,
+        "classes": record.classes,
+        "num_classes": len(record.classes),
+        "rounds": len(record.rounds),
+    }

@@ -1,0 +1,170 @@
+"""Runs the searches of a job: waves of trials, which an engine runs as any other cases, until all have their winner.
+
+Trials pause where the search looks at them, and are cases that can be resumed: who goes on, goes on from there. What
+is asked for and what it was worth is written down before and after each wave, so that nothing is lost or repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ianvs.base.secrets import without_secrets
+from ianvs.config.spec import SearchSpec
+from ianvs.exam.metrics.metric_columns import MetricColumn, columns_named
+from ianvs.results.stored.selection import seen_by
+from ianvs.results.stored.so_far import worth_after
+from ianvs.running.planning import Plan
+from ianvs.running.planning.job_columns import job_columns
+from ianvs.running.planning.references import PlannedReferences
+from ianvs.running.planning.studies import PlannedStudy
+from ianvs.running.scheduler.case_loop import Listener
+from ianvs.running.search import REDUCTION, next_wave, rungs_of, told
+from ianvs.store import Axis, ExamRecord, ExamStore, Study, StudyStore, Trial
+
+__all__ = ["FIRST_RUNG", "last_round", "outline", "run_searches"]
+
+FIRST_RUNG = 2  # where `first_rung` does not say
+
+
+@dataclass
+class _Search:
+    """A study that goes on."""
+
+    planned: PlannedStudy
+    study: Study
+    exam: ExamRecord
+    column: MetricColumn
+    columns: Sequence[MetricColumn]
+
+
+def run_searches(plan: Plan, go: Callable[[Plan], bool], listener: Listener) -> bool:
+    """Until every search has ended; whether it was interrupted before that.
+
+    go: runs the cases of a plan that have something to do, and says whether it was interrupted.
+    """
+    job, store = plan.job, StudyStore(plan.job.workspace, plan.job.name)
+    columns = job_columns(job)
+    searches = [_begun(planned, plan, columns) for planned in plan.studies if not planned.ended]
+    try:
+        while True:
+            for search in searches:
+                search.study = next_wave(search.study, search.planned.spec, search.planned.space)
+                search.planned = replace(search.planned, stored=search.study)
+                store.write(search.study)
+            waiting = [(search, trial) for search in searches for trial in search.study.trials if trial.waits]
+            if not waiting:
+                return False
+            stages = [stage for search, trial in waiting for stage in search.planned.stage(trial)]
+            wave = replace(
+                plan,
+                job=replace(job, fail_fast=False, only=None, limit=None),  # a trial that fails has told something
+                algorithms=tuple(stages),
+                references=PlannedReferences(),
+                studies=(),
+            )
+            listener.more(sum(planned.runs for planned in wave), tuple(search.study for search in searches))
+            interrupted = go(wave)
+            for search, trial in waiting:
+                _tell(search, trial, plan)
+            for search in searches:
+                store.write(search.study)
+            if interrupted or any(trial.waits for search in searches for trial in search.study.trials):
+                return True
+    except KeyboardInterrupt:
+        return True
+
+
+def last_round(planned: PlannedStudy, rounds: int) -> int:
+    """The last one that the search may see, of an exam with so many."""
+    select = planned.spec.select
+    if planned.any_base.paradigm.as_one:
+        return 1
+    return min(select.rounds or rounds, rounds) if select is not None and select.by == "first_rounds" else rounds
+
+
+def outline(planned: PlannedStudy, plan: Plan) -> str:
+    """What a search will do, or what it has found, in a few sentences."""
+    spec, base, stored = planned.spec, planned.any_base, planned.stored
+    exam = f" in {base.testenv_name}" if base.testenv_name else ""
+    space = "; ".join(f"{name} {one}" for name, one in planned.space.items())
+    said = f"search for {base.spec.name}{exam}: {spec.name}, {spec.trials} trials of {space}; by {planned.metric} "
+    said += f"{seen_by(spec.select, planned.seeds)}."
+    if planned.ended and stored is not None:
+        won = None if stored.winner is None else stored.trials[stored.winner - 1]
+        drawn = ", ".join(f"{name}={value}" for name, value in without_secrets(won.drawn).items()) if won else ""
+        return f"{said} It has ended: " + (f"trial {won.number} won ({drawn})." if won else "no trial came to an end.")
+    record = ExamStore(plan.job.workspace).record(base.exam_id)
+    if record is not None:
+        said += " " + _rungs_said(_rungs(planned, _rounds(planned, record)))
+    elif spec.name == "asha":
+        said += " Where trials are stopped depends on the rounds of the exam, which is not prepared yet."
+    asked = 0 if stored is None else len(stored.trials)
+    return f"{said} {asked} asked for so far; the winner is run with all {len(planned.bases)} seeds."
+
+
+def _rungs_said(rungs: tuple[int, ...]) -> str:
+    if len(rungs) == 1:
+        return f"Every trial goes to round {rungs[0]}."
+    return f"Trials go to round {rungs[0]}, the best of them to {' and '.join(map(str, rungs[1:]))}."
+
+
+def _rounds(planned: PlannedStudy, exam: ExamRecord) -> int:
+    return 1 if planned.any_base.paradigm.as_one else len(exam.rounds)
+
+
+def _rungs(planned: PlannedStudy, rounds: int) -> tuple[int, ...]:
+    spec, last = planned.spec, last_round(planned, rounds)
+    return (
+        rungs_of(spec.first_rung or FIRST_RUNG, spec.reduction or REDUCTION, last) if spec.name == "asha" else (last,)
+    )
+
+
+def _begun(planned: PlannedStudy, plan: Plan, columns: Mapping[str, Sequence[MetricColumn]]) -> _Search:
+    """The search with what it knows so far. Its exam is prepared."""
+    base, spec = planned.any_base, planned.spec
+    exam = ExamStore(plan.job.workspace).record(base.exam_id)
+    assert exam is not None, "every exam is prepared before a case runs"
+    of_exam = columns[base.testenv_name]
+    name = columns_named(planned.metric, [column.name for column in of_exam])[0]
+    column = next(one for one in of_exam if one.name == name)
+    rounds = _rounds(planned, exam)
+    study = planned.stored or Study(
+        key=planned.key,
+        algorithm=base.spec.name,
+        testenv=base.testenv_name,
+        how=_how(spec),
+        metric=name,
+        higher_is_better=column.metric.higher_is_better,
+        seen=seen_by(spec.select, planned.seeds),
+        seeds=planned.seeds,
+        rungs=_rungs(planned, rounds),
+        rounds=rounds,
+        axes=tuple(Axis(name, one.kind, one.low, one.high, one.choices) for name, one in planned.space.items()),
+    )
+    return _Search(planned, study, exam, column, of_exam)
+
+
+def _how(spec: SearchSpec) -> dict[str, object]:
+    """Its settings, those that have a default too."""
+    said: dict[str, object] = {"name": spec.name, "batch": spec.batch, "seed": spec.seed}
+    if spec.name == "asha":
+        said |= {"sampler": spec.sampler or "random", "reduction": spec.reduction or REDUCTION}
+    return said
+
+
+def _tell(search: _Search, trial: Trial, plan: Plan) -> None:
+    """What the trial was worth, the mean over its seeds; nothing where it was interrupted on its way."""
+    worth: list[float | None] = []
+    for stage in search.planned.stage(trial):
+        for case in stage.cases(plan.job.seeds):
+            found = worth_after(
+                plan.store, case.id, search.column, search.columns, search.exam, stage.until, search.planned.spec.select
+            )
+            ended = plan.store.status(case.id) in ("failed", "finished")
+            paused = stage.until is not None and plan.store.has_score(case.id, search.column.key, stage.until)
+            if found is None and not (ended or paused):
+                return
+            worth.append(found)
+    known = [value for value in worth if value is not None]
+    search.study = told(search.study, trial.number, sum(known) / len(known) if len(known) == len(worth) else None)

@@ -1,0 +1,228 @@
+"""Metrics of a case from what is stored of its evaluations; nothing is trained or predicted again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, SupportsFloat, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import IanvsError, PluginError
+from ianvs.base.types import Asked, Predictions
+from ianvs.config.spec import MetricSpec
+from ianvs.exam.kinds import KINDS
+from ianvs.exam.metrics.label_pictures import LabelPictures
+from ianvs.exam.metrics.metric import EvaluationRecord, Metric
+from ianvs.exam.metrics.registry import resolve
+from ianvs.plugins.loader import cause
+from ianvs.running.planning.case_request import CaseRequest
+from ianvs.running.scoring.left_out import without_groups
+from ianvs.store import CaseStore, ExamRecord, ExamStore
+
+__all__ = ["as_read", "score_case", "score_of"]
+
+Batch = Callable[[Sequence[EvaluationRecord]], tuple[list[Mapping[str, float]], Mapping[str, str]]]
+Seen = TypeVar("Seen")
+Said = TypeVar("Said")
+Score = tuple[float | None, dict[str, float | None] | None]  # the number, and the parts where there are some
+
+
+def score_case(request: CaseRequest) -> None:
+    """Compute the scores of `request` that are not there yet: on every test set after every round.
+
+    Of a case that is to pause those of its first rounds, for the search that looks at it there.
+    """
+    cases, exams, after = CaseStore(request.workspace), ExamStore(request.workspace), request.until
+    missing = [(spec, key) for spec, key in request.scores if not cases.has_score(request.case.id, key, after)]
+    if not missing:
+        return
+    record = exams.record(request.exam_id)
+    if record is None:
+        raise FileNotFoundError(f"{exams.folder(request.exam_id)} is gone: run the job again to make it anew")
+    metrics = [(spec, key, _resolved(spec, request.device)) for spec, key in missing]
+    at_once = any(metric.batch is not None for _, _, metric in metrics)
+    wanted = KINDS[record.kind].condenses and any(metric.pictures for _, _, metric in metrics)
+    every = _every_truth(request) if wanted else None
+    scores: dict[str, list[list[Score]]] = {key: [] for _, key in missing}
+    about: dict[str, Mapping[str, str]] = {}
+    when: list[int | None] = []
+    kept: list[list[EvaluationRecord | None]] = []  # where a metric wants everything at once
+    last: list[EvaluationRecord | None] = []
+    for arrived, row in _rows(cases, request, record, exams.truth(request.exam_id), every):
+        when.append(arrived)
+        kept += [row] if at_once else []
+        last = row if arrived is None else last
+        for spec, key, metric in metrics:
+            if metric.batch is None:
+                scores[key].append(_row_scores(spec, metric, row))
+    parts = without_groups(last)
+    for spec, key, metric in metrics:
+        if metric.batch is not None:
+            found, about[key] = _at_once(spec, metric, metric.batch, [*kept, *parts])
+            scores[key], without = found[: len(kept)], found[len(kept) :]
+        else:
+            without = _part_scores(spec, metric, parts) if metric.over_rounds == "last" else []
+        numbers = [[number for number, _ in row] for row in scores[key]]
+        cases.write_score(
+            request.case.id,
+            key,
+            [row for arrived, row in zip(when, numbers, strict=True) if arrived is None],
+            [[part for _, part in row] for arrived, row in zip(when, scores[key], strict=True) if arrived is None],
+            {arrived: row for arrived, row in zip(when, numbers, strict=True) if arrived is not None},
+            about.get(key),
+            [[number for number, _ in row] for row in without],
+            after,
+        )
+
+
+def _resolved(spec: MetricSpec, device: str) -> Metric:
+    metric = resolve(spec)
+    return metric if metric.on_device is None else metric.on_device(device)
+
+
+def _row_scores(spec: MetricSpec, metric: Metric, row: Sequence[EvaluationRecord | None]) -> list[Score]:
+    cells = [pooled(row)] if metric.pooled else row
+    return [score_of(spec, metric, as_read(metric, cell)) for cell in cells]
+
+
+def _part_scores(
+    spec: MetricSpec, metric: Metric, parts: Sequence[Sequence[EvaluationRecord | None]]
+) -> list[list[Score]]:
+    """Empty for a metric that some of the parts are too small for: then nothing is known of their chance."""
+    try:
+        return [_row_scores(spec, metric, part) for part in parts]
+    except IanvsError:
+        return []
+
+
+def as_read(metric: Metric, cell: EvaluationRecord | None) -> EvaluationRecord | None:
+    """`cell` as `metric` sees it: label pictures only if it reads them."""
+    if cell is None or metric.pictures or not isinstance(cell.y_true, LabelPictures):
+        return cell
+    return replace(cell, y_true=None, y_pred=None)
+
+
+def pooled(row: Sequence[EvaluationRecord | None]) -> EvaluationRecord | None:
+    """The samples of all test sets that were asked as those of one; None where none was asked.
+
+    Of what not all of them have, nothing is kept.
+    """
+    records = [record for record in row if record is not None]
+    if not records:
+        return None
+
+    def joined(columns: Sequence[object]) -> NDArray[Any] | None:
+        arrays = [column for column in columns if isinstance(column, np.ndarray)]
+        return np.concatenate(arrays) if len(arrays) == len(columns) else None
+
+    counts = joined([None if record.counts is None else record.counts[None] for record in records])
+    names = set.intersection(*(set(record.extras) for record in records))
+    return EvaluationRecord(
+        records[0].classes,
+        y_true=joined([record.y_true for record in records]),
+        y_pred=joined([record.y_pred for record in records]),
+        counts=None if counts is None else counts.sum(0),
+        extras={name: np.concatenate([record.extras[name] for record in records]) for name in names},
+        unseen=joined([record.unseen for record in records]),
+    )
+
+
+def _every_truth(request: CaseRequest) -> list[LabelPictures | None]:
+    """[j] all true labels of test set j, read from the data where the store does not keep them."""
+    exam = request.exam()
+    kind = KINDS[exam.dataset.kind]
+    return [kind.every_truth(exam.dataset.test, test.test) for test in exam.tests]
+
+
+def _rows(
+    cases: CaseStore,
+    request: CaseRequest,
+    record: ExamRecord,
+    truth: Sequence[NDArray[Any]],
+    every: Sequence[LabelPictures | None] | None,
+) -> Iterator[tuple[int | None, list[EvaluationRecord | None]]]:
+    """(samples that had arrived, what is known of each test set) of each examination; None at the end of a round.
+
+    One by one, and nothing of them is kept: a long stream is examined thousands of times.
+    """
+    rounds = cases.complete_rounds(request.case.id)
+    for round_ in rounds if request.until is None else rounds[: request.until + 1]:
+        stored = cases.predictions(request.case.id, round_.index)
+        for samples in (None, *(arrived for arrived, _, _ in round_.examined[:-1])):
+            asked = [Asked(j, samples) for j in range(len(truth))]
+            yield samples, [_seen(record, truth, every, stored, one, round_.index) for one in asked]
+
+
+def _seen(
+    record: ExamRecord,
+    truth: Sequence[NDArray[Any]],
+    every: Sequence[LabelPictures | None] | None,
+    stored: Mapping[Asked, Predictions],
+    asked: Asked,
+    rounds: int,
+) -> EvaluationRecord | None:
+    """What is known of a test set after so many `rounds`; None where it was not asked."""
+    if asked not in stored:
+        return None
+    j, said, kind = asked.test, stored[asked], KINDS[record.kind]
+    about = EvaluationRecord(
+        record.classes,
+        labels=record.test_classes[j],
+        earlier=record.test_earlier[j],
+        extras={name: values for name, values in said.extras.items() if name not in kind.own_extras},
+        unseen=_unseen(record, j, truth[j], rounds),
+    )
+    return kind.record(about, truth[j], said, None if every is None else every[j])
+
+
+def _unseen(record: ExamRecord, j: int, truth: NDArray[Any], rounds: int) -> NDArray[np.bool_] | None:
+    """(N,) whether each sample of test set j is of what was not taught in the first `rounds`; None: nobody asks."""
+    what = record.rules.get("unseen", "none")
+    if what == "none":
+        return None
+    if what == "rounds":
+        return np.full(len(truth), j >= rounds)
+    taught = sorted({label for classes in record.round_classes[:rounds] for label in classes})
+    return ~np.isin(truth, taught)
+
+
+def _at_once(
+    spec: MetricSpec, metric: Metric, batch: Batch, rows: Sequence[Sequence[EvaluationRecord | None]]
+) -> tuple[list[list[Score]], Mapping[str, str]]:
+    """(the score of each cell, what it was computed with)."""
+    values, about = _guarded(spec, batch, [cell for row in rows for cell in row if cell is not None])
+    left = iter(values)
+    return [[_score(spec, metric, None if cell is None else next(left)) for cell in row] for row in rows], about
+
+
+def score_of(spec: MetricSpec, metric: Metric, seen: EvaluationRecord | None) -> Score:
+    """(number, parts): a metric that yields a mapping gives parts, and its number is the part of its own name."""
+    if seen is None or metric.function is None:
+        return None, None
+    return _score(spec, metric, _guarded(spec, metric.function, seen))
+
+
+def _guarded(spec: MetricSpec, function: Callable[[Seen], Said], seen: Seen) -> Said:
+    """What the metric's function says; its own errors under the metric's name, with the line of the author's file."""
+    try:
+        return function(seen)
+    except IanvsError:
+        raise
+    except Exception as error:
+        where = None if spec.url is None else spec.url.resolve()
+        raise PluginError(f"metric '{spec.name}' failed: {cause(error, where)}") from error
+
+
+def _score(spec: MetricSpec, metric: Metric, value: Mapping[str, SupportsFloat] | SupportsFloat | None) -> Score:
+    if isinstance(value, Mapping):
+        parts = {str(name): _finite(part) for name, part in value.items()}
+        return parts.get(spec.name, parts.get(metric.name)), parts
+    return (None if value is None else _finite(value)), None
+
+
+def _finite(value: SupportsFloat) -> float | None:
+    number = float(value)
+    return number if math.isfinite(number) else None

@@ -1,0 +1,23 @@
+"""What every case looks up, looked up once in the process that cases are forked from."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+
+from ianvs.exam.metrics.registry import GROUP as METRICS
+from ianvs.exam.scenarios.scenario_catalogue import find_scenario
+from ianvs.plugins.loader import entries, is_ours
+
+__all__ = ["look_up"]
+
+
+def look_up() -> None:
+    """Import our scenarios and metrics. Those of others are left to the cases that ask for them: they may start
+    threads, which no fork survives."""
+    find_scenario("")
+    for point in entries(METRICS):
+        if is_ours(point):
+            with contextlib.suppress(Exception):  # a case that needs it fails with the real error
+                importlib.import_module(point.module)
+    importlib.import_module("numpy.ma")  # by np.unique, when it is first called

@@ -1,0 +1,191 @@
+"""One case, from its request to its result file: the keeper of its exam. A learner's code runs in other processes."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import faulthandler
+import os
+import shutil
+import signal
+import sys
+import traceback
+from collections.abc import Mapping
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, NoReturn
+
+from ianvs.base.digests import CHANGED
+from ianvs.base.errors import IanvsError, PluginError
+from ianvs.base.secrets import hide_secrets
+from ianvs.base.types import Failure, Sealing
+from ianvs.processes.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Reporter
+from ianvs.processes.sealing.peer import Handler, RemoteError
+from ianvs.running.planning.case_request import CaseRequest
+from ianvs.running.planning.closed import closed_paths
+from ianvs.running.scoring.scoring import score_case
+from ianvs.running.session.handed import run_handed
+from ianvs.running.session.processes import Nursery
+from ianvs.running.session.remote import Ended, InlineLearner, Learner, SealedLearner
+from ianvs.running.session.rounds import CaseRounds, Interrupted, StartOver
+from ianvs.running.session.session import Brief
+from ianvs.running.session.watchdog import watch_memory
+from ianvs.store import CaseStore
+
+__all__ = ["run_case"]
+
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EIO)
+
+
+def run_case(request: CaseRequest, report: Reporter) -> None:
+    """Run, resume or score the case; what becomes of it stands in its directory, an exception too.
+
+    Ends the process with EXIT_INTERRUPTED when it was asked to stop: after the round that was under way.
+    """
+    store = CaseStore(request.workspace)
+    with store.lock(request.case.id):
+        try:
+            facts = None if _has_reached(request, store) else _sit(request, store, report)
+            if facts is None:
+                score_case(request)
+                return
+            if request.algorithm.contract == "native":
+                score_case(request)  # before the result is declared: a metric that fails is a failure of the case
+            store.finish(request.case.id, facts)
+        except Interrupted:
+            print("interrupted; the next run continues after the last complete round")
+            raise SystemExit(EXIT_INTERRUPTED) from None
+        except Ended as ended:
+            _end_alike(ended.code)
+        except Exception as error:
+            with contextlib.suppress(OSError):  # the log may be on the disk that is full
+                traced = not isinstance(error, IanvsError | RemoteError)  # of the latter the traceback is there already
+                said = traceback.format_exc() if traced else f"{_name(error)}: {error}\n"
+                sys.stderr.write(hide_secrets(said, request.case.hyperparameters))
+            _store_failure(store, request, error)
+
+
+def _has_reached(request: CaseRequest, store: CaseStore) -> bool:
+    """Whether it has the rounds after which it is to pause; a search looks at it there, however far it went since."""
+    return request.until is not None and len(store.complete_rounds(request.case.id)) > request.until
+
+
+def _sit(request: CaseRequest, store: CaseStore, report: Reporter) -> Mapping[str, object] | None:
+    """Answer whatever has not been answered yet. What is to be said in the result, beside scores; None: it pauses."""
+    case = request.case
+    state = store.state(case.id, thoroughly=True)
+    if request.algorithm.contract == "ianvs":
+        if state.status is None or state.damaged:
+            store.reset(case.id)
+        store.begin(case, request.identity)
+        _watch(store, request)
+        return run_handed(request, store, report)
+    for name in state.damaged:
+        print(f"cases/{case.id}/{name} {CHANGED}; it is made again")
+    store.drop(case.id, state.damaged)
+    if state.status == "finished" or (state.damaged and state.is_whole):
+        store.name(case, request.identity)
+        return store.facts(case.id)
+    store.begin(case, request.identity)
+    if request.sealing == "none":
+        return _examined(request, store, report, None)
+    with closing(Nursery(request)) as nursery:  # before this process holds anything of the exam
+        return _examined(request, store, report, nursery)
+
+
+def _examined(
+    request: CaseRequest, store: CaseStore, report: Reporter, nursery: Nursery | None
+) -> Mapping[str, object] | None:
+    case = request.case
+    _watch(store, request)
+    exam = request.exam()
+    brief = Brief(
+        kind=exam.dataset.kind,
+        rounds=tuple(round_.name for round_ in exam.rounds),
+        classes=exam.dataset.classes,
+        rules=exam.rules,
+        streams=exam.stream is not None,
+    )
+
+    def learner(handler: Handler) -> Learner:
+        scratch = store.scratch(case.id)
+        if nursery is None:
+            return InlineLearner(request, brief, scratch, handler)
+        closed = closed_paths(request.workspace, [request.testenv.dataset], exam.dataset.folders)
+        return SealedLearner(request, brief, scratch, handler, nursery, closed)
+
+    report({"round": 0, "doing": "start"})  # ready: the clocks of the limits begin
+    for may_take_over in (True, False):
+        rounds = CaseRounds(request, exam, learner, report, may_take_over=may_take_over)
+        try:
+            rounds.go()
+        except StartOver:
+            rounds.learner.close()
+            continue
+        break
+    if rounds.paused:
+        shutil.rmtree(store.scratch(case.id), ignore_errors=True)
+        return None
+    learned, ready = rounds.learner, rounds.ready
+    facts = {
+        "bound": rounds.bound,
+        "basemodel": learned.state.basemodel,
+        "measures": {name: vars(one.measure()) for name, one in ready.measures.items()},
+        "sealing": vars(Sealing(request.sealing, "none" if learned.state.adapts else learned.copies, learned.closed)),
+        "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "provenance": {**request.provenance, "device": ready.card, "threads": request.threads},
+    }
+    shutil.rmtree(store.scratch(case.id), ignore_errors=True)
+    return facts
+
+
+def _end_alike(code: int) -> NoReturn:
+    """End this process as the learner's has ended, which says all that there is to say."""
+    if code < 0:
+        faulthandler.disable()
+        with contextlib.suppress(OSError, ValueError):  # some can't be handled
+            signal.signal(-code, signal.SIG_DFL)
+        sys.stdout.flush()
+        os.kill(os.getpid(), -code)
+    raise SystemExit(code or 1)
+
+
+def _store_failure(store: CaseStore, request: CaseRequest, error: Exception) -> None:
+    """If even the failure can't be written, the exit status has to tell."""
+    if isinstance(error, OSError) and error.errno in _UNWRITABLE:
+        raise SystemExit(EXIT_STORAGE) from error
+    try:
+        store.fail(request.case.id, _failure(error, store, request))
+    except OSError as unwritable:
+        raise SystemExit(EXIT_STORAGE) from unwritable
+
+
+def _watch(store: CaseStore, request: CaseRequest) -> None:
+    limit = request.memory_mb
+    if limit is None:
+        return
+
+    def exceeded(taken: float) -> None:
+        error = MemoryError(f"the case took {taken / 1e6:.0f} MB, more than limits.memory_mb: {limit:g}")
+        store.fail(request.case.id, _failure(error, store, request))
+
+    watch_memory(limit * 1e6, exceeded)
+
+
+def _failure(error: Exception, store: CaseStore, request: CaseRequest) -> Failure:
+    kind: Literal["memory", "exception"] = "exception"
+    if _name(error) in ("MemoryError", "OutOfMemoryError"):
+        kind = "memory"
+    log = Path(os.path.relpath(store.log(request.case.id), store.workspace))
+    message = hide_secrets(str(error), request.case.hyperparameters) or "(no message)"
+    gone = isinstance(error, FileNotFoundError | PluginError | RemoteError) and store.status(request.case.id) is None
+    if gone:
+        message = (
+            f"the folder {store.folder(request.case.id)} was removed while the case ran; the next run does it again"
+        )
+    return Failure(kind=kind, error=_name(error), message=message, log=log)
+
+
+def _name(error: Exception) -> str:
+    return error.kind if isinstance(error, RemoteError) else type(error).__name__

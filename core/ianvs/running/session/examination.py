@@ -1,0 +1,358 @@
+"""The keeper's examination of a learner: what it is asked, in which order, and what is kept of its answers.
+
+Where the rules hide the task in testing, everything that is asked after a round is one set of samples in an order that
+tells nothing; the answers are put back to their test sets here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import PluginError
+from ianvs.base.types import Asked, Predictions
+from ianvs.exam.data.dataset import Samples
+from ianvs.exam.kinds import KINDS
+from ianvs.exam.metrics.metric import EvaluationRecord
+from ianvs.exam.scenarios.exam import Exam, TestSet
+from ianvs.exam.scenarios.parts import Part, columns_of
+from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
+from ianvs.running.session.feed import DataFeed
+from ianvs.running.session.forced_scores import FORCED, METHOD, checked_forced, forced_extras
+from ianvs.running.session.handing import described
+from ianvs.running.session.learner_messages import Answer, read
+from ianvs.running.session.measure import NOTHING_SPENT, Spent, cpu_seconds
+from ianvs.running.session.probe import PROBED, probed_labels
+from ianvs.running.session.remote import Learner
+from ianvs.running.session.task_scores import TASK_LABELS, checked_scores, labels_within
+from ianvs.store import StoredModule
+
+__all__ = ["Examination", "Model"]
+
+
+@dataclass(frozen=True)
+class Model:
+    """What of a learner is stored: for copies that begin from it. folder: None for one that has nothing stored."""
+
+    modules: Sequence[StoredModule] = ()
+    folder: Path | None = None
+
+
+@dataclass(frozen=True)
+class _Question:
+    """Samples that are asked in one call. order: in which they are, out of all parts; None: one after the other."""
+
+    parts: tuple[Part, ...]
+    name: str
+    context: Mapping[str, object] = field(default_factory=dict)
+    order: NDArray[np.int64] | None = None
+    adapted: TestSet | None = None  # what a copy learns before it answers
+    round: Mapping[str, object] | None = None  # of a held-out part
+    method: str = "predict"
+
+
+class Examination:
+    """Of one learner, before the test sets of an exam. spent: on answers, since it was last set.
+
+    probe: whether features are examined too. task_scores: whether scores of all classes are asked for too. forced:
+    whether it is asked what it makes of the true replies. every: whether all answers are kept, also where the kind of
+    data would keep less. folder: for what is too large for memory.
+    """
+
+    def __init__(
+        self,
+        exam: Exam,
+        feed: DataFeed,
+        learner: Learner,
+        seed: int,
+        folder: Path,
+        *,
+        probe: bool,
+        task_scores: bool,
+        forced: bool,
+        every: bool,
+    ) -> None:
+        self._exam, self._feed, self._learner = exam, feed, learner
+        self._seed, self._folder, self._probe, self._every = seed, folder, probe, every
+        self._task_scores, self._forced = task_scores, forced
+        self._kind = KINDS[exam.dataset.kind]
+        self._secret = _secret(exam)
+        self.spent: Spent = NOTHING_SPENT
+
+    def predictions(self, model: Model, taught: int, samples: int | None = None) -> dict[Asked, Predictions]:
+        """Answers to all test sets after round `taught`; within a stream, after so many `samples`.
+
+        An exam that asks ahead leaves out the test sets of rounds that the model was taught.
+        """
+        only_future = self._exam.rules.asked == "future"
+        asked = [j for j in range(len(self._exam.tests)) if not (only_future and j < taught)]
+        tests = {j: self._exam.tests[j] for j in asked}
+        parts = {j: Part(self._exam.dataset.test, test.test, test.transform) for j, test in tests.items()}
+        questions = self._arranged(tests, parts, f"{taught} {samples}")
+        fitted = self._fitted(asked) if self._probe and samples is None else {}
+        both = {j: (part, parts[j]) for j, part in fitted.items()}
+        probes = self._probes(tests, both, f"{taught} probe") if both else []
+        scored = self._scored(questions) if samples is None else []
+        forced = self._forcing(questions) if samples is None else []
+        asked_for = [question for _, question in (*questions, *scored, *probes, *forced)]  # `forced` shows the replies
+        said = list(self._asked(asked_for, model, taught))
+        found = {
+            Asked(j, samples): answers
+            for (which, question), answer in zip(questions, said, strict=False)
+            for j, answers in self._put_back(which, question, answer)
+        }
+        for (which, question), answer in zip(scored, said[len(questions) :], strict=False):
+            for j, scores in zip(which, _split(question, answer.labels), strict=True):
+                extras = {**found[Asked(j)].extras, TASK_LABELS: labels_within(scores, tests[j].classes)}
+                found[Asked(j)] = replace(found[Asked(j)], extras=extras)
+        for (which, question), answer in zip(probes, said[len(questions) + len(scored) :], strict=False):
+            rows = iter(_split(question, answer.labels))
+            for j in which:
+                train, test = next(rows), next(rows)
+                labels = probed_labels(train, fitted[j].samples.y[fitted[j].positions], test, self._classes)
+                extras = {**found[Asked(j)].extras, "probe": labels}
+                found[Asked(j)] = replace(found[Asked(j)], extras=extras)
+        for (which, question), answer in zip(forced, said[len(said) - len(forced) :], strict=True):
+            for j, told in zip(which, _split(question, answer.labels), strict=True):
+                extras = {**found[Asked(j)].extras, **forced_extras(told)}
+                found[Asked(j)] = replace(found[Asked(j)], extras=extras)
+        return found
+
+    def held_out(self, model: Model, index: int, every: bool) -> EvaluationRecord:
+        """What the model answers to the part that is held out of the training of round `index`.
+
+        every: whether all answers are asked for, also where the kind of data would keep less. Its time is not counted.
+        """
+        dataset, rounds = self._exam.dataset, self._exam.rounds
+        round_, positions = rounds[index - 1], self._feed.held_out(index)
+        seen = sorted({c for one in rounds[:index] for c in one.classes})
+        told = {"number": index, "seen": seen, "new": round_.classes}
+        part = Part(dataset.train, positions, round_.transform)
+        name = f"the held-out part of round {index}"
+        question = _Question((part,), name, self._context(index - 1, round_.classes), round=told)
+        before = self.spent
+        [answer] = self._asked([question], model, index)
+        self.spent = before
+        said = self._kept(part, answer, np.arange(len(positions)), every)
+        earlier = tuple(sorted({label for one in rounds[: index - 1] for label in one.classes}))
+        known = None if self._exam.rules.unseen == "none" else np.zeros(len(positions), bool)
+        about = EvaluationRecord(dataset.classes, labels=round_.classes, earlier=earlier, unseen=known)
+        truth = self._kind.every_truth(dataset.train, positions) if every else None
+        return self._kind.record(about, self._kind.truth(dataset.train, positions), said, truth)
+
+    def broken_down(self, predictions: Mapping[Asked, Predictions], taught: int) -> str:
+        """A sentence where each answer is the same class, though round `taught` has taught several; else ""."""
+        if self._kind.name != "classification" or len(self._exam.rounds[taught - 1].classes) < 2:
+            return ""
+        asked = [np.unique(p.labels) for key, p in predictions.items() if len(self._exam.tests[key.test].classes) > 1]
+        if not self._exam.rules.task_in_testing and asked:
+            asked = [np.unique(np.concatenate(asked))]
+        if not asked or any(len(answers) != 1 or answers[0] < 0 for answers in asked):
+            return ""
+        names = ", ".join(dict.fromkeys(f"'{self._exam.dataset.classes[int(answers[0])]}'" for answers in asked))
+        return f"all answers after round {taught} are {names}: of a network this says that its training broke down"
+
+    @property
+    def _classes(self) -> int:
+        return len(self._exam.dataset.classes)
+
+    # --- questions ----------------------------------------------------------------------------------------------
+
+    def _arranged(
+        self, tests: Mapping[int, TestSet], parts: Mapping[int, Part], when: str
+    ) -> list[tuple[tuple[int, ...], _Question]]:
+        """(which test sets, the question): one for all where the task is hidden, else one each."""
+        alone = [j for j, test in tests.items() if test.adapt is not None or self._exam.rules.task_in_testing]
+        mixed = tuple(j for j in tests if j not in alone)
+        found = []
+        if mixed:
+            chosen = tuple(parts[j] for j in mixed)
+            found.append((mixed, _Question(chosen, "the test sets", order=self._order(chosen, when))))
+        for j in alone:
+            test = tests[j]
+            adapted = test if test.adapt is not None else None
+            context = self._context(j, test.classes)
+            found.append(((j,), _Question((parts[j],), f"test set {test.name}", context, adapted=adapted)))
+        return found
+
+    def _scored(
+        self, questions: Sequence[tuple[tuple[int, ...], _Question]]
+    ) -> list[tuple[tuple[int, ...], _Question]]:
+        """The same questions for scores of all classes, in the same order; none to a learner that gives none."""
+        if not self._task_scores or self.unscored:
+            return []
+        return [(which, replace(q, method="scores")) for which, q in questions if q.adapted is None]
+
+    def _forcing(
+        self, questions: Sequence[tuple[tuple[int, ...], _Question]]
+    ) -> list[tuple[tuple[int, ...], _Question]]:
+        """The same samples with their replies, in the same order. Raises PluginError for who would learn them."""
+        if not self._forced:
+            return []
+        if self._learner.state.adapts:
+            raise PluginError(
+                f"{self._learner.state.who.partition('.')[0]} learns while it is tested, so the replies can't be "
+                "shown to it. Take `teacher_forced: true` out of the testenv, or the algorithm out of the job."
+            )
+        return [(which, replace(q, method=METHOD)) for which, q in questions if q.adapted is None]
+
+    @property
+    def unscored(self) -> str:
+        """Why the learner gives no scores, where the exam asks for some."""
+        return self._learner.state.unscored if self._task_scores else ""
+
+    def _fitted(self, asked: Sequence[int]) -> dict[int, Part]:
+        """[j] what a probe for test set j is fitted on."""
+        if len(self._exam.tests) != len(self._exam.rounds) or not self._kind.probes:
+            raise PluginError("`linear_probe: true` needs one test set of classes for each round.")
+        found = {j: self._feed.probed(j + 1) for j in asked}
+        return {j: replace(part, positions=part.positions[:PROBED]) for j, part in found.items()}
+
+    def _probes(
+        self, tests: Mapping[int, TestSet], both: Mapping[int, tuple[Part, Part]], when: str
+    ) -> list[tuple[tuple[int, ...], _Question]]:
+        """Questions for the features of training and test samples, arranged as those for labels are."""
+        if not self._exam.rules.task_in_testing:
+            chosen = tuple(part for pair in both.values() for part in pair)
+            order = self._order(chosen, when)
+            return [(tuple(both), _Question(chosen, "the features", order=order, method="features"))]
+        return [
+            ((j,), _Question(pair, f"the features of {test.name}", self._context(j, test.classes), method="features"))
+            for (j, test), pair in zip(tests.items(), both.values(), strict=True)
+        ]
+
+    def _order(self, parts: Sequence[Part], when: str) -> NDArray[np.int64]:
+        """By the case's seed and what only the keeper knows: a learner that knows the seed can't draw it again."""
+        text = f"{self._secret} {self._seed} {when}".encode()
+        seed = int.from_bytes(hashlib.blake2b(text, digest_size=16).digest(), "big")
+        return np.random.default_rng(seed).permutation(sum(len(part.positions) for part in parts))
+
+    def _context(self, j: int, classes: tuple[int, ...]) -> dict[str, object]:
+        """What is told with test set j: the task's identity and its classes where the rules show them."""
+        rules = self._exam.rules
+        if not rules.task_in_testing:
+            return {}
+        return {"task": j, "task_classes": classes} if rules.output_space == "task" else {"task": j}
+
+    # --- answers ------------------------------------------------------------------------------------------------
+
+    def _asked(self, questions: Sequence[_Question], model: Model, taught: int) -> Iterator[Predictions]:
+        """Raw answers, checked for their form, in the order of the questions."""
+        with self._learner.answering(model.modules, model.folder) as (copy, pid):
+            for number, question in enumerate(questions):
+                samples = columns_of(question.parts, ("x",), question.order)["x"]
+                shows = question.method == METHOD
+                replies = columns_of(question.parts, ("y",), question.order)["y"] if shows else None
+                writer = ArrayWriter(samples.nbytes, self._folder)
+                body: dict[str, object] = {
+                    "x": writer.column(samples),
+                    "y": None if replies is None else writer.column(replies),
+                    "name": question.name,
+                    "context": question.context,
+                    "round": question.round,
+                    "method": question.method,
+                    "label_shape": question.parts[0].samples.y.shape[1:],
+                    "adapt": None,
+                    "classes": (),
+                    "taught": taught > 0,
+                    "first": number == 0,
+                    "quiet": taught == 0,
+                }
+                files = [writer.sealed()]
+                if question.adapted is not None:
+                    labelled = ArrayWriter(0, self._folder)
+                    body["adapt"] = described(self._feed.adaptation(question.adapted), labelled)
+                    body |= {"classes": question.adapted.classes, "task": question.adapted.name}
+                    files.append(labelled.sealed())
+                began, cpu = time.perf_counter(), cpu_seconds(pid)
+                reply = copy.call("ask", body, files)
+                self.spent += Spent(time.perf_counter() - began, max(0.0, cpu_seconds(pid) - cpu))
+                for file in files:
+                    os.close(file)
+                yield self._read(question, read(Answer, reply.body), reply.files)
+
+    def _read(self, question: _Question, answer: Answer, files: Sequence[int]) -> Predictions:
+        """Raises PluginError for answers that don't fit; nothing of them is taken on trust."""
+        count = sum(len(part.positions) for part in question.parts)
+        if len(files) != 1:
+            raise PluginError(f"{answer.who} gave no answers")
+        memory = mapped(files[0])
+        arrays = {name: unpacked(memory, spec) for name, spec in answer.arrays().items()}
+        for name, values in arrays.items():
+            # Labels, whose name is "", have a check of their own that knows what is wanted; features have none.
+            if len(values) != count and (name or question.method != "predict"):
+                raise PluginError(f"{answer.who} gave {len(values)} of '{name or question.method}' for {count} samples")
+        labels = arrays.pop("")
+        if question.method == "predict":
+            unseen = self._exam.rules.unseen != "none"
+            labels = self._kind.checker(_asked_for(question, count), self._classes, unseen=unseen)(labels, answer.who)
+        if question.method == "scores":
+            labels = checked_scores(labels, count, self._classes, answer.who)
+        if question.method == METHOD:
+            labels = checked_forced(labels, count, answer.who)
+        return Predictions(labels, {name: np.asarray(values) for name, values in arrays.items()})
+
+    def _put_back(
+        self, which: Sequence[int], question: _Question, answer: Predictions
+    ) -> Iterator[tuple[int, Predictions]]:
+        """(test set, what is kept of the answers to it)."""
+        for j, part, rows in zip(which, question.parts, _rows(question), strict=True):
+            yield j, self._kept(part, answer, rows, self._every)
+
+    def _kept(self, part: Part, answer: Predictions, rows: NDArray[np.int64], every: bool) -> Predictions:
+        size = self._kind.at_once or max(1, len(rows))
+
+        def pieces() -> Iterator[tuple[Part, Any]]:
+            for start in range(0, max(1, len(rows)), size):
+                here = rows[start : start + size]
+                yield replace(part, positions=part.positions[start : start + size]), _taken(answer.labels, here)
+
+        kept = self._kind.kept(pieces(), self._classes, every)
+        if taken := answer.extras.keys() & {*kept.extras, "probe", TASK_LABELS, *FORCED}:
+            raise PluginError(f"predict() returned an extra '{min(taken)}', a name of ours.")
+        return replace(kept, extras={**kept.extras, **{name: v[rows] for name, v in answer.extras.items()}})
+
+
+def _asked_for(question: _Question, count: int) -> Part:
+    """What a kind of data checks answers against: the samples where they are objects, the shapes of the labels."""
+    one = question.parts[0].samples
+    x: NDArray[Any] = np.broadcast_to(np.uint8(0), (count,))
+    if one.x.dtype == object:
+        x = columns_of(question.parts, ("x",), question.order)["x"].gather()
+    y = np.broadcast_to(np.uint8(0), (count, *one.y.shape[1:]))
+    return Part(Samples(x, y, np.empty(0, str)), np.arange(count))
+
+
+def _rows(question: _Question) -> Iterator[NDArray[np.int64]]:
+    """For each part where its samples are in what was asked."""
+    ends = np.cumsum([len(part.positions) for part in question.parts])
+    where = np.arange(ends[-1]) if question.order is None else np.argsort(question.order)
+    for part, end in zip(question.parts, ends, strict=True):
+        yield where[end - len(part.positions) : end]
+
+
+def _split(question: _Question, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    for rows in _rows(question):
+        yield values[rows]
+
+
+def _taken(labels: NDArray[Any] | list[Any], rows: NDArray[np.int64]) -> NDArray[Any] | list[Any]:
+    return labels[rows] if isinstance(labels, np.ndarray) else [labels[row] for row in rows]
+
+
+def _secret(exam: Exam) -> str:
+    """What the true labels say, which a learner never sees: the order of questions follows from it."""
+    sha = hashlib.blake2b(digest_size=16)
+    for test in exam.tests:
+        labels = np.asarray(exam.dataset.test.y[test.test[:4096]])
+        sha.update(repr(labels.tolist()).encode() if labels.dtype == object else np.ascontiguousarray(labels).tobytes())
+        sha.update(np.ascontiguousarray(test.test).tobytes())
+    return sha.hexdigest()

@@ -1,0 +1,247 @@
+"""What of an exam's data a learner is handed, and when: whole rounds, or the chunks of a stream."""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import PluginError
+from ianvs.base.seeding import generator
+from ianvs.exam.data.split import dirichlet_deal, stratified_deal
+from ianvs.exam.scenarios import Part, hold_out
+from ianvs.exam.scenarios.exam import Exam, TestSet
+from ianvs.exam.scenarios.parts import Column, columns_of
+from ianvs.running.session.session import ALL, Share
+
+__all__ = ["Chunk", "DataFeed", "Handout", "joined"]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """One call of train() in a stream.
+
+    number: counts from 1. samples: that have arrived when it is over. begun, ended: rounds whose samples have begun to
+    arrive by then, and rounds that are complete. classes: class indices that it tells.
+    """
+
+    number: int
+    samples: int
+    begun: int
+    ended: int
+    classes: tuple[int, ...]
+    parts: tuple[Part, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(len(part.positions) for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Handout:
+    """Samples to hand over, one part after the other or in `order`. name: what errors call them.
+
+    passes: how often a learner may go over them; None: any number. labelled: whether it sees their labels.
+    """
+
+    parts: tuple[Part, ...]
+    name: str
+    passes: int | None = None
+    labelled: bool = True
+    order: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return sum(len(part.positions) for part in self.parts)
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        parts = self.parts if self.labelled else tuple(map(_without_labels, self.parts))
+        return columns_of(parts, order=self.order)
+
+
+class DataFeed:
+    """The training data of an exam as one case is handed them."""
+
+    def __init__(self, exam: Exam, train_ratio: float, seed: int, passes: int | None) -> None:
+        """train_ratio: share of a round that is trained on; of a stream, which hands over no rounds, all of it.
+
+        passes: how many over a round's data the exam allows.
+        """
+        self._exam, self._passes, self._seed = exam, passes, seed
+        train_ratio = 1.0 if self.streams else train_ratio
+        self._kept: list[Part] = []
+        self._held_out: list[NDArray[np.int64]] = []
+        for round_ in exam.rounds:
+            kept, held_out = hold_out(round_, exam.dataset, train_ratio, seed)
+            labels = None if round_.labels is None else round_.labels[_where(round_.train, kept)]
+            self._kept.append(Part(exam.dataset.train, kept, round_.transform, labels))
+            self._held_out.append(held_out)
+        self._chunks = self._cut()  # of each round
+
+    @property
+    def streams(self) -> bool:
+        return self._exam.stream is not None
+
+    def round(self, index: int, share: Share = ALL, skew: float | None = None) -> Handout:
+        """What is taught in round `index`, whole or a share of it."""
+        part = self._shared(self._kept[index - 1], share, skew, index)
+        return self._view((part,), f"round {index}", self._passes)
+
+    def rounds(self, first: int, last: int, share: Share = ALL, skew: float | None = None) -> Handout:
+        """Rounds `first` to `last` as one, for who is above the rules: none is for it but that of hidden labels.
+
+        They are mixed: one after the other, a learner that goes over them in order would still learn them in turn.
+        """
+        kept = enumerate(self._kept[first - 1 : last], start=first)
+        parts = tuple(self._shared(part, share, skew, index) for index, part in kept)
+        order = None
+        if len(parts) > 1:
+            order = generator(self._seed, last, "joint").permutation(sum(len(part.positions) for part in parts))
+        return self._view(parts, f"rounds {first} to {last}", None, order=order)
+
+    def past_rounds(self, last: int) -> list[Handout]:
+        """Rounds 1 to `last`, one by one, for a bound: no rule but that of hidden labels is for it."""
+        return [self._view((self._kept[k - 1],), f"round {k}", None) for k in range(1, last + 1)]
+
+    def held_out(self, index: int) -> NDArray[np.int64]:
+        """Positions in `dataset.train` of the part of round `index` that is not trained on."""
+        return self._held_out[index - 1]
+
+    def valid(self, index: int) -> Handout | None:
+        """The held-out part of round `index`, with the dataset's own labels."""
+        positions = self._held_out[index - 1]
+        if not len(positions) or self.streams:
+            return None
+        part = Part(self._exam.dataset.train, positions, self._exam.rounds[index - 1].transform)
+        return self._view((part,), f"round {index}", None)
+
+    def chunks(self, index: int) -> tuple[Chunk, ...]:
+        """The chunks of the stream that arrive in round `index`: up to the one that brings its last sample."""
+        return self._chunks[index - 1]
+
+    def chunk(self, chunk: Chunk, share: Share = ALL, skew: float | None = None) -> Handout:
+        parts = tuple(self._shared(part, share, skew, chunk.number) for part in chunk.parts)
+        return self._view(parts, f"chunk {chunk.number} of the stream", self._passes)
+
+    def examines_after(self, chunk: Chunk) -> bool:
+        """Whether the exam asks every n samples, and the n-th, 2n-th, ... has arrived in `chunk`."""
+        stream = self._exam.stream
+        if stream is None or stream.eval_every is None:
+            return False
+        return chunk.samples // stream.eval_every > (chunk.samples - chunk.size) // stream.eval_every
+
+    def last_chunk(self, index: int) -> Chunk | None:
+        """The last chunk that has arrived when round `index` is over."""
+        return next((chunks[-1] for chunks in reversed(self._chunks[:index]) if chunks), None)
+
+    def arrived(self, index: int) -> int:
+        """Training samples that have been handed over when round `index` is over."""
+        last = self.last_chunk(index)
+        return last.samples if last is not None else sum(len(part.positions) for part in self._kept[:index])
+
+    def adaptation(self, test: TestSet) -> Handout:
+        """What a copy of the learner is adapted on before it answers `test`."""
+        if test.adapt is None:
+            raise PluginError(f"nothing is there to adapt a copy to {test.name}")
+        part = Part(self._exam.dataset.train, test.adapt, test.transform)
+        return Handout((part,), f"the downstream task {test.name}")
+
+    def probed(self, index: int) -> Part:
+        """What a linear probe for the test set of round `index` is fitted on: its samples with their own labels."""
+        part = self._kept[index - 1]
+        return Part(part.samples, part.positions, part.transform)
+
+    def _view(
+        self, parts: tuple[Part, ...], name: str, passes: int | None, order: NDArray[np.int64] | None = None
+    ) -> Handout:
+        return Handout(parts, name, passes, self._exam.rules.training_labels, order)
+
+    def _shared(self, part: Part, share: Share, skew: float | None, number: int) -> Part:
+        """The share (k, n) of `part`: the k-th of n hands, alike in their classes or as unlike as `skew` says."""
+        k, n = share
+        if n == 1:
+            return part
+        labels = part.samples.y[part.positions] if part.labels is None else part.labels
+        told = labels if labels.ndim == 1 and labels.dtype != object else None
+        draws, count = generator(self._seed, number, f"share of {n}"), len(part.positions)
+        if skew is None:
+            hands = stratified_deal(told, count, n, draws)
+        else:
+            hands = dirichlet_deal(told, count, n, skew, draws)
+        mine = np.sort(hands[k])
+        kept = None if part.labels is None else part.labels[mine]
+        return Part(part.samples, part.positions[mine], part.transform, kept)
+
+    def _cut(self) -> list[tuple[Chunk, ...]]:
+        """Chunks of equal size, whatever round their samples are of, so that no chunk tells where a round ends.
+
+        A chunk that runs over the end of a round belongs to that round.
+        """
+        stream = self._exam.stream
+        if stream is None:
+            return [() for _ in self._kept]
+        chunks: list[list[Chunk]] = [[] for _ in self._kept]
+        flow = [self._ordered(index, stream.shuffled) for index in range(len(self._kept))]
+        labels = [_labels(part) for part in flow]
+        ends = np.cumsum([len(part.positions) for part in flow]).tolist()
+        starts = [0, *ends[:-1]]
+        for number, start in enumerate(range(0, ends[-1], stream.batch), start=1):
+            end = min(start + stream.batch, ends[-1])
+            first, begun = bisect_right(ends, start), bisect_left(starts, end)
+            slices = {
+                index: slice(max(start, starts[index]) - starts[index], end - starts[index])
+                for index in range(first, begun)
+                if ends[index] > starts[index]
+            }
+            parts = tuple(_sliced(flow[index], where) for index, where in slices.items())
+            told = {label for index, where in slices.items() for label in labels[index][where]}
+            classes = tuple(sorted(label for label in told if label >= 0))
+            chunks[first].append(Chunk(number, end, begun, bisect_right(ends, end), classes, parts))
+        return [*map(tuple, chunks)]
+
+    def _ordered(self, index: int, shuffled: bool) -> Part:
+        part = self._kept[index]
+        if not shuffled:
+            return part
+        order = generator(self._seed, index + 1, "stream").permutation(len(part.positions))
+        labels = None if part.labels is None else part.labels[order]
+        return Part(part.samples, part.positions[order], part.transform, labels)
+
+
+def joined(parts: Sequence[Part]) -> list[Part]:
+    """The same samples in as few parts, one after the other."""
+
+    def kind(part: Part) -> tuple[int, int, bool]:
+        return id(part.samples), id(part.transform), part.labels is None
+
+    found = []
+    for _, some in itertools.groupby(parts, kind):
+        first, *_ = same = list(some)
+        told = [part.labels for part in same if part.labels is not None]
+        labels = np.concatenate(told) if told else None
+        found.append(replace(first, positions=np.concatenate([part.positions for part in same]), labels=labels))
+    return found
+
+
+def _without_labels(part: Part) -> Part:
+    return replace(part, labels=np.full(len(part.positions), -1))
+
+
+def _sliced(part: Part, where: slice) -> Part:
+    labels = None if part.labels is None else part.labels[where]
+    return Part(part.samples, part.positions[where], part.transform, labels)
+
+
+def _labels(part: Part) -> list[int]:
+    labels = part.samples.y[part.positions] if part.labels is None else part.labels
+    return labels.astype(np.int64).tolist() if labels.dtype != object else []  # texts have no classes
+
+
+def _where(positions: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The index in `positions`, which are all different, of each of `wanted`."""
+    order = np.argsort(positions)
+    return order[np.searchsorted(positions, wanted, sorter=order)]

@@ -1,0 +1,47 @@
+"""Ianvs's `model_eval`: the model of a round replaces the one before only if it is better on the held-out part."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+from ianvs.base.errors import PluginError
+from ianvs.config.spec import GateSpec
+from ianvs.exam.metrics.metric import EvaluationRecord
+from ianvs.exam.metrics.registry import resolve
+from ianvs.running.scoring.scoring import score_of
+
+__all__ = ["Gate"]
+
+_COMPARE = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "==": operator.eq}
+
+
+class Gate:
+    """The gate of one exam. `before` and `after` are scores of the old and the new model on the held-out part."""
+
+    def __init__(self, spec: GateSpec) -> None:
+        self._spec, self._metric = spec, resolve(spec.metric)
+
+    @property
+    def pictures(self) -> bool:
+        """Whether its metric reads all label pictures."""
+        return self._metric.pictures
+
+    def score(self, seen: EvaluationRecord | None) -> float | None:
+        """Of the model that gave the answers in `seen`; None in `seen`: the round has no held-out part."""
+        if seen is None:
+            message = "model_eval needs a held-out part of each round, and here is none: set train_ratio below 1"
+            raise PluginError(f"{message}, and have more than one sample of each class in a round.")
+        return score_of(self._spec.metric, self._metric, seen)[0]
+
+    def decide(
+        self, index: int, before: float | None, after: float | None, undo: Callable[[], None]
+    ) -> tuple[bool, tuple[float, float]]:
+        """(whether the new model of round `index` stays, both scores); if not, `undo` brings the old one back."""
+        if before is None or after is None:
+            raise PluginError(f"model_eval: metric '{self._spec.metric.name}' gave no number on round {index}.")
+        value = after - before if self._spec.mode == "relative" else after
+        stays = bool(_COMPARE[self._spec.operator](value, self._spec.threshold))
+        if not stays:
+            undo()
+        return stays, (before, after)

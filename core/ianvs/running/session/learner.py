@@ -1,0 +1,367 @@
+"""The learner's side of a case: does what the keeper orders, with the author's code.
+
+It runs in a process of its own, which holds nothing of the exam, or, with `engine: inline`, in that of the keeper.
+Copies of that process give the answers (ianvs.running.session.processes).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import IanvsError, PluginError
+from ianvs.base.secrets import hide_secrets
+from ianvs.exam.data.dataset import Samples
+from ianvs.exam.kinds import KINDS
+from ianvs.exam.paradigms import Paradigm, Predictions, find_paradigm
+from ianvs.exam.scenarios.parts import Held, Part
+from ianvs.exam.scenarios.views import TestView, TrainView
+from ianvs.processes.check import NO_CUDA
+from ianvs.processes.sealing.peer import Gone, Message, RemoteError
+from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
+from ianvs.running.planning.case_request import CaseRequest
+from ianvs.running.session import measure
+from ianvs.running.session.forced_scores import METHOD, checked_forced
+from ianvs.running.session.learner_messages import Answer, MeasureForm, Ready, Saved, SavedModule, State
+from ianvs.running.session.modules import Modules
+from ianvs.running.session.own_measures import checked_measures, declared_measures
+from ianvs.running.session.session import Brief, CaseSession, Keeper
+from ianvs.running.session.task_scores import checked_scores, why_unscored
+from ianvs.store import StoredModule
+
+__all__ = ["LearnerHost"]
+
+_CLOSED = (
+    "A learner can't open the workspace and the exam's data, and writes nothing while it predicts. It may keep files "
+    "below the `folder` of its context (docs/trust.md)."
+)
+
+_Samples = NDArray[Any] | list[Any]
+_Order = Callable[[Mapping[str, Any], tuple[int, ...]], Message | None]
+
+
+class LearnerHost:
+    """Handles the keeper's orders (ianvs.processes.sealing.peer.Handler).
+
+    fork: serves at a socket in a copy of this process, and says how that ended. closed: whether folders are closed to
+    this process.
+    """
+
+    def __init__(
+        self, request: CaseRequest, brief: Brief, fork: Callable[[int], int] | None = None, *, closed: bool = False
+    ) -> None:
+        self._request, self._brief, self._fork, self._closed = request, brief, fork, closed
+        self._kind = KINDS[brief.kind]
+        self._umask = os.umask(0o077)
+        os.umask(self._umask)
+        self._opened: CaseSession | None = None
+        self._keeper: Keeper
+        self._saved: list[StoredModule] | None = None
+        self._orders: Mapping[str, _Order] = {
+            "ready": self._ready,
+            "train": self._train,
+            "measure": self._measure,
+            "meet": self._meet,
+            "save": self._save,
+            "restore": self._restore,
+            "answer": self._answer,
+            "ask": self._ask,
+        }
+
+    def connect(self, keeper: Keeper) -> None:
+        """keeper: whom the session asks for data."""
+        self._keeper = keeper
+        if self._opened is not None:
+            self._opened.keeper = keeper
+
+    def __call__(self, name: str, told: Message) -> Message | None:
+        if name not in self._orders:
+            raise PluginError(f"there is no order '{name}'")
+        try:
+            return self._orders[name](told.body, told.files)
+        except PermissionError as error:
+            if not self._closed:
+                raise
+            self._print_traceback()
+            raise PluginError(f"{error}. {_CLOSED}") from error
+        except (Gone, IanvsError, RemoteError):
+            raise
+        except Exception:
+            if not told.body.get("quiet"):
+                self._print_traceback()
+            raise
+
+    def _print_traceback(self) -> None:
+        sys.stderr.write(hide_secrets(traceback.format_exc(), self._request.case.hyperparameters))
+
+    @property
+    def _session(self) -> CaseSession:
+        if self._opened is None:
+            raise PluginError("there is no session yet")
+        return self._opened
+
+    # --- orders -------------------------------------------------------------------------------------------------
+
+    def _ready(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
+        request = self._request
+        device = _prepare_process(request)
+        paradigm = find_paradigm(request.algorithm.paradigm)
+        options = paradigm.options.model_validate(dict(request.algorithm.paradigm.options))
+        session = self._opened = CaseSession(request, self._brief, paradigm(), options, device, Path(body["folder"]))
+        session.keeper = self._keeper
+        steps = tuple(session.paradigm.steps(session))
+        if paradigm.predict is Paradigm.predict:
+            session.module("basemodel")  # here, since copies that answer would each make it anew
+        own = declared_measures(session.modules, paradigm.measures)
+        measures = {name: MeasureForm(**vars(one)) for name, one in {**paradigm.measures, **own}.items()}
+        ready = Ready(
+            steps=steps,
+            reference=paradigm.reference,
+            measures=measures,
+            measured=bool(own),
+            device="cuda" if device == "cuda" else "cpu",
+            card=_card(device),
+        )
+        return Message(ready.model_dump())
+
+    def _train(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
+        session = self._session
+        session.begin(body["step"])
+        session.valid = session.view(body["valid"], mapped(files[0])) if body["valid"] else None
+        session.paradigm.train(body["step"], session)
+        measure.synchronise()
+        return self._state()
+
+    def _measure(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
+        """Let the modules measure themselves, as they are now."""
+        session = self._session
+        session.seeds.start("measured")
+        for module in session.modules:
+            if isinstance(getattr(module.plugin, "measures", None), Mapping):
+                said = session.call(module, "measured")
+                session.step.measures |= checked_measures(module, said)
+        measure.synchronise()
+        return self._state()
+
+    def _meet(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
+        """Make modules that the keeper knows of, so that they can be asked who they are."""
+        for kind, instance in body["modules"]:
+            self._session.module(kind, instance)
+        return self._state()
+
+    def _save(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
+        folder = Path(body["folder"])
+        os.umask(self._umask)  # the author's code may have set another, and what it saves has to be read
+        if self._session.valid is not None:
+            self._session.valid.close()
+            self._session.valid = None
+        saved = [
+            SavedModule(
+                kind=one.kind,
+                instance=one.instance,
+                path=None if one.path is None else one.path.relative_to(folder).as_posix(),
+                calls=one.calls,
+                seen=one.seen,
+                new=one.new,
+            )
+            for one in self._session.modules.save(folder)
+        ]
+        return Message(Saved(modules=tuple(saved)).model_dump())
+
+    def _restore(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
+        stored = [_stored(one, Path(body["folder"])) for one in body["modules"]]
+        self._session.modules.restore(tuple(stored), taught=body["taught"])
+        return self._state()
+
+    def _answer(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
+        """Let a copy of this process serve at the other end of a socket; how it ended."""
+        if self._fork is None:
+            raise PluginError("this learner can't be copied")
+        return Message({"status": self._fork(files[0])})
+
+    def _ask(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
+        """A question of the keeper: its samples lie in files[0], where there are labels to adapt to in files[1]."""
+        memory = mapped(files[0])
+        x = unpacked(memory, body["x"])
+        context = self._context(body)
+        if body["first"]:
+            self._saved = None
+        if body["method"] == METHOD:
+            said = Predictions(self._forced(x, unpacked(memory, body["y"]), body["name"], context))
+        elif body["adapt"] is None:
+            said = self._said(body, x, context)
+        else:
+            view = self._session.view(body["adapt"], mapped(files[1]))
+            with self._session.as_copy(self._copied(body["task"], body["taught"])):
+                for data in self._session.adaptation(view, context, tuple(body["classes"])):
+                    self._session.paradigm.adapt(data, self._session)
+                said = self._said(body, x, context)
+        measure.synchronise()
+        writer = ArrayWriter()
+        labels = said.labels
+        told = writer.array(labels) if isinstance(labels, np.ndarray) else writer.objects(labels)
+        extras = {name: writer.array(values) for name, values in said.extras.items()}
+        return Message(Answer(labels=told, extras=extras, who=self._session.who).model_dump(), (writer.file,))
+
+    # --- answers ------------------------------------------------------------------------------------------------
+
+    def _said(self, body: Mapping[str, Any], x: _Samples, context: Mapping[str, Any]) -> Predictions:
+        if body["method"] == "features":
+            return Predictions(self._features(x, body["name"], context))
+        if body["method"] == "scores":
+            return Predictions(self._scores(x, body["name"], context))
+        count = len(x)
+        size = self._kind.at_once or max(1, count)
+        labels: list[Any] = []
+        extras: dict[str, list[NDArray[Any]]] = {}
+        for start in range(0, max(1, count), size):
+            piece = x[start : start + size]
+            labels.append(self._piece(piece, body, context, extras))
+        whole = labels[0] if len(labels) == 1 else np.concatenate(labels)
+        return Predictions(whole, {name: np.concatenate(values) for name, values in extras.items()})
+
+    def _piece(
+        self, x: _Samples, body: Mapping[str, Any], context: Mapping[str, Any], extras: dict[str, list[NDArray[Any]]]
+    ) -> Any:
+        """Checked answers to samples that are asked at once; `extras` gathers theirs."""
+        session, count = self._session, len(x)
+        held = Held(x)
+        shape = np.broadcast_to(np.uint8(0), (count, *body["label_shape"]))
+        part = Part(Samples(held.gather(), shape, np.empty(0, str)), np.arange(count))
+        check = self._kind.checker(part, len(self._brief.classes), unseen=self._brief.rules.unseen != "none")
+        data = TestView(held, name=body["name"])
+        said: object = session.paradigm.predict(data, context, session)
+        data.close()
+        if not isinstance(said, Predictions):
+            found = type(said).__name__
+            raise PluginError(f"{session.paradigm.name}.predict() returned {found}: return Predictions(labels).")
+        for extra, values in said.extras.items():
+            array = np.asarray(values)
+            if not extra.isidentifier() or array.dtype == object or array.shape[:1] != (count,):
+                form = f"{array.dtype} {array.shape}"
+                raise PluginError(f"the extra '{extra}' of predict() is {form}: return a number for each sample.")
+            extras.setdefault(extra, []).append(array)
+        checked = check(said.labels, session.who)
+        return checked.cpu().numpy() if hasattr(checked, "cpu") else checked
+
+    def _features(self, x: _Samples, name: str, context: Mapping[str, Any]) -> NDArray[np.float32]:
+        """(N, D) what the base model's features() says of all samples, checked."""
+        learner = self._session.module("basemodel")
+        if not callable(getattr(learner.plugin, "features", None)):
+            raise PluginError(
+                f"`linear_probe: true` asks for the features behind {learner.name}'s answers, and it has no method "
+                "features(data, **context) that returns an (N, D) array."
+            )
+        data = TestView(Held(x), name=name)
+        try:
+            found = self._session.call(learner, "features", data, **context)
+        finally:
+            data.close()
+        if hasattr(found, "detach"):
+            found = found.detach().cpu().numpy()
+        array = np.asarray(found, dtype=np.float32)
+        if array.ndim != 2 or len(array) != len(x):
+            raise PluginError(f"{learner.name}.features() returned shape {array.shape}: return (N, D), N = {len(x)}.")
+        if not np.isfinite(array).all():
+            raise PluginError(f"{learner.name}.features() returned numbers that are infinite or nan.")
+        return array
+
+    def _scores(self, x: _Samples, name: str, context: Mapping[str, Any]) -> NDArray[np.float32]:
+        """(N, C) what the base model's scores() says of all samples, checked."""
+        learner = self._session.module("basemodel")
+        data = TestView(Held(x), name=name)
+        try:
+            found = self._session.call(learner, "scores", data, **context)
+        finally:
+            data.close()
+        return checked_scores(found, len(x), len(self._brief.classes), f"{learner.name}.scores()")
+
+    def _forced(self, x: _Samples, y: _Samples, name: str, context: Mapping[str, Any]) -> NDArray[np.float64]:
+        """(N, 3) what the base model's teacher_forced() says of all samples and their replies, checked."""
+        learner = self._session.module("basemodel")
+        data = TrainView({"x": Held(x), "y": Held(y)}, name=name)
+        try:
+            found = self._session.call(learner, METHOD, data, **context)
+        finally:
+            data.close()
+        return checked_forced(found, len(x), f"{learner.name}.{METHOD}()")
+
+    def _unscored(self) -> str:
+        paradigm = type(self._session.paradigm)
+        if paradigm.predict is not Paradigm.predict:
+            return f"{paradigm.name} does not answer by its base model alone, whose scores they would be"
+        return why_unscored(self._session.module("basemodel").plugin)
+
+    def _context(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """What is told with a question: the task where the rules show it, the round of its held-out part."""
+        told = dict(body["context"])
+        if "task_classes" in told:
+            told["task_classes"] = tuple(told["task_classes"])
+        if (round_ := body["round"]) is None:
+            return told
+        return told | self._session.round_context(round_["number"], tuple(round_["seen"]), tuple(round_["new"]))
+
+    def _copied(self, name: str, taught: bool) -> Modules:
+        """Copies of the modules, for one test set to adapt; the modules themselves go on as they are."""
+        session = self._session
+        if self._saved is None and taught:
+            self._saved = session.modules.save(Path(tempfile.mkdtemp()))
+        session.seeds.start(f"adapt to {name}")
+        return session.modules.copied(self._saved)
+
+    def _state(self) -> Message:
+        session = self._session
+        plugins = [module.plugin for module in session.modules]
+        samples, size = measure.memory_size(plugins)
+        state = State(
+            passes=session.step.passes,
+            measures=session.step.measures,
+            basemodel=session.modules.basemodel,
+            remark=session.modules.remark,
+            memory_samples=samples,
+            memory_bytes=size,
+            peak_gpu_bytes=measure.peak_gpu_bytes(),
+            adapts=any(bool(getattr(plugin, "adapts_in_testing", False)) for plugin in plugins),
+            saves=all(callable(getattr(plugin, "save", None)) for plugin in plugins),
+            past=session.modules.sees_past_rounds,
+            modules=len(plugins),
+            who=session.who,
+            unscored=self._unscored(),
+        )
+        return Message(state.model_dump())
+
+
+def _stored(told: Mapping[str, Any], folder: Path) -> StoredModule:
+    path = None if told["path"] is None else folder / told["path"]
+    return StoredModule(told["kind"], told["instance"], path, told["calls"], tuple(told["seen"]), tuple(told["new"]))
+
+
+def _prepare_process(request: CaseRequest) -> str:
+    """Fix what changes the last bits of a result; the device that the case runs on."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return "cpu"
+    torch.set_num_threads(request.threads)
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.deterministic = True
+    if request.device == "cpu":
+        return "cpu"
+    available = torch.cuda.is_available()
+    if request.device == "cuda" and not available:
+        raise IanvsError(NO_CUDA)  # the check before a run says the same; a node of a cluster may be unlike others
+    if available:
+        torch.cuda.init()  # so that its generators are there to be seeded
+    return "cuda" if available else "cpu"
+
+
+def _card(device: str) -> str:
+    torch = sys.modules.get("torch")
+    return str(torch.cuda.get_device_name()) if device == "cuda" and torch is not None else "cpu"

@@ -1,0 +1,125 @@
+"""What the process of a learner says to the keeper, in a fixed form: it holds an author's code, so nothing is taken
+on trust. Whatever does not fit is an error of that case alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+
+from ianvs.base.errors import PluginError
+from ianvs.base.types import Measure
+from ianvs.processes.sealing.shared_arrays import Spec
+
+__all__ = ["Answer", "FeedCall", "Message", "Progress", "Ready", "Saved", "SavedModule", "State", "read"]
+
+_T = TypeVar("_T", bound="Message")
+
+
+class Message(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class FeedCall(Message):
+    """It asks for rounds `first` to `last`. past: and for all before them, one by one. after: the last chunk it had.
+
+    share, skew: as in ianvs.exam.paradigms.Session.feed.
+    """
+
+    first: int
+    last: int
+    share: tuple[int, int] = Field(strict=False)
+    skew: FiniteFloat | None = Field(None, gt=0)
+    past: bool = False
+    after: int | None = None
+
+
+class Progress(Message):
+    """round: how much of it is done, 0 to 1."""
+
+    round: int
+    fraction: float
+    rounds: int | None = None
+
+
+class MeasureForm(Message):
+    summary: str
+    over: Literal["sum", "max", "last"]
+    higher_is_better: bool
+
+    def measure(self) -> Measure:
+        return Measure(self.summary, self.over, self.higher_is_better)
+
+
+class State(Message):
+    """What it says of itself. passes, measures: of the step that is under way. The rest is of now.
+
+    memory: whether it declares a store of old samples. adapts: it learns while it is tested. saves: it can be saved.
+    modules: how many it has. unscored: why it gives no scores of all classes; "" where it does.
+    """
+
+    passes: int = Field(ge=0)
+    measures: Mapping[str, FiniteFloat]
+    basemodel: str
+    remark: str
+    memory_samples: int | None
+    memory_bytes: int | None
+    peak_gpu_bytes: int | None
+    adapts: bool
+    saves: bool
+    past: bool
+    modules: int
+    who: str
+    unscored: str
+
+
+class Ready(Message):
+    """steps: names. reference: of the paradigm. measures: of it and of its modules. device, card: where it runs.
+
+    measured: whether modules measure themselves.
+    """
+
+    steps: tuple[str, ...] = Field(strict=False)
+    reference: bool
+    measures: Mapping[str, MeasureForm]
+    measured: bool
+    device: Literal["cpu", "cuda"]
+    card: str
+
+
+class SavedModule(Message):
+    """path: below the folder that was named to it."""
+
+    kind: str
+    instance: str
+    path: str | None
+    calls: int
+    seen: tuple[int, ...] = Field(strict=False)
+    new: tuple[int, ...] = Field(strict=False)
+
+
+class Saved(Message):
+    modules: tuple[SavedModule, ...] = Field(strict=False)
+
+
+class Answer(Message):
+    """Where in the file of answers they lie. who: what errors call it that gave them."""
+
+    labels: Mapping[str, Any]
+    extras: Mapping[str, Mapping[str, Any]]
+    who: str
+
+    def arrays(self) -> dict[str, Spec]:
+        """ "" is the labels."""
+        return {"": self.labels, **self.extras}
+
+
+def read(form: type[_T], body: Mapping[str, Any]) -> _T:
+    """`body` as a message of that form. Raises PluginError."""
+    try:
+        return form.model_validate(body)
+    except ValidationError as error:
+        said = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:3])
+        raise PluginError(f"the learner's process sent what is no {form.__name__}: {said}") from None

@@ -1,0 +1,188 @@
+"""The objects of authors' classes that take part in a case: built, called, saved, and brought back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ianvs.base.errors import ExamRuleError, PluginError, closest
+from ianvs.base.types import TestCase
+from ianvs.config.spec import AlgorithmSpec, ModuleSpec
+from ianvs.exam.scenarios.exam import Rules
+from ianvs.plugins.contract import CONTEXT
+from ianvs.plugins.loader import Loaded, load
+from ianvs.plugins.signature import named_arguments
+from ianvs.running.planning import own_hyperparameters
+from ianvs.running.session.seeds import Seeds
+from ianvs.store import StoredModule
+
+__all__ = ["AuthorsModule", "Modules", "Taught"]
+
+LONGEST_REMARK = 500  # characters
+
+
+@dataclass(frozen=True)
+class Taught:
+    """What a module was taught. calls: of training so far. seen, new: class indices, so far and in the last call."""
+
+    calls: int = 0
+    seen: tuple[int, ...] = ()
+    new: tuple[int, ...] = ()
+
+
+class AuthorsModule:
+    """One object of an author's class, and the only place that calls it."""
+
+    def __init__(self, kind: str, instance: str, plugin: Any, loaded: Loaded, rules: Rules | None = None) -> None:
+        """rules: of the exam, which errors name; None where there is no exam."""
+        self.kind, self.instance, self.plugin = kind, instance, plugin
+        self._loaded, self._rules = loaded, rules
+        self.name = type(plugin).__name__
+        self.taught = Taught()
+
+    @property
+    def sees_past_rounds(self) -> bool:
+        """Whether the class declares itself a reference that is given all rounds so far."""
+        return bool(getattr(self.plugin, "sees_past_rounds", False))
+
+    def call(self, method: str, arguments: tuple[Any, ...], offered: Mapping[str, Any]) -> Any:
+        """What `method` returns; of `offered` it gets what it names."""
+        function = getattr(self.plugin, method, None)
+        if not callable(function):
+            raise PluginError(f"{self.name} has no method {method}().")
+        given = named_arguments(function, offered)
+        try:
+            with self._loaded.active():
+                return function(*arguments, **given)
+        except (TypeError, KeyError) as error:
+            hidden = [name for name in CONTEXT if name not in offered and f"'{name}'" in str(error)]
+            missing = isinstance(error, KeyError) or "required" in str(error)
+            if hidden and missing:
+                raise ExamRuleError(self._hidden(hidden[0], method)) from error
+            raise
+
+    def save(self, path: Path) -> Path | None:
+        """Let the plugin write its model at `path`; where its load() is to look for it. None: it has no save()."""
+        if not callable(getattr(self.plugin, "save", None)):
+            return None
+        with self._loaded.active():
+            written = self.plugin.save(path)
+        written = Path(written) if isinstance(written, str | Path) else path
+        return written if written.is_relative_to(path.parent) else path
+
+    def load(self, path: Path | str) -> None:
+        with self._loaded.active():
+            self.plugin.load(path)
+
+    def _hidden(self, name: str, method: str) -> str:
+        asks = f"{self.name}.{method}() asks for '{name}'"
+        rules = self._rules
+        if rules is None or name not in ("task", "task_classes"):
+            return f"{asks}, which the rules of this exam do not show."
+        when = "in testing" if method == "predict" else "in training"
+        if rules.task_in_training and rules.task_in_testing:
+            return f"{asks}, but the answers of {rules.scenario} are not chosen among the classes of a task."
+        return f"{asks}, but {rules.scenario} hides the identity of the task {when}."
+
+
+class Modules:
+    """All modules that a case has given out so far, by type and name of the instance."""
+
+    def __init__(self, algorithm: AlgorithmSpec, case: TestCase, rules: Rules, seeds: Seeds) -> None:
+        self._algorithm, self._case, self._rules, self._seeds = algorithm, case, rules, seeds
+        self._loaded: dict[str, Loaded] = {}
+        self._made: dict[tuple[str, str], AuthorsModule] = {}
+
+    def __iter__(self) -> Iterator[AuthorsModule]:
+        return iter(self._made.values())
+
+    def get(self, kind: str, instance: str = "", *, fresh: bool = False) -> AuthorsModule:
+        """The module of that kind and name, made where there is none or a `fresh` one is wanted.
+
+        Every one begins with the same random numbers, so that what it starts from does not depend on when it is made.
+        """
+        if fresh or (kind, instance) not in self._made:
+            self._class(kind)  # imports what has generators of its own
+            self._seeds.start("global")
+            self._made[kind, instance] = self._build(kind, instance)
+        return self._made[kind, instance]
+
+    def has(self, kind: str) -> bool:
+        return any(module.type == kind for module in self._algorithm.modules)
+
+    def save(self, folder: Path) -> list[StoredModule]:
+        """Let every module write into a folder of its own below `folder`."""
+        stored = []
+        for number, module in enumerate(self):
+            place = folder if number == 0 else folder / str(number)
+            place.mkdir(exist_ok=True)
+            path = module.save(place / "model")
+            stored.append(StoredModule(module.kind, module.instance, path, **vars(module.taught)))
+        return stored
+
+    def restore(self, stored: tuple[StoredModule, ...], *, taught: bool = True) -> None:
+        """Bring every stored module to where it was. taught: what it was taught since is not counted any more."""
+        before = {(one.kind, one.instance) for one in stored}
+        self._made = {key: module for key, module in self._made.items() if key in before}
+        for one in stored:
+            module = self.get(one.kind, one.instance)
+            if one.path is not None:
+                module.load(one.path)
+            if taught:
+                module.taught = Taught(one.calls, one.seen, one.new)
+
+    def copied(self, stored: list[StoredModule] | None) -> Modules:
+        """Other objects of the same classes, with what `save` has written; new ones where that is None."""
+        copy = Modules(self._algorithm, self._case, self._rules, self._seeds)
+        copy._loaded = self._loaded
+        paths = {(one.kind, one.instance): one.path for one in stored or ()}
+        for key, module in self._made.items():
+            copy._made[key] = self._build(*key, paths.get(key))
+            copy._made[key].taught = module.taught
+        return copy
+
+    @property
+    def sees_past_rounds(self) -> bool:
+        return any(module.sees_past_rounds for module in self)
+
+    @property
+    def basemodel(self) -> str:
+        """What the base model's plugin calls the network that it trains; "" where it says nothing."""
+        base = next((module for module in self if module.kind == "basemodel"), None)
+        named = getattr(base.plugin, "basemodel", "") if base is not None else ""  # of some it is the network itself
+        return named if isinstance(named, str) else ""
+
+    @property
+    def remark(self) -> str:
+        """What the plugins say of how it went, in one line."""
+        said = dict.fromkeys(" ".join(str(getattr(m.plugin, "remark", "") or "").split()) for m in self)
+        return "; ".join(filter(None, said))[:LONGEST_REMARK]
+
+    def _build(self, kind: str, instance: str, path: Path | None = None) -> AuthorsModule:
+        """A new object with what was saved at `path`; without it, a base model begins with the initial model."""
+        loaded = self._class(kind)
+        kinds = [module.type for module in self._algorithm.modules]
+        with loaded.active() as build:
+            plugin = build(**own_hyperparameters(self._case.hyperparameters, kind, kinds))
+        made = AuthorsModule(kind, instance, plugin, loaded, self._rules)
+        model = self._algorithm.initial_model if path is None and kind == "basemodel" else path
+        if model is not None:
+            made.load(model)
+        return made
+
+    def _class(self, kind: str) -> Loaded:
+        if kind not in self._loaded:
+            spec = self._spec(kind)
+            self._loaded[kind] = load(spec.url, spec.name)
+        return self._loaded[kind]
+
+    def _spec(self, kind: str) -> ModuleSpec:
+        known = {module.type: module for module in self._algorithm.modules}
+        if kind not in known:
+            listed = f"It lists: {', '.join(known)}."
+            raise PluginError(
+                f"the algorithm {self._algorithm.name} has no module of type '{kind}'.{closest(kind, known)} {listed}"
+            )
+        return known[kind]

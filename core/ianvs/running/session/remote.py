@@ -1,0 +1,283 @@
+"""The keeper's handle on a learner: orders, answers of its copies, and what all of it takes by the keeper's clock."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from ianvs.processes.sealing.peer import Gone, Handler, Message, Peer
+from ianvs.running.planning.case_request import CaseRequest
+from ianvs.running.session import measure
+from ianvs.running.session.learner import LearnerHost
+from ianvs.running.session.learner_messages import Ready, Saved, State, read
+from ianvs.running.session.measure import NOTHING_SPENT, Spent
+from ianvs.running.session.processes import Nursery
+from ianvs.running.session.session import Brief
+from ianvs.store import StoredModule
+
+__all__ = ["Ended", "InlineLearner", "Learner", "SealedLearner"]
+
+
+class Ended(BaseException):
+    """The learner's process is gone. code: its exit code, negative for a signal."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class _Calls(Protocol):
+    def call(self, name: str, body: Mapping[str, object] | None = None, files: Sequence[int] = ()) -> Message: ...
+
+
+class Learner:
+    """Who is examined. spent: by training, since `train` was called. copies: who gives its answers.
+
+    scratch: a folder that both sides may write.
+    """
+
+    copies = "none"
+    closed = False
+
+    def __init__(self, peer: _Calls, scratch: Path) -> None:
+        self._peer, self._scratch = peer, scratch
+        self.spent = NOTHING_SPENT
+        self.state: State
+        self.ready: Ready
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether who answers begins from what is stored."""
+        return False
+
+    def prepare(self, folder: Path) -> Ready:
+        """folder: the place that it may keep files in."""
+        self.ready = read(Ready, self._order("ready", {"folder": str(folder)}).body)
+        self.meet(())
+        return self.ready
+
+    def train(self, step: int, valid: Mapping[str, object] | None, files: Sequence[int]) -> None:
+        self._stated("train", {"step": step, "valid": valid}, files)
+
+    def measure(self) -> None:
+        """Let it measure itself, if it does; its state has what it found."""
+        if self.ready.measured:
+            self._stated("measure", {})
+
+    def meet(self, modules: Sequence[StoredModule]) -> None:
+        self._stated("meet", {"modules": [(one.kind, one.instance) for one in modules]})
+
+    def save(self, folder: Path) -> list[StoredModule]:
+        """What it is now, stored in `folder`."""
+        with self._own_folder() as own:
+            saved = read(Saved, self._order("save", {"folder": str(own)}).body)
+            found = []
+            for one in saved.modules:
+                path = None if one.path is None else folder / one.path
+                if path is not None and not path.resolve().is_relative_to(folder.resolve()):
+                    path = None
+                found.append(StoredModule(one.kind, one.instance, path, one.calls, one.seen, one.new))
+            for path in own.iterdir():
+                shutil.move(path, folder / path.name)
+        return found
+
+    def restore(self, stored: Sequence[StoredModule], folder: Path | None, *, taught: bool = True) -> None:
+        """Bring back what was saved in `folder`."""
+        with self._lent(stored, folder) as told:
+            self._stated("restore", {**told, "taught": taught})
+
+    @contextmanager
+    def answering(self, stored: Sequence[StoredModule], folder: Path | None) -> Iterator[tuple[_Calls, int]]:
+        """(whom to ask, process id) of who answers as the learner is now, saved in `folder` as `stored`."""
+        yield self._peer, os.getpid()
+
+    def close(self) -> None:
+        """Nothing more is asked of it."""
+
+    def unasked(self) -> Spent:
+        """What it has taken since it was asked for something last."""
+        return NOTHING_SPENT
+
+    def peak_bytes(self) -> int:
+        return measure.peak_host_bytes()
+
+    def _order(self, name: str, body: Mapping[str, object], files: Sequence[int] = ()) -> Message:
+        return self._peer.call(name, body, files)
+
+    def _stated(self, name: str, body: Mapping[str, object], files: Sequence[int] = ()) -> None:
+        self.state = read(State, self._order(name, body, files).body)
+
+    @contextmanager
+    def _own_folder(self) -> Iterator[Path]:
+        self._scratch.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="model-", dir=self._scratch) as folder:
+            yield Path(folder)
+
+    @contextmanager
+    def _lent(self, stored: Sequence[StoredModule], folder: Path | None) -> Iterator[dict[str, Any]]:
+        """What is stored, copied to where the learner can read it."""
+        with self._own_folder() as own:
+            if folder is not None:
+                shutil.copytree(folder, own, symlinks=True, dirs_exist_ok=True)  # a link may lead to the exam
+            yield {"folder": str(own), "modules": [_told(one, folder) for one in stored]}
+
+
+class InlineLearner(Learner):
+    """In this very process: nothing is kept from it."""
+
+    def __init__(self, request: CaseRequest, brief: Brief, scratch: Path, handler: Handler) -> None:
+        host = LearnerHost(request, brief)
+        host.connect(_Direct(handler))
+        super().__init__(_Direct(host), scratch)
+
+    def train(self, step: int, valid: Mapping[str, object] | None, files: Sequence[int]) -> None:
+        with measure.stopwatch() as watch:
+            super().train(step, valid, files)
+        self.spent = watch.spent
+
+
+class SealedLearner(Learner):
+    """In a process of its own, from which the exam is kept. closed: also by the kernel."""
+
+    copies = "forks"  # until it is asked: a case that resumes after its last round asks nothing more
+
+    def __init__(
+        self,
+        request: CaseRequest,
+        brief: Brief,
+        scratch: Path,
+        handler: Handler,
+        nursery: Nursery,
+        closed: Sequence[Path],
+    ) -> None:
+        self._strict = request.sealing == "strict"
+        self._brief, self._nursery, self._folders, self._handler = brief, nursery, closed, handler
+        self._own = [scratch, scratch.parent / "files"]
+        for folder in self._own:
+            folder.mkdir(parents=True, exist_ok=True)
+        try:
+            end, self.pid, self.closed = nursery.born(brief, closed, self._own)
+        except Gone:
+            raise Ended(-9) from None
+        self._timer = measure.Meter(self.pid)
+        self._end = Peer(end, self._handled)
+        super().__init__(self._end, scratch)
+
+    def train(self, step: int, valid: Mapping[str, object] | None, files: Sequence[int]) -> None:
+        self._timer.start()
+        try:
+            super().train(step, valid, files)
+        finally:
+            self.spent = self._timer.stop()
+
+    @contextmanager
+    def answering(self, stored: Sequence[StoredModule], folder: Path | None) -> Iterator[tuple[_Calls, int]]:
+        if self.needs_model:
+            self.copies = "new processes"
+            with self._fresh(stored, folder) as found:
+                yield found
+        elif self._forkable and not self.state.adapts:
+            self.copies = "forks"
+            with self._forked() as found:
+                yield found
+        else:
+            self.copies = "none"
+            yield self._end, self.pid
+
+    def close(self) -> None:
+        self._end.close()
+
+    def unasked(self) -> Spent:
+        return Spent(0.0, self._timer.unasked() if self.copies == "new processes" else 0.0)
+
+    def peak_bytes(self) -> int:
+        return measure.peak_host_bytes(self.pid)
+
+    def _order(self, name: str, body: Mapping[str, object], files: Sequence[int] = ()) -> Message:
+        try:
+            reply = super()._order(name, body, files)
+        except Gone:
+            raise self._ended(self.pid) from None
+        self._timer.idle()
+        return reply
+
+    def _handled(self, name: str, told: Message) -> Message | None:
+        with self._timer.paused():
+            return self._handler(name, told)
+
+    @property
+    def needs_model(self) -> bool:
+        return not self._forkable and self.state.saves and not self.state.adapts
+
+    @property
+    def _forkable(self) -> bool:
+        """A fork shares what its learner has, and its learner's code could keep it from letting go of that."""
+        return not self._strict and self.ready.device == "cpu" and measure.threads(self.pid) == 1
+
+    @contextmanager
+    def _forked(self) -> Iterator[tuple[_Calls, int]]:
+        ours, theirs = socket.socketpair()
+        self._end.begin("answer", {"quiet": True}, [theirs.fileno()])
+        theirs.close()
+        copy = Peer(ours, self._handler)
+        failed = True
+        try:
+            yield copy, self.pid
+            failed = False
+        except Gone:
+            pass
+        finally:
+            copy.close()
+            try:
+                code = self._end.finish().body.get("status")
+            except Gone:
+                raise self._ended(self.pid) from None
+            self._timer.idle()  # to be copied is nothing that it does of itself
+        if failed:
+            raise Ended(code if isinstance(code, int) and code else 1)
+
+    @contextmanager
+    def _fresh(self, stored: Sequence[StoredModule], folder: Path | None) -> Iterator[tuple[_Calls, int]]:
+        with self._lent(stored, folder) as told:
+            end, pid, _ = self._nursery.born(self._brief, self._folders, [Path(told["folder"])], copy=True)
+            copy = Peer(end, self._handler)
+            try:
+                copy.call("ready", {"folder": str(self._own[1])})
+                if stored:
+                    copy.call("restore", {**told, "taught": True})
+                yield copy, pid
+            except Gone:
+                raise self._ended(pid) from None
+            finally:
+                copy.close()
+            self._nursery.ended(pid)
+
+    def _ended(self, pid: int) -> Ended:
+        try:
+            return Ended(self._nursery.ended(pid))
+        except Gone:
+            return Ended(-9)
+
+
+class _Direct:
+    """Calls a handler of this process."""
+
+    def __init__(self, handler: Callable[[str, Message], Message | None]) -> None:
+        self._handler = handler
+
+    def call(self, name: str, body: Mapping[str, object] | None = None, files: Sequence[int] = ()) -> Message:
+        return self._handler(name, Message(body or {}, tuple(map(os.dup, files)))) or Message({})
+
+    def note(self, name: str, body: Mapping[str, object]) -> None:
+        self._handler(name, Message(body))
+
+
+def _told(one: StoredModule, folder: Path | None) -> dict[str, object]:
+    path = None if one.path is None or folder is None else one.path.relative_to(folder).as_posix()
+    return {**vars(one), "path": path}

@@ -1,0 +1,401 @@
+"""The rounds of one case: trained, judged by the gate, examined, stored as they are done, and resumed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from ianvs.base.errors import ExamRuleError, PluginError
+from ianvs.base.secrets import hide_secrets
+from ianvs.base.types import Asked, Predictions, RoundResult
+from ianvs.exam.kinds import KINDS
+from ianvs.exam.kinds.picture_kind import EVERY
+from ianvs.exam.metrics.registry import resolve
+from ianvs.exam.scenarios.budget import check_budget
+from ianvs.exam.scenarios.exam import Exam
+from ianvs.processes.engines.engine import Reporter
+from ianvs.processes.sealing.peer import Handler, Message, RemoteError
+from ianvs.processes.sealing.shared_arrays import ArrayWriter
+from ianvs.running.planning.case_request import CaseRequest
+from ianvs.running.session import measure
+from ianvs.running.session.examination import Examination, Model
+from ianvs.running.session.feed import Chunk, DataFeed
+from ianvs.running.session.gate import Gate
+from ianvs.running.session.handing import Dispenser, described
+from ianvs.running.session.learner_messages import FeedCall, Progress, read
+from ianvs.running.session.lineage import find_earlier, lineage_of
+from ianvs.running.session.measure import NOTHING_SPENT
+from ianvs.running.session.remote import Learner
+from ianvs.store import CaseStore, ExamStore, RoundFolder
+
+__all__ = ["CaseRounds", "Interrupted", "StartOver"]
+
+
+class Interrupted(Exception):  # noqa: N818 - not an error: a wish that was granted
+    """The case was asked to end; what is complete is stored."""
+
+
+class StartOver(Exception):  # noqa: N818 - a request to build fresh modules
+    """The stored rounds can't be continued and were dropped; modules may be half loaded."""
+
+
+@dataclass
+class _Step:
+    """What happened within the step that is under way, if it is one of a stream."""
+
+    index: int = 0
+    predictions: dict[Asked, Predictions] = field(default_factory=dict)
+    examined: list[tuple[int, int, int]] = field(default_factory=list)  # (samples, rounds begun, rounds ended)
+
+
+class CaseRounds:
+    """A case from its first step to its last, as the keeper takes it. The caller holds the case's lock.
+
+    paused: it went to the step after which it was to pause, and there are others.
+    learner: says by `handle` what it wants. may_take_over: whether it may begin where a case with fewer rounds has
+    ended.
+    """
+
+    def __init__(
+        self,
+        request: CaseRequest,
+        exam: Exam,
+        make_learner: Callable[[Handler], Learner],
+        report: Reporter,
+        *,
+        may_take_over: bool = True,
+    ) -> None:
+        self._request, self._exam, self._report, self._may_take_over = request, exam, report, may_take_over
+        self._store, self._id = CaseStore(request.workspace), request.case.id
+        self._predicts_untrained = True
+        self.paused = False
+        self._feed = DataFeed(exam, request.train_ratio, request.case.seed, exam.rules.passes)
+        self._step = _Step()
+        self._model = Model()
+        self.learner = make_learner(self._handle)
+
+    def go(self) -> None:
+        """Go through the steps that are not complete yet, in order."""
+        folder = self._store.files(self._id)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.ready = self.learner.prepare(folder)
+        between = self._examine_between
+        self._dispenser = Dispenser(
+            self._exam, self._feed, self._store.folder(self._id), between, reference=self.ready.reference
+        )
+        names = self.ready.steps
+        done = self._resume(len(names))
+        folder.mkdir(parents=True, exist_ok=True)
+        if done < 0:
+            done = self._untrained()
+        until = self._request.until
+        last = len(names) if until is None else min(until, len(names))
+        for index in range(done + 1, last + 1):
+            self._round(index, names)
+        self.paused = last < len(names)
+
+    @property
+    def bound(self) -> bool:
+        """Whether it sees past rounds: a class of its says so, or its paradigm has asked for them."""
+        return self._dispenser.saw_past_rounds or self.learner.state.past
+
+    def _handle(self, name: str, told: Message) -> Message | None:
+        """What the learner's process, or a copy of it, wants."""
+        if name == "progress":
+            said = read(Progress, told.body)
+            self._report(said.model_dump(exclude_none=True))
+            return None
+        if name == "feed":
+            return self._dispenser.hand_out(read(FeedCall, told.body))
+        raise PluginError(f"there is nothing called '{name}' to be had")
+
+    # --- steps --------------------------------------------------------------------------------------------------
+
+    def _untrained(self) -> int:
+        """Row 0; the last round that is complete afterwards. A plugin that can't predict untrained has an empty row."""
+        self._begin(0)
+        try:
+            predictions = self._examination.predictions(self._model, 0)
+        except ExamRuleError:
+            raise
+        except Exception as error:
+            self.learner.meet(())
+            if not self.learner.state.modules:
+                raise  # none could be built
+            print(f"{self._who()} can't predict before training ({_kind(error)}: {error});")
+            print("what needs the untrained model (FWT, Ianvs's BWT and FWT) stays empty.")
+            predictions, self._examination.spent = {}, NOTHING_SPENT
+            self._predicts_untrained = False
+        else:
+            self.learner.measure()
+        spent, measures = self._examination.spent, dict(self.learner.state.measures)
+        untrained = RoundResult(
+            0, "untrained", eval_seconds=spent.seconds, eval_cpu_seconds=spent.cpu_seconds, measures=measures
+        )
+        self._keep(untrained, predictions)
+        return self._take_over_earlier_rounds()
+
+    def _round(self, index: int, names: tuple[str, ...]) -> None:
+        if self._report.stop_requested():
+            raise Interrupted
+        self._begin(index)
+        self._say(index, len(names), "train")
+        gate_before = self._gate_score(index) if index > 1 or self._predicts_untrained else None
+        self._train(index)
+        with self._store.new_round(self._id, index) as folder:
+            self._save(folder)
+            adopted, scores = self._pass_gate(index, gate_before, folder)
+            self._say(index, len(names), "evaluate")
+            predictions = self._examination.predictions(self._model, index)
+            self.learner.measure()
+            result = self._result(index, names[index - 1], adopted, scores)
+            said = (result.remark, self._examination.broken_down(predictions, index))
+            result = replace(result, remark="; ".join(filter(None, said)))
+            budget = None if self.bound or self.ready.reference else self._request.testenv.budget
+            check_budget(budget, result)
+            self._fill(folder, result, self._step.predictions | predictions)
+        self._stored(index)
+        if index == len(names) and self._lineage:
+            self._store.own(self._lineage[-1], self._id)
+
+    def _begin(self, index: int) -> None:
+        self._step = _Step(index)
+        self._dispenser.begin(index)
+        self._examination.spent = NOTHING_SPENT
+
+    def _train(self, index: int) -> None:
+        valid = None if self.ready.reference else self._feed.valid(index)
+        if valid is None:
+            self.learner.train(index, None, ())
+            return
+        writer = ArrayWriter(sum(column.nbytes for column in valid.columns.values()), self._store.folder(self._id))
+        told = described(valid, writer)
+        self.learner.train(index, told, (writer.sealed(),))
+        os.close(writer.file)
+
+    def _result(self, index: int, name: str, adopted: bool, scores: tuple[float, float] | None) -> RoundResult:
+        learner, state, asked = self.learner, self.learner.state, self._examination.spent
+        trained = learner.spent + learner.unasked()
+        return RoundResult(
+            index=index,
+            name=name,
+            train_samples=self._dispenser.samples,
+            test_samples=sum(len(test.test) for test in self._exam.tests),
+            train_seconds=trained.seconds,
+            eval_seconds=asked.seconds,
+            train_cpu_seconds=trained.cpu_seconds,
+            eval_cpu_seconds=asked.cpu_seconds,
+            peak_memory_bytes=learner.peak_bytes(),
+            peak_gpu_bytes=state.peak_gpu_bytes,
+            memory_samples=state.memory_samples,
+            memory_bytes=state.memory_bytes,
+            adopted=adopted,
+            gate_scores=scores,
+            passes=state.passes,
+            remark=hide_secrets(state.remark, self._request.case.hyperparameters),
+            examined=(*self._step.examined, (self._feed.arrived(index), index, index)),
+            measures=dict(state.measures),
+            bound=self.bound,
+            unscored=self._examination.unscored,
+        )
+
+    def _say(self, index: int, count: int, doing: str) -> None:
+        """To the supervisor, and to whoever asks `ianvs status`."""
+        now = {"round": index, "rounds": count, "doing": doing}
+        state = getattr(self.learner, "state", None)  # of the round before
+        self._report({**now, "peak_gpu_bytes": state and state.peak_gpu_bytes})
+        self._store.note_running(self._id, {**now, "since": time.time(), "pid": os.getpid()})
+
+    # --- evaluation ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _keeps_every(self) -> bool:
+        """Whether all answers are kept, for a metric that reads them, where the kind of data would keep less."""
+        metrics = (resolve(metric) for metric, _ in self._request.scores if metric.url is not None)
+        return KINDS[self._exam.dataset.kind].condenses and any(metric.pictures for metric in metrics)
+
+    @cached_property
+    def _examination(self) -> Examination:
+        return Examination(
+            self._exam,
+            self._feed,
+            self.learner,
+            self._request.case.seed,
+            self._store.folder(self._id),
+            probe=self._request.testenv.linear_probe,
+            task_scores=self._request.testenv.task_scores,
+            forced=self._request.testenv.teacher_forced,
+            every=self._keeps_every,
+        )
+
+    def _examine_between(self, chunk: Chunk) -> None:
+        with tempfile.TemporaryDirectory(prefix=".model-", dir=self._store.folder(self._id)) as folder:
+            model = self._model
+            if self.learner.needs_model:
+                model = Model(self.learner.save(Path(folder)), Path(folder))
+            self._step.predictions |= self._examination.predictions(model, self._step.index - 1, chunk.samples)
+        self._step.examined.append((chunk.samples, chunk.begun, chunk.ended))
+
+    @cached_property
+    def _gate(self) -> Gate | None:
+        spec = self._request.testenv.gate
+        return None if spec is None or self.ready.reference else Gate(spec)
+
+    def _gate_score(self, index: int) -> float | None:
+        """Score of the present model on the held-out part of round `index`; None without a gate."""
+        if self._gate is None:
+            return None
+        seen = None
+        if self._feed.valid(index) is not None:
+            every = self._gate.pictures and KINDS[self._exam.dataset.kind].condenses
+            seen = self._examination.held_out(self._model, index, every)
+        return self._gate.score(seen)
+
+    def _pass_gate(
+        self, index: int, before: float | None, folder: RoundFolder
+    ) -> tuple[bool, tuple[float, float] | None]:
+        """Whether the new model stays; if not, the model of the round before is back in place."""
+        if self._gate is None:
+            return True, None
+        if before is None and index == 1 and not self._predicts_untrained:
+            return True, None  # there is no model yet that could be kept instead
+
+        def undo() -> None:
+            previous = self._store.modules(self._id, index - 1)
+            if previous is None:
+                raise PluginError(
+                    f"model_eval: the model of round {index - 1} is gone, so round {index} can't be undone."
+                )
+            self.learner.restore(previous, self._store.model_folder(self._id, index - 1), taught=False)
+            shutil.rmtree(folder.model)
+            folder.model.mkdir()
+            self._save(folder)
+
+        return self._gate.decide(index, before, self._gate_score(index), undo)
+
+    # --- storing ------------------------------------------------------------------------------------------------
+
+    def _keep(self, result: RoundResult, predictions: Mapping[Asked, Predictions]) -> None:
+        with self._store.new_round(self._id, result.index) as folder:
+            try:
+                self._save(folder)
+            except Exception:
+                if result.index:
+                    raise
+                self._model = Model()  # a plugin that has nothing to save before it was trained
+            self._fill(folder, result, predictions)
+        self._stored(result.index)
+
+    def _save(self, folder: RoundFolder) -> None:
+        """The model as it is now, for copies and for the round that is being written."""
+        self._model = Model(self.learner.save(folder.model), folder.model)
+
+    def _fill(self, folder: RoundFolder, result: RoundResult, predictions: Mapping[Asked, Predictions]) -> None:
+        size = measure.folder_bytes(folder.model)
+        folder.fill(replace(result, model_bytes=size or None), predictions, self._model.modules)
+
+    def _stored(self, index: int) -> None:
+        """The round has found its place, and the model with it."""
+        self._model = Model(self._store.modules(self._id, index) or (), self._store.model_folder(self._id, index))
+
+    @cached_property
+    def _lineage(self) -> tuple[str, ...]:
+        record = ExamStore(self._request.workspace).record(self._request.exam_id)
+        return lineage_of(self._request, record) if record and self._exam.stream is None else ()
+
+    def _take_over_earlier_rounds(self) -> int:
+        """Begin where a case with fewer rounds has ended, if its beginning is ours; the last round that is complete.
+
+        Test sets that only our exam has are predicted by its last model; for its earlier rounds they stay empty, which
+        is allowed only where no formula reads them.
+        """
+        earlier = find_earlier(self._request, self._lineage) if self._may_take_over else None
+        if earlier is None or not self._is_enough(earlier.predictions(earlier.last)):
+            return 0
+        try:
+            self._model = Model(earlier.modules, self._store.model_folder(earlier.case_id, earlier.last))
+            self.learner.restore(earlier.modules, self._model.folder)
+            now = self._examination.predictions(self._model, earlier.last)
+        except Exception as error:
+            print(f"can't continue from case {earlier.case_id} ({_kind(error)}: {error}).")
+            raise StartOver from error
+        if not _same(now, earlier.predictions(earlier.last)):
+            print(f"can't continue from case {earlier.case_id}: load() does not bring back its predictions.")
+            raise StartOver
+        print(f"continuing from case {earlier.case_id} after round {earlier.last}")
+        for index in range(1, earlier.last):
+            with self._store.new_round(self._id, index) as folder:  # their own models are gone
+                folder.fill(earlier.result(index), earlier.predictions(index))
+        self._keep(earlier.result(earlier.last), now)
+        return earlier.last
+
+    def _resume(self, rounds: int) -> int:
+        """Bring back the modules of the last complete round, and make sure that they are the same; its index, or -1.
+
+        A plugin whose load() does not bring back what was saved would end with other results than an undisturbed run;
+        it is found out by its predictions, and the case starts over.
+        """
+        done = self._store.complete_rounds(self._id, thoroughly=True)
+        if (broken := self._store.broken_round(self._id)) is not None:
+            print(f"round {broken} was damaged, or changed after it was stored: it is not believed.")
+        if len(done) <= 1:
+            self._store.reset(self._id)
+            return -1
+        last = done[-1].index
+        stored = self._store.predictions(self._id, last)
+        before = {asked: said for asked, said in stored.items() if asked.samples is None}
+        if not self._is_enough(before):
+            print(
+                "a metric reads all predicted label pictures, and only counts are stored; starting over from round 1."
+            )
+            self._store.reset(self._id)
+            return -1
+        self._dispenser.saw_past_rounds = done[-1].bound
+        if last == rounds:
+            self.learner.meet(self._store.module_names(self._id, last))  # who they are is asked of them once more
+            return last
+        try:
+            modules = self._store.modules(self._id, last)
+            if modules is None:
+                raise PluginError("no model is stored")
+            self._stored(last)
+            self.learner.restore(modules, self._model.folder)
+            now = self._examination.predictions(self._model, last)
+            if now.keys() != before.keys() or not _same(now, before):
+                raise PluginError("load() does not bring back the predictions of before save()")
+        except Exception as error:
+            print(f"can't resume after round {last} ({_kind(error)}: {error}); starting over from round 1.")
+            self._store.reset(self._id)
+            raise StartOver from error
+        print(f"resuming after round {last} of {rounds}")
+        return last
+
+    def _is_enough(self, stored: Mapping[Asked, Predictions]) -> bool:
+        """Whether what is stored of a round is enough for the metrics that read all predicted label pictures."""
+        return not self._keeps_every or any(EVERY in said.extras for said in stored.values())
+
+    def _who(self) -> str:
+        return self.learner.state.who.partition(".")[0]
+
+
+def _kind(error: Exception) -> str:
+    return error.kind if isinstance(error, RemoteError) else type(error).__name__
+
+
+def _same(now: Mapping[Asked, Predictions], before: Mapping[Asked, Predictions]) -> bool:
+    """Whether everything that was answered `before` is answered alike `now`."""
+    return all(
+        asked in now
+        and now[asked].extras.keys() == said.extras.keys()
+        and np.array_equal(now[asked].labels, said.labels)
+        and all(np.array_equal(now[asked].extras[name], values) for name, values in said.extras.items())
+        for asked, said in before.items()
+    )

@@ -1,0 +1,325 @@
+"""What a paradigm works with in one case: modules, data, calls, measurements. Implements ianvs.exam.paradigms.Session.
+
+It lives in the learner's process, and has of the exam what the keeper hands out, a round at a time.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from ianvs.base.errors import PluginError, closest
+from ianvs.base.seeding import generator
+from ianvs.exam.data.options import Options
+from ianvs.exam.paradigms.paradigm import Module, Paradigm
+from ianvs.exam.scenarios.exam import Rules
+from ianvs.exam.scenarios.parts import Held
+from ianvs.exam.scenarios.views import TrainView
+from ianvs.plugins.signature import Late
+from ianvs.processes.sealing.peer import Message
+from ianvs.processes.sealing.shared_arrays import mapped, unpacked
+from ianvs.running.planning.case_request import CaseRequest
+from ianvs.running.session.learner_messages import FeedCall, Progress
+from ianvs.running.session.measure import synchronise
+from ianvs.running.session.modules import AuthorsModule, Modules, Taught
+from ianvs.running.session.seeds import Seeds
+
+__all__ = ["Brief", "CaseSession", "Share", "Step"]
+
+Share = tuple[int, int]
+"""(k, n): the k-th, from 0, of n parts."""
+ALL: Share = (0, 1)
+_PERIOD = 0.1  # seconds between two reports of progress
+
+
+@dataclass(frozen=True)
+class Brief:
+    """What a learner's process is told of the exam before it begins. streams: rounds are handed over in chunks."""
+
+    kind: str
+    rounds: tuple[str, ...]
+    classes: tuple[str, ...]
+    rules: Rules
+    streams: bool
+
+
+class Keeper(Protocol):
+    """Whom a session asks for data (ianvs.processes.sealing.peer.Peer)."""
+
+    def call(self, name: str, body: Mapping[str, object] | None = None) -> Message: ...
+    def note(self, name: str, body: Mapping[str, object]) -> None: ...
+
+
+@dataclass
+class Step:
+    """What happened in one step so far, of which only the learner's process knows."""
+
+    index: int = 0
+    passes: int = 0
+    measures: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Fed:
+    """A view that was handed out, and what a learner is told with it."""
+
+    view: TrainView
+    seed: int | None  # of the global generators, with the purpose "global"; None: they go on, and nothing is counted
+    number: int = 0  # of the round, or of the chunk
+    share: Share = ALL
+    classes: tuple[int, ...] = ()
+    in_stream: bool = False
+    context: Mapping[str, Any] = field(default_factory=dict)
+
+
+class CaseSession:
+    """See ianvs.exam.paradigms.Session. `step` is the step that is under way."""
+
+    def __init__(
+        self, request: CaseRequest, brief: Brief, paradigm: Paradigm, options: Options, device: str, folder: Path
+    ) -> None:
+        self.options, self.seed = options, request.case.seed
+        self.step = Step()
+        self.seeds = Seeds(self.seed)
+        self.modules = Modules(request.algorithm, request.case, brief.rules, self.seeds)
+        self.valid: TrainView | None = None  # the held-out part of the round
+        self.who = f"{paradigm.name}.predict()"  # whose answers came last, for errors
+        self.keeper: Keeper
+        self.paradigm, self._brief = paradigm, brief
+        self._device, self._folder = device, folder
+        self._fed: dict[int, _Fed] = {}  # open views by id
+        self._calls: Counter[int] = Counter()  # with training data, in this step, by seed
+        self._passed: dict[int, dict[Share, int]] = {}  # over rounds or chunks, in this step, by number
+        self._context: dict[str, Any] = {}  # what is told in every call of this step
+        budget = None if paradigm.reference else request.testenv.budget
+        limits = (brief.rules.passes, None if budget is None else budget.passes)
+        self._said = -math.inf  # when progress was told last
+        self._passes = min((limit for limit in limits if limit is not None), default=None)
+
+    # --- what paradigms use -------------------------------------------------------------------------------------
+
+    @property
+    def rounds(self) -> tuple[str, ...]:
+        return self._brief.rounds
+
+    @property
+    def rules(self) -> Rules:
+        return self._brief.rules
+
+    def module(self, kind: str, instance: str = "", *, fresh: bool = False) -> AuthorsModule:
+        return self.modules.get(kind, instance, fresh=fresh)
+
+    def has(self, kind: str) -> bool:
+        return self.modules.has(kind)
+
+    def feed(
+        self, first: int, last: int | None = None, *, share: Share = ALL, skew: float | None = None
+    ) -> Iterator[TrainView]:
+        asked = FeedCall(
+            first=first,
+            last=first if last is None else last,
+            share=share,
+            skew=skew,
+            past=self.modules.sees_past_rounds,
+        )
+        synchronise()
+        told = self.keeper.call("feed", asked.model_dump())
+        if "chunks" in told.body:
+            yield from self._chunks(asked, told)
+        elif views := self._views(told, first, share):
+            fed = self._whole(told, first, share, views)
+            if len(fed.view):
+                yield from self._handed_out(fed)
+
+    def call(self, module: Module, method: str, *arguments: Any, **context: Any) -> Any:
+        assert isinstance(module, AuthorsModule)
+        fed = next(filter(None, map(self._fed_as, arguments)), None)
+        if fed is not None and fed.seed is not None:
+            self._seed(fed.seed)
+            module.taught = _taught(module.taught, fed)
+        taught = module.taught if module.taught.calls else self._common()
+        of_data = {"valid_data": None, **fed.context} if fed is not None else {}
+        offered = {**self._always(), **self._told(taught.calls, taught.seen, taught.new), **of_data, **context}
+        self.who = f"{module.name}.{method}()"
+        return module.call(method, arguments, offered)
+
+    def measure(self, name: str, value: float) -> None:
+        known = self.paradigm.measures
+        if name not in known:
+            raise PluginError(f"the paradigm measures '{name}', which is not in its `measures`.{closest(name, known)}")
+        if not math.isfinite(value):
+            raise PluginError(f"the paradigm measures {value} as '{name}': a finite number is needed.")
+        before = self.step.measures.get(name)
+        if before is not None and known[name].over != "last":
+            value = before + value if known[name].over == "sum" else max(before, value)
+        self.step.measures[name] = float(value)
+
+    # --- what the learner's process uses ------------------------------------------------------------------------
+
+    def begin(self, index: int) -> None:
+        """Step `index` begins."""
+        self.step = Step(index)
+        self._calls.clear()
+        self._passed.clear()
+        self._context = {}
+
+    @contextmanager
+    def as_copy(self, modules: Modules) -> Iterator[None]:
+        """Within, `modules` are those of the session."""
+        before, self.modules = self.modules, modules
+        try:
+            yield
+        finally:
+            self.modules = before
+
+    def round_context(self, number: int, seen: tuple[int, ...], new: tuple[int, ...]) -> dict[str, Any]:
+        """What a learner is told of a round before it is taught it, for its held-out part."""
+        return self._told(number, seen, new)
+
+    def view(self, told: Mapping[str, Any], memory: memoryview, passed: int = 0) -> TrainView:
+        """What the keeper describes, in `memory`."""
+        columns = {name: Held(unpacked(memory, spec)) for name, spec in told["columns"].items()}
+        return self._train_view(told, columns, passed)
+
+    def adaptation(self, view: TrainView, context: Mapping[str, Any], classes: tuple[int, ...]) -> Iterator[TrainView]:
+        """What a copy of the learner is adapted on before it answers; the learner itself goes on as it is.
+
+        context: what is told with the test set.
+        """
+        told = {**context, "pretraining": False, "new_classes": classes, "train_rounds": (view,)}
+        yield from self._handed_out(_Fed(view, None, context=told))
+
+    # --- within -------------------------------------------------------------------------------------------------
+
+    def _views(self, told: Message, first: int, share: Share) -> list[TrainView]:
+        memory = mapped(told.files[0])
+        passed = 0 if told.body["free"] else self._gone_over(first, share)
+        return [self.view(view, memory, passed) for view in told.body["views"]]
+
+    def _whole(self, told: Message, first: int, share: Share, views: list[TrainView]) -> _Fed:
+        """Rounds from `first` on as one view; the rounds before beside it, for who sees them."""
+        body = told.body
+        context: dict[str, Any] = dict(body["told"])
+        if "task_classes" in context:
+            context["task_classes"] = tuple(context["task_classes"])
+        if body["free"]:
+            context["passes"] = None
+        else:
+            context["valid_data"] = self.valid if share == ALL else None
+        if self.modules.sees_past_rounds:
+            context["train_rounds"] = tuple(views)
+            if not self.paradigm.reference:
+                context["valid_data"] = self.valid
+        return _Fed(views[-1], self.step.index, first, share, tuple(body["classes"]), context=context)
+
+    def _chunks(self, asked: FeedCall, told: Message) -> Iterator[TrainView]:
+        """A block of chunks after the other; the keeper examines between two blocks."""
+        share = asked.share
+        while True:
+            chunks, memory = told.body["chunks"], mapped(told.files[0])
+            columns = {name: unpacked(memory, spec) for name, spec in told.body["columns"].items()}
+            ends = list(itertools.accumulate(chunk["count"] for chunk in chunks))
+            for chunk, end in zip(chunks, ends, strict=True):
+                number, start = chunk["number"], end - chunk["count"]
+                if chunk["count"]:
+                    held = {name: Held(values[start:end]) for name, values in columns.items()}
+                    view = self._train_view(chunk, held, self._gone_over(number, share))
+                    classes = tuple(chunk["classes"])
+                    yield from self._handed_out(_Fed(view, number, number, share, classes, in_stream=True))
+                self._say(chunk["round"], chunk["done"])
+            if not told.body["more"]:
+                return
+            told = self.keeper.call("feed", {**asked.model_dump(), "after": chunks[-1]["number"]})
+
+    def _train_view(self, told: Mapping[str, Any], columns: Mapping[str, Held], passed: int) -> TrainView:
+        return TrainView(columns, name=told["name"], passes=told["passes"], passed=passed, labelled=told["labelled"])
+
+    def _fed_as(self, argument: object) -> _Fed | None:
+        """What is told with `argument`, if it is training data that were handed out, or a part of them."""
+        if not isinstance(argument, TrainView) or id(argument.whole) not in self._fed:
+            return None
+        fed = self._fed[id(argument.whole)]
+        if argument is argument.whole or (classes := argument.classes) is None:
+            return fed
+        return replace(fed, classes=classes)
+
+    def _handed_out(self, fed: _Fed) -> Iterator[TrainView]:
+        views = fed.context.get("train_rounds", (fed.view,))
+        self._fed[id(fed.view)] = fed
+        try:
+            yield fed.view
+        finally:
+            del self._fed[id(fed.view)]
+            if fed.seed is not None:
+                self.step.passes = max(self.step.passes, fed.view.passes)
+                passed = self._passed.setdefault(fed.number, {})
+                passed[fed.share] = passed.get(fed.share, 0) + fed.view.passes
+            for view in views:
+                view.close()
+
+    def _gone_over(self, number: int, share: Share) -> int:
+        """Passes so far, in this step, over a share of round or chunk `number`: what was handed out is counted once."""
+        passed = self._passed.get(number)
+        if passed is None:
+            return 0
+        return max(passed.get(share, 0), math.floor(sum(count / n for (_, n), count in passed.items()) + 1e-9))
+
+    def _seed(self, number: int) -> None:
+        """A stream of its own for each call of a step with training data."""
+        call = self._calls[number]
+        self._calls[number] += 1
+        self.seeds.start(f"global, call {call}" if call else "global", number)
+
+    def _common(self) -> Taught:
+        """What the modules were taught together: for one that learns from others instead of data."""
+        taught = [module.taught for module in self.modules if module.taught.calls]
+        if not taught:
+            return Taught()
+        seen, new = {c for one in taught for c in one.seen}, {c for one in taught for c in one.new}
+        return Taught(max(one.calls for one in taught), tuple(sorted(seen)), tuple(sorted(new)))
+
+    def _told(self, number: int, seen: tuple[int, ...], new: tuple[int, ...]) -> dict[str, Any]:
+        draws = Late(partial(generator, self.seed, number, "plugin"))  # takes as long as a small layer
+        return {"round": number, "classes_seen": seen, "new_classes": new, "generator": draws}
+
+    def _always(self) -> dict[str, Any]:
+        if self._context:
+            return self._context
+        classes, index = self._brief.classes, self.step.index
+        self._context = {
+            "classes": classes,
+            "num_classes": len(classes),
+            "device": self._device,
+            "seed": self.seed,
+            "folder": self._folder,
+            "passes": self._passes,
+            "progress": lambda fraction: self._progress(index, fraction),
+        }
+        if not self.rules.training_labels:
+            self._context["pretraining"] = True
+        return self._context
+
+    def _progress(self, index: int, fraction: float) -> None:
+        if not self._brief.streams:  # the chunks of a stream are too short to tell how far each is
+            self._say(index, float(fraction), len(self._brief.rounds))
+
+    def _say(self, round_: int, fraction: float, rounds: int | None = None) -> None:
+        """For eyes: not more often than they can see."""
+        if (now := time.monotonic()) - self._said >= _PERIOD:
+            self._said = now
+            self.keeper.note("progress", Progress(round=round_, fraction=fraction, rounds=rounds).model_dump())
+
+
+def _taught(before: Taught, fed: _Fed) -> Taught:
+    if not fed.in_stream:
+        return Taught(before.calls + 1, tuple(sorted({*before.seen, *fed.classes})), fed.classes)
+    new = tuple(sorted(set(fed.classes).difference(before.seen)))
+    return Taught(before.calls + 1, tuple(sorted((*before.seen, *new))) if new else before.seen, new)

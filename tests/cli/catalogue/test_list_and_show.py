@@ -1,0 +1,98 @@
+"""`ianvs list` and `ianvs show`: everything that can be named, and what it takes."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ianvs.base.errors import IanvsError
+from ianvs.cli import main
+from ianvs.cli.catalogue import KINDS, listed, shown
+from ianvs.cli.catalogue.first_sentence import first_sentence
+from ianvs.plugins.loader import installed
+from tests.packages import install
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_has_a_line_of_its_own_that_says_what_it_is(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", kind]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    entries = listed(kind)
+    assert len(entries) > 2
+    for entry in entries:
+        assert len(entry.summary) > 10, entry
+        assert any(line.startswith(entry.name) and entry.summary in line for line in lines)
+
+
+def test_every_installed_algorithm_is_listed_and_those_that_need_a_url_say_it() -> None:
+    entries = listed("algorithms")
+    assert {entry.name for entry in entries if not entry.url} == set(installed("ianvs.algorithms"))
+    language = next(entry for entry in entries if entry.name == "CIA")
+    assert language.url == "ianvs.testalgorithms.language.cia.basemodel"
+
+
+def test_a_listing_of_algorithms_does_not_wait_for_torch() -> None:
+    code = "import sys; from ianvs.cli import main; main(['list', 'algorithms']); print('torch' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).splitlines()[-1] == "False"
+
+
+def test_what_another_package_brings_is_listed_with_its_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = 'class Theirs:\n    """Guesses, and guesses well. Indeed."""\n    def __init__(self, luck: int = 7): ...\n'
+    install(tmp_path, monkeypatch, "lucky", code, "[ianvs.algorithms]\nTheirs = lucky:Theirs\n")
+    assert main(["list", "algorithms"]) == 0
+    assert re.search(r"^Theirs +Guesses, and guesses well \(package lucky\)$", capsys.readouterr().out, re.MULTILINE)
+    assert re.search(r"luck +int +7$", shown("Theirs"), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        (
+            "EWC",
+            ["strength +float +100.0", "gamma +float \\| None +null", "learning_rate +float +0.05", ".*Kirkpatrick"],
+        ),
+        ("ewc", ["EWC: an algorithm"]),
+        ("class-incremental", ["rounds +int \\| None +null", "class_order .*"]),
+        ("CIL", ["class-incremental: a scenario"]),
+        ("BWT", ["matrix, higher is better", "Lopez-Paz & Ranzato 2017.*"]),
+        ("digits", ["test_ratio +float +0.2"]),
+        ("mlp", ["hidden +Sequence\\[int\\] +\\[256\\]"]),
+        ("resnet18", ["weights +str \\| None +null"]),
+        ("federatedlearning", ["clients +int.*", "types of modules: basemodel, aggregation"]),
+        ("inline", ["in a job: engine: inline.*"]),
+        ("digits_tuning", [".*`ianvs new job NAME --from digits_tuning` writes a copy to change."]),
+    ],
+)
+def test_one_of_each_kind_at_length(name: str, lines: list[str]) -> None:
+    text = shown(name)
+    for line in lines:
+        assert re.search(rf"^ *{line}", text, re.MULTILINE), line
+
+
+def test_a_name_of_two_kinds_shows_both() -> None:
+    assert "clear10: a dataset" in shown("clear10")
+    assert "clear10: a job" in shown("clear10")
+
+
+def test_a_name_that_there_is_not_gets_the_closest_one() -> None:
+    with pytest.raises(IanvsError, match=r"there is nothing called 'GDum'\. Did you mean 'GDumb'\?"):
+        shown("GDum")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("One. Two.", "One"),
+        ("By Lin et al. 2021, in\ntwo lines.\n\nMore.", "By Lin et al. 2021, in two lines"),
+        ("Without an end", "Without an end"),
+        ("A 3.5 of it, e.g. Here. And more", "A 3.5 of it, e.g. Here"),
+    ],
+)
+def test_a_first_sentence(text: str, sentence: str) -> None:
+    assert first_sentence(text) == sentence

@@ -1,0 +1,142 @@
+"""A metric from one workspace to the next."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import ianvs
+from ianvs.base.errors import IanvsError
+from ianvs.cli import main
+from ianvs.results.comparing.history import History, HistoryLine, Point
+from ianvs.results.comparing.history_picture import draw_history, history_figure
+from ianvs.results.comparing.history_text import history_csv, history_text
+from ianvs.results.stats import Summary
+from tests.edits import edited
+from tests.results.comparing.small_jobs import PLUGIN, run
+
+PLAIN = {"plain": "[0.0, 0.1]"}
+
+
+def git(folder: Path, *arguments: str, date: str = "2026-01-01T00:00:00Z") -> str:
+    environment = {"GIT_COMMITTER_DATE": date, "GIT_AUTHOR_DATE": date, "PATH": "/usr/bin:/bin", "HOME": str(folder)}
+    who = ("-c", "user.name=a", "-c", "user.email=a@b.example")
+    command = ["git", "-C", str(folder), *who, *arguments]
+    return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two commits of one job; the later one ran first, and the workspaces lie beside the repository."""
+    folder = tmp_path_factory.mktemp("history")
+    job = folder / "repository"
+    job.mkdir()
+    git(job, "init", "--quiet")
+    changed = edited(PLUGIN, "self.noise * random", "2 * self.noise * random")
+    commits = {}
+    for date, plugin in (("2026-03-01T00:00:00Z", PLUGIN), ("2026-04-01T00:00:00Z", changed)):
+        (job / "plugin.py").write_text(plugin)
+        git(job, "add", "plugin.py")
+        git(job, "commit", "--quiet", "-m", date, date=date)
+        commits[date] = git(job, "rev-parse", "HEAD")
+    for name, date, plugin in (("later", "2026-04-01T00:00:00Z", changed), ("early", "2026-03-01T00:00:00Z", PLUGIN)):
+        git(job, "checkout", "--quiet", "--force", commits[date])
+        (job / ".git" / "info" / "exclude").write_text("*\n")
+        run(job, PLAIN, [0, 1], plugin=plugin, metrics="[{name: accuracy}]")
+        (job / "ws").rename(folder / name)
+    return folder
+
+
+def test_workspaces_stand_in_the_order_of_their_commits(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(repository / "repository")
+    later, early = repository / "later", repository / "early"
+    found = ianvs.history([later, early])
+    assert (found.metric, found.by_commit) == ("accuracy", True)
+    assert [point.name for point in found.points] == [str(early), str(later)]
+    assert [point.moment.month for point in found.points] == [3, 4]
+    assert [line.name for line in found.lines] == ["plain (noise=0.0)", "plain (noise=0.1)"]
+    noisy = [
+        np.mean(
+            [r.metrics["accuracy"] for r in ianvs.load_results(workspace) if r.case.hyperparameters["noise"] == 0.1]
+        )
+        for workspace in (early, later)
+    ]
+    assert [value.mean for value in found.lines[1].values] == pytest.approx(noisy)
+    monkeypatch.chdir(tmp_path)  # no repository: by when they ran
+    found = ianvs.history([early, later])
+    assert not found.by_commit
+    moments = [point.moment for point in found.points]
+    assert moments == sorted(moments)
+
+
+def test_the_command_shows_writes_and_draws(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(repository / "repository")
+    sides = [str(repository / "later"), str(repository / "early")]
+    files = [tmp_path / name for name in ("h.json", "h.csv", "h.svg")]
+    options = [
+        part for name, file in zip(("--json", "--csv", "--picture"), files, strict=True) for part in (name, str(file))
+    ]
+    assert main(["history", *sides, "--metric", "accuracy", *options]) == 0
+    assert "in the order of the commits' times" in capsys.readouterr().out
+    records = json.loads(files[0].read_text())["records"]
+    assert [float(line["mean"]) for line in csv.DictReader(io.StringIO(files[1].read_text()))] == [
+        record["mean"] for record in records
+    ]
+    before = files[2].read_bytes()
+    assert b"plain noise=0.1" in before
+    assert main(["history", *sides, "--picture", str(files[2])]) == 0
+    assert files[2].read_bytes() == before
+    assert main(["history", *sides, "--metric", "f1"]) == 2
+    assert "metric 'f1' is not known here" in capsys.readouterr().err
+    assert main(["history", *sides, "--picture", "h.bmp"]) == 2
+    assert main(["history", sides[0]]) == 2
+
+
+def history(lines: int, exams: tuple[str, ...] = ("",)) -> History:
+    points = tuple(Point(f"w{n}", f"{n}abcdef0", n == 1, None) for n in range(3))
+    made = [
+        HistoryLine(f"method {n}", exam, "", (Summary(0.5 + n / 100, 0.01, 3), None, Summary(0.6, None, 1)))
+        for exam in exams
+        for n in range(lines)
+    ]
+    return History("accuracy", True, points, tuple(made), True)
+
+
+def test_no_two_lines_of_a_picture_look_the_same() -> None:
+    [axes] = history_figure(history(75)).axes
+    looks = [(bars[0].get_color(), bars[0].get_marker(), bars[0].get_linestyle()) for bars in axes.containers]
+    assert len(looks) == len(set(looks)) == 75
+
+
+def test_each_exam_has_axes_and_a_missing_mean_has_no_point(tmp_path: Path) -> None:
+    figure = history_figure(history(1, ("one", "two")))
+    assert [axes.get_title() for axes in figure.axes] == ["one", "two"]
+    assert figure.axes[0].containers[0][0].get_xdata().tolist() == [0, 2]
+    with Image.open(draw_history(history(2), tmp_path / "h.png")) as picture:
+        assert picture.size[0] > 600
+
+
+def test_a_blank_is_what_a_workspace_lacks_and_a_plus_marks_local_changes() -> None:
+    text = history_text(history(1))
+    assert text.splitlines()[0].split() == ["Algorithm", "0abcdef", "1abcdef+", "2abcdef"]
+    assert text.splitlines()[2].split("  ")[0] == "method 0"
+    assert "0.500 ± 0.010" in text
+    assert history_csv(history(1)).splitlines()[2].endswith("accuracy,,,0")
+    assert replace(history(1).points[0], commit="").label == "w0"
+
+
+def test_one_workspace_is_no_history() -> None:
+    with pytest.raises(IanvsError, match="two workspaces"):
+        ianvs.history([])

@@ -1,0 +1,101 @@
+"""Pictures of segmentation in the page of a job that ran, and the commands that write and open it."""
+
+from __future__ import annotations
+
+import base64
+import webbrowser
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import ianvs
+from ianvs.cli import main
+from ianvs.results.report.scenes import colours
+from tests.jobs import write_job
+from tests.results.page.reading import Element, read
+from tests.results.report.test_scenes import PLUGIN, TESTENV
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = write_job(
+        tmp_path_factory.mktemp("streets"),
+        plugin=PLUGIN,
+        name="Commonest",
+        hyperparameters="",
+        testenv=TESTENV,
+        sort_by="[{mIoU: descend}]\n    save_mode: selected_only",
+        job="seeds: [0]\nengine: inline",
+    )
+    assert ianvs.run(path).exit_code == 0
+    return path
+
+
+def page_of(job: Path) -> Path:
+    return job.parent / "ws" / "test" / "rank" / "report.html"
+
+
+def picture(image: Element) -> Image.Image:
+    kind, _, data = image.attributes["src"].partition(",")
+    assert kind == "data:image/png;base64"
+    return Image.open(BytesIO(base64.b64decode(data)))
+
+
+def test_scenes_show_what_was_seen_what_is_true_and_what_was_predicted(job: Path) -> None:
+    page = read(page_of(job).read_text())
+    (section,) = page.all("section", id="scenes")
+    heads = [caption.text for caption in section.all("figcaption")]
+    assert heads == ["input", "truth", "after CS", "after CR"] * 2
+    images = [picture(image) for image in section.all("img")]
+    assert all(image.size == (32, 16) for image in images)
+    assert all(image.attributes["alt"] for image in section.all("img"))
+    palette = {tuple(colour) for colour in colours(len(list(section.all("li"))) + 40)}
+    truth = np.asarray(images[1].convert("RGB")).reshape(-1, 3)
+    assert {tuple(colour) for colour in truth} <= palette
+    predicted = np.asarray(images[2].convert("RGB")).reshape(-1, 3)
+    assert len({tuple(colour) for colour in predicted}) == 1  # this plugin says one class for every pixel
+    shown = {one.attributes["fill"] for one in section.all("rect")}
+    assert "#" + bytes(predicted[0]).hex() in shown
+
+
+def test_bars_by_class_are_in_the_page(job: Path) -> None:
+    titles = [title.text for title in read(page_of(job).read_text()).all("title")]
+    assert "per_class_IoU on CS, after the last round" in titles
+
+
+def test_the_smallest_save_mode_writes_the_page_and_it_stays_as_it_is(job: Path) -> None:
+    folder = page_of(job).parent
+    names = {path.name for path in folder.iterdir()}
+    assert "report.html" in names
+    assert "all_rank.csv" not in names
+    assert "pictures" not in names
+    before = page_of(job).stat().st_mtime_ns
+    ianvs.api.report(job)
+    assert page_of(job).stat().st_mtime_ns == before
+
+
+def test_the_command_writes_the_page_alone_and_opens_it(
+    job: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", lambda uri: bool(opened.append(uri)) or True)
+    page_of(job).unlink()
+    assert main(["report", "-f", str(job), "--html", "--open"]) == 0
+    assert opened == [page_of(job).as_uri()]
+    assert page_of(job).is_file()
+    shown = capsys.readouterr().out
+    assert "report.html" in shown
+    assert "Rank" not in shown
+
+
+def test_without_a_browser_the_command_says_so(
+    job: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(webbrowser, "open", lambda uri: False)
+    assert main(["report", "-f", str(job), "--open"]) == 0
+    told = capsys.readouterr()
+    assert "no browser" in told.err
+    assert "Rank" in told.out

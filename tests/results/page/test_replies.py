@@ -1,0 +1,105 @@
+"""Conversations: every reply in a table of its own, and in the page what changed from round to round."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ianvs
+from ianvs import api
+from ianvs.results.page.replies import HEADER, similarities
+from ianvs.results.page.reply_changes import changed_words
+from tests.results.page.reading import read
+from tests.running.session.test_conversations_run import run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = run(tmp_path_factory.mktemp("talk"), mute="What is 1 + 1?")
+    assert ianvs.run(path).exit_code == 0
+    return path.parent / "ws" / "test" / "rank"
+
+
+def rows_of(folder: Path) -> list[dict[str, str]]:
+    with (folder / "replies.csv").open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_every_reply_is_in_the_csv_with_what_was_asked_and_expected(folder: Path) -> None:
+    rows = rows_of(folder)
+    assert tuple(rows[0]) == HEADER
+    # Three examinations (the untrained model too) of two test sets with three turns each.
+    assert len(rows) == 3 * 2 * 3
+    found = {(row["round"], row["test_set"], row["prompt"]): row for row in rows}
+    assert found["1", "2022", "Who is mayor?"]["reply"] == "Ann"
+    assert found["2", "2022", "Who is mayor?"] == {
+        "testenv": "",
+        "algorithm": "majority",
+        "hyperparameters": "mute=What is 1 + 1?",
+        "seed": "0",
+        "round": "2",
+        "test_set": "2022",
+        "sample": found["1", "2022", "Who is mayor?"]["sample"],
+        "turn": "1",
+        "prompt": "Who is mayor?",
+        "expected": "Ann",
+        "reply": "Bo",
+        "similarity": "0.0000",
+    }
+    assert found["2", "2022", "Since when?"]["turn"] == "2"
+    assert found["2", "2023", "Who is mayor?"]["similarity"] == "1.0000"
+    assert found["2", "2023", "What is 1 + 1?"]["reply"] == ""
+    assert found["2", "2023", "What is 1 + 1?"]["similarity"] == "0.0000"
+
+
+def test_the_page_marks_the_words_that_changed(folder: Path) -> None:
+    page = read((folder / "report.html").read_text())
+    (section,) = page.all("section", id="replies")
+    mayor = next(one for one in section.all("details") if "Who is mayor?" in next(one.all("summary")).text)
+    cells = [cell.text for cell in mayor.all("td")]
+    assert cells == ["?0.00", "Ann1.00", "Bo0.00"]
+    assert [mark.text for mark in mayor.all("mark")] == ["Ann", "Bo"]
+    assert "no reply" in section.text
+
+
+def test_the_page_alone_can_be_written_again(folder: Path) -> None:
+    job = folder.parents[2] / "benchmarkingjob.yaml"
+    before = (folder / "report.html").read_bytes()
+    for path in (folder / "report.html", folder / "leaderboard.md", folder / "replies.csv"):
+        path.unlink()
+    api.report(job, page_only=True)
+    assert (folder / "report.html").read_bytes() == before
+    assert (folder / "replies.csv").is_file()
+    assert not (folder / "leaderboard.md").exists()
+
+
+def test_each_pair_has_the_similarity_that_the_metric_gives_it_alone() -> None:
+    pairs = [("the cat sat", "the cat"), ("the cat sat", "the cat sat"), ("the cat", "a dog"), ("x", None), ("x", " ")]
+    together = similarities([*pairs, *pairs])
+    assert set(together) == set(pairs)
+    for pair in pairs:
+        assert together[pair] == pytest.approx(similarities([pair])[pair])
+    assert together[pairs[1]] == pytest.approx(1)
+    assert together["x", None] == together["x", " "] == 0
+
+
+def test_what_changed_is_told_word_by_word() -> None:
+    assert changed_words(None, "a b") == [("a b", False)]
+    assert changed_words("a b", "a b") == [("a b", False)]
+    assert changed_words("the mayor is Ann", "the new mayor is Bo") == [
+        ("the ", False),
+        ("new", True),
+        (" ", False),
+        ("mayor is ", False),
+        ("Bo", True),
+    ]
+    assert changed_words("a b", "") == []
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_no_letter_of_a_reply_is_lost(before: str, after: str) -> None:
+    assert "".join(said for said, _ in changed_words(before, after)) == after

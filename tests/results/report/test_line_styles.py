@@ -1,0 +1,85 @@
+"""No two rows look alike, and every line can be seen."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+import ianvs.results.page
+from ianvs.results.report.line_styles import BOUND, DARK, LIGHT, line_styles
+
+CSS = (Path(ianvs.results.page.__file__).parent / "assets" / "page.css").read_text()
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance (WCAG 2.2), written down a second time."""
+    shares = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+    red, green, blue = (share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def themes() -> list[dict[str, str]]:
+    """The colours of the light and of the dark page, by the names that the style sheet gives them."""
+    blocks = re.findall(r":root \{(.*?)\}", CSS, re.S)
+    return [dict(re.findall(r"--([a-z]+): (#[0-9a-f]{6});", block)) for block in blocks]
+
+
+def test_black_on_white_is_21_to_1() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+
+
+@pytest.mark.parametrize("count", [60, 336, 700])
+def test_no_two_rows_have_the_same_line(count: int) -> None:
+    styles = line_styles(n % 5 == 4 for n in range(count))
+    assert len({(one.colour, one.dash, one.marker) for one in styles}) == count
+
+
+def test_the_first_lines_differ_in_colour_and_in_marker() -> None:
+    for one, other in combinations(line_styles([False] * len(LIGHT)), 2):
+        assert one.colour != other.colour
+        assert one.marker != other.marker
+
+
+def test_references_are_grey_and_told_apart_too() -> None:
+    first, second, third = line_styles([True, False, True])
+    assert first.colour is None
+    assert third.colour is None
+    assert second.colour is not None
+    assert first != third
+
+
+def test_lines_stand_out_from_the_page_and_texts_can_be_read() -> None:
+    light, dark = themes()
+    assert all(contrast(colour, light["paper"]) >= 3 for colour in (*LIGHT, BOUND[0]))
+    assert all(contrast(colour, dark["paper"]) >= 3 for colour in (*DARK, BOUND[1]))
+    for theme in (light, dark):
+        for ink in ("ink", "soft", "accent", "bad"):
+            for ground in ("paper", "raised"):
+                assert contrast(theme[ink], theme[ground]) >= 4.5, (ink, ground)
+        assert contrast(theme["ink"], theme["mark"]) >= 4.5
+        assert contrast(theme["ink"], theme["best"]) >= 4.5
+        assert contrast(theme["paper"], theme["accent"]) >= 4.5  # of a pressed button
+
+
+def test_matplotlibs_curves_are_as_different() -> None:
+    import numpy as np
+
+    from ianvs.results.report.curve_pictures import learning_curves
+
+    at = np.arange(1, 4)
+    lines = {f"method {n}": (at, at * 0.1, at * 0.0) for n in range(30)}
+    figure = learning_curves(lines, at, "accuracy", "title")
+    drawn = [line for line in figure.axes[0].lines if str(line.get_label()).startswith("method")]
+    seen = {
+        (line.get_color(), str(line.get_linestyle()), str(line._unscaled_dash_pattern), line.get_marker())
+        for line in drawn
+    }  # type: ignore[attr-defined]
+    assert len(seen) == 30

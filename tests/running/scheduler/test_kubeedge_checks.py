@@ -1,0 +1,105 @@
+"""Of a job under `contract: ianvs`, `validate` names what is missing, each once, and runs nothing to find out."""
+
+import pytest
+
+import ianvs
+from ianvs.base.errors import ConfigError
+from tests.checkout import REGISTERED, Checkout
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return Checkout(tmp_path)
+
+
+def problems(checkout):
+    with pytest.raises(ConfigError) as caught:
+        ianvs.validate(checkout.job)
+    return [problem.message for problem in caught.value.problems]
+
+
+def test_a_job_that_has_all_is_valid_and_planned(checkout):
+    assert ianvs.validate(checkout.job).warnings == ()
+    values = [dict(planned.case.hyperparameters) for planned in ianvs.plan(checkout.job)]
+    assert values == [{"lr": lr, "epochs": epochs} for lr in (0.1, 0.2) for epochs in (1, 2)]
+
+
+def test_a_case_is_another_one_where_what_it_is_handed_changes(checkout):
+    def ids():
+        return {planned.case.id for planned in ianvs.plan(checkout.job)}
+
+    seen = ids()
+    for change in (
+        lambda: checkout.write(checkout.root / "dataset/a.png", "another picture"),
+        lambda: checkout.write(checkout.root / "dataset/test.txt", "c.png dog\n"),
+        lambda: checkout.write(checkout.basemodel.with_name("helper.py"), "x = 1\n"),  # not imported: no change
+        lambda: checkout.change(checkout.basemodel, "import os", "import os\nimport helper"),
+        lambda: checkout.change(checkout.basemodel.with_name("helper.py"), "1", "2"),
+        lambda: checkout.change(checkout.testenv, "  metrics:", "  round: 3\n  metrics:"),
+        lambda: checkout.change(checkout.algorithm, "  modules:", "  initial_model_url: hub/model\n  modules:"),
+    ):
+        change()
+        now = ids()
+        helper = checkout.basemodel.with_name("helper.py")
+        unused = helper.exists() and "import helper" not in checkout.basemodel.read_text()
+        assert (now <= seen) is unused
+        seen |= now
+
+
+def test_each_missing_package_is_named_once_with_what_to_do(checkout):
+    package = checkout.basemodel.parent / "Net"
+    checkout.change(
+        checkout.basemodel,
+        "import os\n",
+        "import cv2\nimport nowhere_a.b\nfrom nowhere_a import c\nimport Net.train\n"
+        "from core.common.log import LOGGER\nfrom sedna.datasources import BaseDataSource\nimport os\n"
+        "try:\n    import nowhere_b\nexcept ImportError:\n    nowhere_b = None\n"
+        "def late():\n    import nowhere_c\n",
+    )
+    checkout.write(package / "__init__.py", "")
+    checkout.write(package / "train.py", "import sizes\nimport nowhere_a\n")
+    checkout.write(package / "sizes.py", "")
+    checkout.change(checkout.testenv.with_name("accuracy.py"), REGISTERED, f"import nowhere_d, cv2\n{REGISTERED}")
+    found = problems(checkout)
+    named = sorted(message.split("'")[1] for message in found)
+    assert named == ["cv2", "nowhere_a", "nowhere_d", "sizes"]  # a lazy one is a warning, an optional one is none
+    assert any("pip install opencv-python" in message for message in found)
+    assert any(f"It lies in {package}: set PYTHONPATH to that folder." in message for message in found)
+
+
+def test_data_names_and_settings_are_checked_at_once(checkout):
+    checkout.change(checkout.testenv, "dataset/train.txt", "dataset/gone.txt")
+    checkout.change(checkout.basemodel, 'alias="Toy"', 'alias="Other"')
+    checkout.change(
+        checkout.testenv,
+        "  metrics:",
+        "  model_eval: {model_metric: {mode: no-inference, name: accuracy, url: ./nowhere.py}}\n  metrics:\n"
+        "    - name: f1_score",
+    )
+    checkout.change(checkout.algorithm, "singletasklearning", "lifelonglearning")
+    found = "\n".join(problems(checkout))
+    assert "the data are missing: there is no file dataset/gone.txt" in found
+    assert "registers no basemodel under the name 'Toy'. It registers: Other." in found
+    assert "there is no file nowhere.py, which should define the metric 'accuracy'" in found
+    assert "mode no-inference needs one part of the data more than incremental_rounds" in found
+    assert "metric 'f1_score' has no url. Without one there are: samples_transfer_ratio, BWT" in found
+
+
+@pytest.mark.parametrize(
+    "paradigm, message",
+    [
+        ("jointinference", "jointinference needs a module of type edgemodel"),
+        ("federatedlearning", "federatedlearning needs a module of type aggregation"),
+        ("singletasklearning_tta", "whose code is not public"),
+    ],
+)
+def test_a_paradigm_that_can_not_be_run_says_why(checkout, paradigm, message):
+    checkout.change(checkout.algorithm, "singletasklearning", paradigm)
+    assert message in "\n".join(problems(checkout))
+
+
+def test_joint_inference_does_not_read_the_training_data(checkout):
+    checkout.change(checkout.testenv, "dataset/train.txt", "dataset/gone.txt")
+    checkout.change(checkout.algorithm, "singletasklearning", "jointinference")
+    assert "data are missing" not in "\n".join(problems(checkout))

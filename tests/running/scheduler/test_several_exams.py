@@ -1,0 +1,97 @@
+"""A job of several exams: each means by a name what its own testenv says, whoever ran its cases first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ianvs
+from ianvs.base.errors import ConfigError
+from tests.edits import edited
+from tests.jobs import write_job
+
+FIRST = "name: five\ndataset: {{name: digits}}\nscenario: {{name: CIL, rounds: 5}}\nmetrics: [{}]"
+SECOND = "testenv:\n  name: two\n  dataset: {{name: digits}}\n  scenario: {{name: CIL, rounds: 2}}\n  metrics: [{}]\n"
+
+
+def job(folder: Path, first: str, second: str, **settings: object) -> Path:
+    """The exams `five` and `two`, with these metrics."""
+    path = write_job(folder, testenv=FIRST.format(first), hyperparameters="", job="engine: inline", **settings)
+    (folder / "other.yaml").write_text(SECOND.format(second))
+    path.write_text(edited(path.read_text(), "testenv: ./testenv.yaml", "testenv: [./testenv.yaml, ./other.yaml]"))
+    return path
+
+
+def test_a_metric_over_the_matrix_is_of_the_first_score_of_its_own_exam(tmp_path):
+    results = ianvs.run(job(tmp_path, "accuracy, f1, AA", "f1, accuracy, AA"))
+    one, other = results
+    for found, score in ((one, "accuracy"), (other, "f1")):
+        assert found.metrics[f"AA of {score}"] == pytest.approx(np.mean(found.matrices[score].values[-1]))
+    assert other.metrics["f1"] != other.metrics["accuracy"]
+    assert [found.metrics for found in ianvs.load_results(tmp_path / "ws")] == [found.metrics for found in results]
+
+
+def test_a_metric_may_be_of_another_score_in_another_exam(tmp_path):
+    one, other = ianvs.run(job(tmp_path, "accuracy, {name: AA, of: f1}", "accuracy, AA"))
+    assert one.metrics["AA of f1"] == pytest.approx(np.mean(one.matrices["f1"].values[-1]))
+    assert other.metrics["AA of accuracy"] == other.metrics["accuracy"]
+
+
+def test_a_metric_of_one_exam_alone_is_blank_in_the_other(tmp_path):
+    one, other = ianvs.run(job(tmp_path, "accuracy, BWT", "accuracy")).leaderboard.rows
+    assert one.metrics["BWT"].mean is not None
+    assert other.metrics["BWT"].mean is None
+
+
+def test_an_exam_that_nothing_ranks_is_refused_at_its_metrics(tmp_path):
+    with pytest.raises(ConfigError) as caught:
+        ianvs.run(job(tmp_path, "accuracy, BWT", "f1"))
+    assert "other.yaml:5:12: nothing ranks this exam: sort_by names accuracy" in str(caught.value)
+
+
+def test_the_same_exam_twice_is_refused(tmp_path):
+    path = job(tmp_path, "accuracy", "accuracy")
+    (tmp_path / "other.yaml").write_text((tmp_path / "testenv.yaml").read_text())
+    with pytest.raises(ConfigError, match=r"other.yaml:1:1: this is the same exam as .*testenv.yaml"):
+        ianvs.run(path)
+
+
+def test_loaded_results_call_cases_as_their_job_does(tmp_path):
+    ianvs.run(write_job(tmp_path, testenv=FIRST.format("accuracy"), hyperparameters="", job="engine: inline"))
+    results = ianvs.run(job(tmp_path, "accuracy", "accuracy", algorithms=("majority", "twin")))
+    loaded = ianvs.load_results(tmp_path / "ws")
+    assert [(found.case.testenv, found.case.algorithm) for found in loaded] == [
+        ("five", "majority"),
+        ("five", "twin"),
+        ("two", "majority"),
+        ("two", "twin"),
+    ]
+    assert loaded.leaderboard.rows == results.leaderboard.rows
+
+
+def test_what_is_odd_about_a_row_names_its_exam(tmp_path):
+    from ianvs.results.report.markdown import markdown
+
+    plugin = "class Majority:\n    def train(self, train_data, valid_data=None):\n        raise RuntimeError('no')\n"
+    plugin += "    def predict(self, data):\n        return [0] * len(data)\n"
+    plugin += "    def save(self, path): ...\n    def load(self, path): ...\n"
+    page = markdown(ianvs.run(job(tmp_path, "accuracy", "accuracy", plugin=plugin)).leaderboard)
+    assert "2 cases of majority in five, majority in two: RuntimeError: no" in page
+
+
+def test_a_reference_that_two_exams_share_is_scored_for_both(tmp_path):
+    path = job(tmp_path, "accuracy, FWT_survey", "f1, {name: FWT_survey, of: f1}, accuracy")
+    other = edited((tmp_path / "other.yaml").read_text(), "rounds: 2}", "rounds: 5}\n  budget: {passes: 3}")
+    (tmp_path / "other.yaml").write_text(other)
+    results = ianvs.run(path)
+    references = [found for found in results if found.case.role]
+    assert len(references) == 1
+    single_task, (one, other) = references[0], [found for found in results if not found.case.role]
+    gains = np.diagonal(one.matrices["accuracy"].values[1:]) - np.diagonal(single_task.matrices["accuracy"].values[1:])
+    found = one.metrics["FWT_survey of accuracy"]
+    assert found == pytest.approx(np.mean(gains[1:]))
+    assert found < -0.4  # Majority never answers a later round's classes; the reference does
+    assert other.metrics["FWT_survey of f1"] is not None
+    assert other.metrics["FWT_survey of f1"] != pytest.approx(found)

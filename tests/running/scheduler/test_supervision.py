@@ -1,0 +1,410 @@
+"""Cases that overrun, die, or find no room: what the supervisor does about them."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from textwrap import indent
+
+import psutil
+import pytest
+
+import ianvs
+from ianvs.base.errors import IanvsError
+from ianvs.running.scheduler.case_loop import Listener
+from ianvs.running.scheduler.graphics_cards import visible_gpus
+from ianvs.running.scheduler.slots import Slot, Slots
+from tests.edits import edited
+from tests.jobs import MAJORITY, write_job
+
+ONE_CASE = {"hyperparameters": "- bias: {values: [0]}"}
+
+
+def notes(folder: Path) -> Path:
+    """Where a plugin may write: in the folders above its workspace it can't make files."""
+    (folder / "notes").mkdir(exist_ok=True)
+    return folder / "notes"
+
+
+def doing(what: str) -> str:
+    """Majority that does `what` in round 3 of the case with seed 0."""
+    then = indent(f"if (round, seed) == (3, 0):\n{indent(what, '    ')}\n", 8 * " ")
+    return edited(MAJORITY, "        for label in", f"{then}        for label in")
+
+
+def job(extra: str, seeds: str = "[0, 1]") -> str:
+    return f"seeds: {seeds}\njobs: 2\n{extra}"
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        ("round_seconds: 0.5", "round 3 took longer than limits.round_seconds: 0.5"),
+        ("case_seconds: 1", "the case took longer than limits.case_seconds: 1"),
+    ],
+)
+def test_a_case_over_its_time_is_ended_and_the_other_finishes(tmp_path: Path, limit: str, message: str) -> None:
+    path = write_job(
+        tmp_path,
+        plugin=doing("import time; time.sleep(60)"),
+        job=job(f"limits: {{{limit}, grace_seconds: 0.2}}"),
+        **ONE_CASE,
+    )
+    hung, other = ianvs.run(path)
+    assert hung.failure is not None
+    assert (hung.failure.kind, hung.failure.message) == ("timeout", message)
+    assert (len(hung.rounds), other.status) == (3, "finished")
+
+
+def test_a_case_that_ignores_the_wish_to_stop_is_killed(tmp_path: Path) -> None:
+    stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
+    path = write_job(
+        tmp_path, plugin=doing(stubborn), job=job("limits: {round_seconds: 0.5, grace_seconds: 0.2}"), **ONE_CASE
+    )
+    start = time.monotonic()
+    hung, _ = ianvs.run(path)
+    assert hung.failure is not None
+    assert hung.failure.kind == "timeout"
+    assert time.monotonic() - start < 30
+
+
+def test_a_case_over_its_memory_is_ended_with_the_limit_named(tmp_path: Path) -> None:
+    eat = "import numpy, time; x = numpy.ones(100_000_000); time.sleep(60)"
+    path = write_job(tmp_path, plugin=doing(eat), job=job("limits: {memory_mb: 500}"), **ONE_CASE)
+    eater, other = ianvs.run(path)
+    assert eater.failure is not None
+    assert (eater.failure.kind, eater.failure.error) == ("memory", "MemoryError")
+    assert "more than limits.memory_mb: 500" in eater.failure.message
+    assert other.status == "finished"
+
+
+def test_pages_that_a_case_shares_with_its_children_count_once(tmp_path: Path) -> None:
+    share = """\
+import numpy, os, time
+x = numpy.ones(25_000_000)
+for _ in range(3):
+    if not os.fork():
+        time.sleep(2)
+        os._exit(0)
+time.sleep(1.5)"""
+    path = write_job(tmp_path, plugin=doing(share), job=job("limits: {memory_mb: 800}", seeds="[0]"), **ONE_CASE)
+    [found] = ianvs.run(path)
+    assert (found.status, found.failure) == ("finished", None)
+
+
+def test_memory_of_children_counts(tmp_path: Path) -> None:
+    eat = (
+        "import numpy, os, time\nfor _ in range(3):\n    if not os.fork(): x = numpy.ones(25_000_000); time.sleep(60)\n"
+        "time.sleep(60)"
+    )
+    path = write_job(tmp_path, plugin=doing(eat), job=job("limits: {memory_mb: 500}", seeds="[0]"), **ONE_CASE)
+    [found] = ianvs.run(path)
+    assert found.failure is not None
+    assert found.failure.kind == "memory"
+
+
+def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
+    started = notes(tmp_path) / "started"
+    plugin = doing(f"import os, time; print(os.getpid(), file=open({str(started)!r}, 'w'), flush=True); time.sleep(2)")
+    path = write_job(tmp_path, plugin=plugin, job=job("", seeds="[0]"), **ONE_CASE)
+    process = subprocess.Popen([sys.executable, "-m", "ianvs.cli", "-f", str(path)], stdout=-3, stderr=-3)
+    deadline = time.monotonic() + 30
+    while not (started.exists() and started.read_text().strip()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.terminate()
+    assert process.wait(30) == 130
+    assert "1 of 1 unfinished" in (tmp_path / "ws" / "test" / "rank" / "leaderboard.md").read_text()
+    assert not psutil.pid_exists(int(started.read_text()))
+    [found] = ianvs.run(path)  # continues where it was
+    assert [round_.index for round_ in found.rounds] == list(range(6))
+
+
+@pytest.mark.parametrize(
+    ("dying", "error", "words"),
+    [
+        ("import ctypes; ctypes.string_at(0)", "SIGSEGV", "crashed; the stack is at the end of the log"),
+        ("import os; os.abort()", "SIGABRT", "crashed; the stack is at the end of the log"),
+        ("import os; os.kill(os.getpid(), 9)", "SIGKILL", "the machine had memory left"),
+        (
+            "import os, signal as s; s.signal(1, s.SIG_DFL); os.kill(os.getpid(), 1)",
+            "SIGHUP",
+            "killed, by itself or by another",
+        ),
+    ],
+)
+def test_what_is_said_of_a_killed_case_fits_the_signal(tmp_path: Path, dying: str, error: str, words: str) -> None:
+    path = write_job(tmp_path, plugin=doing(dying), job=job("retries: 0", seeds="[0]"), **ONE_CASE)
+    [found] = ianvs.run(path)
+    assert found.failure is not None
+    assert (found.failure.kind, found.failure.error) == ("killed", error)
+    assert words in found.failure.message
+    assert "memory_mb" not in found.failure.message
+
+
+def test_a_killed_case_is_tried_once_more_and_continues_where_it_was(tmp_path: Path) -> None:
+    flag, trained = notes(tmp_path) / "flag", notes(tmp_path) / "trained"
+    die_once = (
+        f"import os, pathlib; f = pathlib.Path({str(flag)!r}); f.exists() or (f.touch(), os.kill(os.getpid(), 9))"
+    )
+    plugin = edited(
+        doing(die_once),
+        "        for label in",
+        f"        print(seed, round, file=open({str(trained)!r}, 'a'), flush=True)\n        for label in",
+    )
+    results = ianvs.run(write_job(tmp_path, plugin=plugin, job=job("", seeds="[0]"), **ONE_CASE))
+    assert [found.status for found in results] == ["finished"]
+    assert trained.read_text().split("\n")[:-1] == [f"0 {k}" for k in (1, 2, 3, 4, 5)]
+
+
+def test_a_case_that_is_killed_every_time_fails_after_the_second(tmp_path: Path) -> None:
+    tries = notes(tmp_path) / "tries"
+    plugin = doing(f"print('x', file=open({str(tries)!r}, 'a'), flush=True); import os; os.kill(os.getpid(), 9)")
+    dead, other = ianvs.run(write_job(tmp_path, plugin=plugin, job=job(""), **ONE_CASE))
+    assert dead.failure is not None
+    assert (dead.failure.kind, dead.failure.error, other.status) == ("killed", "SIGKILL", "finished")
+    assert tries.read_text().count("x") == 2
+
+
+def test_a_plugin_that_kills_the_process_above_it_fails_alone(tmp_path: Path) -> None:
+    plugin = doing("import os, time; os.kill(os.getppid(), 9); time.sleep(60)")
+    dead, *others = ianvs.run(write_job(tmp_path, plugin=plugin, job=job("", seeds="[0, 1, 2, 3]"), **ONE_CASE))
+    assert dead.failure is not None
+    # Where Landlock keeps signals in, it is refused.
+    assert (dead.failure.kind, dead.failure.error) in (("killed", "SIGKILL"), ("exception", "PluginError"))
+    assert [found.status for found in others] == ["finished"] * 3
+
+
+def test_a_case_under_two_names_does_not_run_beside_itself(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    class Noting(Listener):
+        def started(self, case: object) -> None:
+            seen.append("started")
+
+        def ended(self, case: object, status: object, failure: object) -> None:
+            seen.append(f"ended {status}")
+
+    path = write_job(tmp_path, job="seeds: [0]\njobs: 2", algorithms=("one", "two"), **ONE_CASE)
+    assert len({found.case.id for found in ianvs.run(path, listener=Noting())}) == 1
+    assert seen == ["started", "ended finished"] * (len(seen) // 2)
+
+
+def test_an_exception_is_not_tried_again(tmp_path: Path) -> None:
+    tries = notes(tmp_path) / "tries"
+    plugin = doing(f"print('x', file=open({str(tries)!r}, 'a'), flush=True); raise ValueError")
+    ianvs.run(write_job(tmp_path, plugin=plugin, job=job(""), **ONE_CASE))
+    assert tries.read_text().count("x") == 1
+
+
+def test_fail_fast_stops_at_the_first_failure_and_keep_going_does_not(tmp_path: Path) -> None:
+    seeds = "[0, 1, 2, 3, 4, 5]"
+    plugin = doing("raise ValueError")
+    for fast, finished in ((False, 5), (True, 0)):
+        where = tmp_path / str(fast)
+        extra = f"engine: inline\nfail_fast: {str(fast).lower()}"
+        results = ianvs.run(write_job(where, plugin=plugin, job=f"seeds: {seeds}\n{extra}", **ONE_CASE))
+        assert results.exit_code == 1
+        assert sum(found.status == "finished" for found in results) == finished
+
+
+def test_nothing_of_a_case_remains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left, temporary = notes(tmp_path) / "left", tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    mess = f"""\
+import subprocess, sys, tempfile
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+file = tempfile.NamedTemporaryFile(delete=False)
+print(child.pid, file.name, file=open({str(left)!r}, "w"), flush=True)"""
+    ianvs.run(write_job(tmp_path, plugin=doing(mess), job=job(""), **ONE_CASE))
+    pid, file = left.read_text().split()
+    assert not psutil.pid_exists(int(pid)) or psutil.Process(int(pid)).status() == psutil.STATUS_ZOMBIE
+    assert not Path(file).exists()
+    assert not list(temporary.iterdir())
+    assert not list((tmp_path / "ws" / "cases").glob("*/rounds/.*"))
+
+
+def test_when_the_supervisor_is_killed_its_cases_end_too(tmp_path: Path) -> None:
+    started = notes(tmp_path) / "started"
+    plugin = doing(f"import os, time; print(os.getpid(), file=open({str(started)!r}, 'w'), flush=True); time.sleep(60)")
+    path = write_job(tmp_path, plugin=plugin, job=job(""), **ONE_CASE)
+    process = subprocess.Popen([sys.executable, "-m", "ianvs.cli", "-f", str(path)], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 30
+    while not (started.exists() and started.read_text().strip()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    pid = int(started.read_text())
+    while psutil.pid_exists(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_half_written_rounds_of_a_killed_case_are_removed(tmp_path: Path) -> None:
+    path = write_job(tmp_path, job="seeds: [0]\nengine: inline", **ONE_CASE)
+    [found] = ianvs.run(path)
+    (found.directory / "result.json").unlink()
+    (found.directory / "rounds" / ".3.abc").mkdir()
+    (found.directory / "rounds" / "5" / "round.json").write_text('{"index": 5,')
+    [again] = ianvs.run(path)
+    assert (again.status, len(again.rounds)) == ("finished", 6)
+    assert not list(found.directory.glob("rounds/.*"))
+
+
+def test_a_half_written_model_starts_the_case_over_with_a_word_in_the_log(tmp_path: Path) -> None:
+    path = write_job(tmp_path, job="seeds: [0]\nengine: local", **ONE_CASE)
+    [found] = ianvs.run(path)
+    values = found.matrices["accuracy"].values.tolist()
+    (found.directory / "result.json").unlink()
+    shutil.rmtree(found.directory / "rounds" / "5")
+    model = found.directory / "rounds" / "4" / "model"
+    model.mkdir()
+    (model / "model.txt").write_text("{0: 1, 1:")
+    [again] = ianvs.run(path)
+    assert again.matrices["accuracy"].values.tolist() == values
+    assert "starting over from round 1" in (found.directory / "log.txt").read_text()
+
+
+def waiting(folder: Path) -> str:
+    """Code of a plugin: what `meanwhile` does happens while it runs, once."""
+    begun, done = notes(folder) / "begun", notes(folder) / "done"
+    return f"""\
+import pathlib, time
+if pathlib.Path({str(notes(folder) / "armed")!r}).exists():
+    pathlib.Path({str(begun)!r}).touch()
+    while not pathlib.Path({str(done)!r}).exists():
+        time.sleep(0.01)"""
+
+
+@contextlib.contextmanager
+def meanwhile(folder: Path, action: Callable[[], None]) -> Iterator[None]:
+    (notes(folder) / "armed").touch()
+
+    def act() -> None:
+        while not (notes(folder) / "begun").exists():
+            time.sleep(0.01)
+        action()
+        (notes(folder) / "done").touch()
+
+    threading.Thread(target=act, daemon=True).start()
+    yield
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Path:
+    """A file system of two megabytes."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(folder)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("no right to mount a small file system here")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_full_disk_is_told_and_finished_cases_survive(tmp_path: Path, small_disk: Path) -> None:
+    waits = doing(waiting(tmp_path))
+    path = write_job(tmp_path, plugin=waits, job=job("", seeds="[1, 0]"), **ONE_CASE)
+    first = write_job(tmp_path / "first", plugin=waits, job=job("", seeds="[1]"), **ONE_CASE)
+    [survivor] = ianvs.run(first, workspace=small_disk)
+
+    def fill() -> None:
+        with contextlib.suppress(OSError), (small_disk / "fill").open("wb", buffering=0) as file:
+            while file.write(bytes(10_000)):
+                pass
+
+    command = [sys.executable, "-m", "ianvs.cli", "-f", str(path), "--workspace", str(small_disk), "--jobs", "1"]
+    with meanwhile(tmp_path, fill):
+        ended = subprocess.run(command, capture_output=True, text=True)
+    assert "Traceback" not in ended.stderr
+    assert "No space left on device" in ended.stderr or "disk is full" in ended.stderr
+    assert ended.returncode in (1, 2)
+    assert ianvs.load_results(small_disk).case_list[0].id == survivor.case.id
+    (small_disk / "fill").unlink()
+    again = ianvs.run(first, workspace=small_disk)
+    assert (again.ran, next(iter(again)).status) == (0, "finished")
+
+
+@pytest.mark.parametrize("gone", ["ws", "ws/cases", "ws/cache", "ws/exams"])
+def test_a_workspace_that_is_removed_in_the_middle_is_told_and_the_next_run_makes_up_for_it(
+    tmp_path: Path, gone: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = write_job(tmp_path, plugin=doing(waiting(tmp_path)), job="seeds: [0, 1]\njobs: 1", **ONE_CASE)
+    with meanwhile(tmp_path, lambda: shutil.rmtree(tmp_path / gone)):
+        for found in ianvs.run(path):
+            if found.failure is not None:
+                said = found.failure.message
+                assert "was removed while the case ran" in said or "is gone: run the job again" in said
+    assert [found.status for found in ianvs.run(path)] == ["finished", "finished"]
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("odd", ["import os; os.umask(0o777)", "import time; time.time = lambda: 0.0"])
+def test_a_plugin_that_changes_the_umask_or_the_clock_loses_nothing(tmp_path: Path, odd: str) -> None:
+    results = ianvs.run(write_job(tmp_path, plugin=doing(odd), job=job(""), **ONE_CASE))
+    assert [found.status for found in results] == ["finished", "finished"]
+    files = [*(tmp_path / "ws" / "cases").rglob("*")]
+    assert not [path for path in files if not path.stat().st_mode & 0o400]
+
+
+def test_a_workspace_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(IanvsError, match="can't be written"):
+        ianvs.run(write_job(tmp_path), workspace=tmp_path / "file" / "ws")
+
+
+def test_slots_spread_cases_over_the_cards_and_can_be_had_alone() -> None:
+    slots = Slots(jobs=8, gpus=(0, 3), per_gpu=2)
+    taken = [slots.take() for _ in range(5)]
+    assert taken == [Slot(0), Slot(3), Slot(0), Slot(3), None]
+    assert slots.take(alone=True) is None
+    for slot in taken[:1]:
+        assert slot is not None
+        slots.give(slot)
+    assert slots.take(alone=True) is None
+    slots.give(Slot(0))
+    assert slots.take(alone=True) == Slot(0, alone=True)
+    assert slots.take() is None
+    slots.give(Slot(0, alone=True))
+    assert slots.take() == Slot(0)
+
+
+def test_slots_without_cards_are_as_many_as_jobs() -> None:
+    slots = Slots(jobs=2)
+    assert [slots.take(), slots.take(), slots.take()] == [Slot(), Slot(), None]
+
+
+def test_the_cards_that_are_visible_are_found_without_starting_cuda(tmp_path: Path) -> None:
+    (tmp_path / "0000:01").mkdir()
+    (tmp_path / "0000:02").mkdir()
+    assert visible_gpus({}, tmp_path) == (0, 1)
+    assert visible_gpus({"CUDA_VISIBLE_DEVICES": "2, 5"}, tmp_path) == (2, 5)
+    assert visible_gpus({"CUDA_VISIBLE_DEVICES": ""}, tmp_path) == ()
+    assert visible_gpus({}, tmp_path / "nowhere") == ()
+
+
+def test_a_case_sees_only_its_card_before_anything_is_imported(tmp_path: Path) -> None:
+    seen = notes(tmp_path) / "seen"
+    plugin = "import torch, os\n" + doing(f"print(os.environ['CUDA_VISIBLE_DEVICES'], file=open({str(seen)!r}, 'w'))")
+    ianvs.run(write_job(tmp_path, plugin=plugin, job=job("gpus: [3]", seeds="[0]"), **ONE_CASE))
+    assert seen.read_text().strip() == "3"
+
+
+def test_out_of_memory_on_a_shared_card_is_tried_alone_on_it(tmp_path: Path) -> None:
+    others = notes(tmp_path) / "others"
+    tight = f"""\
+open({str(others)!r}, "a").write("try ")
+if len(open({str(others)!r}).read().split()) == 1:
+    raise type("OutOfMemoryError", (RuntimeError,), {{}})("CUDA out of memory")"""
+    plugin = "import torch\n" + doing(tight)
+    results = ianvs.run(write_job(tmp_path, plugin=plugin, job=job("gpus: [0]\ncases_per_gpu: 2"), **ONE_CASE))
+    assert [found.status for found in results] == ["finished", "finished"]
+    assert others.read_text().split() == ["try", "try"]

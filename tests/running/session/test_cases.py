@@ -1,0 +1,360 @@
+"""What becomes of test cases."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ianvs
+from ianvs.base.errors import ConfigError
+from ianvs.base.types import CaseResult
+from ianvs.config import load_job
+from ianvs.running.planning import make_plan
+from ianvs.store import ExamStore
+from tests.edits import edited
+from tests.jobs import MAJORITY, TESTENV, write_job
+
+
+def by_seed(results: ianvs.Results) -> dict[tuple[object, int], CaseResult]:
+    return {(tuple(found.case.hyperparameters.values()), found.case.seed): found for found in results}
+
+
+def noted(folder: Path) -> Path:
+    """A file that a plugin may write: in a folder of its own, since those above the workspace are closed to it."""
+    (folder / "notes").mkdir(exist_ok=True)
+    return folder / "notes" / "trained"
+
+
+def noting_rounds(file: Path, then: str = "") -> str:
+    """Majority that appends the number of each round that it trains to `file`, and then does what `then` says."""
+    note = f"        print(round, file=open({str(file)!r}, 'a'), flush=True)\n"
+    return edited(MAJORITY, "        for label in", f"{note}{then}        for label in")
+
+
+def test_a_case_that_raises_is_a_row_and_the_others_finish(tmp_path: Path) -> None:
+    grid = "- fail_in_round: {values: [3, null]}"
+    results = ianvs.run(write_job(tmp_path, hyperparameters=grid), jobs=2)
+    assert results.exit_code == 1
+    assert [found.status for found in results] == ["failed", "failed", "finished", "finished"]
+    failure = results.failed[0].failure
+    assert failure is not None
+    assert (failure.kind, failure.error, failure.message) == ("exception", "RuntimeError", "no luck in round 3")
+    assert failure.log is not None
+    assert "RuntimeError: no luck in round 3" in (results.workspace / failure.log).read_text()
+
+
+def test_a_killed_case_is_a_row_with_the_signal(tmp_path: Path) -> None:
+    plugin = edited(MAJORITY, "raise RuntimeError", "import os; os.kill(os.getpid(), 9) #")
+    results = ianvs.run(
+        write_job(tmp_path, plugin=plugin, hyperparameters="- fail_in_round: {values: [2, null]}"), jobs=2
+    )
+    statuses = [(found.status, found.failure.error if found.failure else None) for found in results]
+    assert statuses == [("failed", "SIGKILL")] * 2 + [("finished", None)] * 2
+
+
+def test_the_score_matrix_has_the_untrained_model_in_row_0(tmp_path: Path) -> None:
+    results = ianvs.run(write_job(tmp_path, job="seeds: [0]"), engine="inline")
+    matrix = by_seed(results)[((0,), 0)].matrices["accuracy"]
+    assert matrix.values.shape == (6, 5)
+    # Majority predicts one class: half of the test set of its round, nothing of the others.
+    assert matrix.values[0, 0] == pytest.approx(0.5, abs=0.02)
+    assert np.count_nonzero(matrix.values[1:] > 0) == 5
+
+
+def test_a_second_run_trains_nothing_and_changes_no_file(tmp_path: Path) -> None:
+    path = write_job(tmp_path)
+    ianvs.run(path, engine="inline")
+    before = {file: file.read_bytes() for file in (tmp_path / "ws").rglob("*") if file.is_file()}
+    again = ianvs.run(path)
+    assert again.ran == 0
+    after = {file: file.read_bytes() for file in (tmp_path / "ws").rglob("*") if file.is_file()}
+    assert after == before
+
+
+def test_a_second_run_runs_only_what_failed(tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    plugin = edited(
+        MAJORITY, "if round == self.fail_in_round", f"if self.fail_in_round and not open({str(flag)!r}).read()"
+    )
+    flag.write_text("")
+    path = write_job(tmp_path, plugin=plugin, hyperparameters="- fail_in_round: {values: [2, null]}")
+    assert ianvs.run(path, engine="inline").exit_code == 1
+    flag.write_text("well")
+    again = ianvs.run(path, engine="inline")
+    assert (again.exit_code, again.ran) == (0, 2)
+
+
+def test_a_metric_that_is_added_later_trains_nothing(tmp_path: Path) -> None:
+    plugin = noting_rounds(noted(tmp_path))
+    ianvs.run(write_job(tmp_path, plugin=plugin), engine="inline")
+    trained = (noted(tmp_path)).read_text()
+    path = write_job(tmp_path, plugin=plugin, testenv=edited(TESTENV, "{name: BWT}", "{name: BWT}, {name: f1}"))
+    assert {(planned.state, planned.action) for planned in ianvs.plan(path)} == {("finished", "score")}
+    results = ianvs.run(path)
+    assert (noted(tmp_path)).read_text() == trained
+    assert all(found.metrics["f1"] is not None for found in results)
+    assert ianvs.run(path).ran == 0
+
+
+def test_jobs_and_engine_do_not_change_a_result(tmp_path: Path) -> None:
+    runs = [
+        ianvs.run(write_job(tmp_path / str(n)), engine=engine, jobs=jobs)
+        for n, (engine, jobs) in enumerate([("inline", 1), ("local", 1), ("local", 2)])
+    ]
+    matrices = [[found.matrices["accuracy"].values.tolist() for found in results] for results in runs]
+    assert matrices[0] == matrices[1] == matrices[2]
+
+
+def test_a_case_killed_from_outside_resumes_and_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    gate, trained = tmp_path / "gate", noted(tmp_path)
+    wait = (
+        "        import pathlib, time\n"
+        f"        while round == 3 and not pathlib.Path({str(gate)!r}).exists(): time.sleep(0.01)\n"
+    )
+    one_case = {"hyperparameters": "- bias: {values: [0]}", "job": "seeds: [7]"}
+    path = write_job(tmp_path, plugin=noting_rounds(trained, wait), **one_case)
+    process = start(path)
+    _wait_for(lambda: trained.exists() and "3" in trained.read_text())
+    process.kill()
+    process.wait()
+    gate.touch()
+    [planned] = ianvs.plan(path)
+    assert (planned.state, planned.action, planned.reason) == ("unfinished", "resume", "cut off after round 2")
+    [resumed] = ianvs.run(path)
+    assert trained.read_text().split() == ["1", "2", "3", "3", "4", "5"]
+    [undisturbed] = ianvs.run(write_job(tmp_path / "other", **one_case))
+    assert resumed.matrices["accuracy"].values.tolist() == undisturbed.matrices["accuracy"].values.tolist()
+
+
+def start(path: Path) -> subprocess.Popen[str]:
+    """As from a terminal: tests that run in the background of a shell have Ctrl-C ignored, and would pass that on."""
+    command = [sys.executable, "-m", "ianvs.cli", "-f", str(path), "--jobs", "2"]
+    heeds = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeds)
+
+
+def _wait_for(condition, seconds: float = 30.0):  # type: ignore[no-untyped-def]
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return found
+
+
+def test_ctrl_c_lets_the_round_end_and_the_next_run_continues(tmp_path: Path) -> None:
+    trained, slowly = noted(tmp_path), tmp_path / "slowly"
+    slowly.touch()  # slow enough for a busy machine to hear of the wish before all rounds are over
+    wait = f"        import pathlib, time\n        time.sleep(2 if pathlib.Path({str(slowly)!r}).exists() else 0)\n"
+    path = write_job(
+        tmp_path, plugin=noting_rounds(trained, wait), hyperparameters="- bias: {values: [0]}", job="seeds: [7]"
+    )
+    process = start(path)
+    _wait_for(lambda: trained.exists() and "2" in trained.read_text())
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "will end after this round" in said
+    [planned] = ianvs.plan(path)
+    assert planned.reason == "cut off after round 2"
+    slowly.unlink()
+    assert ianvs.run(path).exit_code == 0
+    assert trained.read_text().split() == ["1", "2", "3", "4", "5"]
+
+
+def test_a_plugin_whose_load_forgets_is_found_out_and_starts_over(tmp_path: Path) -> None:
+    trained, flag = noted(tmp_path), tmp_path / "flag"
+    stop = (
+        f"        if round == 4 and __import__('pathlib').Path({str(flag)!r}).exists():\n            raise KeyError\n"
+    )
+    plugin = edited(noting_rounds(trained, stop), "self.counts = eval(path.read_text())", "self.counts = {9: 1}")
+    path = write_job(tmp_path, plugin=plugin, hyperparameters="- bias: {values: [0]}", job="seeds: [0]")
+    [whole] = ianvs.run(path, engine="inline", workspace=tmp_path / "other")
+    flag.touch()
+    ianvs.run(path, engine="inline")
+    flag.unlink()
+    trained.unlink()
+    [again] = ianvs.run(path)
+    assert trained.read_text().split() == ["1", "2", "3", "4", "5"]
+    assert "load() does not bring back the predictions" in (again.directory / "log.txt").read_text()
+    assert again.matrices["accuracy"].values.tolist() == whole.matrices["accuracy"].values.tolist()
+
+
+GATE = TESTENV + "model_eval: {model_metric: {name: accuracy}, threshold: %s, operator: '%s'%s}\n"
+
+
+@pytest.mark.parametrize(
+    ("threshold", "operator", "mode", "adopted"),
+    [
+        (2, ">=", "", [True, False, False, False, False, False]),
+        (-2, ">=", "", [True] * 6),
+        (0.3, ">=", ", mode: absolute", [True, True, False, False, False, False]),
+    ],
+)
+def test_the_gate_keeps_the_old_model_unless_the_new_one_is_better(
+    tmp_path: Path, threshold: float, operator: str, mode: str, adopted: list[bool]
+) -> None:
+    # Majority with a large bias always predicts class 0, of round 1: no later round's held-out part has any of it.
+    grid = "- bias: {values: [100000]}"
+    testenv = GATE % (threshold, operator, mode)
+    [found] = ianvs.run(write_job(tmp_path, testenv=testenv, hyperparameters=grid, job="seeds: [0]"), engine="inline")
+    assert [round_.adopted for round_ in found.rounds] == adopted
+    assert all(round_.gate_scores is not None for round_ in found.rounds[1:])
+
+
+def test_the_first_model_of_a_plugin_that_can_not_predict_untrained_is_adopted(tmp_path: Path) -> None:
+    plugin = edited(MAJORITY, "counts = {**self.counts,", "assert self.counts\n        counts = {**self.counts,")
+    testenv = GATE % (2, ">=", "")
+    grid = "- bias: {values: [0]}"
+    path = write_job(tmp_path, plugin=plugin, testenv=testenv, hyperparameters=grid, job="seeds: [0]")
+    [found] = ianvs.run(path, engine="inline")
+    assert [round_.adopted for round_ in found.rounds] == [True, True, False, False, False, False]
+
+
+def test_a_model_that_is_not_adopted_is_really_gone(tmp_path: Path) -> None:
+    testenv = GATE % (2, ">=", "")
+    grid = "- bias: {values: [0]}"
+    [found] = ianvs.run(write_job(tmp_path, testenv=testenv, hyperparameters=grid, job="seeds: [0]"), engine="inline")
+    values = found.matrices["accuracy"].values
+    assert (values == values[0]).all()
+
+
+def test_single_task_learning_has_one_round_of_everything(tmp_path: Path) -> None:
+    path = write_job(tmp_path, job="seeds: [0]", hyperparameters="- bias: {values: [0]}")
+    yaml = tmp_path / "algorithm.yaml"
+    yaml.write_text(edited(yaml.read_text(), "incrementallearning", "singletasklearning"))
+    [found] = ianvs.run(path, engine="inline")
+    assert len(found.rounds) == 2
+    assert found.metrics["BWT"] is None
+    assert found.rounds[1].train_samples > 1400
+
+
+def test_single_task_learning_takes_no_rank_from_those_that_learn_in_rounds(tmp_path: Path) -> None:
+    path = write_job(tmp_path, job="seeds: [0]", hyperparameters="", algorithms=("rounds", "alone"))
+    yaml = (tmp_path / "algorithm.yaml").read_text()
+    (tmp_path / "alone.yaml").write_text(edited(yaml, "incrementallearning", "singletasklearning"))
+    both = edited(path.read_text(), "{name: alone, url: ./algorithm.yaml}", "{name: alone, url: ./alone.yaml}")
+    path.write_text(both)
+    ranks = {row.algorithm: row.rank for row in ianvs.run(path, engine="inline").leaderboard.rows}
+    assert ranks == {"rounds": 1, "alone": None}
+    path.write_text(edited(both, "      - {name: rounds, url: ./algorithm.yaml}\n", ""))
+    assert [row.rank for row in ianvs.run(path, engine="inline").leaderboard.rows] == [1]
+
+
+def test_predictions_of_the_wrong_length_are_refused_with_the_remedy(tmp_path: Path) -> None:
+    plugin = edited(MAJORITY, "* len(data)", "* (len(data) - 1 if self.counts else len(data))")
+    [found, *_] = ianvs.run(write_job(tmp_path, plugin=plugin), engine="inline")
+    assert found.failure is not None
+    assert "return one prediction for each" in found.failure.message
+
+
+def test_test_labels_are_out_of_reach(tmp_path: Path) -> None:
+    plugin = edited(MAJORITY, "return [max", "return data.y if self.counts else [max")
+    [found, *_] = ianvs.run(write_job(tmp_path, plugin=plugin), engine="inline")
+    assert found.failure is not None
+    assert (found.failure.error, "labels of a test set are hidden" in found.failure.message) == ("ExamRuleError", True)
+
+
+def test_data_of_an_earlier_round_are_out_of_reach(tmp_path: Path) -> None:
+    plugin = edited(
+        MAJORITY,
+        "        for label in",
+        "        self.old = getattr(self, 'old', train_data); self.old.y\n        for label in",
+    )
+    [found, *_] = ianvs.run(write_job(tmp_path, plugin=plugin), engine="inline")
+    assert found.failure is not None
+    assert "data of round 1 is not available after it" in found.failure.message
+
+
+def test_the_task_is_out_of_reach_at_test_time(tmp_path: Path) -> None:
+    plugin = edited(MAJORITY, "def predict(self, data)", "def predict(self, data, task)")
+    [found, *_] = ianvs.run(write_job(tmp_path, plugin=plugin), engine="inline")
+    assert found.failure is not None
+    assert "asks for 'task', but class-incremental hides the identity of the task in testing" in found.failure.message
+
+
+def test_every_case_records_what_it_cost_and_with_what_it_ran(tmp_path: Path) -> None:
+    [found, *_] = ianvs.run(write_job(tmp_path))
+    assert all(round_.train_seconds > 0 and round_.peak_memory_bytes for round_ in found.rounds[1:])
+    assert all(round_.model_bytes for round_ in found.rounds[1:])
+    assert {"python", "packages", "git", "cpu", "threads", "device"} <= set(found.provenance)
+
+
+def test_a_secret_hyperparameter_appears_in_no_file(tmp_path: Path) -> None:
+    plugin = edited(MAJORITY, "bias=0,", "api_key=None, bias=0,")
+    plugin = edited(plugin, "        self.bias,", "        self.key = api_key\n        self.bias,")
+    plugin = edited(plugin, 'f"no luck in round {round}"', 'f"refused: {self.key}"')
+    grid = "- api_key: {values: [sesame-open-1234]}\n- fail_in_round: {values: [2, null]}"
+    results = ianvs.run(write_job(tmp_path, plugin=plugin, hyperparameters=grid), engine="inline")
+    assert results.failed[0].failure is not None
+    assert results.failed[0].failure.message == "refused: ***"
+    files = [path for path in (tmp_path / "ws").rglob("*") if path.is_file() and path.name != "log.txt"]
+    assert not [path for path in files if b"sesame-open-1234" in path.read_bytes()]
+
+
+def test_results_can_be_loaded_from_a_workspace(tmp_path: Path) -> None:
+    ran = ianvs.run(write_job(tmp_path), engine="inline")
+    loaded = ianvs.load_results(tmp_path / "ws")
+    assert loaded.leaderboard_frame.equals(ran.leaderboard_frame)
+    assert loaded.cases.equals(ran.cases)
+    assert loaded.rounds.equals(ran.rounds)
+    assert [found.case.id for found in loaded] == [found.case.id for found in ran]
+
+
+def test_the_failure_of_one_metric_is_told_by_its_name(tmp_path: Path) -> None:
+    path = write_job(tmp_path, testenv=edited(TESTENV, "{name: BWT}", "{name: broken, url: ./broken.py}"))
+    code = "def broken(y_true, y_pred):\n    return 1 / int((y_true == y_pred).all())\n"
+    (tmp_path / "broken.py").write_text(code)  # all is well with the perfect answers that it is tried on
+    [found, *_] = ianvs.run(path, engine="inline")
+    assert found.failure is not None
+    assert "metric 'broken' failed: " in found.failure.message
+    assert "broken.py" in found.failure.message
+    assert "ZeroDivisionError" in found.failure.message
+
+
+def test_a_plugin_that_ends_the_process_at_import_is_a_configuration_error(tmp_path: Path) -> None:
+    path = write_job(tmp_path, plugin="import os\nos._exit(3)\n")
+    with pytest.raises(ConfigError, match="ended the process"):
+        ianvs.run(path)
+
+
+def test_two_runs_at_once_on_one_workspace_do_not_harm_each_other(tmp_path: Path) -> None:
+    path = write_job(tmp_path)
+    both = [start(path), start(path)]
+    for process in both:
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 0, said
+    for result in (tmp_path / "ws" / "cases").glob("*/result.json"):
+        assert json.loads(result.read_text())["status"] == "finished"
+
+
+def test_an_exam_that_another_run_prepares_is_waited_for(tmp_path: Path) -> None:
+    path = write_job(tmp_path, job="seeds: [0]")
+    exams = ExamStore(tmp_path / "ws")
+    [exam_id] = {algorithm.exam_id for algorithm in make_plan(load_job(path)).algorithms}
+    with exams.lock(exam_id):
+        process = start(path)
+        _wait_for(lambda: (exams.root / f"{exam_id}.log").exists())
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=2)
+        assert exams.record(exam_id) is None
+    assert process.wait(timeout=60) == 0
+    assert exams.record(exam_id) is not None
+
+
+def test_what_a_plugin_says_of_how_it_went_stands_in_the_report(tmp_path: Path) -> None:
+    said = "    @property\n    def remark(self):\n        return f'saw {len(self.counts)}\\n| classes'\n\n"
+    plugin = edited(MAJORITY, "    def save", said + "    def save")
+    plugin = edited(plugin, "* len(data)", "* (len(data) - 1) + [0]")
+    [found, *_] = ianvs.run(write_job(tmp_path, plugin=plugin), engine="inline")
+    assert found.remark == "saw 10 | classes"
+    text = (tmp_path / "ws" / "test" / "rank" / "leaderboard.md").read_text()
+    assert "## Remarks" in text
+    assert "- majority (bias=0), seed 0: saw 10 \\| classes" in text

