@@ -28,7 +28,7 @@ __all__ = ["boot", "cold"]
 
 PRELOADED = (
     *("torch", "torch._dynamo", "torchvision", "sklearn.datasets", "ianvs.authoring", "ianvs.processes.check"),
-    *("ianvs.running.session.case", "ianvs.running.session.exams", "ianvs.running.session.beforehand:look_up"),
+    *("ianvs.running.session.case", "ianvs.running.session.exams", "ianvs.running.session.beforehand:warm_up"),
 )
 _MOST = 1 << 20
 _ONE_THREAD = thread_limits(1)

@@ -20,7 +20,7 @@ from ianvs.config.load import dialect_of_job
 from ianvs.config.overrides import parsed
 from ianvs.config.spec import JobSpec, TestEnvSpec
 from ianvs.exam.scenarios import Exam, open_exam
-from ianvs.exam.scenarios.drawn import CASE, drawn_for, seeds_of_case
+from ianvs.exam.scenarios.drawn import CASE, seeds_of_case, with_seed
 from ianvs.results.comparing import (
     Comparison,
     History,
@@ -93,8 +93,8 @@ def run(
 
     The keyword arguments take the place of what the files say. rerun: cases that start over from the first round:
     "failed", "all", or conditions such as "ewc,seed=1" (running/planning/rerun.py). settings: values in place of what
-    the files say, as in {"learning_rate": 0.1, "scenario.rounds": 10} (ianvs.config.overrides). only: the cases that fulfil
-    such conditions, limit: the first of them. yes: go on with more than 100 000 cases. Raises ConfigError before
+    the files say, as in {"learning_rate": 0.1, "scenario.rounds": 10} (ianvs.config.overrides). only: the cases that
+    fulfil such conditions, limit: the first of them. yes: go on with more than 100 000 cases. Raises ConfigError before
     anything runs; a case that fails raises nothing: it is a row with a status.
     """
     job = _load(path, workspace, jobs, root, engine, device, settings, only, limit)
@@ -259,7 +259,7 @@ def exams(
     found = {}
     for testenv in job.testenvs:
         own = f" (of seed {job.seeds[0]}; each seed has one of its own)" if seeds_of_case(testenv.scenario) else ""
-        found[testenv.name + own] = open_exam(drawn_for(testenv, job.seeds[0]), job.workspace / "cache")
+        found[testenv.name + own] = open_exam(with_seed(testenv, job.seeds[0]), job.workspace / "cache")
     return found
 
 

@@ -137,7 +137,7 @@ def import_encoder(network: ErfNet, state: Mapping[str, Tensor], *, norms: bool 
 def _copy(network: ErfNet, values: Mapping[str, Tensor], missing: Sequence[str], unexpected: Sequence[str]) -> None:
     own = network.state_dict()
     names = author_names(network)
-    misfits = [
+    incompatibilities = [
         f"{names[ours]} is {tuple(value.shape)} there, {tuple(own[ours].shape)} here"
         for ours, value in values.items()
         if own[ours].shape != value.shape
@@ -147,7 +147,7 @@ def _copy(network: ErfNet, values: Mapping[str, Tensor], missing: Sequence[str],
         for what, found in (
             ("tensors that it lacks", missing),
             ("tensors that the network has no place for", unexpected),
-            ("tensors of another shape", misfits),
+            ("tensors of another shape", incompatibilities),
         )
         if found
     ]

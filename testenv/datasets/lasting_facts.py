@@ -124,7 +124,9 @@ class LastingFacts(Source):
         notes = ("The conversations are generated: facts about towns that do not exist.",)
         fingerprint = self.fingerprint(spec, cache_dir)
         train, test = (self._part(part) for part in ("train", "test"))
-        return Dataset("lasting_facts", "conversation", train, test, (), fingerprint, notes=notes, by_heart=True)
+        return Dataset(
+            "lasting_facts", "conversation", train, test, (), fingerprint, notes=notes, test_repeats_train=True
+        )
 
     def _part(self, part: str) -> Samples:
         """part "train": every fact in both of its wordings. "test": every fact once, in either wording."""

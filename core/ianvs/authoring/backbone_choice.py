@@ -89,13 +89,13 @@ class BackboneChoice:
         said: list[str] = []
         if self.weights is not None:
             state = library_weights(name, self.weights, self.download)
-            misfits, filled = fit(model, state, f"weights '{self.weights}'", without=place)
+            incompatibilities, filled = fit(model, state, f"weights '{self.weights}'", without=place)
             self._filled = frozenset(value.data_ptr() for value in filled)
-            said.append(misfits)
+            said.append(incompatibilities)
         if initial is not None:
-            misfits, _ = fit(model, initial, "the initial model", without=place)
+            incompatibilities, _ = fit(model, initial, "the initial model", without=place)
             self._filled = frozenset()  # these come from no file that is there when a case is resumed
-            said.append(misfits)
+            said.append(incompatibilities)
             given = {kind: initial[f"{place}.{kind}"] for kind in ("weight", "bias") if f"{place}.{kind}" in initial}
             if {kind: value.shape for kind, value in given.items()} == {k: v.shape for k, v in head.named_parameters()}:
                 head.load_state_dict(given)

@@ -70,10 +70,10 @@ class Predictions:
 
 @dataclass(frozen=True)
 class Measure:
-    """What a paradigm measures beside scores. over: how the number of a case comes from those of its rounds."""
+    """What a paradigm measures beside scores. reduce: how the number of a case comes from those of its rounds."""
 
     summary: str
-    over: Literal["sum", "max", "last"] = "sum"
+    reduce: Literal["sum", "max", "last"] = "sum"
     higher_is_better: bool = False
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.cli.parser import add_job, job_command, positive
-from ianvs.cli.shown import counted, said_of_job, selected, settings_of, show, warn
+from ianvs.cli.shown import counted, job_arguments, selected, settings_of, show, warn
 
 __all__ = ["add_commands"]
 
@@ -49,7 +49,7 @@ def _run(options: argparse.Namespace) -> int:
     from ianvs import api
     from ianvs.cli.progress import listener_for
 
-    with listener_for(sys.stderr, said_of_job(options), options.quiet, options.verbose) as listener:
+    with listener_for(sys.stderr, job_arguments(options), options.quiet, options.verbose) as listener:
         results = api.run(
             options.file,
             **selected(options),
@@ -61,7 +61,7 @@ def _run(options: argparse.Namespace) -> int:
             yes=options.yes,
             listener=listener,
         )
-    show(results, said_of_job(options))
+    show(results, job_arguments(options))
     return results.exit_code
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ianvs.api import Results
     from ianvs.base.errors import Problem
 
-__all__ = ["counted", "said_of_job", "selected", "settings_of", "show", "warn"]
+__all__ = ["counted", "job_arguments", "selected", "settings_of", "show", "warn"]
 
 
 def settings_of(options: argparse.Namespace) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def selected(options: argparse.Namespace) -> dict[str, Any]:
     return {**settings_of(options), "only": options.only, "limit": options.limit}
 
 
-def said_of_job(options: argparse.Namespace) -> str:
+def job_arguments(options: argparse.Namespace) -> str:
     """What a further command has to say of the job to mean the same."""
     parts = ["-f", str(options.file)]
     for name in ("workspace", "root"):

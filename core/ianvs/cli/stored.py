@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ianvs.cli.parser import add_job, job_command, positive
-from ianvs.cli.shown import counted, said_of_job, selected, show
+from ianvs.cli.shown import counted, job_arguments, selected, show
 
 if TYPE_CHECKING:
     from ianvs.running.planning import PlannedCase
@@ -92,7 +92,7 @@ def _report(options: argparse.Namespace) -> int:
     if options.html:
         print(f"page: {os.path.relpath(page)}")
     else:
-        show(results, said_of_job(options))
+        show(results, job_arguments(options))
     if options.open:
         _open(page)
     return 0

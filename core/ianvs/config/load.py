@@ -84,7 +84,7 @@ def load_job(
         working_directory=reading.dialect.working_directory if reading.dialect else None,
         problems=tuple(_in_order(deferred, reading.files)),
         warnings=tuple(_in_order([*reading.warnings, *(one for one in told if one.warning)], reading.files)),
-        written=reading.lookup.written,
+        unexpanded_paths=reading.lookup.unexpanded_paths,
     )
 
 

@@ -51,7 +51,9 @@ class Lookup:
     working_directory: Path
     environment: Mapping[str, str]
     root: Path | None = None  # from the command line; replaces the dataset's root
-    written: dict[Path, str] = field(default_factory=dict)  # how files give the paths that they give with `${NAME}`
+    unexpanded_paths: dict[Path, str] = field(
+        default_factory=dict
+    )  # how files give the paths that they give with `${NAME}`
 
     def plain(self, text: str) -> Path:
         """`text` as an absolute path; relative to the working directory, whether it exists or not."""
@@ -77,7 +79,7 @@ class Lookup:
 
     def _noted(self, path: Path, text: str) -> Path:
         if "${" in text:
-            self.written[path] = text
+            self.unexpanded_paths[path] = text
         return path
 
     def _written(self, text: str) -> Path:

@@ -23,22 +23,22 @@ def resolved(job: JobSpec) -> dict[str, object]:
     written with `${NAME}` is shown with it.
     """
     overrides = {f"{one.algorithm}.{one.key}".lstrip("."): one.value for one in job.overrides}
-    plain = cast("dict[str, object]", _plain(job, job.written))
-    return without_secrets(plain | ({"set": _plain(overrides, job.written)} if overrides else {}))
+    plain = cast("dict[str, object]", _plain(job, job.unexpanded_paths))
+    return without_secrets(plain | ({"set": _plain(overrides, job.unexpanded_paths)} if overrides else {}))
 
 
-def _plain(value: object, written: Mapping[Path, str]) -> object:
+def _plain(value: object, unexpanded_paths: Mapping[Path, str]) -> object:
     if dataclasses.is_dataclass(value):
         names = [field.name for field in dataclasses.fields(value) if field.name not in _NOT_CONTENT]
         value = {name: dict(getattr(value, name)) if name == "grid" else getattr(value, name) for name in names}
     if isinstance(value, Mapping):
-        return {str(name): _plain(item, written) for name, item in value.items()}
+        return {str(name): _plain(item, unexpanded_paths) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item, written) for item in value]
+        return [_plain(item, unexpanded_paths) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, Path) or (isinstance(value, str) and value.startswith("/")):
         path = Path(value)
-        known = next((parent for parent in (path, *path.parents) if parent in written), None)
-        return str(value if known is None else Path(written[known]) / path.relative_to(known))
+        known = next((parent for parent in (path, *path.parents) if parent in unexpanded_paths), None)
+        return str(value if known is None else Path(unexpanded_paths[known]) / path.relative_to(known))
     return value

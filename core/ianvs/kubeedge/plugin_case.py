@@ -15,7 +15,7 @@ from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.loading import load_metric, registered
 from ianvs.kubeedge.provided.datasources import BaseDataSource
 from ianvs.kubeedge.splitting import write_pairs
-from ianvs.kubeedge.storing import Standing
+from ianvs.kubeedge.storing import Snapshot
 from ianvs.kubeedge.work import Module, Work
 
 __all__ = ["Case", "Report"]
@@ -53,7 +53,7 @@ class Case:
                     self.modules[module.type] = (thing or registered(module))(**module.values)
         os.environ["LOCAL_TEST"] = "TRUE"
         folders = [str(Path(module.url).absolute().parent) for module in self.work.modules if module.url]
-        self._standing = Standing(self.root, folders)
+        self._snapshot = Snapshot(self.root, folders)
 
     def need(self, *types: str) -> Any:
         """The instance of a type, or a list of several. Raises PluginError naming the paradigm if one is missing."""
@@ -155,14 +155,14 @@ class Case:
 
     def resume(self) -> bool:
         """Let state, instances, clocks and notes be what was kept last; whether there is such a thing."""
-        stored = self._standing.resumed()
+        stored = self._snapshot.resumed()
         vars(self).update(stored or {})
         return stored is not None
 
     def keep(self, state: object) -> None:
         """Store that the case stands here: after a kill it goes on from `state`."""
         stored = {"state": state, "modules": self.modules, "notes": self.notes, "clock": self.clock}
-        if why := self._standing.keep(stored):
+        if why := self._snapshot.keep(stored):
             self.note(f"A case that is interrupted starts over, since it can't be stored between rounds: {why}.")
 
 

@@ -12,7 +12,7 @@ from ianvs.base.errors import PluginError
 from ianvs.kubeedge.loading import import_modules, prepare
 from ianvs.kubeedge.paradigms import find
 from ianvs.kubeedge.plugin_case import Case, Report
-from ianvs.kubeedge.storing import Standing, begin_anew, read_outcome, seed_everything, write_outcome
+from ianvs.kubeedge.storing import Snapshot, begin_anew, read_outcome, seed_everything, write_outcome
 from ianvs.kubeedge.work import Work
 
 __all__ = ["run"]
@@ -32,7 +32,7 @@ def run(work: Work, report: Report = lambda text: None) -> None:
     paradigm = find(work.paradigm)
     root = work.root
     root.mkdir(parents=True, exist_ok=True)
-    interrupted = Standing.is_there(root)
+    interrupted = Snapshot.is_there(root)
     if not interrupted:
         begin_anew(root)
     temporary = root / "tmp"

@@ -18,7 +18,7 @@ import numpy as np
 
 from ianvs.store.files import write_atomic, write_json
 
-__all__ = ["Standing", "begin_anew", "read_outcome", "read_pickle", "seed_everything", "take_place", "write_outcome"]
+__all__ = ["Snapshot", "begin_anew", "read_outcome", "read_pickle", "seed_everything", "take_place", "write_outcome"]
 
 _FOLDER = "case"  # below W; plugins are told of no path in it
 _STANDING = "standing.pickle"
@@ -55,7 +55,7 @@ def _set_random_states(states: Mapping[str, Any]) -> None:
             torch.cuda.set_rng_state_all(states["cuda"])
 
 
-class Standing:
+class Snapshot:
     """Where a case stands after a round: instances, state, random generators, environment, and the files of W.
 
     What can't be pickled, or has state outside of its instances, can't go on in the middle; it starts over. folders:

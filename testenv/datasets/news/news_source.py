@@ -58,7 +58,9 @@ class YearlyNews(Source):
         notes = ("The conversations are generated, a stand-in for the yearly instructions of Continual-News.",)
         fingerprint = self.fingerprint(spec, cache_dir)
         train, test = (self._part(part) for part in ("train", "test"))
-        return Dataset("yearly_news", "conversation", train, test, (), fingerprint, notes=notes, by_heart=True)
+        return Dataset(
+            "yearly_news", "conversation", train, test, (), fingerprint, notes=notes, test_repeats_train=True
+        )
 
     def _part(self, name: str) -> Samples:
         news = make_news(self.years, self.recurring, self.once, self.seed, name)

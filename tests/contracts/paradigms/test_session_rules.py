@@ -21,7 +21,7 @@ from ianvs.exam.paradigms import Measure, Paradigm, Predictions
 
 class Mine(Paradigm):
     name = "mine"
-    measures = {"highest": Measure("The highest.", over="max"), "last": Measure("The last.", over="last")}
+    measures = {"highest": Measure("The highest.", reduce="max"), "last": Measure("The last.", reduce="last")}
 
 """
 PLAIN = """

@@ -201,7 +201,7 @@ def test_what_is_stored_is_counts_and_the_first_pictures(tmp_path):
         assert named == rows[0][j][1][:3].ravel().tolist()
     order = json.loads((store.files(case.case.id) / "classes1.json").read_text())
     assert [UNION[i] for i in order] == list(DOMAINS["SYN"])  # the order of the domain's own list
-    assert max(TESTS.values()) > PictureKind.at_once
+    assert max(TESTS.values()) > PictureKind.batch_limit
 
 
 def test_a_gate_judges_label_pictures_held_out_of_the_round(tmp_path):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ianvs.config.spec import Range, SearchSpec
-from ianvs.running.search import draw, next_wave, told
+from ianvs.running.search import draw, next_wave, record_value
 from ianvs.running.search.importance import importance_of
 from ianvs.store import Study, Trial
 
@@ -61,7 +61,7 @@ def _searched(
     study = next_wave(_study(space, rungs, up), spec, space)
     while not study.ended:
         for trial in [trial for trial in study.trials if trial.waits]:
-            study = told(study, trial.number, worth(trial.drawn, trial.goal))
+            study = record_value(study, trial.number, worth(trial.drawn, trial.goal))
         study = next_wave(study, spec, space)
     return study
 

@@ -46,7 +46,7 @@ class Dataset:
     domain_classes: for each domain the class indices of its own class list, in that list's order; empty where all
     domains share `classes`. notes: what was left out of the samples, in full sentences. folders: where the files lie
     that its samples come from. layout: of arrays of pictures, as they came: "NHWC" or "NCHW"; in `x` the channels are
-    last. by_heart: whether the test part may repeat the training part, since what is asked for are facts.
+    last. test_repeats_train: whether the test part may repeat the training part, since what is asked for are facts.
     """
 
     name: str
@@ -60,4 +60,4 @@ class Dataset:
     notes: tuple[str, ...] = ()
     folders: tuple[Path, ...] = ()
     layout: str = ""
-    by_heart: bool = False
+    test_repeats_train: bool = False

@@ -63,7 +63,7 @@ def _doubts(dataset: Dataset) -> dict[str, str]:
                 f"'{samples.ids[broken[0]]}': losses and answers become nan. Fill the gaps, or take the samples out."
             )
     shared = np.flatnonzero(np.isin(digests, known))
-    if shared.size and not dataset.by_heart:
+    if shared.size and not dataset.test_repeats_train:
         found[SHARED] = (
             f"{shared.size} of {len(test)} test samples are training samples too, such as '{test.ids[shared[0]]}': a "
             "score on them tells what was remembered. Take them out of one of the parts."

@@ -25,15 +25,15 @@ FEW = 16  # samples of perfect answers
 class Kind(Protocol):
     """How answers to samples of one kind are checked, kept in the store, and read again by metrics.
 
-    at_once: samples that are asked in one call, which bounds the memory that it takes; None: all of a test set.
-    probes: whether a linear probe can be fitted to the labels. condenses: whether less is kept than was answered,
+    batch_limit: samples that are asked in one call, which bounds the memory that it takes; None: all of a test set.
+    probes: whether a linear probe can be fitted to the labels. stores_summary: whether less is kept than was answered,
     unless a metric reads everything. own_extras: names of what it keeps beside the answers.
     """
 
     name: ClassVar[str]
-    at_once: ClassVar[int | None] = None
+    batch_limit: ClassVar[int | None] = None
     probes: ClassVar[bool] = False
-    condenses: ClassVar[bool] = False
+    stores_summary: ClassVar[bool] = False
     own_extras: ClassVar[tuple[str, ...]] = ("probe",)
 
     def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:

@@ -30,8 +30,8 @@ SHOWN = 3  # samples of each test set whose predicted label pictures are kept fo
 
 class PictureKind(Kind):
     name: ClassVar[str] = "segmentation"
-    at_once: ClassVar[int | None] = 64
-    condenses: ClassVar[bool] = True
+    batch_limit: ClassVar[int | None] = 64
+    stores_summary: ClassVar[bool] = True
     own_extras: ClassVar[tuple[str, ...]] = (FIRST, EVERY)
 
     def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:

@@ -14,7 +14,7 @@ from ianvs.plugins.loader import brought, is_ours, load_object, whose
 if TYPE_CHECKING:
     from ianvs.config.spec import MetricSpec
 
-__all__ = ["GROUP", "find", "foreign_module", "metrics", "names", "outline", "resolve", "suggest", "unusable"]
+__all__ = ["GROUP", "find", "foreign_module", "metrics", "names", "metric_header", "resolve", "suggest", "unusable"]
 
 GROUP = "ianvs.metrics"
 """The group of entry points by which packages bring metrics, ianvs its own; each names a tuple of them."""
@@ -75,7 +75,7 @@ def resolve(spec: MetricSpec) -> Metric:
     Raises ConfigError for an unknown name or an option that the metric does not take, PluginError for a bad file.
     """
     if spec.url is None:
-        return outline(spec)
+        return metric_header(spec)
     return _fitting(spec, from_object(spec, load_object(str(spec.url), spec.name)))
 
 
@@ -91,7 +91,7 @@ _KUBEEDGE = {
 }
 
 
-def outline(spec: MetricSpec) -> Metric:
+def metric_header(spec: MetricSpec) -> Metric:
     """What `resolve` gives, but without running the code at a `url`: of the metric there, that it is a score.
 
     One of KubeEdge Ianvs counts as measured: the process of a case computes it, and tells a number or a text.

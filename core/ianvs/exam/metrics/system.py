@@ -28,7 +28,7 @@ def measured_by_paradigm(name: str, measure: Measure, rounds: Rounds) -> float |
     found = [round_.measures[name] for round_ in rounds if name in round_.measures]
     if not found:
         return None
-    return found[-1] if measure.over == "last" else max(found) if measure.over == "max" else sum(found)
+    return found[-1] if measure.reduce == "last" else max(found) if measure.reduce == "max" else sum(found)
 
 
 def _total(values: Iterable[float | None]) -> float | None:

@@ -71,10 +71,10 @@ class FederatedLearning(Paradigm):
             "uploaded_mb": Measure("Weights that clients sent to the server, in MB (10^6 bytes)."),
             "downloaded_mb": Measure("Weights that the server sent to clients, in MB (10^6 bytes)."),
             "client_upload_mb": Measure(
-                "The most that a client sent in a round of communication, in MB (10^6 bytes).", over="max"
+                "The most that a client sent in a round of communication, in MB (10^6 bytes).", reduce="max"
             ),
             "client_download_mb": Measure(
-                "The most that a client got in a round of communication, in MB (10^6 bytes).", over="max"
+                "The most that a client got in a round of communication, in MB (10^6 bytes).", reduce="max"
             ),
             "communication_seconds": Measure(
                 "Time on the simulated link: in each round of communication that of the slowest client."

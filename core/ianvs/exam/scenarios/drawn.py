@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ianvs.config.spec import ScenarioSpec, TestEnvSpec
 
-__all__ = ["CASE", "drawn_by", "drawn_for", "seeds_of_case"]
+__all__ = ["CASE", "drawn_by", "with_seed", "seeds_of_case"]
 
 CASE = "case"
 _SEEDS = ("order_seed", "seed")
@@ -27,7 +27,7 @@ def drawn_by(spec: ScenarioSpec, seed: int) -> ScenarioSpec:
     return replace(spec, options={name: _drawn(name, value, seed) for name, value in spec.options.items()})
 
 
-def drawn_for(testenv: TestEnvSpec, seed: int) -> TestEnvSpec:
+def with_seed(testenv: TestEnvSpec, seed: int) -> TestEnvSpec:
     """The testenv with the scenario that a case with this seed takes."""
     return testenv if testenv.scenario is None else replace(testenv, scenario=drawn_by(testenv.scenario, seed))
 

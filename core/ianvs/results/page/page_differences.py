@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ianvs.results.report import Leaderboard, LeaderboardRow
 from ianvs.results.report.layout import varied
-from ianvs.results.report.sureness_table import standard_errors
+from ianvs.results.report.significance_table import standard_errors
 from ianvs.results.stats import Difference
 
 __all__ = ["DifferenceTable", "difference_table"]

@@ -24,8 +24,8 @@ from ianvs.results.report.noise import noise_statement
 from ianvs.results.report.published import agreement, by_column, published_summary
 from ianvs.results.report.ranking import ranked_by_testenv
 from ianvs.results.report.sealing_note import sealing_note
+from ianvs.results.report.significance import ExamSignificance
 from ianvs.results.report.statements import statements
-from ianvs.results.report.sureness import ExamSureness
 from ianvs.results.report.values import Cell, shown_hyperparameters
 from ianvs.results.stats import Summary, mean_interval, summarise
 from ianvs.store import Study
@@ -51,7 +51,7 @@ class Leaderboard:
     references: tuple[LeaderboardRow, ...] = ()
     notes: tuple[str, ...] = ()  # what a reader must know of the data
     sealing: str = ""  # how the exam was kept from the learners, in a sentence
-    sureness: tuple[ExamSureness, ...] = ()  # of each exam whose rows have a standing
+    significance: tuple[ExamSignificance, ...] = ()  # of each exam whose rows have a standing
     over_exams: MethodsOverExams | None = None  # where the job has several
     statements: tuple[str, ...] = ()  # how sure the ranking is, in sentences
     baseline: str | None = None  # the algorithm that `to_baseline` compares with
@@ -164,7 +164,7 @@ def build_leaderboard(
     listed = [replace(_row(group, seeds), published=theirs.get(group.case.algorithm, {})) for group in groups]
     if chosen is not None:
         listed = [_as_chosen(row, chosen) for row in listed]
-    rows, sureness = ranked_by_testenv(listed, sort_by, rank.baseline)
+    rows, significance = ranked_by_testenv(listed, sort_by, rank.baseline)
     columns = make_columns(
         shown,
         modules=(kind for group in groups for kind, _ in group.case.modules),
@@ -173,7 +173,7 @@ def build_leaderboard(
         gated=any(row.adopted is not None for row in rows),
         measured=(key for key in COSTS for row in rows if key in row.costs and row.costs[key].mean is not None),
         published={name for row in rows for name in row.published},
-        standing=bool(sureness),
+        standing=bool(significance),
         pareto=any(row.pareto for row in rows),
         chosen=chosen is not None,
         measures={name: measure for group in groups for name, measure in group.measures.items()},
@@ -195,9 +195,9 @@ def build_leaderboard(
         references,
         notes,
         sealing,
-        sureness=sureness,
+        significance=significance,
         over_exams=methods_over_exams(rows, *sort_by[0]) if sort_by else None,
-        statements=tuple(filter(None, (*statements(rows, sureness), *(chosen.said if chosen else ()), noise))),
+        statements=tuple(filter(None, (*statements(rows, significance), *(chosen.said if chosen else ()), noise))),
         baseline=rank.baseline,
     )
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ianvs.config.spec import PublishedSpec
 from ianvs.results.report.gather import FailedCase
 from ianvs.results.report.values import Cell, cell_text
-from ianvs.results.stats import Difference, Interval, Standing, Summary
+from ianvs.results.stats import Difference, Interval, RankInterval, Summary
 
 __all__ = ["LeaderboardRow", "RowKey"]
 
@@ -53,7 +53,7 @@ class LeaderboardRow:
     intervals: Mapping[str, Interval] = field(default_factory=dict)  # 95 % of the mean, by column name
     # By column name, (G,): what each group of test samples says of a score, mean over seeds; CaseResult.samples.
     samples: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, compare=False, repr=False)
-    standing: Standing | None = None  # None: no competitor, or there is nothing to tell a spread from
+    standing: RankInterval | None = None  # None: no competitor, or there is nothing to tell a spread from
     to_best: Difference | None = None  # its score minus that of the best; None for that one, and without a spread
     to_baseline: Difference | None = None  # the same for `rank.baseline`
     tried: int | None = None  # configurations that it was chosen from; None: nothing was chosen

@@ -23,7 +23,7 @@ from ianvs.results.report.layout import (
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.provenance_facts import provenance_facts
-from ianvs.results.report.sureness_table import sureness_table
+from ianvs.results.report.significance_table import significance_table
 from ianvs.results.report.trials import search_section
 
 __all__ = ["markdown"]
@@ -58,7 +58,7 @@ def markdown(
         *map(_escape, filter(None, notes)),
         _section("Metrics", [f"- {_escape(line)}" for line in legend(leaderboard)]),
         _section("Published", [f"- {_escape(line)}" for line in published_notes(leaderboard)]),
-        _section("How sure", [sureness_table(leaderboard, _escape)]) if leaderboard.sureness else "",
+        _section("How sure", [significance_table(leaderboard, _escape)]) if leaderboard.significance else "",
         _section("Search", ["\n\n".join(search_section(leaderboard.studies, _escape))] if leaderboard.studies else []),
         _section("Over exams", [exams_table(leaderboard, _escape)]) if leaderboard.over_exams else "",
         *(by_test_set(leaderboard, testenv) for testenv in dict.fromkeys(row.testenv for row in leaderboard.rows)),

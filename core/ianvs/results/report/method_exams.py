@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.results.report.leaderboard_row import LeaderboardRow
-from ianvs.results.stats import OverExams, Source, Standing, over_exams, standings
+from ianvs.results.stats import OverExams, RankInterval, Source, over_exams, standings
 
 __all__ = ["MethodsOverExams", "methods_over_exams"]
 
@@ -27,7 +27,7 @@ class MethodsOverExams:
     names: tuple[str, ...]
     scores: NDArray[np.float64]
     together: OverExams
-    standing: tuple[Standing | None, ...]
+    standing: tuple[RankInterval | None, ...]
 
 
 def methods_over_exams(rows: Sequence[LeaderboardRow], metric: str, higher: bool) -> MethodsOverExams | None:
@@ -49,9 +49,9 @@ def methods_over_exams(rows: Sequence[LeaderboardRow], metric: str, higher: bool
 
 def _standing(
     table: Sequence[Sequence[LeaderboardRow | None]], metric: str, sign: float, together: OverExams
-) -> tuple[Standing | None, ...]:
+) -> tuple[RankInterval | None, ...]:
     whole = [i for i, row in enumerate(together.rows) if row is not None]
-    found: list[Standing | None] = [None] * len(together.rows)
+    found: list[RankInterval | None] = [None] * len(together.rows)
     sources = []
     for line in table:
         values = [row.by_seed[metric] for i in whole if (row := line[i]) is not None]

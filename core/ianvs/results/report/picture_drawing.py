@@ -19,7 +19,7 @@ from ianvs.store.files import write_atomic
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Picture", "draw_file", "draw_pictures", "look_up"]
+__all__ = ["Picture", "draw_file", "draw_pictures", "warm_up"]
 
 _LOOK = "3"  # counts up when the drawing changes, so that pictures of the old look are drawn anew
 _INPUTS = "Ianvs-Inputs"  # name of the text in the PNG that tells from what it was drawn
@@ -94,7 +94,7 @@ class _Crew:
     def __init__(self) -> None:
         from ianvs.processes.engines.forking import ForkEngine
 
-        self._engine = ForkEngine(Workload(preload=(f"{__name__}:look_up",)))
+        self._engine = ForkEngine(Workload(preload=(f"{__name__}:warm_up",)))
         self._folder = tempfile.TemporaryDirectory()
         self._at_work: dict[str, Picture] = {}
         self._failed: list[Picture] = []
@@ -135,7 +135,7 @@ def draw_file(file: Path, report: Reporter) -> None:
     picture.draw()
 
 
-def look_up() -> None:
+def warm_up() -> None:
     """Have loaded what every picture needs."""
     from matplotlib.figure import Figure
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ianvs.results.report.leaderboard_row import LeaderboardRow
-from ianvs.results.report.sureness import ExamSureness, with_sureness
+from ianvs.results.report.significance import ExamSignificance, with_significance
 from ianvs.results.stats import rank
 
 __all__ = ["ranked_by_testenv"]
@@ -14,17 +14,17 @@ __all__ = ["ranked_by_testenv"]
 
 def ranked_by_testenv(
     rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]], baseline: str | None
-) -> tuple[tuple[LeaderboardRow, ...], tuple[ExamSureness, ...]]:
+) -> tuple[tuple[LeaderboardRow, ...], tuple[ExamSignificance, ...]]:
     """The ranking of each exam, in the order of the exams, and how sure it is."""
     found: list[LeaderboardRow] = []
-    sureness = []
+    significance = []
     for exam in dict.fromkeys(row.testenv for row in rows):
         ranked: Sequence[LeaderboardRow] = _ranked(_bounded([row for row in rows if row.testenv == exam]), sort_by)
         if sort_by:
-            ranked, told = with_sureness(ranked, *sort_by[0], baseline)
-            sureness += [told] if told else []
+            ranked, told = with_significance(ranked, *sort_by[0], baseline)
+            significance += [told] if told else []
         found += ranked
-    return tuple(found), tuple(sureness)
+    return tuple(found), tuple(significance)
 
 
 def _bounded(rows: list[LeaderboardRow]) -> list[LeaderboardRow]:

@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 
 from ianvs.results.report.leaderboard_row import LeaderboardRow
-from ianvs.results.report.sureness import ExamSureness
+from ianvs.results.report.significance import ExamSignificance
 from ianvs.results.stats import seeds_to_separate
 
 __all__ = ["statements"]
@@ -16,17 +16,17 @@ __all__ = ["statements"]
 _MOST_PAIRS = 6
 
 
-def statements(rows: Sequence[LeaderboardRow], sureness: Sequence[ExamSureness]) -> tuple[str, ...]:
+def statements(rows: Sequence[LeaderboardRow], significance: Sequence[ExamSignificance]) -> tuple[str, ...]:
     """Of the exams whose rows have a standing, and of configurations that were chosen on what is reported."""
     several = len({row.testenv for row in rows}) > 1
     said = []
-    for told in sureness:
+    for told in significance:
         exam = f"{told.testenv}: " if several else ""
         said.append(f"{exam}{_chance(told)} {_separation(told)}")
     return (*said, *_choice(rows))
 
 
-def _chance(told: ExamSureness) -> str:
+def _chance(told: ExamSignificance) -> str:
     if not told.samples:
         return f"{told.seeds} seeds: rank intervals and tiers speak of the seed only."
     seeds, samples = told.pairs.variances["seeds"], told.pairs.variances["samples"]
@@ -38,7 +38,7 @@ def _chance(told: ExamSureness) -> str:
     )
 
 
-def _separation(told: ExamSureness) -> str:
+def _separation(told: ExamSignificance) -> str:
     """Of neighbours in the ranking, which are apart; where none of all is, what it would take."""
     pairs, names, count = told.pairs, told.rows, len(told.rows)
     if not pairs.separated.any():
@@ -52,7 +52,7 @@ def _separation(told: ExamSureness) -> str:
     return f"Not separated: {shown}{more}."
 
 
-def _remedy(told: ExamSureness) -> str:
+def _remedy(told: ExamSignificance) -> str:
     """How many seeds the widest difference would need, as things look now."""
     pairs = told.pairs
     widest = int(np.argmax(np.abs(pairs.difference)))

@@ -14,7 +14,7 @@ from ianvs.results.report.columns import as_ianvs_has_them
 from ianvs.results.report.latex import latex
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.markdown import markdown
-from ianvs.results.report.sureness_table import statistics_records
+from ianvs.results.report.significance_table import statistics_records
 from ianvs.results.report.trials import trials_records
 from ianvs.results.report.values import Cell, cell_text
 from ianvs.store.files import write_atomic

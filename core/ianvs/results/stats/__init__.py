@@ -13,7 +13,7 @@ from ianvs.results.stats.pairs import (
     paired_difference,
 )
 from ianvs.results.stats.pareto import pareto_front
-from ianvs.results.stats.standing import Standing, Standings, seeds_to_separate, standings
+from ianvs.results.stats.standing import RankInterval, Standings, seeds_to_separate, standings
 from ianvs.results.stats.summary import Ranking, Summary, rank, summarise
 from ianvs.results.stats.welch import unpaired_difference
 
@@ -28,7 +28,7 @@ __all__ = [
     "Pairs",
     "Ranking",
     "Source",
-    "Standing",
+    "RankInterval",
     "Standings",
     "Summary",
     "Verdict",

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from ianvs.results.stats.bootstrap import DRAWS, Array, resampled
 from ianvs.results.stats.pairs import ENOUGH_FOR_BOOTSTRAP, Pairs, Source, compare_all
 
-__all__ = ["Standing", "Standings", "seeds_to_separate", "standings"]
+__all__ = ["RankInterval", "Standings", "seeds_to_separate", "standings"]
 
 _SEED = 20_240_902
 _MOST = 10_000  # seeds that anybody would run
 
 
 @dataclass(frozen=True)
-class Standing:
+class RankInterval:
     """low, high: the ranks that a method may have, counted from 1. tier: "A" is the best, and no two of one tier are
     separated. p_best: how probable it is that the method is the best.
     """
@@ -36,7 +36,7 @@ class Standing:
 class Standings:
     """[i] of method i. pairs: what they come from, a higher estimate being better."""
 
-    rows: tuple[Standing, ...]
+    rows: tuple[RankInterval, ...]
     pairs: Pairs
 
 
@@ -52,7 +52,7 @@ def standings(estimates: Array, sources: Sequence[Source], level: float = 0.95) 
     low, high = 1 + above.sum(axis=0), len(estimates) - above.sum(axis=1)
     tiers = _tiers(estimates, pairs.separated)
     best = _chance_of_best(estimates, sources)
-    rows = (Standing(int(low[i]), int(high[i]), tiers[i], float(best[i])) for i in range(len(estimates)))
+    rows = (RankInterval(int(low[i]), int(high[i]), tiers[i], float(best[i])) for i in range(len(estimates)))
     return Standings(tuple(rows), pairs)
 
 

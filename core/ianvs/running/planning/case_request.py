@@ -64,7 +64,7 @@ def case_request(
     return CaseRequest(
         case=case,
         algorithm=algorithm.spec,
-        testenv=algorithm.taken,
+        testenv=algorithm.testenv_for_seed,
         exam_id=algorithm.exam_id,
         splitting_method=algorithm.exam["splitting_method"],
         as_one=algorithm.paradigm.as_one,

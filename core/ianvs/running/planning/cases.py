@@ -11,11 +11,11 @@ from typing import Any
 from ianvs.base.secrets import without_secrets
 from ianvs.base.types import REPEAT, TestCase
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec, TestEnvSpec
-from ianvs.exam.scenarios.drawn import drawn_for
+from ianvs.exam.scenarios.drawn import with_seed
 from ianvs.running.planning.paradigm_info import ParadigmInfo
 from ianvs.store.keys import digest
 
-__all__ = ["PlannedAlgorithm", "again", "axes", "cells", "grid", "own_hyperparameters", "prefixed"]
+__all__ = ["PlannedAlgorithm", "repetition_of", "axes", "cells", "grid", "own_hyperparameters", "prefixed"]
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class PlannedAlgorithm:
 
     testenv_name: "" where the job has one exam only. role: of reference runs, and of repetitions (REPEAT).
     choices: hyperparameters of reference runs; None: the grid of `spec`. seed: of its cases, where each seed has an
-    exam of its own, or only one is repeated; row_exam stands for the exams of all seeds, so that their cases are one
-    row. until: the round after which its cases pause; None: they go to the end. trial: (key of a search, number) where
-    they are one; settled: what the search knows of it, in words: there is nothing more to do for it.
+    exam of its own, or only one is repeated; exam_group_id stands for the exams of all seeds, so that their cases are
+    one row. until: the round after which its cases pause; None: they go to the end. trial: (key of a search, number)
+    where they are one; settled: what the search knows of it, in words: there is nothing more to do for it.
     """
 
     spec: AlgorithmSpec
@@ -40,15 +40,15 @@ class PlannedAlgorithm:
     role: str = ""
     choices: tuple[Mapping[str, object], ...] | None = None
     seed: int | None = None
-    row_exam: str = ""
+    exam_group_id: str = ""
     until: int | None = None
     trial: tuple[str, int] | None = None
     settled: str = ""
 
     @property
-    def taken(self) -> TestEnvSpec:
+    def testenv_for_seed(self) -> TestEnvSpec:
         """The testenv as its cases take it."""
-        return self.testenv if self.seed is None else drawn_for(self.testenv, self.seed)
+        return self.testenv if self.seed is None else with_seed(self.testenv, self.seed)
 
     def seeds(self, seeds: Sequence[int]) -> Sequence[int]:
         """Those of a job's seeds that its cases have."""
@@ -61,10 +61,12 @@ class PlannedAlgorithm:
                 yield self.case(hyperparameters, seed)
 
     def case(self, hyperparameters: Mapping[str, object], seed: int) -> TestCase:
-        without_seed = [digest([e, self.identity_digest, dict(hyperparameters)]) for e in (self.exam_id, self.row_exam)]
+        without_seed = [
+            digest([e, self.identity_digest, dict(hyperparameters)]) for e in (self.exam_id, self.exam_group_id)
+        ]
         return TestCase(
             id=digest([without_seed[0], seed]),
-            row=without_seed[bool(self.row_exam)],
+            row=without_seed[bool(self.exam_group_id)],
             algorithm=self.spec.name,
             paradigm=self.spec.paradigm.name,
             modules=tuple((module.type, module.name) for module in self.spec.modules),
@@ -88,7 +90,7 @@ class PlannedAlgorithm:
         return cells(self.spec.modules) if self.choices is None else len(self.choices)
 
 
-def again(planned: PlannedAlgorithm, repetition: int, seeds: Sequence[int]) -> PlannedAlgorithm | None:
+def repetition_of(planned: PlannedAlgorithm, repetition: int, seeds: Sequence[int]) -> PlannedAlgorithm | None:
     """The same algorithm once more with the first of the seeds, from nothing: what changes is noise, not chance."""
     if planned.seed not in (None, seeds[0]):
         return None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ianvs.config.spec import DatasetSpec, JobSpec
 
-__all__ = ["closed_paths", "closed_to", "opened_paths"]
+__all__ = ["closed_paths", "denied_paths", "allowed_paths"]
 
 _OF_WORKSPACE = ("cases", "exams", "cache")
 
@@ -26,12 +26,12 @@ def closed_paths(workspace: Path, datasets: Iterable[DatasetSpec], folders: Iter
     return [path for path in found if not any(one.is_relative_to(path) for one in needed)]
 
 
-def closed_to(job: JobSpec) -> list[Path]:
+def denied_paths(job: JobSpec) -> list[Path]:
     """What is closed to the authors' code that a job names, before its exams are built."""
     return closed_paths(job.workspace, (testenv.dataset for testenv in job.testenvs))
 
 
-def opened_paths(urls: Iterable[str | None], closed: Sequence[Path]) -> list[Path]:
+def allowed_paths(urls: Iterable[str | None], closed: Sequence[Path]) -> list[Path]:
     """What of closed folders has to be open all the same: authors' files and what lies beside them."""
     found: list[Path] = []
     for url in urls:

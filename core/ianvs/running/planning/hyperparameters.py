@@ -14,8 +14,8 @@ from ianvs.plugins.loader import load
 from ianvs.plugins.signature import constructor_parameters
 from ianvs.plugins.source import source_of
 from ianvs.running.planning.cases import prefixed
-from ianvs.running.planning.closed import closed_to
-from ianvs.running.planning.memo import Answer, answers
+from ianvs.running.planning.closed import denied_paths
+from ianvs.running.planning.memo import Answer, cached_answers
 from ianvs.store.keys import digest
 
 __all__ = ["with_hyperparameters"]
@@ -101,7 +101,7 @@ class _Taken:
         files = [job.workspace / "cache" / "constructors" / f"{source}.json" for source in sources]
         questions = [{"url": url, "name": name} for url, name in plugins]
         function = "ianvs.running.planning.hyperparameters:look_at_constructor"
-        told = answers(function, questions, files, job.limits.check_seconds, closed=closed_to(job))
+        told = cached_answers(function, questions, files, job.limits.check_seconds, closed=denied_paths(job))
         return {
             plugin: [] if isinstance(answer, str) else list(answer.get("takes", ()))
             for plugin, answer in zip(plugins, told, strict=True)

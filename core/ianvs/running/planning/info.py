@@ -14,13 +14,13 @@ from pydantic import TypeAdapter
 from ianvs.base.errors import ConfigError, IanvsError, Problem
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.metric import Metric
-from ianvs.exam.metrics.registry import outline, resolve
+from ianvs.exam.metrics.registry import metric_header, resolve
 from ianvs.plugins.loader import load
 from ianvs.plugins.reference import reference_of
 from ianvs.plugins.signature import constructor_parameters
 from ianvs.plugins.source import source_of
 from ianvs.running.planning.identity import metric_key
-from ianvs.running.planning.memo import Answer, answers
+from ianvs.running.planning.memo import Answer, cached_answers
 from ianvs.store.keys import digest
 
 __all__ = ["PluginInfo", "metric_info", "plugin_info"]
@@ -55,7 +55,7 @@ def plugin_info(
     """
     questions = [{"url": url, "name": name} for url, name in plugins]
     files = [cache / "plugins" / f"{digest([url, name, source_of(url, name, job=job)])}.json" for url, name in plugins]
-    told = answers("ianvs.running.planning.info:look_at_plugin", questions, files, seconds, _still_true, closed)
+    told = cached_answers("ianvs.running.planning.info:look_at_plugin", questions, files, seconds, _still_true, closed)
     return [None if isinstance(one, str) or not one else _PLUGIN_INFO.validate_python(one) for one in told]
 
 
@@ -68,7 +68,7 @@ def metric_info(specs: Sequence[MetricSpec], cache: Path, seconds: float = 120.0
     authored: dict[int, MetricSpec] = {}
     for n, spec in enumerate(specs):
         try:
-            found.append(outline(spec))
+            found.append(metric_header(spec))
         except ConfigError as error:
             found.append(list(error.problems))
         else:
@@ -78,7 +78,7 @@ def metric_info(specs: Sequence[MetricSpec], cache: Path, seconds: float = 120.0
         for spec in authored.values()
     ]
     files = [_path_of(spec, cache) for spec in authored.values()]
-    told = answers("ianvs.running.planning.info:look_at_metric", questions, files, seconds)
+    told = cached_answers("ianvs.running.planning.info:look_at_metric", questions, files, seconds)
     for (n, spec), answer in zip(authored.items(), told, strict=True):
         if isinstance(answer, str):
             answer = {"problems": [f"importing the file of metric '{spec.name}' {answer}."]}

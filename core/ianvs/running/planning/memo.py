@@ -9,14 +9,14 @@ from typing import Any
 
 from ianvs.exam.data.fingerprint import read_memo, write_memo
 from ianvs.processes.isolated import ask_isolated
-from ianvs.running.planning.closed import opened_paths
+from ianvs.running.planning.closed import allowed_paths
 
-__all__ = ["Answer", "answers", "each_answer"]
+__all__ = ["Answer", "cached_answers", "each_answer"]
 
 Answer = dict[str, Any]  # ready for json
 
 
-def answers(
+def cached_answers(
     function: str,
     questions: Sequence[Mapping[str, object]],
     files: Sequence[Path | None],
@@ -55,7 +55,7 @@ def _asked(
         return []
     why = "ended the process"
     urls = (question.get("url") for question in questions)
-    opened = opened_paths([None if url is None else str(url) for url in urls], closed)
+    opened = allowed_paths([None if url is None else str(url) for url in urls], closed)
     try:
         asked = [function, questions]
         told: list[Answer | str] | None = ask_isolated(f"{__name__}:each_answer", asked, seconds, closed, opened)

@@ -16,8 +16,8 @@ from ianvs.config.spec import JobSpec, ParadigmSpec
 from ianvs.exam.data.options import check_options
 from ianvs.exam.paradigms import GROUP, Paradigm, find_paradigm
 from ianvs.plugins.source import source_of
-from ianvs.running.planning.closed import closed_to
-from ianvs.running.planning.memo import Answer, answers
+from ianvs.running.planning.closed import denied_paths
+from ianvs.running.planning.memo import Answer, cached_answers
 from ianvs.store.keys import digest
 
 __all__ = ["ParadigmInfo", "paradigm_info", "paradigm_problems", "without_unused"]
@@ -98,7 +98,7 @@ def _info(spec: ParadigmSpec, job: JobSpec) -> ParadigmInfo:
     identity = digest([question, source_of(spec.url, spec.name, GROUP, job.file.parent)])
     file = job.workspace / "cache" / "paradigms" / f"{identity}.json"
     function = "ianvs.running.planning.paradigm_info:look_at_paradigm"
-    [told] = answers(function, [question], [file], job.limits.check_seconds, closed=closed_to(job))
+    [told] = cached_answers(function, [question], [file], job.limits.check_seconds, closed=denied_paths(job))
     if isinstance(told, str):
         return _unknown(f"importing the file of paradigm '{spec.name}' {told}.")
     return _PARADIGM_INFO.validate_python(told)

@@ -14,9 +14,9 @@ from ianvs.base.errors import ConfigError, DamagedError, Problem, one_line, show
 from ianvs.base.types import REPEAT, TestCase
 from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec
 from ianvs.exam import data
-from ianvs.exam.metrics.registry import outline
-from ianvs.exam.scenarios.drawn import drawn_for, seeds_of_case
-from ianvs.running.planning.cases import PlannedAlgorithm, again
+from ianvs.exam.metrics.registry import metric_header
+from ianvs.exam.scenarios.drawn import seeds_of_case, with_seed
+from ianvs.running.planning.cases import PlannedAlgorithm, repetition_of
 from ianvs.running.planning.conditions import fits
 from ianvs.running.planning.identity import algorithm_identity, exam_identity, metric_key
 from ianvs.running.planning.paradigm_info import paradigm_info
@@ -181,11 +181,11 @@ def make_plan(job: JobSpec, samples: Sequence[str | None] = ()) -> Plan:
                 algorithms.append(planned)
                 continue
             for seed in job.seeds:
-                facts = exam_identity(drawn_for(exam, seed), spec, paradigm, fingerprint)
-                own = replace(planned, exam=facts, exam_id=digest(facts), seed=seed, row_exam=planned.exam_id)
+                facts = exam_identity(with_seed(exam, seed), spec, paradigm, fingerprint)
+                own = replace(planned, exam=facts, exam_id=digest(facts), seed=seed, exam_group_id=planned.exam_id)
                 algorithms.append(own)
         named = scored_metrics(exam)
-        stored = named if exam.settings is not None else [m for m in named if outline(m).level == "score"]
+        stored = named if exam.settings is not None else [m for m in named if metric_header(m).level == "score"]
         scores.append(tuple((metric, metric_key(metric)) for metric in stored))
     _refuse_repeated(algorithms)
     studies = plan_studies(job, algorithms)
@@ -194,7 +194,7 @@ def make_plan(job: JobSpec, samples: Sequence[str | None] = ()) -> Plan:
     algorithms = [replace(of, choices=()) if job.search and is_searched(of.spec) else of for of in algorithms]
     algorithms += trials
     ranked = [of for of in algorithms if not (of.settled or of.until)]
-    repetitions = [again(planned, k, job.seeds) for k in range(1, job.repeat) for planned in ranked]
+    repetitions = [repetition_of(planned, k, job.seeds) for k in range(1, job.repeat) for planned in ranked]
     references = plan_references(job, ranked)
     plan = Plan(
         job,
@@ -226,7 +226,7 @@ def _refuse_repeated(algorithms: Sequence[PlannedAlgorithm]) -> None:
 def scored_metrics(exam: TestEnvSpec) -> tuple[MetricSpec, ...]:
     """The testenv's metrics, and those that they build on without naming them: BWT alone is BWT of accuracy."""
     named = list(exam.metrics)
-    levels = {metric.name: outline(metric).level for metric in named}
+    levels = {metric.name: metric_header(metric).level for metric in named}
     if "score" not in levels.values() and exam.settings is None:
         named.insert(0, MetricSpec("accuracy"))
     for metric in exam.metrics:

@@ -15,9 +15,9 @@ from functools import partial
 
 from ianvs.base.types import TestCase
 from ianvs.config.spec import JobSpec, ModuleSpec, ParadigmSpec, TestEnvSpec
-from ianvs.exam.metrics.registry import outline
+from ianvs.exam.metrics.registry import metric_header
 from ianvs.running.planning.cases import PlannedAlgorithm, grid, own_hyperparameters
-from ianvs.running.planning.closed import closed_to
+from ianvs.running.planning.closed import denied_paths
 from ianvs.running.planning.identity import algorithm_identity
 from ianvs.running.planning.info import PluginInfo, plugin_info
 from ianvs.running.planning.paradigm_info import ParadigmInfo
@@ -87,7 +87,7 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> Plann
 
 
 def _needed(exam: TestEnvSpec) -> tuple[str, ...]:
-    needs = {need for metric in exam.metrics for need in outline(metric).needs}
+    needs = {need for metric in exam.metrics for need in metric_header(metric).needs}
     return tuple(role for role in ROLES if role in needs)
 
 
@@ -99,7 +99,7 @@ def _facts(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> dict[str, Plug
     modules = {a.name: module for a in job.algorithms for module in a.modules if module.type == "basemodel"}
     plugins = [(module.url, module.name) for module in modules.values()]
     cache = job.workspace / "cache"
-    found = plugin_info(plugins, cache, job.limits.check_seconds, job.file.parent, closed_to(job))
+    found = plugin_info(plugins, cache, job.limits.check_seconds, job.file.parent, denied_paths(job))
     return {name: facts for name, facts in zip(modules, found, strict=True) if facts is not None}
 
 

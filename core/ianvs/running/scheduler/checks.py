@@ -9,7 +9,7 @@ from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec
 from ianvs.exam import data
 from ianvs.exam.data.doubts import SHARED
 from ianvs.exam.metrics.metric_columns import column_names, columns_named
-from ianvs.exam.metrics.registry import outline
+from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.scenarios import check_scenario
 from ianvs.running.planning import cells, scored_metrics
 from ianvs.running.planning.info import metric_info
@@ -153,7 +153,7 @@ def quantity_problems(job: JobSpec) -> list[Problem]:
     problems = []
     first: dict[tuple[str, str], MetricSpec] = {}
     for exam in job.testenvs:
-        metrics = [(spec, outline(spec)) for spec in scored_metrics(exam)]
+        metrics = [(spec, metric_header(spec)) for spec in scored_metrics(exam)]
         levels = [(spec, "mapping" if metric.mapping else metric.level) for spec, metric in metrics]
         for (spec, metric), (name, of) in zip(metrics, column_names([levels])[0], strict=True):
             if spec.url is not None or spec.options or spec not in exam.metrics:
@@ -201,7 +201,7 @@ def _level(name: str, levels: dict[str, str]) -> str:
     if name in levels:
         return levels[name]
     try:
-        metric = outline(MetricSpec(name))
+        metric = metric_header(MetricSpec(name))
     except IanvsError:
         return "score"  # an unknown name is told of where it is resolved
     return "mapping" if metric.mapping else metric.level

@@ -11,7 +11,7 @@ from ianvs.processes.check import FORCED, Checked, Closed, Subject
 from ianvs.processes.engines.asking import ask
 from ianvs.processes.engines.engine import Task
 from ianvs.running.planning import PlannedAlgorithm, cells, grid
-from ianvs.running.planning.closed import closed_paths, opened_paths
+from ianvs.running.planning.closed import allowed_paths, closed_paths
 from ianvs.running.planning.paradigm_info import ParadigmInfo, paradigm_info
 from ianvs.running.planning.studies import is_searched, with_ends
 from ianvs.running.scheduler.flight import Preflight
@@ -93,7 +93,7 @@ def _look(flight: Preflight, subjects: Sequence[Subject]) -> list[Checked]:
 
 def _closed(job: JobSpec) -> Closed:
     paths = closed_paths(job.workspace, (testenv.dataset for testenv in job.testenvs))
-    return Closed(tuple(paths), tuple(opened_paths((m.url for a in job.algorithms for m in a.modules), paths)))
+    return Closed(tuple(paths), tuple(allowed_paths((m.url for a in job.algorithms for m in a.modules), paths)))
 
 
 def _subjects(

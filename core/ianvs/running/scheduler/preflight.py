@@ -27,7 +27,7 @@ from ianvs.running.scheduler.opening import engine_problems, isolates
 from ianvs.running.scheduler.plugin_checks import fit_problems, plugin_problems
 from ianvs.running.scheduler.search_checks import search_problems, search_round_problems
 from ianvs.running.scheduler.selection_checks import round_problems, selection_problems
-from ianvs.running.scoring.misfits import misfits, scores_fit
+from ianvs.running.scoring.incompatibilities import incompatibilities, scores_fit
 from ianvs.store import ExamStore
 
 __all__ = ["CHECKS", "plan_files", "preflight", "require_files"]
@@ -144,7 +144,7 @@ def _exams(flight: Preflight) -> list[Problem]:
     for algorithm in plan.algorithms:  # also of an exam that an earlier job has prepared
         record = exams.record(algorithm.exam_id)
         if record is not None:
-            problems += misfits(record, algorithm.testenv)
+            problems += incompatibilities(record, algorithm.testenv)
             problems += checks.sample_problems(record, algorithm.testenv, data.doubts_of(_content(algorithm), cache))
     return problems
 

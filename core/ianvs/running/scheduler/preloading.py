@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ianvs.base.package import PACKAGE, own_name
 from ianvs.config.spec import JobSpec
-from ianvs.exam.metrics.registry import outline
+from ianvs.exam.metrics.registry import metric_header
 from ianvs.plugins.source import imported_by, local_files
 
 __all__ = ["imported_by_cases", "imports_of"]
@@ -35,7 +35,7 @@ def imported_by_cases(job: JobSpec) -> tuple[str, ...]:
     names = {
         "ianvs.running.session.case",
         "ianvs.running.session.exams",
-        "ianvs.running.session.beforehand:look_up",
+        "ianvs.running.session.beforehand:warm_up",
         "ianvs.processes.check",
     }
     files = _files(job)
@@ -54,7 +54,7 @@ def imported_by_cases(job: JobSpec) -> tuple[str, ...]:
         scenarios = [exam.scenario.name for exam in job.testenvs if exam.scenario]
         if any(map(_COMPILER.search, [*texts, *scenarios, *(f"{name} {value}" for name, value in values)])):
             names.add("torch._dynamo")
-    metrics = [outline(metric) for exam in job.testenvs for metric in exam.metrics]
+    metrics = [metric_header(metric) for exam in job.testenvs for metric in exam.metrics]
     if any(metric.batch is not None for metric in metrics):
         imported.add("sentence_transformers")
     return tuple(sorted(names | {name for name in _HEAVY if name in imported and importlib.util.find_spec(name)}))

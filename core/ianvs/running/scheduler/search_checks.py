@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from ianvs.base.errors import Place, Problem, closest
 from ianvs.config.spec import AlgorithmSpec, JobSpec, Range
 from ianvs.exam.metrics.metric_columns import columns_named
-from ianvs.exam.metrics.registry import outline
+from ianvs.exam.metrics.registry import metric_header
 from ianvs.running.planning import Plan
 from ianvs.running.planning.references import ROLES
 from ianvs.running.planning.studies import is_searched, search_metric
@@ -77,7 +77,9 @@ def _metric_problems(job: JobSpec, levels: Mapping[str, str]) -> Iterator[Proble
     if levels.get(base) == "system":
         told = f"search goes by '{name}', which says what a case costs, not what it is worth. Name a score,"
         yield Problem(f"{told} or what is computed from one, such as accuracy.", place)
-    needs = {need for exam in job.testenvs for one in exam.metrics if one.name == base for need in outline(one).needs}
+    needs = {
+        need for exam in job.testenvs for one in exam.metrics if one.name == base for need in metric_header(one).needs
+    }
     if needs & set(ROLES):
         told = f"search goes by '{name}', which needs reference runs for every trial"
         yield Problem(f"{told}. Search by a score, and keep '{name}' for the winner.", place)

@@ -19,7 +19,7 @@ from ianvs.running.planning.job_columns import job_columns
 from ianvs.running.planning.references import PlannedReferences
 from ianvs.running.planning.studies import PlannedStudy
 from ianvs.running.scheduler.case_loop import Listener
-from ianvs.running.search import REDUCTION, next_wave, rungs_of, told
+from ianvs.running.search import REDUCTION, next_wave, record_value, rungs_of
 from ianvs.store import Axis, ExamRecord, ExamStore, Study, StudyStore, Trial
 
 __all__ = ["FIRST_RUNG", "last_round", "outline", "run_searches"]
@@ -167,4 +167,6 @@ def _tell(search: _Search, trial: Trial, plan: Plan) -> None:
                 return
             worth.append(found)
     known = [value for value in worth if value is not None]
-    search.study = told(search.study, trial.number, sum(known) / len(known) if len(known) == len(worth) else None)
+    search.study = record_value(
+        search.study, trial.number, sum(known) / len(known) if len(known) == len(worth) else None
+    )

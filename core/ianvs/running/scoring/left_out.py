@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from ianvs.exam.metrics.label_pictures import LabelPictures
 from ianvs.exam.metrics.metric import EvaluationRecord
 
-__all__ = ["GROUPS", "without_groups"]
+__all__ = ["GROUPS", "jackknife_groups"]
 
 GROUPS = 20
 _SEED = 20_240_903  # the same groups for all methods, rounds and seeds: differences are paired
 _BY_SAMPLE = ("y_true", "y_pred", "probe", "topics", "unseen")
 
 
-def without_groups(row: Sequence[EvaluationRecord | None]) -> list[list[EvaluationRecord | None]]:
+def jackknife_groups(row: Sequence[EvaluationRecord | None]) -> list[list[EvaluationRecord | None]]:
     """[g][j] test set j without the g-th of its groups of samples, which are drawn at random and equally large.
 
     There are GROUPS of them, or as many as the smallest test set has samples. Empty where samples are not kept (of

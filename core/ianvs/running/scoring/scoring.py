@@ -19,7 +19,7 @@ from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 from ianvs.exam.metrics.registry import resolve
 from ianvs.plugins.loader import cause
 from ianvs.running.planning.case_request import CaseRequest
-from ianvs.running.scoring.left_out import without_groups
+from ianvs.running.scoring.left_out import jackknife_groups
 from ianvs.store import CaseStore, ExamRecord, ExamStore
 
 __all__ = ["as_read", "score_case", "score_of"]
@@ -44,7 +44,7 @@ def score_case(request: CaseRequest) -> None:
         raise FileNotFoundError(f"{exams.folder(request.exam_id)} is gone: run the job again to make it anew")
     metrics = [(spec, key, _resolved(spec, request.device)) for spec, key in missing]
     at_once = any(metric.batch is not None for _, _, metric in metrics)
-    wanted = KINDS[record.kind].condenses and any(metric.pictures for _, _, metric in metrics)
+    wanted = KINDS[record.kind].stores_summary and any(metric.pictures for _, _, metric in metrics)
     every = _every_truth(request) if wanted else None
     scores: dict[str, list[list[Score]]] = {key: [] for _, key in missing}
     about: dict[str, Mapping[str, str]] = {}
@@ -58,7 +58,7 @@ def score_case(request: CaseRequest) -> None:
         for spec, key, metric in metrics:
             if metric.batch is None:
                 scores[key].append(_row_scores(spec, metric, row))
-    parts = without_groups(last)
+    parts = jackknife_groups(last)
     for spec, key, metric in metrics:
         if metric.batch is not None:
             found, about[key] = _at_once(spec, metric, metric.batch, [*kept, *parts])

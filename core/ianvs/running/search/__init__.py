@@ -2,6 +2,6 @@
 
 from ianvs.running.search.drawing import draw
 from ianvs.running.search.halving import going_on, rungs_of
-from ianvs.running.search.waves import REDUCTION, next_wave, told
+from ianvs.running.search.waves import REDUCTION, next_wave, record_value
 
-__all__ = ["REDUCTION", "draw", "going_on", "next_wave", "rungs_of", "told"]
+__all__ = ["REDUCTION", "draw", "going_on", "next_wave", "rungs_of", "record_value"]

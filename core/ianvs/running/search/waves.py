@@ -11,7 +11,7 @@ from ianvs.running.search.halving import going_on
 from ianvs.running.search.importance import importance_of
 from ianvs.store import Study, Trial
 
-__all__ = ["next_wave", "told"]
+__all__ = ["next_wave", "record_value"]
 
 REDUCTION = 3  # one in so many goes on, where `reduction` does not say
 
@@ -51,7 +51,7 @@ def next_wave(study: Study, spec: SearchSpec, space: Mapping[str, Range]) -> Stu
     )
 
 
-def told(study: Study, number: int, value: float | None) -> Study:
+def record_value(study: Study, number: int, value: float | None) -> Study:
     """The study with what a trial was worth at the rung that it was sent to; None: it failed."""
     trials = (
         replace(trial, values={**trial.values, trial.goal: value}) if trial.number == number else trial

@@ -9,10 +9,10 @@ from ianvs.exam.metrics.registry import GROUP as METRICS
 from ianvs.exam.scenarios.scenario_catalogue import find_scenario
 from ianvs.plugins.loader import entries, is_ours
 
-__all__ = ["look_up"]
+__all__ = ["warm_up"]
 
 
-def look_up() -> None:
+def warm_up() -> None:
     """Import our scenarios and metrics. Those of others are left to the cases that ask for them: they may start
     threads, which no fork survives."""
     find_scenario("")

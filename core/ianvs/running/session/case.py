@@ -26,7 +26,7 @@ from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.closed import closed_paths
 from ianvs.running.scoring.scoring import score_case
 from ianvs.running.session.handed import run_handed
-from ianvs.running.session.processes import Nursery
+from ianvs.running.session.processes import LearnerSpawner
 from ianvs.running.session.remote import Ended, InlineLearner, Learner, SealedLearner
 from ianvs.running.session.rounds import CaseRounds, Interrupted, StartOver
 from ianvs.running.session.session import Brief
@@ -46,7 +46,7 @@ def run_case(request: CaseRequest, report: Reporter) -> None:
     store = CaseStore(request.workspace)
     with store.lock(request.case.id):
         try:
-            facts = None if _has_reached(request, store) else _sit(request, store, report)
+            facts = None if _has_reached(request, store) else _run_or_resume(request, store, report)
             if facts is None:
                 score_case(request)
                 return
@@ -71,7 +71,7 @@ def _has_reached(request: CaseRequest, store: CaseStore) -> bool:
     return request.until is not None and len(store.complete_rounds(request.case.id)) > request.until
 
 
-def _sit(request: CaseRequest, store: CaseStore, report: Reporter) -> Mapping[str, object] | None:
+def _run_or_resume(request: CaseRequest, store: CaseStore, report: Reporter) -> Mapping[str, object] | None:
     """Answer whatever has not been answered yet. What is to be said in the result, beside scores; None: it pauses."""
     case = request.case
     state = store.state(case.id, thoroughly=True)
@@ -90,12 +90,12 @@ def _sit(request: CaseRequest, store: CaseStore, report: Reporter) -> Mapping[st
     store.begin(case, request.identity)
     if request.sealing == "none":
         return _examined(request, store, report, None)
-    with closing(Nursery(request)) as nursery:  # before this process holds anything of the exam
-        return _examined(request, store, report, nursery)
+    with closing(LearnerSpawner(request)) as spawner:  # before this process holds anything of the exam
+        return _examined(request, store, report, spawner)
 
 
 def _examined(
-    request: CaseRequest, store: CaseStore, report: Reporter, nursery: Nursery | None
+    request: CaseRequest, store: CaseStore, report: Reporter, spawner: LearnerSpawner | None
 ) -> Mapping[str, object] | None:
     case = request.case
     _watch(store, request)
@@ -110,10 +110,10 @@ def _examined(
 
     def learner(handler: Handler) -> Learner:
         scratch = store.scratch(case.id)
-        if nursery is None:
+        if spawner is None:
             return InlineLearner(request, brief, scratch, handler)
         closed = closed_paths(request.workspace, [request.testenv.dataset], exam.dataset.folders)
-        return SealedLearner(request, brief, scratch, handler, nursery, closed)
+        return SealedLearner(request, brief, scratch, handler, spawner, closed)
 
     report({"round": 0, "doing": "start"})  # ready: the clocks of the limits begin
     for may_take_over in (True, False):

@@ -308,7 +308,7 @@ class Examination:
             yield j, self._kept(part, answer, rows, self._every)
 
     def _kept(self, part: Part, answer: Predictions, rows: NDArray[np.int64], every: bool) -> Predictions:
-        size = self._kind.at_once or max(1, len(rows))
+        size = self._kind.batch_limit or max(1, len(rows))
 
         def pieces() -> Iterator[tuple[Part, Any]]:
             for start in range(0, max(1, len(rows)), size):

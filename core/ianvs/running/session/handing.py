@@ -1,4 +1,4 @@
-"""The keeper's dispenser: what a learner may have of the training data, and when."""
+"""The keeper's data_server: what a learner may have of the training data, and when."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ianvs.processes.sealing.shared_arrays import ArrayWriter
 from ianvs.running.session.feed import Chunk, DataFeed, Handout, joined
 from ianvs.running.session.learner_messages import FeedCall
 
-__all__ = ["Dispenser", "described"]
+__all__ = ["TrainingDataServer", "described"]
 
 _BLOCK = 1 << 24  # bytes of a stream that are handed over at once; the learner sees one chunk after the other
 
 
-class Dispenser:
+class TrainingDataServer:
     """Answers a learner's calls for data.
 
     reference: the rules on past rounds and passes are not for it. between: examines it within a stream, after a chunk.

@@ -219,7 +219,7 @@ class LearnerHost:
         if body["method"] == "scores":
             return Predictions(self._scores(x, body["name"], context))
         count = len(x)
-        size = self._kind.at_once or max(1, count)
+        size = self._kind.batch_limit or max(1, count)
         labels: list[Any] = []
         extras: dict[str, list[NDArray[Any]]] = {}
         for start in range(0, max(1, count), size):

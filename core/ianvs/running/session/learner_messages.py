@@ -46,11 +46,11 @@ class Progress(Message):
 
 class MeasureForm(Message):
     summary: str
-    over: Literal["sum", "max", "last"]
+    reduce: Literal["sum", "max", "last"]
     higher_is_better: bool
 
     def measure(self) -> Measure:
-        return Measure(self.summary, self.over, self.higher_is_better)
+        return Measure(self.summary, self.reduce, self.higher_is_better)
 
 
 class State(Message):

@@ -1,6 +1,6 @@
 """The processes of a case beside the keeper's: the learner, and the copies that answer and are thrown away.
 
-They come from a nursery, which was forked from the keeper before that held anything of the exam. A copy is a fork of
+They come from a spawner, which was forked from the keeper before that held anything of the exam. A copy is a fork of
 the learner where that is safe (one thread, no accelerator), else a new process that loads what the learner has saved.
 """
 
@@ -26,18 +26,18 @@ from ianvs.processes.engines.forked import DUMPABLE, PARENT_DEATH_SIGNAL, keep_f
 from ianvs.processes.sealing.landlock import confine
 from ianvs.processes.sealing.peer import Message, Peer
 from ianvs.running.planning.case_request import CaseRequest
-from ianvs.running.planning.closed import opened_paths
+from ianvs.running.planning.closed import allowed_paths
 from ianvs.running.session.learner import LearnerHost
 from ianvs.running.session.session import Brief
 
-__all__ = ["Nursery"]
+__all__ = ["LearnerSpawner"]
 
 _SHARED = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (.)..s", re.MULTILINE)  # lines of /proc/self/maps: from, to, readable
 _DEVICES = [Path("/dev/null"), Path("/dev/zero"), *Path("/dev").glob("nvidia*")]
 _CACHES = ("XDG_CACHE_HOME", "HF_HOME", "TORCH_HOME", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH")
 
 
-class Nursery:
+class LearnerSpawner:
     """Starts processes that have seen nothing of the exam. Make it before the exam is opened."""
 
     def __init__(self, request: CaseRequest) -> None:
@@ -47,11 +47,11 @@ class Nursery:
         self.pid = os.fork()
         if self.pid == 0:
             ours.close()
-            _live(lambda: _nurse(theirs, _Births(request, self._folder)))
+            _live(lambda: _nurse(theirs, SpawnServer(request, self._folder)))
         theirs.close()
         self._peer = Peer(ours, _nothing)
 
-    def born(
+    def spawn(
         self, brief: Brief, closed: Sequence[Path], own: Sequence[Path], *, copy: bool = False
     ) -> tuple[socket.socket, int, bool]:
         """(our end, process id, whether the folders are closed to it) of a process that waits for orders.
@@ -65,9 +65,9 @@ class Nursery:
             "own": [str(path) for path in own],
             "copy": copy,
         }
-        born = self._peer.call("born", told, [theirs.fileno()])
+        spawned = self._peer.call("spawn", told, [theirs.fileno()])
         theirs.close()
-        return ours, born.body["pid"], born.body["closed"]
+        return ours, spawned.body["pid"], spawned.body["closed"]
 
     def ended(self, pid: int) -> int:
         """Wait for a process to end: its exit code, negative for a signal."""
@@ -80,8 +80,8 @@ class Nursery:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-class _Births:
-    """The nursery's side."""
+class SpawnServer:
+    """The spawner's side."""
 
     def __init__(self, request: CaseRequest, folder: str) -> None:
         self._request, self._folder = request, folder
@@ -129,7 +129,7 @@ class _Births:
         peer.serve()
 
 
-def _nurse(end: socket.socket, births: _Births) -> None:
+def _nurse(end: socket.socket, births: SpawnServer) -> None:
     """Until the keeper closes its end; then nothing of a learner remains."""
     Peer(end, births).serve()
     for pid in births.living:
@@ -186,7 +186,7 @@ def _caches() -> list[Path]:
 def _own_files(request: CaseRequest, closed: Sequence[Path]) -> list[Path]:
     """What a learner may open although it may lie in a closed folder: its code, and the model that it begins with."""
     algorithm = request.algorithm
-    found = opened_paths([*(module.url for module in algorithm.modules), algorithm.paradigm.url], closed)
+    found = allowed_paths([*(module.url for module in algorithm.modules), algorithm.paradigm.url], closed)
     return found if algorithm.initial_model is None else [*found, Path(algorithm.initial_model)]
 
 

@@ -17,7 +17,7 @@ from ianvs.running.session import measure
 from ianvs.running.session.learner import LearnerHost
 from ianvs.running.session.learner_messages import Ready, Saved, State, read
 from ianvs.running.session.measure import NOTHING_SPENT, Spent
-from ianvs.running.session.processes import Nursery
+from ianvs.running.session.processes import LearnerSpawner
 from ianvs.running.session.session import Brief
 from ianvs.store import StoredModule
 
@@ -59,7 +59,7 @@ class Learner:
     def prepare(self, folder: Path) -> Ready:
         """folder: the place that it may keep files in."""
         self.ready = read(Ready, self._order("ready", {"folder": str(folder)}).body)
-        self.meet(())
+        self.instantiate(())
         return self.ready
 
     def train(self, step: int, valid: Mapping[str, object] | None, files: Sequence[int]) -> None:
@@ -70,7 +70,7 @@ class Learner:
         if self.ready.measured:
             self._stated("measure", {})
 
-    def meet(self, modules: Sequence[StoredModule]) -> None:
+    def instantiate(self, modules: Sequence[StoredModule]) -> None:
         self._stated("meet", {"modules": [(one.kind, one.instance) for one in modules]})
 
     def save(self, folder: Path) -> list[StoredModule]:
@@ -153,16 +153,16 @@ class SealedLearner(Learner):
         brief: Brief,
         scratch: Path,
         handler: Handler,
-        nursery: Nursery,
+        spawner: LearnerSpawner,
         closed: Sequence[Path],
     ) -> None:
         self._strict = request.sealing == "strict"
-        self._brief, self._nursery, self._folders, self._handler = brief, nursery, closed, handler
+        self._brief, self._spawner, self._folders, self._handler = brief, spawner, closed, handler
         self._own = [scratch, scratch.parent / "files"]
         for folder in self._own:
             folder.mkdir(parents=True, exist_ok=True)
         try:
-            end, self.pid, self.closed = nursery.born(brief, closed, self._own)
+            end, self.pid, self.closed = spawner.spawn(brief, closed, self._own)
         except Gone:
             raise Ended(-9) from None
         self._timer = measure.Meter(self.pid)
@@ -245,7 +245,7 @@ class SealedLearner(Learner):
     @contextmanager
     def _fresh(self, stored: Sequence[StoredModule], folder: Path | None) -> Iterator[tuple[_Calls, int]]:
         with self._lent(stored, folder) as told:
-            end, pid, _ = self._nursery.born(self._brief, self._folders, [Path(told["folder"])], copy=True)
+            end, pid, _ = self._spawner.spawn(self._brief, self._folders, [Path(told["folder"])], copy=True)
             copy = Peer(end, self._handler)
             try:
                 copy.call("ready", {"folder": str(self._own[1])})
@@ -256,11 +256,11 @@ class SealedLearner(Learner):
                 raise self._ended(pid) from None
             finally:
                 copy.close()
-            self._nursery.ended(pid)
+            self._spawner.ended(pid)
 
     def _ended(self, pid: int) -> Ended:
         try:
-            return Ended(self._nursery.ended(pid))
+            return Ended(self._spawner.ended(pid))
         except Gone:
             return Ended(-9)
 

@@ -29,7 +29,7 @@ from ianvs.running.session import measure
 from ianvs.running.session.examination import Examination, Model
 from ianvs.running.session.feed import Chunk, DataFeed
 from ianvs.running.session.gate import Gate
-from ianvs.running.session.handing import Dispenser, described
+from ianvs.running.session.handing import TrainingDataServer, described
 from ianvs.running.session.learner_messages import FeedCall, Progress, read
 from ianvs.running.session.lineage import find_earlier, lineage_of
 from ianvs.running.session.measure import NOTHING_SPENT
@@ -88,7 +88,7 @@ class CaseRounds:
         folder.mkdir(parents=True, exist_ok=True)
         self.ready = self.learner.prepare(folder)
         between = self._examine_between
-        self._dispenser = Dispenser(
+        self._data_server = TrainingDataServer(
             self._exam, self._feed, self._store.folder(self._id), between, reference=self.ready.reference
         )
         names = self.ready.steps
@@ -105,7 +105,7 @@ class CaseRounds:
     @property
     def bound(self) -> bool:
         """Whether it sees past rounds: a class of its says so, or its paradigm has asked for them."""
-        return self._dispenser.saw_past_rounds or self.learner.state.past
+        return self._data_server.saw_past_rounds or self.learner.state.past
 
     def _handle(self, name: str, told: Message) -> Message | None:
         """What the learner's process, or a copy of it, wants."""
@@ -114,7 +114,7 @@ class CaseRounds:
             self._report(said.model_dump(exclude_none=True))
             return None
         if name == "feed":
-            return self._dispenser.hand_out(read(FeedCall, told.body))
+            return self._data_server.hand_out(read(FeedCall, told.body))
         raise PluginError(f"there is nothing called '{name}' to be had")
 
     # --- steps --------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ class CaseRounds:
         except ExamRuleError:
             raise
         except Exception as error:
-            self.learner.meet(())
+            self.learner.instantiate(())
             if not self.learner.state.modules:
                 raise  # none could be built
             print(f"{self._who()} can't predict before training ({_kind(error)}: {error});")
@@ -168,7 +168,7 @@ class CaseRounds:
 
     def _begin(self, index: int) -> None:
         self._step = _Step(index)
-        self._dispenser.begin(index)
+        self._data_server.begin(index)
         self._examination.spent = NOTHING_SPENT
 
     def _train(self, index: int) -> None:
@@ -187,7 +187,7 @@ class CaseRounds:
         return RoundResult(
             index=index,
             name=name,
-            train_samples=self._dispenser.samples,
+            train_samples=self._data_server.samples,
             test_samples=sum(len(test.test) for test in self._exam.tests),
             train_seconds=trained.seconds,
             eval_seconds=asked.seconds,
@@ -220,7 +220,7 @@ class CaseRounds:
     def _keeps_every(self) -> bool:
         """Whether all answers are kept, for a metric that reads them, where the kind of data would keep less."""
         metrics = (resolve(metric) for metric, _ in self._request.scores if metric.url is not None)
-        return KINDS[self._exam.dataset.kind].condenses and any(metric.pictures for metric in metrics)
+        return KINDS[self._exam.dataset.kind].stores_summary and any(metric.pictures for metric in metrics)
 
     @cached_property
     def _examination(self) -> Examination:
@@ -255,7 +255,7 @@ class CaseRounds:
             return None
         seen = None
         if self._feed.valid(index) is not None:
-            every = self._gate.pictures and KINDS[self._exam.dataset.kind].condenses
+            every = self._gate.pictures and KINDS[self._exam.dataset.kind].stores_summary
             seen = self._examination.held_out(self._model, index, every)
         return self._gate.score(seen)
 
@@ -358,9 +358,11 @@ class CaseRounds:
             )
             self._store.reset(self._id)
             return -1
-        self._dispenser.saw_past_rounds = done[-1].bound
+        self._data_server.saw_past_rounds = done[-1].bound
         if last == rounds:
-            self.learner.meet(self._store.module_names(self._id, last))  # who they are is asked of them once more
+            self.learner.instantiate(
+                self._store.module_names(self._id, last)
+            )  # who they are is asked of them once more
             return last
         try:
             modules = self._store.modules(self._id, last)

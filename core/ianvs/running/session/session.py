@@ -158,8 +158,8 @@ class CaseSession:
         if not math.isfinite(value):
             raise PluginError(f"the paradigm measures {value} as '{name}': a finite number is needed.")
         before = self.step.measures.get(name)
-        if before is not None and known[name].over != "last":
-            value = before + value if known[name].over == "sum" else max(before, value)
+        if before is not None and known[name].reduce != "last":
+            value = before + value if known[name].reduce == "sum" else max(before, value)
         self.step.measures[name] = float(value)
 
     # --- what the learner's process uses ------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.values import Cell, shown_number, signed_number
 from ianvs.results.stats import Difference
 
-__all__ = ["standard_errors", "statistics_records", "sureness_table"]
+__all__ = ["standard_errors", "statistics_records", "significance_table"]
 
 _HEADER = (
     *("Testenv", "Algorithm", "Hyperparameters", "Metric", "n", "mean", "std", "low", "high"),
@@ -20,9 +20,9 @@ _HEADER = (
 )
 
 
-def sureness_table(leaderboard: Leaderboard, escape: Callable[[str], str]) -> str:
+def significance_table(leaderboard: Leaderboard, escape: Callable[[str], str]) -> str:
     """Markdown: intervals and differences of the metric that exams are ranked by. escape: of what names may hold."""
-    metric = leaderboard.sureness[0].metric
+    metric = leaderboard.significance[0].metric
     telling = varied(leaderboard)
     rows = [row for row in leaderboard.rows if metric in row.intervals]
     columns: list[tuple[str, Callable[[LeaderboardRow], str]]] = [

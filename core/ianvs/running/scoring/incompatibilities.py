@@ -9,13 +9,13 @@ from ianvs.base.errors import IanvsError, Problem
 from ianvs.config.spec import MetricSpec, TestEnvSpec
 from ianvs.exam.data.fingerprint import digest_of, read_memo, write_memo
 from ianvs.exam.kinds import KINDS, perfect_answers
-from ianvs.exam.metrics.registry import outline, resolve
+from ianvs.exam.metrics.registry import metric_header, resolve
 from ianvs.exam.scenarios.exam import Exam
 from ianvs.running.planning.identity import metric_key
 from ianvs.running.scoring.scoring import as_read, score_of
 from ianvs.store import ExamRecord
 
-__all__ = ["FITS", "misfits", "note_fit", "preflight_scores", "scores_fit"]
+__all__ = ["FITS", "incompatibilities", "note_fit", "preflight_scores", "scores_fit"]
 
 FITS = "fits"  # folder of the cache
 REFERENCES = frozenset({"joint", "single_task"})
@@ -56,7 +56,7 @@ def _tried(spec: TestEnvSpec) -> list[MetricSpec]:
     return [*spec.metrics, *([spec.gate.metric] if spec.gate else [])]
 
 
-def misfits(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[Problem]:
+def incompatibilities(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[Problem]:
     """What in `spec` asks for something that the scenario does not have."""
     scenario = exam.rules["scenario"]
     if scenario == "single-task":
@@ -86,7 +86,7 @@ def misfits(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[Problem]:
         message = f"linear_probe needs a test set for each round, and {lacks}. Take it out."
         yield Problem(message, spec.places.get("linear_probe", spec.place))
     for metric in spec.metrics:
-        if references := REFERENCES.intersection(outline(metric).needs):
+        if references := REFERENCES.intersection(metric_header(metric).needs):
             message = f"{metric.name} compares with {' and '.join(sorted(references))} runs round by round, and {lacks}"
             yield Problem(f"{message}. Take it out.", metric.place)
 

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.stats import Difference, Pairs, Source, compare_all, holm, pareto_front, standings
 
-__all__ = ["ExamSureness", "with_sureness"]
+__all__ = ["ExamSignificance", "with_significance"]
 
 _TIME = ("train_cpu_seconds", "train_seconds")  # the first that all rows have
 _MEMORY = "peak_memory_mb"
 
 
 @dataclass(frozen=True)
-class ExamSureness:
+class ExamSignificance:
     """Of one exam, by the metric that it is ranked by.
 
     rows: names of the methods that are compared, in ranked order; pairs: all their pairs, in that order.
@@ -33,9 +33,9 @@ class ExamSureness:
     pairs: Pairs
 
 
-def with_sureness(
+def with_significance(
     rows: Sequence[LeaderboardRow], metric: str, higher: bool, baseline: str | None
-) -> tuple[list[LeaderboardRow], ExamSureness | None]:
+) -> tuple[list[LeaderboardRow], ExamSignificance | None]:
     """The rows of one exam, in ranked order, with what is known of their standing.
 
     Only rows that compete have one, where there are two of them or more with the same seeds, two or more.
@@ -60,7 +60,7 @@ def with_sureness(
     found = _to_baseline(found, able, metric, baseline)
     groups = next((len(source.draws) for source in sources if source.name == "samples"), 0)
     names = _names([rows[i] for i in compared])
-    return found, ExamSureness(rows[best].testenv, metric, names, len(values), groups, standing.pairs)
+    return found, ExamSignificance(rows[best].testenv, metric, names, len(values), groups, standing.pairs)
 
 
 def _with_pareto(rows: Sequence[LeaderboardRow], metric: str, higher: bool) -> list[LeaderboardRow]:
