@@ -74,7 +74,7 @@ def command_seconds(*command: str) -> float:
     """Processor seconds of `ianvs` with these words, its children included."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    subprocess.run([sys.executable, "-m", "ianvs.cli", *command], check=True, capture_output=True, env=environment)
+    subprocess.run([sys.executable, "-m", "ianvs", *command], check=True, capture_output=True, env=environment)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

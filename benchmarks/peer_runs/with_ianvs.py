@@ -84,7 +84,7 @@ def command_of(work: Work, folder: Path) -> list[str]:
     }
     for file, text in texts.items():
         (folder / file).write_text(text)
-    return [sys.executable, "-m", "ianvs.cli", "-f", str(folder / "job.yaml")]
+    return [sys.executable, "-m", "ianvs", "-f", str(folder / "job.yaml")]
 
 
 def outcome_of(folder: Path) -> tuple[float, float, list[torch.Tensor]]:

@@ -47,7 +47,7 @@ def make(folder: Path, cells: int, epochs: int) -> Path:
 
 
 def start(path: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "ianvs.cli", "-f", str(path)]
+    command = [sys.executable, "-m", "ianvs", "-f", str(path)]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

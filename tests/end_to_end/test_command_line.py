@@ -244,9 +244,7 @@ def test_status_sees_what_runs_in_another_process(tmp_path: Path, capsys: pytest
         "        import time; time.sleep(20 if round == 2 else 0)\n        for label in",
     )
     write_job(tmp_path, plugin=slow, job="seeds: [0]", hyperparameters="")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ianvs.cli", "-f", "benchmarkingjob.yaml"], stderr=subprocess.DEVNULL
-    )
+    process = subprocess.Popen([sys.executable, "-m", "ianvs", "-f", "benchmarkingjob.yaml"], stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 30
         shown = ""

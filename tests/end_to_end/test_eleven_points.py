@@ -88,7 +88,7 @@ def test_4_a_second_run_shows_no_duplicates_and_the_same_columns(tmp_path: Path)
     ianvs.run(path, engine="inline")
     csv = tmp_path / "ws" / "test" / "rank" / "all_rank.csv"
     before = csv.read_bytes()
-    subprocess.check_call([sys.executable, "-m", "ianvs.cli", "-f", str(path)], stdout=subprocess.DEVNULL)
+    subprocess.check_call([sys.executable, "-m", "ianvs", "-f", str(path)], stdout=subprocess.DEVNULL)
     assert csv.read_bytes() == before
     assert sorted(pd.read_csv(csv)["Bias"]) == [0.0, 0.001, 0.5]
 

@@ -100,7 +100,7 @@ def test_a_kill_in_the_middle_leaves_no_trace_in_the_result(tmp_path: Path) -> N
     stormy = write(tmp_path / "quiet2", slow="__import__('time').sleep(0.15)")
     ws = tmp_path / "ws-stormy"
     process = subprocess.Popen(
-        [sys.executable, "-m", "ianvs.cli", "-f", str(stormy), "--workspace", str(ws)],
+        [sys.executable, "-m", "ianvs", "-f", str(stormy), "--workspace", str(ws)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,

@@ -113,7 +113,7 @@ def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
     started = notes(tmp_path) / "started"
     plugin = doing(f"import os, time; print(os.getpid(), file=open({str(started)!r}, 'w'), flush=True); time.sleep(2)")
     path = write_job(tmp_path, plugin=plugin, job=job("", seeds="[0]"), **ONE_CASE)
-    process = subprocess.Popen([sys.executable, "-m", "ianvs.cli", "-f", str(path)], stdout=-3, stderr=-3)
+    process = subprocess.Popen([sys.executable, "-m", "ianvs", "-f", str(path)], stdout=-3, stderr=-3)
     deadline = time.monotonic() + 30
     while not (started.exists() and started.read_text().strip()):
         assert time.monotonic() < deadline
@@ -235,7 +235,7 @@ def test_when_the_supervisor_is_killed_its_cases_end_too(tmp_path: Path) -> None
     started = notes(tmp_path) / "started"
     plugin = doing(f"import os, time; print(os.getpid(), file=open({str(started)!r}, 'w'), flush=True); time.sleep(60)")
     path = write_job(tmp_path, plugin=plugin, job=job(""), **ONE_CASE)
-    process = subprocess.Popen([sys.executable, "-m", "ianvs.cli", "-f", str(path)], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, "-m", "ianvs", "-f", str(path)], stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 30
     while not (started.exists() and started.read_text().strip()):
         assert time.monotonic() < deadline
@@ -321,7 +321,7 @@ def test_a_full_disk_is_told_and_finished_cases_survive(tmp_path: Path, small_di
             while file.write(bytes(10_000)):
                 pass
 
-    command = [sys.executable, "-m", "ianvs.cli", "-f", str(path), "--workspace", str(small_disk), "--jobs", "1"]
+    command = [sys.executable, "-m", "ianvs", "-f", str(path), "--workspace", str(small_disk), "--jobs", "1"]
     with meanwhile(tmp_path, fill):
         ended = subprocess.run(command, capture_output=True, text=True)
     assert "Traceback" not in ended.stderr

@@ -136,7 +136,7 @@ def test_a_case_killed_from_outside_resumes_and_ends_as_if_nothing_had_happened(
 
 def start(path: Path) -> subprocess.Popen[str]:
     """As from a terminal: tests that run in the background of a shell have Ctrl-C ignored, and would pass that on."""
-    command = [sys.executable, "-m", "ianvs.cli", "-f", str(path), "--jobs", "2"]
+    command = [sys.executable, "-m", "ianvs", "-f", str(path), "--jobs", "2"]
     heeds = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeds)
 
