@@ -68,8 +68,14 @@ class _Isolated(_Server):
         super().__init__(pid)
         self.stdin, self.stdout = os.fdopen(questions, "wb"), os.fdopen(answers, "rb")
 
-    def wait(self, timeout: float | None = 60.0) -> None:
-        super().wait(timeout)
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *error: object) -> None:
+        self.stdout.close()
+        try:
+            self.stdin.close()
+        finally:
+            self.wait(60.0)
 
 
 def boot(channel: socket.socket, environment: Mapping[str, str], preload: Sequence[str]) -> object:

@@ -43,7 +43,7 @@ class Unanswered(Exception):  # noqa: N818 - it is told as a problem of the auth
 
 
 class Isolated:
-    """Answers one question after another, from the first to `close`. Who ends it, or never ends, ends it for itself.
+    """Answers one question after another. Who ends it, or never ends, does so for itself: the next has another process.
 
     closed: folders that it can't open, but for those in `opened`, where the kernel can see to that. environment:
     variables that it has in place of ours.
@@ -54,7 +54,7 @@ class Isolated:
     ) -> None:
         self._confined, self._environment = (closed, opened), {**os.environ, **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None
-        self._folder = ""
+        self._folder = ""  # of its temporary files
 
     def ask(self, function: str, question: object, seconds: float) -> Any:
         """What `function`, "package.module:name", returns to `question`. Raises Unanswered."""
@@ -65,64 +65,34 @@ class Isolated:
         """What `function` yields to `question`; each answer may take `seconds`. Raises Unanswered."""
         used, told, whole = self._process is not None, False, False
         try:
-            self._send((function, question))
-            while answer := self._receive(seconds):
+            process = self._process = self._process or self._started()
+            _send(process, (function, question))
+            while answer := _received(process, seconds):
                 told = True
                 yield answer[0]
             whole = True
         except Unanswered as error:
             if told or error.overran or not used:
                 raise
-            self.close()
         finally:
             if not whole:
                 self.close()
-        if not whole:  # what was asked before it may have left something that ended the process
+        if not whole:  # what was asked before may have left something that ended the process
             yield from self.each(function, question, seconds)
 
     def close(self) -> None:
         """End the process, with all that it has started; a further question starts another."""
-        if self._process is None:
-            return
-        _kill(self._process)
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()  # type: ignore[union-attr]
-        self._process.stdout.close()  # type: ignore[union-attr]
-        self._process.wait()
-        self._process = None
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._process is not None:
+            _kill(self._process)
+            with contextlib.suppress(OSError), self._process:  # which waits for it, and closes the pipes
+                self._process = None
+            shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _send(self, message: object) -> None:
-        if self._process is None:
-            self._folder = tempfile.mkdtemp(prefix="ianvs-")
-            own = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), self._folder)
-            self._process = _boot({**self._environment, **own})
-            self._send(self._confined)
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):  # it is gone, which `_receive` tells
-            pickle.dump(message, self._process.stdin)
-            self._process.stdin.flush()
-
-    def _receive(self, seconds: float) -> list[Any]:
-        """[answer], or [] after the last."""
-        process, overran = self._process, threading.Event()
-        assert process is not None
-        assert process.stdout is not None
-
-        def end() -> None:
-            overran.set()
-            _kill(process)
-
-        timer = threading.Timer(seconds, end)
-        timer.start()
-        line = process.stdout.readline()
-        timer.cancel()
-        if line.endswith(b"\n"):
-            answer: list[Any] = json.loads(line)
-            return answer
-        if overran.is_set():
-            raise Unanswered(f"took longer than limits.check_seconds: {seconds:g}", overran=True)
-        raise Unanswered("ended the process")
+    def _started(self) -> subprocess.Popen[bytes]:
+        self._folder = tempfile.mkdtemp(prefix="ianvs-")
+        process = _boot({**self._environment, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), self._folder)})
+        _send(process, self._confined)
+        return process
 
 
 def ask_isolated(function: str, question: object, seconds: float) -> Any:
@@ -165,6 +135,36 @@ def _boot(environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
         env=environment,
         start_new_session=os.name != "nt",  # so that all that it starts ends with it
     )
+
+
+def _send(process: subprocess.Popen[bytes], message: object) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):  # it is gone, which `_received` tells
+        pickle.dump(message, process.stdin)
+        process.stdin.flush()
+
+
+def _received(process: subprocess.Popen[bytes], seconds: float) -> list[Any]:
+    """[answer], or [] after the last."""
+    assert process.stdout is not None
+    overran = threading.Event()
+
+    def end() -> None:
+        overran.set()
+        _kill(process)
+
+    timer = threading.Timer(seconds, end)
+    timer.start()
+    try:
+        line = process.stdout.readline()
+    finally:
+        timer.cancel()
+    if line.endswith(b"\n"):
+        answer: list[Any] = json.loads(line)
+        return answer
+    if overran.is_set():
+        raise Unanswered(f"took longer than limits.check_seconds: {seconds:g}", overran=True)
+    raise Unanswered("ended the process")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -43,18 +43,14 @@ class Inspector:
     """
 
     def __init__(self, job: JobSpec) -> None:
-        self._home, self._cache, self._seconds = job.file.parent, job.workspace / "cache", job.limits.check_seconds
-        urls = [url for a in job.algorithms for url in (a.paradigm.url, *(module.url for module in a.modules))]
-        threads = thread_limits(job.threads)
-        closed, cards = denied_paths(job), {"CUDA_VISIBLE_DEVICES": ""} if job.device == "cpu" else {}
-        self._sealed = Isolated(closed, allowed_paths(urls, closed), {**threads, **cards})
-        self._unsealed = Isolated(environment=threads)
+        self._job, self._seconds = job, job.limits.check_seconds
         self._known: dict[Path, Answer | str] = {}
+        self._processes: dict[bool, Isolated] = {}  # the one that is sealed, the other
 
     def close(self) -> None:
         """End the processes; a further question starts them anew."""
-        self._sealed.close()
-        self._unsealed.close()
+        for process in self._processes.values():
+            process.close()
 
     def plugins(self, plugins: Sequence[tuple[str | None, str]]) -> list[PluginFacts | None]:
         """Of each (url, name); None for one that can't be imported in time, which its check will tell."""
@@ -76,7 +72,7 @@ class Inspector:
         known = self._answer(_PLUGIN, module.url, module.name, (module.url, module.name))
         if isinstance(known, str):
             return unanswered(subject, known)
-        return checked(subject, lambda asked: self._sealed.each(_name(check_plugin), asked, self._seconds))
+        return checked(subject, lambda asked: self._process().each(_name(check_plugin), asked, self._seconds))
 
     def _metric(self, spec: MetricSpec) -> Metric | list[Problem]:
         try:
@@ -102,16 +98,15 @@ class Inspector:
     def _answer(self, kind: _Kind, url: str | None, name: str, asked: object, more: object = None) -> Answer | str:
         """What the file says, or in words why it says nothing. more: what the answer depends on beside its source."""
         try:
-            source = source_of(url, name, job=self._home)
+            source = source_of(url, name, job=self._job.file.parent)
         except OSError:  # it is gone, which the loader tells
             source = {}
-        file = self._cache / kind.folder / f"{digest([url, name, more, source])}.json"
+        file = self._job.workspace / "cache" / kind.folder / f"{digest([url, name, more, source])}.json"
         if file not in self._known:
             found: Answer | str | None = read_memo(file)
             if found is None or isinstance(found, str) or not kind.holds(found):
-                process = self._sealed if kind.sealed else self._unsealed
                 try:
-                    answer: Answer = process.ask(_name(kind.look), asked, self._seconds)
+                    answer: Answer = self._process(kind.sealed).ask(_name(kind.look), asked, self._seconds)
                     if not answer.get("problems"):
                         write_memo(file, answer)
                     found = answer
@@ -119,6 +114,16 @@ class Inspector:
                     found = str(error)
             self._known[file] = found
         return self._known[file]
+
+    def _process(self, sealed: bool = True) -> Isolated:
+        if sealed not in self._processes:
+            job, environment = self._job, thread_limits(self._job.threads)
+            urls = (url for a in job.algorithms for url in (a.paradigm.url, *(module.url for module in a.modules)))
+            closed = denied_paths(job) if sealed else []
+            if sealed and job.device == "cpu":
+                environment["CUDA_VISIBLE_DEVICES"] = ""
+            self._processes[sealed] = Isolated(closed, allowed_paths(urls, closed), environment)
+        return self._processes[sealed]
 
 
 @dataclass(frozen=True)
