@@ -39,7 +39,7 @@ class Inspector:
 
     To plugins and paradigms the exam is closed; metrics have a process of their own. What a file tells is kept in the
     workspace's cache by the digest of its source, and what it fails to tell in here. A file that ends its process, or
-    never ends, is not asked again, and the others go on in a new one.
+    never ends, is asked no more, and the others go on in a new one.
     """
 
     def __init__(self, job: JobSpec) -> None:

@@ -112,7 +112,7 @@ class _Work:
 
 
 class _Engines:
-    """The engine that cases run on, and the one whose processes look at authors' code: the same one where it can be."""
+    """The engine that cases run on, and the one whose processes build exams: the same one where it can be."""
 
     def __init__(self, job: JobSpec) -> None:
         self._job = job
