@@ -224,7 +224,7 @@ CODE: tuple[Check, ...] = (
     Check("plugins", plugin_problems),  # imports them, torch too: seconds
     Check("exams", _exams, stands_on_others=True),  # decodes the data, once
     Check("chosen rounds", _chosen_rounds, stands_on_others=True),  # of those that are prepared now
-    Check("fit", fit_problems, stands_on_others=True),  # asks those plugins again that want to be
+    Check("fit", fit_problems, stands_on_others=True),  # asks those plugins that want to see the exam
 )
 """What takes processes of an engine, or time."""
 
