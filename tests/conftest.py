@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from ianvs.processes import isolated
 from ianvs.processes.engines import forking
 from tests import warm_server
 
@@ -20,6 +21,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def warm() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forking, "_boot", warm_server.boot)
+        patch.setattr(isolated, "_boot", warm_server.boot_isolated)
         yield
 
 
@@ -27,3 +29,4 @@ def warm() -> Iterator[None]:
 def cold(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.node.get_closest_marker("cold") is not None:
         monkeypatch.setattr(forking, "_boot", warm_server.cold)
+        monkeypatch.setattr(isolated, "_boot", warm_server.cold_isolated)

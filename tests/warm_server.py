@@ -1,4 +1,4 @@
-"""Forkservers of tests come from a process that has imported torch, which takes two seconds, once for all tests.
+"""Forkservers of tests, and processes that look at authors' files, come from one that has imported torch, once for all.
 
 Each is a fork of it, with the surroundings of the test that asks: environment, working directory, sys.path, standard
 streams. What the boot of a real one does is tested by what starts `ianvs` as a command, and by tests marked `cold`.
@@ -20,19 +20,20 @@ import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ianvs.processes import isolated
 from ianvs.processes.engines import forking
 from ianvs.processes.engines.engine import preload_modules, thread_limits
 from ianvs.processes.engines.huge_pages import gather
 
-__all__ = ["boot", "cold"]
+__all__ = ["boot", "boot_isolated", "cold", "cold_isolated"]
 
 PRELOADED = (
-    *("torch", "torch._dynamo", "torchvision", "sklearn.datasets", "ianvs.authoring", "ianvs.processes.check"),
+    *("torch", "torch._dynamo", "torchvision", "sklearn.datasets", "ianvs.authoring", "ianvs.running.inspector"),
     *("ianvs.running.session.case", "ianvs.running.session.exams", "ianvs.running.session.beforehand:warm_up"),
 )
 _MOST = 1 << 20
 _ONE_THREAD = thread_limits(1)
-cold = forking._boot  # as it is outside of tests
+cold, cold_isolated = forking._boot, isolated._boot  # as they are outside of tests
 _warm: list[socket.socket] = []  # the channel to the one process, when it has been started
 
 
@@ -60,20 +61,58 @@ class _Server:
                 signal.pidfd_send_signal(self._end, signal.SIGKILL)
 
 
+class _Isolated(_Server):
+    """The process of `Isolated`, as far as that looks at it."""
+
+    def __init__(self, pid: int, questions: int, answers: int) -> None:
+        super().__init__(pid)
+        self.stdin, self.stdout = os.fdopen(questions, "wb"), os.fdopen(answers, "rb")
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *error: object) -> None:
+        self.stdout.close()
+        try:
+            self.stdin.close()
+        finally:
+            self.wait(60.0)
+
+
 def boot(channel: socket.socket, environment: Mapping[str, str], preload: Sequence[str]) -> object:
     """In the place of `forking._boot`."""
     if not _ONE_THREAD.items() <= environment.items():  # libraries that are loaded have read how many they may use
         return cold(channel, environment, preload)
-    told = {"environment": dict(environment), "folder": str(Path.cwd()), "path": sys.path, "preload": list(preload)}
+    pid = _forked(environment, [channel.fileno(), 0, 1, 2], list(preload))
+    return cold(channel, environment, preload) if pid is None else _Server(pid)
+
+
+def boot_isolated(environment: Mapping[str, str]) -> object:
+    """In the place of `isolated._boot`."""
+    if not _ONE_THREAD.items() <= environment.items():
+        return cold_isolated(environment)
+    (theirs_in, questions), (answers, theirs_out), null = os.pipe(), os.pipe(), os.open(os.devnull, os.O_WRONLY)
+    pid = _forked(environment, [theirs_in, theirs_out, null], None)
+    for end in (theirs_in, theirs_out, null):
+        os.close(end)
+    if pid is None:
+        os.close(questions)
+        os.close(answers)
+        return cold_isolated(environment)
+    return _Isolated(pid, questions, answers)
+
+
+def _forked(environment: Mapping[str, str], descriptors: Sequence[int], preload: list[str] | None) -> int | None:
+    """The process id of a fork of the warm process; None where there is none. preload: None for one that answers."""
+    told = {"environment": dict(environment), "folder": str(Path.cwd()), "path": sys.path, "preload": preload}
     for _ in range(2):  # a test may have ended it
         if not _warm:
             _warm.append(_start())
         with contextlib.suppress(OSError):
-            socket.send_fds(_warm[0], [json.dumps(told).encode()], [channel.fileno(), 0, 1, 2])
+            socket.send_fds(_warm[0], [json.dumps(told).encode()], descriptors)
             if pid := _warm[0].recv(100):
-                return _Server(int(pid))
+                return int(pid)
         _warm.pop().close()
-    return cold(channel, environment, preload)
+    return None
 
 
 def _start() -> socket.socket:
@@ -119,7 +158,8 @@ def _serve(told: dict[str, object], descriptors: Sequence[int]) -> None:
     try:
         os.setsid()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        channel, *streams = descriptors
+        *channel, _, _, _ = descriptors
+        streams = descriptors[-3:]
         for place, one in enumerate(streams):
             os.dup2(one, place)
             os.close(one)
@@ -128,7 +168,10 @@ def _serve(told: dict[str, object], descriptors: Sequence[int]) -> None:
         os.environ.update(told["environment"])  # type: ignore[call-overload]
         sys.path[:] = told["path"]  # type: ignore[call-overload]
         tempfile.tempdir = None
-        serve(channel, told["preload"])  # type: ignore[arg-type]
+        if channel:
+            serve(channel[0], told["preload"])  # type: ignore[arg-type]
+        else:
+            isolated.main()
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()

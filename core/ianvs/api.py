@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -36,10 +37,11 @@ from ianvs.results.page import write_page
 from ianvs.results.report import write_reports
 from ianvs.results.stored import Results, load_results, record_of
 from ianvs.results.stored.provenance import collect
+from ianvs.running.inspector import Inspector
 from ianvs.running.planning import CHANGED_SINCE, Plan, cells, start_over, with_hyperparameters
 from ianvs.running.planning.job_columns import job_columns
 from ianvs.running.planning.missing_pictures import missing_pictures
-from ianvs.running.planning.paradigm_info import without_unused
+from ianvs.running.planning.paradigm_fit import without_unused
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.controller import check_job, run_job
 from ianvs.running.scheduler.flight import Watcher
@@ -97,28 +99,31 @@ def run(
     fulfil such conditions, limit: the first of them. yes: go on with more than 100 000 cases. Raises ConfigError before
     anything runs; a case that fails raises nothing: it is a row with a status.
     """
-    job = _load(path, workspace, jobs, root, engine, device, settings, only, limit)
-    if not yes:
-        _refuse_many(job)
-    if fail_fast is not None:
-        job = replace(job, fail_fast=fail_fast)
-    if rerun is not None and not start_over(plan_files(job), rerun) and rerun not in ("all", "failed"):
-        raise IanvsError(f"--rerun '{rerun}' matches no case that has run; `ianvs plan` lists the cases.")
-    provenance = collect(job_file=job.file, imported=imports_of(job))
-    damaged: set[Path] = set()
-    while True:
-        outcome = run_job(job, listener or Listener(), provenance)
-        results = replace(
-            _results(outcome.plan, provenance), exit_code=outcome.exit_code, ran=outcome.ran, states=outcome.states
-        )
-        try:
-            _write(results, f"ianvs report -f {shown_path(job.file)}")
-        except DamagedError as error:  # a plan only looks at sizes and times, a report reads
-            if error.path in damaged or not doubt(error.path):
-                raise
-            damaged.add(error.path)
-            continue
-        return results
+    with _loaded(path, workspace, jobs, root, engine, device, settings, only, limit) as (job, inspector):
+        if not yes:
+            _refuse_many(job)
+        if fail_fast is not None:
+            job = replace(job, fail_fast=fail_fast)
+        if rerun is not None and not start_over(plan_files(job, inspector), rerun) and rerun not in ("all", "failed"):
+            raise IanvsError(f"--rerun '{rerun}' matches no case that has run; `ianvs plan` lists the cases.")
+        provenance = collect(job_file=job.file, imported=imports_of(job))
+        damaged: set[Path] = set()
+        while True:
+            outcome = run_job(job, inspector, listener or Listener(), provenance)
+            results = replace(
+                _results(outcome.plan, provenance, inspector),
+                exit_code=outcome.exit_code,
+                ran=outcome.ran,
+                states=outcome.states,
+            )
+            try:
+                _write(results, f"ianvs report -f {shown_path(job.file)}")
+            except DamagedError as error:  # a plan only looks at sizes and times, a report reads
+                if error.path in damaged or not doubt(error.path):
+                    raise
+                damaged.add(error.path)
+                continue
+            return results
 
 
 def plan(
@@ -132,7 +137,8 @@ def plan(
     limit: int | None = None,
 ) -> Plan:
     """The test cases of the job at `path` with their states and reasons; nothing runs."""
-    return plan_files(_load(path, workspace, jobs, root, None, None, settings, only, limit))
+    with _loaded(path, workspace, jobs, root, None, None, settings, only, limit) as (job, inspector):
+        return plan_files(job, inspector)
 
 
 def validate(
@@ -152,7 +158,8 @@ def validate(
     plugins, and the exam itself, whose data are decoded into the workspace as a run would do. Code of authors runs in a
     process of its own. Raises ConfigError with everything that is wrong.
     """
-    return check_job(_load(path, workspace, None, root, engine, device, settings), watcher or Listener())
+    with _loaded(path, workspace, None, root, engine, device, settings) as (job, inspector):
+        return check_job(job, inspector, watcher or Listener())
 
 
 def report(
@@ -170,15 +177,15 @@ def report(
     Where all that is stored was made before the job, a method or ianvs changed, it is reported and marked as that.
     Raises IanvsError where nothing of the job is stored.
     """
-    job = _load(path, workspace, None, root, None, None, settings, only, limit)
-    _refuse_many(job)
-    plan_ = plan_files(job)
-    if any(plan_.store.folder(case.id).is_dir() for case, _ in plan_.cases()):
-        if problems := missing_pictures(plan_):
-            raise ConfigError(problems)
-        results = _results(plan_, collect(job_file=job.file, imported=imports_of(job)))
-    else:
-        results = _made_earlier(plan_)
+    with _loaded(path, workspace, None, root, None, None, settings, only, limit) as (job, inspector):
+        _refuse_many(job)
+        plan_ = plan_files(job, inspector)
+        if any(plan_.store.folder(case.id).is_dir() for case, _ in plan_.cases()):
+            if problems := missing_pictures(plan_, inspector):
+                raise ConfigError(problems)
+            results = _results(plan_, collect(job_file=job.file, imported=imports_of(job)), inspector)
+        else:
+            results = _made_earlier(plan_)
     try:
         _write(results, f"ianvs report -f {shown_path(job.file)}", page_only)
     except DamagedError as error:
@@ -254,8 +261,8 @@ def exams(
 
     Where each seed has one of its own, it is that of the first seed, and its name says so.
     """
-    job = _load(path, workspace, None, root, None, None, settings)
-    require_files(job)
+    with _loaded(path, workspace, None, root, None, None, settings) as (job, inspector):
+        require_files(job, inspector)
     found = {}
     for testenv in job.testenvs:
         own = f" (of seed {job.seeds[0]}; each seed has one of its own)" if seeds_of_case(testenv.scenario) else ""
@@ -263,7 +270,8 @@ def exams(
     return found
 
 
-def _load(
+@contextmanager
+def _loaded(
     path: PathLike,
     workspace: PathLike | None = None,
     jobs: int | None = None,
@@ -273,7 +281,8 @@ def _load(
     settings: Settings = (),
     only: str | None = None,
     limit: int | None = None,
-) -> JobSpec:
+) -> Iterator[tuple[JobSpec, Inspector]]:
+    """The job, and who asks its authors' files."""
     job = load_job(
         job_path(Path(path)),
         workspace=Path(workspace) if workspace is not None else None,
@@ -284,7 +293,9 @@ def _load(
         environment=os.environ,
         overrides=parsed(settings),
     )
-    return replace(with_hyperparameters(without_unused(job)), only=only, limit=limit)
+    with closing(Inspector(job)) as inspector:
+        job = with_hyperparameters(without_unused(job, inspector), inspector)
+        yield replace(job, only=only, limit=limit), inspector
 
 
 def _made_earlier(plan_: Plan) -> Results:
@@ -324,10 +335,10 @@ def _refuse_many(job: JobSpec) -> None:
         )
 
 
-def _results(plan_: Plan, provenance: dict[str, object]) -> Results:
+def _results(plan_: Plan, provenance: dict[str, object], inspector: Inspector) -> Results:
     job = plan_.job
     exams_ = {exam.name if len(job.testenvs) > 1 else "": exam for exam in job.testenvs}
-    metrics = job_columns(job)
+    metrics = job_columns(job, inspector)
     single = [(name, column) for name in exams_ for column in metrics[name] if not column.metric.mapping]
     listed = [column.name for name, column in single if column.spec in exams_[name].metrics]
     columns = dict.fromkeys(listed or [column.name for _, column in single])

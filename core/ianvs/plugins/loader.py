@@ -12,8 +12,8 @@ import importlib.util
 import sys
 import traceback
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from itertools import islice
 from pathlib import Path
@@ -34,6 +34,7 @@ __all__ = [
     "is_ours",
     "load",
     "load_object",
+    "load_once",
     "whose",
 ]
 
@@ -104,6 +105,26 @@ def load(url: str | None, name: str, group: str = ENTRY_POINTS) -> Loaded:
     except Exception as error:
         raise PluginError(f"module '{module_name}' can't be imported: {cause(error, None)}") from error
     return Loaded(_pick(module, attribute or name, module_name))
+
+
+def load_once(url: str | None, name: str, group: str = ENTRY_POINTS) -> Loaded:
+    """`load`, for a process that only looks at authors' code: it imports a file once, whatever is asked of it."""
+    if url is None or not url.endswith(".py") or not Path(url).is_file():
+        return load(url, name, group)
+    path = Path(url).resolve()
+    file = _imported_at(path, path.stat().st_mtime_ns)
+    if isinstance(file, str):
+        raise PluginError(file)
+    return replace(file, target=_pick(file.target, name, shown_path(path)))
+
+
+@cache
+def _imported_at(path: Path, mtime_ns: int) -> Loaded | str:
+    """The file's module, or why it can't be imported."""
+    try:
+        return _imported(path)
+    except PluginError as error:
+        return str(error)
 
 
 def load_object(url: str | None, name: str, group: str = ENTRY_POINTS) -> Any:
@@ -186,7 +207,12 @@ def _from_entry_point(name: str, group: str) -> Loaded:
 
 
 def _from_file(path: Path, name: str) -> Loaded:
-    path = path.resolve()
+    file = _imported(path.resolve())
+    return replace(file, target=_pick(file.target, name, shown_path(path.resolve())))
+
+
+def _imported(path: Path) -> Loaded:
+    """The file's module."""
     unique = f"ianvs_plugin_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}_{path.stem}"
     spec = importlib.util.spec_from_file_location(unique, path)
     if spec is None or spec.loader is None or not path.is_file():
@@ -205,7 +231,7 @@ def _from_file(path: Path, name: str) -> Loaded:
             raise PluginError(f"{cause(error, path)}") from error
     sys.modules[unique] = module
     own.pop(unique, None)
-    return Loaded(_pick(module, name, shown_path(path)), path.parent, own, rivals)
+    return Loaded(module, path.parent, own, rivals)
 
 
 def _rivals(folder: Path) -> tuple[str, ...]:

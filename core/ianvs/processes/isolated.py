@@ -1,48 +1,176 @@
-"""Asks a question whose answer runs an author's code, in a process of its own."""
+"""A process that answers questions by running authors' code.
+
+A question goes there by pickle, answers come back as json: nothing that arrives here can run code.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
+import os
+import pickle
+import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ask_isolated"]
+from ianvs.processes.engines.forked import PARENT_DEATH_SIGNAL, prctl
+from ianvs.processes.sealing.landlock import confine
+
+__all__ = ["Isolated", "Unanswered", "ask_isolated"]
 
 # It sees the same modules as this process does, and the caller's main script is not run again.
 _BOOT = """
-import importlib, json, sys
-from pathlib import Path
+import json, sys
 sys.path[:] = json.loads(sys.argv[1])
-closed, opened = json.loads(sys.argv[3])
-if closed:
-    from ianvs.processes.sealing.landlock import confine
-    confine([Path(path) for path in closed], [Path(path) for path in opened])
-module, _, name = sys.argv[2].partition(":")
-answer = getattr(importlib.import_module(module), name)(json.load(sys.stdin))
-print()  # whatever the author's code printed ends here
-print(json.dumps(answer))
+from ianvs.processes.isolated import main
+main()
 """
 
 
-def ask_isolated(
-    function: str, question: object, seconds: float, closed: Sequence[Path] = (), opened: Sequence[Path] = ()
-) -> Any:
-    """What `function`, "package.module:name", says to `question`, both json; None if its process gives no answer.
+class Unanswered(Exception):  # noqa: N818 - it is told as a problem of the author's file
+    """In words why there is no answer. overran: it took too long."""
 
-    closed: folders that its process can't open, but for those in `opened`, where the kernel can see to that.
-    Raises TimeoutError when it takes longer than `seconds`.
+    def __init__(self, why: str, *, overran: bool = False) -> None:
+        super().__init__(why)
+        self.overran = overran
+
+
+class Isolated:
+    """Answers one question after another. Who ends it, or never ends, does so for itself: the next has another process.
+
+    closed: folders that it can't open, but for those in `opened`, where the kernel can see to that. environment:
+    variables that it has in place of ours.
     """
-    folders = json.dumps([[str(path) for path in paths] for paths in (closed, opened)])
-    command = [sys.executable, "-P", "-c", _BOOT, json.dumps(sys.path), function, folders]
+
+    def __init__(
+        self, closed: Sequence[Path] = (), opened: Sequence[Path] = (), environment: Mapping[str, str] | None = None
+    ) -> None:
+        self._confined, self._environment = (closed, opened), {**os.environ, **(environment or {})}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._folder = ""  # of its temporary files
+
+    def ask(self, function: str, question: object, seconds: float) -> Any:
+        """What `function`, "package.module:name", returns to `question`. Raises Unanswered."""
+        [answer] = self.each(function, question, seconds)
+        return answer
+
+    def each(self, function: str, question: object, seconds: float) -> Iterator[Any]:
+        """What `function` yields to `question`; each answer may take `seconds`. Raises Unanswered."""
+        used, told, whole = self._process is not None, False, False
+        try:
+            process = self._process = self._process or self._started()
+            _send(process, (function, question))
+            while answer := _received(process, seconds):
+                told = True
+                yield answer[0]
+            whole = True
+        except Unanswered as error:
+            if told or error.overran or not used:
+                raise
+        finally:
+            if not whole:
+                self.close()
+        if not whole:  # what was asked before may have left something that ended the process
+            yield from self.each(function, question, seconds)
+
+    def close(self) -> None:
+        """End the process, with all that it has started; a further question starts another."""
+        if self._process is not None:
+            _kill(self._process)
+            with contextlib.suppress(OSError), self._process:  # which waits for it, and closes the pipes
+                self._process = None
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        self._folder = tempfile.mkdtemp(prefix="ianvs-")
+        process = _boot({**self._environment, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), self._folder)})
+        _send(process, self._confined)
+        return process
+
+
+def ask_isolated(function: str, question: object, seconds: float) -> Any:
+    """`Isolated.ask`, of a process for this question alone."""
+    with contextlib.closing(Isolated()) as process:
+        return process.ask(function, question, seconds)
+
+
+def main() -> None:
+    """The life of the process."""
+    prctl(PARENT_DEATH_SIGNAL, getattr(signal, "SIGKILL", 0))
+    questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):  # what authors' code prints ends there
+        os.dup2(null, stream)
+    closed, opened = pickle.load(questions)
+    if closed:
+        confine(closed, opened)
+    while True:
+        try:
+            function, question = pickle.load(questions)
+        except EOFError:
+            return
+        module, _, name = function.partition(":")
+        told = getattr(importlib.import_module(module), name)(question)
+        for answer in told if isinstance(told, Iterator) else [told]:
+            answers.write(json.dumps([answer]).encode() + b"\n")
+            answers.flush()
+        answers.write(b"[]\n")
+        answers.flush()
+
+
+def _boot(environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """The process, with questions to its standard input and answers from its standard output."""
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", _BOOT, json.dumps(sys.path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        start_new_session=os.name != "nt",  # so that all that it starts ends with it
+    )
+
+
+def _send(process: subprocess.Popen[bytes], message: object) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):  # it is gone, which `_received` tells
+        pickle.dump(message, process.stdin)
+        process.stdin.flush()
+
+
+def _received(process: subprocess.Popen[bytes], seconds: float) -> list[Any]:
+    """[answer], or [] after the last."""
+    assert process.stdout is not None
+    overran = threading.Event()
+
+    def end() -> None:
+        overran.set()
+        _kill(process)
+
+    timer = threading.Timer(seconds, end)
+    timer.start()
     try:
-        answer = subprocess.run(
-            command, input=json.dumps(question), capture_output=True, text=True, timeout=seconds, check=True
-        )
-        return json.loads(answer.stdout.splitlines()[-1])
-    except subprocess.TimeoutExpired as error:
-        raise TimeoutError(f"no answer within {seconds:g} seconds") from error
-    except (subprocess.SubprocessError, OSError, ValueError, IndexError):
-        return None
+        line = process.stdout.readline()
+    finally:
+        timer.cancel()
+    if line.endswith(b"\n"):
+        with contextlib.suppress(ValueError):  # what authors' code has written there
+            answer: list[Any] = json.loads(line)
+            return answer
+    if overran.is_set():
+        raise Unanswered(f"took longer than limits.check_seconds: {seconds:g}", overran=True)
+    raise Unanswered("ended the process")
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if os.name == "nt":
+        process.kill()
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)

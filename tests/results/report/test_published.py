@@ -15,6 +15,7 @@ from ianvs.config.spec import PublishedSpec, RankSpec
 from ianvs.results.report import Leaderboard, build_leaderboard, render
 from ianvs.results.report.markdown import markdown
 from ianvs.results.report.write import csv_text
+from ianvs.running.inspector import Inspector
 from ianvs.running.planning import make_plan
 from tests.edits import edited
 from tests.jobs import write_job
@@ -141,7 +142,8 @@ def with_published(path: Path, published: str) -> Path:
 
 def test_a_job_carries_it_through_run_and_load_and_it_is_no_part_of_a_case(tmp_path: Path) -> None:
     bare = write_job(tmp_path, hyperparameters="", job="engine: inline")
-    before = [case.id for case, _ in make_plan(ianvs.validate(bare)).cases()]
+    job = ianvs.validate(bare)
+    before = [case.id for case, _ in make_plan(job, Inspector(job)).cases()]
     path = with_published(bare, f"{{accuracy: {{mean: 20, std: 1, n: 3, unit: percent, source: '{TABLE}'}}}}")
     ran = ianvs.run(path)
     assert [result.case.id for result in ran] == before

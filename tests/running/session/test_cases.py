@@ -17,6 +17,7 @@ import ianvs
 from ianvs.base.errors import ConfigError
 from ianvs.base.types import CaseResult
 from ianvs.config import load_job
+from ianvs.running.inspector import Inspector
 from ianvs.running.planning import make_plan
 from ianvs.store import ExamStore
 from tests.edits import edited
@@ -338,7 +339,8 @@ def test_two_runs_at_once_on_one_workspace_do_not_harm_each_other(tmp_path: Path
 def test_an_exam_that_another_run_prepares_is_waited_for(tmp_path: Path) -> None:
     path = write_job(tmp_path, job="seeds: [0]")
     exams = ExamStore(tmp_path / "ws")
-    [exam_id] = {algorithm.exam_id for algorithm in make_plan(load_job(path)).algorithms}
+    job = load_job(path)
+    [exam_id] = {algorithm.exam_id for algorithm in make_plan(job, Inspector(job)).algorithms}
     with exams.lock(exam_id):
         process = start(path)
         _wait_for(lambda: (exams.root / f"{exam_id}.log").exists())

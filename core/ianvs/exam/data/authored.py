@@ -28,7 +28,7 @@ from ianvs.exam.data.listing import Listing, SourceError
 from ianvs.exam.data.returned import CONVERSATIONS, TENSORS
 from ianvs.exam.data.sources import PARTS, domain_names, select
 from ianvs.plugins.source import source_of
-from ianvs.processes.isolated import ask_isolated
+from ianvs.processes.isolated import Unanswered, ask_isolated
 
 __all__ = ["Authored", "authored"]
 
@@ -110,9 +110,7 @@ def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: flo
     question = Question(url=str(url), name=name, options=options, offered=offered, folder=str(folder.resolve()))
     calling = f"calling {name}() of {shown_path(url)}"
     try:
-        answer: Answer | None = ask_isolated("ianvs.exam.data.author_call:call_function", question, seconds)
-        if answer is None:
-            raise SourceError([Problem(f"{calling} ended the process.", place)])
+        answer: Answer = ask_isolated("ianvs.exam.data.author_call:call_function", question, seconds)
         if answer["made"] is None:
             raise SourceError(
                 Problem(message, Place(url, line, 1) if line else spec.places.get(option, place))
@@ -127,9 +125,9 @@ def _ask(spec: DatasetSpec, url: Path, memo: Path, cache_dir: Path, seconds: flo
         entry(cache_dir, _folder(made, cache_dir).name, move)
         write_memo(memo, made)
         return made
-    except TimeoutError:
-        message = f"{calling} took longer than limits.check_seconds: {seconds:g}. Allow it more time in the job file."
-        raise SourceError([Problem(message, place)]) from None
+    except Unanswered as error:
+        remedy = " Allow it more time in the job file." if error.overran else ""
+        raise SourceError([Problem(f"{calling} {error}.{remedy}", place)]) from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from ianvs.base.errors import ConfigError, PluginError, Problem, closest, shown_
 from ianvs.config.models.kubeedge import KUBEEDGE_FORMULAS, KUBEEDGE_METRICS
 from ianvs.exam.metrics.custom import from_object
 from ianvs.exam.metrics.metric import Metric
-from ianvs.plugins.loader import brought, is_ours, load_object, whose
+from ianvs.plugins.loader import Loaded, brought, is_ours, load, whose
 
 if TYPE_CHECKING:
     from ianvs.config.spec import MetricSpec
@@ -68,7 +69,7 @@ def suggest(name: str) -> str:
     return closest(name, [*aliases, *names()])
 
 
-def resolve(spec: MetricSpec) -> Metric:
+def resolve(spec: MetricSpec, loading: Callable[[str, str], Loaded] = load) -> Metric:
     """The metric that an entry of a testenv means: the one in the file at `url`, else the installed one of that name.
 
     The latter comes under its own name, which may differ from `spec.name` (an alias): a column is headed by this.
@@ -76,7 +77,7 @@ def resolve(spec: MetricSpec) -> Metric:
     """
     if spec.url is None:
         return metric_header(spec)
-    return _fitting(spec, from_object(spec, load_object(str(spec.url), spec.name)))
+    return _fitting(spec, from_object(spec, loading(str(spec.url), spec.name).target))
 
 
 _KUBEEDGE = {

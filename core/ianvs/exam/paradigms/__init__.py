@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from ianvs.base.errors import PluginError, closest
@@ -30,7 +30,7 @@ from ianvs.exam.paradigms.paradigm import (
 )
 from ianvs.exam.paradigms.single_task import SingleTaskLearning
 from ianvs.exam.paradigms.solo import Solo
-from ianvs.plugins.loader import installed, load_object
+from ianvs.plugins.loader import Loaded, installed, load
 
 __all__ = [
     "GROUP",
@@ -72,7 +72,7 @@ PARADIGMS: Mapping[str, type[Paradigm]] = MappingProxyType(
 _OF_IANVS = ("multiedgeinference",)
 
 
-def find_paradigm(spec: ParadigmSpec) -> type[Paradigm]:
+def find_paradigm(spec: ParadigmSpec, loading: Callable[[str | None, str, str], Loaded] = load) -> type[Paradigm]:
     """The class that `spec` names; a `url` runs its author's code. Raises PluginError for one that there is not."""
     if spec.url is None and spec.name in PARADIGMS:
         return PARADIGMS[spec.name]
@@ -82,7 +82,7 @@ def find_paradigm(spec: ParadigmSpec) -> type[Paradigm]:
         if spec.name in _OF_IANVS:
             raise PluginError(f"paradigm '{spec.name}' is for plugins under `contract: ianvs` only.{there_are}")
         raise PluginError(f"paradigm '{spec.name}' is not known.{closest(spec.name, known) or there_are}")
-    found = load_object(spec.url, spec.name, GROUP)
+    found = loading(spec.url, spec.name, GROUP).target
     if not isinstance(found, type) or not any(
         "train" in vars(layer) for layer in found.__mro__ if layer is not Paradigm
     ):

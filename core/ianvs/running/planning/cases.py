@@ -12,7 +12,7 @@ from ianvs.base.secrets import without_secrets
 from ianvs.base.types import REPEAT, TestCase
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec, TestEnvSpec
 from ianvs.exam.scenarios.drawn import with_seed
-from ianvs.running.planning.paradigm_info import ParadigmInfo
+from ianvs.running.inspector import ParadigmFacts
 from ianvs.store.keys import digest
 
 __all__ = ["PlannedAlgorithm", "repetition_of", "axes", "cells", "grid", "own_hyperparameters", "prefixed"]
@@ -30,7 +30,7 @@ class PlannedAlgorithm:
     """
 
     spec: AlgorithmSpec
-    paradigm: ParadigmInfo
+    paradigm: ParadigmFacts
     testenv: TestEnvSpec
     testenv_name: str
     exam_id: str

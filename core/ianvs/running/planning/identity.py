@@ -19,8 +19,8 @@ from ianvs.exam.metrics.registry import foreign_module
 from ianvs.exam.paradigms import GROUP, PARADIGMS
 from ianvs.exam.scenarios import ENTRY_POINTS, is_authors
 from ianvs.plugins.source import source_of
+from ianvs.running.inspector import ParadigmFacts
 from ianvs.running.planning.cases import prefixed
-from ianvs.running.planning.paradigm_info import ParadigmInfo
 from ianvs.store.keys import digest
 
 __all__ = ["IDENTITY_VERSION", "algorithm_identity", "exam_identity", "metric_key"]
@@ -33,7 +33,7 @@ _REDEFINED = {"lexical_similarity": 2, "semantic_similarity": 2}  # built in: 1 
 
 
 def exam_identity(
-    exam: TestEnvSpec, algorithm: AlgorithmSpec, paradigm: ParadigmInfo, dataset_fingerprint: str
+    exam: TestEnvSpec, algorithm: AlgorithmSpec, paradigm: ParadigmFacts, dataset_fingerprint: str
 ) -> dict[str, object]:
     """What determines the rounds and test sets that `algorithm` meets."""
     scenario = exam.scenario
@@ -57,7 +57,7 @@ def exam_identity(
 
 
 def algorithm_identity(
-    job: JobSpec, exam: TestEnvSpec, algorithm: AlgorithmSpec, paradigm: ParadigmInfo
+    job: JobSpec, exam: TestEnvSpec, algorithm: AlgorithmSpec, paradigm: ParadigmFacts
 ) -> dict[str, object]:
     """What determines a result beside the exam, the hyperparameters and the seed."""
     spec = algorithm.paradigm

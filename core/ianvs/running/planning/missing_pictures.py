@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from ianvs.base.errors import Problem, one_line
 from ianvs.exam.kinds.picture_kind import EVERY, FIRST
-from ianvs.running.planning.info import metric_info
+from ianvs.running.inspector import Inspector
 from ianvs.running.planning.plan import Plan
 from ianvs.store import CaseStore
 
 __all__ = ["missing_pictures"]
 
 
-def missing_pictures(plan: Plan) -> list[Problem]:
+def missing_pictures(plan: Plan, inspector: Inspector) -> list[Problem]:
     """A problem for each metric, which names the cases that have to be run again for it."""
     authored = {key: spec for scores in plan.scores for spec, key in scores if spec.url is not None}
-    told = metric_info(list(authored.values()), plan.job.workspace / "cache")
+    told = inspector.metrics(list(authored.values()))
     both = zip(authored, told, strict=True)
     reading = {key for key, metric in both if not isinstance(metric, list) and metric.pictures}
     if not reading:

@@ -16,10 +16,10 @@ from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec
 from ianvs.exam import data
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.scenarios.drawn import seeds_of_case, with_seed
+from ianvs.running.inspector import Inspector
 from ianvs.running.planning.cases import PlannedAlgorithm, repetition_of
 from ianvs.running.planning.conditions import fits
 from ianvs.running.planning.identity import algorithm_identity, exam_identity, metric_key
-from ianvs.running.planning.paradigm_info import paradigm_info
 from ianvs.running.planning.references import PlannedReferences, plan_references
 from ianvs.running.planning.studies import PlannedStudy, is_searched, plan_studies
 from ianvs.store import CaseState, CaseStore, ExamStore
@@ -162,14 +162,14 @@ class Plan:
         return f"{CHANGED_SINCE} {predecessor[:8]}: {'; '.join(identity_differences(before, now))}"
 
 
-def make_plan(job: JobSpec, samples: Sequence[str | None] = ()) -> Plan:
+def make_plan(job: JobSpec, inspector: Inspector, samples: Sequence[str | None] = ()) -> Plan:
     """Plan `job` against what its workspace holds. Raises ConfigError or DataError where the data can't be read.
 
     samples: fingerprints of the samples of each testenv, where `data.checked` has told them.
     """
     algorithms: list[PlannedAlgorithm] = []
     scores = []
-    students = list(zip(job.algorithms, paradigm_info(job), strict=True))
+    students = list(zip(job.algorithms, inspector.paradigms(job.algorithms), strict=True))
     for exam, known in zip_longest(job.testenvs, samples):
         fingerprint = data.fingerprint(exam.dataset, job.workspace / "cache", known)
         name = exam.name if len(job.testenvs) > 1 else ""
@@ -195,7 +195,7 @@ def make_plan(job: JobSpec, samples: Sequence[str | None] = ()) -> Plan:
     algorithms += trials
     ranked = [of for of in algorithms if not (of.settled or of.until)]
     repetitions = [repetition_of(planned, k, job.seeds) for k in range(1, job.repeat) for planned in ranked]
-    references = plan_references(job, ranked)
+    references = plan_references(job, ranked, inspector)
     plan = Plan(
         job,
         (*algorithms, *filter(None, repetitions), *references.algorithms),

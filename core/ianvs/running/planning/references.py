@@ -16,11 +16,9 @@ from functools import partial
 from ianvs.base.types import TestCase
 from ianvs.config.spec import JobSpec, ModuleSpec, ParadigmSpec, TestEnvSpec
 from ianvs.exam.metrics.registry import metric_header
+from ianvs.running.inspector import Inspector, ParadigmFacts, PluginFacts, ReferenceFacts
 from ianvs.running.planning.cases import PlannedAlgorithm, grid, own_hyperparameters
-from ianvs.running.planning.closed import denied_paths
 from ianvs.running.planning.identity import algorithm_identity
-from ianvs.running.planning.info import PluginInfo, plugin_info
-from ianvs.running.planning.paradigm_info import ParadigmInfo
 from ianvs.store.keys import digest
 
 __all__ = ["ROLES", "PlannedReferences", "plan_references"]
@@ -51,12 +49,12 @@ class PlannedReferences:
         return found
 
 
-def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> PlannedReferences:
+def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm], inspector: Inspector) -> PlannedReferences:
     """The references that the metrics of each exam need: those that the job names, else planned ones."""
     by_student: dict[tuple[str, ...], tuple[PlannedAlgorithm, Callable[[_Values], _Values]]] = {}
     planned: dict[tuple[str, str], dict[str, Mapping[str, object]]] = {}
     made: dict[tuple[str, str], PlannedAlgorithm] = {}
-    facts = _facts(job, students)
+    facts = _facts(job, students, inspector)
     for student in students:
         if student.paradigm.as_one:
             continue  # it has no rounds to compare
@@ -70,12 +68,12 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> Plann
                 by_student[_key(student, role)] = (named, partial(_always, only))
                 continue
             known = facts.get(student.spec.name)
-            if known is None or known.bound:
+            if known is None or known.bound or known.reference is None:
                 continue
-            reference = _reference(job, student, known, role)
+            reference = _reference(job, student, known.reference, role)
             key = (reference.exam_id, reference.identity_digest)
             reference = made.setdefault(key, reference)
-            taken_by = partial(_taken, known.takes, [module.type for module in student.spec.modules])
+            taken_by = partial(_taken, known.reference.takes, [module.type for module in student.spec.modules])
             by_student[_key(student, role)] = (reference, taken_by)
             choices = planned.setdefault(key, {})
             chosen = grid(student.spec.modules) if student.choices is None else student.choices
@@ -91,19 +89,17 @@ def _needed(exam: TestEnvSpec) -> tuple[str, ...]:
     return tuple(role for role in ROLES if role in needs)
 
 
-def _facts(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> dict[str, PluginInfo]:
+def _facts(job: JobSpec, students: Sequence[PlannedAlgorithm], inspector: Inspector) -> dict[str, PluginFacts]:
     """By algorithm; empty where no reference has to be planned, since finding out takes seconds."""
     roles = {role for student in students for role in _needed(student.testenv)} - set(job.references)
     if not roles or not job.plans_references:
         return {}
     modules = {a.name: module for a in job.algorithms for module in a.modules if module.type == "basemodel"}
-    plugins = [(module.url, module.name) for module in modules.values()]
-    cache = job.workspace / "cache"
-    found = plugin_info(plugins, cache, job.limits.check_seconds, job.file.parent, denied_paths(job))
+    found = inspector.plugins([(module.url, module.name) for module in modules.values()])
     return {name: facts for name, facts in zip(modules, found, strict=True) if facts is not None}
 
 
-def _reference(job: JobSpec, student: PlannedAlgorithm, facts: PluginInfo, role: str) -> PlannedAlgorithm:
+def _reference(job: JobSpec, student: PlannedAlgorithm, facts: ReferenceFacts, role: str) -> PlannedAlgorithm:
     module = ModuleSpec("basemodel", facts.name, facts.url, place=student.spec.place)
     spec = replace(
         student.spec,
@@ -111,7 +107,7 @@ def _reference(job: JobSpec, student: PlannedAlgorithm, facts: PluginInfo, role:
         modules=(module,),
         paradigm=ParadigmSpec(_PARADIGMS[role], place=student.spec.place),
     )
-    paradigm = ParadigmInfo(student.paradigm.methods, ("basemodel",), as_one=False, reference=True)
+    paradigm = ParadigmFacts(student.paradigm.methods, ("basemodel",), as_one=False, reference=True)
     identity = algorithm_identity(job, student.testenv, spec, paradigm)
     return replace(
         student,

@@ -11,9 +11,9 @@ from ianvs.exam.data.doubts import SHARED
 from ianvs.exam.metrics.metric_columns import column_names, columns_named
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.scenarios import check_scenario
+from ianvs.running.inspector import Inspector
 from ianvs.running.planning import cells, scored_metrics
-from ianvs.running.planning.info import metric_info
-from ianvs.running.planning.paradigm_info import paradigm_info, paradigm_problems
+from ianvs.running.planning.paradigm_fit import paradigm_problems
 from ianvs.running.scheduler.kubeedge_checks import handed_problems, is_kubeedge
 from ianvs.store import ExamRecord
 
@@ -67,13 +67,13 @@ def scenario_problems(job: JobSpec) -> list[Problem]:
     ]
 
 
-def metric_levels(job: JobSpec) -> tuple[list[Problem], dict[str, str]]:
+def metric_levels(job: JobSpec, inspector: Inspector) -> tuple[list[Problem], dict[str, str]]:
     """(what is wrong with the metrics, their levels by name); an author's file is imported by another process."""
     problems: list[Problem] = []
     levels: dict[str, str] = {}
     for exam in job.testenvs:
         specs = [*exam.metrics, *([exam.gate.metric] if exam.gate else [])]
-        found = metric_info(specs, job.workspace / "cache", job.limits.check_seconds)
+        found = inspector.metrics(specs)
         for spec, metric in zip(specs, found, strict=True):
             if isinstance(metric, list):
                 problems += metric
@@ -207,7 +207,7 @@ def _level(name: str, levels: dict[str, str]) -> str:
     return "mapping" if metric.mapping else metric.level
 
 
-def forced_problems(job: JobSpec) -> list[Problem]:
+def forced_problems(job: JobSpec, inspector: Inspector) -> list[Problem]:
     """Paradigms whose answers are not those of their base model, where a testenv asks this for more than answers."""
     if not any(exam.teacher_forced for exam in job.testenvs):
         return []
@@ -218,8 +218,8 @@ def forced_problems(job: JobSpec) -> list[Problem]:
             "the testenv.",
             algorithm.paradigm.place,
         )
-        for algorithm, info in zip(job.algorithms, paradigm_info(job), strict=True)
-        if info.by_itself
+        for algorithm, facts in zip(job.algorithms, inspector.paradigms(job.algorithms), strict=True)
+        if facts.by_itself
     ]
 
 
@@ -240,13 +240,14 @@ def _problems_of_protocol(exam: TestEnvSpec) -> list[Problem]:
     return [Problem(message, exam.dataset.places.get("protocol", exam.dataset.place))]
 
 
-def reference_problems(job: JobSpec) -> list[Problem]:
+def reference_problems(job: JobSpec, inspector: Inspector) -> list[Problem]:
     """What is wrong with the algorithms that `references` names."""
     problems = []
     algorithms = {algorithm.name: algorithm for algorithm in job.algorithms}
     if not job.references:
         return []
-    as_one = {name: info.as_one for name, info in zip(algorithms, paradigm_info(job), strict=True)}
+    paradigms = inspector.paradigms(job.algorithms)
+    as_one = {name: facts.as_one for name, facts in zip(algorithms, paradigms, strict=True)}
     for role, name in job.references.items():
         place = job.places.get(f"references.{role}")
         if name not in algorithms:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from ianvs.config.spec import JobSpec
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine
 from ianvs.results.stored.job_results import HELD
+from ianvs.running.inspector import Inspector
 from ianvs.running.planning import Plan, PlannedCase, make_plan
 from ianvs.running.planning.case_request import CaseRequest, case_request
 from ianvs.running.scheduler.case_loop import CaseLoop, Listener
@@ -42,13 +43,14 @@ class Outcome:
         return EXIT_INTERRUPTED if self.interrupted else int(self.failed > 0)
 
 
-def run_job(job: JobSpec, listener: Listener, provenance: dict[str, object]) -> Outcome:
+def run_job(job: JobSpec, inspector: Inspector, listener: Listener, provenance: dict[str, object]) -> Outcome:
     """Do what `make_plan(job)` finds to do, and search first where the job has a search.
 
     Raises ConfigError for anything that is wrong before the first case.
     """
     with closing(_Engines(job)) as engines:
-        plan = preflight(job, engines.checker, listener, lambda plan: engines.work(plan).anything)
+        plan = preflight(job, inspector, engines.checker, listener, lambda plan: engines.work(plan).anything)
+        inspector.close()  # its processes would only take memory from the cases
         work = engines.work(plan)
         listener.planned(plan, work.tasks, tuple(work.damaged))
         if not (work.tasks or plan.searches):
@@ -56,8 +58,8 @@ def run_job(job: JobSpec, listener: Listener, provenance: dict[str, object]) -> 
         runs = _Runs(engines.runner(plan), listener, provenance)
         failed = 0
         if plan.searches:
-            interrupted = run_searches(plan, runs.go, listener)
-            before, plan = plan, replace(make_plan(job), job=plan.job)
+            interrupted = run_searches(plan, runs.go, listener, inspector)
+            before, plan = plan, replace(make_plan(job, inspector), job=plan.job)
             runs.failed = 0  # a trial that fails has told something
             failed = sum(study.ended and study.stored.winner is None for study in plan.studies if study.stored)
             if interrupted:
@@ -90,10 +92,10 @@ class _Runs:
         return loop.interrupted
 
 
-def check_job(job: JobSpec, watcher: Watcher) -> JobSpec:
+def check_job(job: JobSpec, inspector: Inspector, watcher: Watcher) -> JobSpec:
     """The job with every warning of `run_job`, were none of its cases finished. Raises ConfigError as that would."""
     with closing(_Engines(job)) as engines:
-        return preflight(job, lambda plan: engines.checker(None), watcher).job
+        return preflight(job, inspector, lambda plan: engines.checker(None), watcher).job
 
 
 @dataclass
@@ -110,7 +112,7 @@ class _Work:
 
 
 class _Engines:
-    """The engine that cases run on, and the one whose processes look at authors' code: the same one where it can be."""
+    """The engine that cases run on, and the one whose processes build exams: the same one where it can be."""
 
     def __init__(self, job: JobSpec) -> None:
         self._job = job

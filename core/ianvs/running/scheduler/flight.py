@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from ianvs.base.errors import ConfigError, Problem
 from ianvs.config.spec import JobSpec
 from ianvs.processes.engines.engine import Engine
+from ianvs.running.inspector import Inspector
 from ianvs.running.planning import Plan, make_plan
 from ianvs.running.scheduler import checks
 
@@ -35,12 +36,13 @@ class Check:
 
 
 class Preflight:
-    """The checks of one job, and what they have found. engine: whose processes run authors' code; None: no plan yet."""
+    """The checks of one job, and what they have found. engine: whose processes build exams; None: no plan yet."""
 
-    def __init__(self, job: JobSpec, engine: Callable[[Plan | None], Engine], watcher: Watcher) -> None:
-        self.job, self.watcher = job, watcher
+    def __init__(
+        self, job: JobSpec, inspector: Inspector, engine: Callable[[Plan | None], Engine], watcher: Watcher
+    ) -> None:
+        self.job, self.inspector, self.watcher = job, inspector, watcher
         self._engine = engine
-        self.tasks = 0
         self.problems: list[Problem] = []
         self.warnings: list[Problem] = list(job.warnings)
         self.samples: tuple[str | None, ...] = ()  # fingerprints of each testenv's, where they are known by then
@@ -61,11 +63,11 @@ class Preflight:
 
     @cached_property
     def plan(self) -> Plan:
-        return make_plan(self.job, self.samples)
+        return make_plan(self.job, self.inspector, self.samples)
 
     @cached_property
     def metrics(self) -> tuple[list[Problem], dict[str, str]]:
-        return checks.metric_levels(self.job)
+        return checks.metric_levels(self.job, self.inspector)
 
     @property
     def levels(self) -> dict[str, str]:

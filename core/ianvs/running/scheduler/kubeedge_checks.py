@@ -17,7 +17,7 @@ from ianvs.base.errors import Place, Problem, one_line, shown_path
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, SourceSpec, TestEnvSpec
 from ianvs.exam import data
 from ianvs.plugins.needed_packages import missing_packages, registered_names
-from ianvs.processes.isolated import ask_isolated
+from ianvs.processes.isolated import Unanswered, ask_isolated
 from ianvs.running.session.handed_work import metrics_of, work_of
 
 __all__ = ["code_problems", "handed_problems", "import_problems", "is_kubeedge", "setting_problems"]
@@ -119,10 +119,8 @@ def import_problems(job: JobSpec) -> Iterator[Problem]:
                 question = {"work": dataclasses.asdict(work), "metrics": metrics}
                 try:
                     found = ask_isolated("ianvs.kubeedge.preparing:look", question, seconds)
-                except TimeoutError:
-                    found = [f"importing its files took longer than limits.check_seconds: {seconds:g}"]
-            if found is None:
-                found = ["importing its files ended the process."]
+                except Unanswered as error:
+                    found = [f"importing its files {error}" + ("" if error.overran else ".")]
             yield from (Problem(f"{algorithm.name}: {message}", place) for message in found)
 
 

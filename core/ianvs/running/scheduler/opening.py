@@ -59,9 +59,8 @@ def open_engine(job: JobSpec, tasks: int) -> Engine:
 
 
 def open_checker(job: JobSpec) -> Engine:
-    """For looking at authors' code beside a job that runs nothing, or runs in this very process."""
-    torch = ("torch", "ianvs.authoring") if "torch" in imports_of(job) else ()  # plugins are looked at twice
-    workload = Workload(tasks=1, threads=job.threads, preload=("ianvs.processes.check", *torch))
+    """For building exams beside a job that runs nothing, or runs in this very process."""
+    workload = Workload(tasks=1, threads=job.threads)
     if not engine_problems(job):
         engine = _open(job, workload)
         if engine.isolates:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from ianvs.base.errors import Place, Problem
+from ianvs.base.errors import Problem
 from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec
-from ianvs.processes.check import FORCED, Checked, Closed, Subject
-from ianvs.processes.engines.asking import ask
-from ianvs.processes.engines.engine import Task
+from ianvs.processes.engines import LocalEngine
+from ianvs.running.inspector import ParadigmFacts
+from ianvs.running.inspector.plugin_check import FORCED, Checked, Subject
 from ianvs.running.planning import PlannedAlgorithm, cells, grid
-from ianvs.running.planning.closed import allowed_paths, closed_paths
-from ianvs.running.planning.paradigm_info import ParadigmInfo, paradigm_info
 from ianvs.running.planning.studies import is_searched, with_ends
 from ianvs.running.scheduler.flight import Preflight
 from ianvs.running.scheduler.kubeedge_checks import code_problems, import_problems, is_kubeedge
@@ -21,7 +20,6 @@ from ianvs.store import ExamRecord, ExamStore
 
 __all__ = ["fit_problems", "plugin_problems"]
 
-LOOK = "ianvs.processes.check:check_task"
 MOST_BUILT = 32  # choices of hyperparameters that an algorithm is built with; of a larger grid each value once
 
 
@@ -33,14 +31,15 @@ def plugin_problems(flight: Preflight) -> list[Problem]:
     if flight.problems:  # there is no plan: what the files name is looked at all the same
         subjects = [
             subject
-            for algorithm, info in zip(job.algorithms, paradigm_info(job), strict=True)
-            for subject in _subjects(job, algorithm, info)
+            for algorithm, facts in zip(job.algorithms, flight.inspector.paradigms(job.algorithms), strict=True)
+            for subject in _subjects(job, algorithm, facts)
         ]
     else:
         planned = {_looked_at(each): each for each in flight.plan.algorithms}.values()
         subjects = [s for each in planned for s in _subjects(job, each.spec, each.paradigm, each.choices)]
     problems: list[Problem] = []
-    for subject, found in zip(subjects, _look(flight, subjects), strict=True):
+    for subject in subjects:
+        found = _check(flight, subject)
         problems += found.problems
         if found.asks:
             flight.asking.add(_key(subject.algorithm, subject.module))
@@ -64,42 +63,19 @@ def fit_problems(flight: Preflight) -> list[Problem]:
             for subject in _subjects(flight.job, each.spec, each.paradigm, each.choices, facts):
                 if _key(each.spec, subject.module) in flight.asking and subject not in subjects:
                     subjects.append(subject)
-    return [problem for found in _look(flight, subjects) for problem in found.problems]
+    return [problem for subject in subjects for problem in _check(flight, subject).problems]
 
 
-def _look(flight: Preflight, subjects: Sequence[Subject]) -> list[Checked]:
-    """Of all subjects, in one process: torch is imported once. Who ends it, or never ends, is left out of the next."""
-    found: dict[int, Checked] = {}
-    seconds = flight.job.limits.check_seconds
-    environment = {"CUDA_VISIBLE_DEVICES": ""} if flight.job.device == "cpu" else {}
-    closed = _closed(flight.job) if flight.engine.isolates else Closed()
-    while left := [index for index in range(len(subjects)) if index not in found]:
-        flight.tasks += 1
-        task = Task(
-            f"check-{flight.tasks}", LOOK, ([subjects[index] for index in left], closed), environment=environment
-        )
-        answer = ask(flight.engine, task, seconds)
-        if answer.result is not None:
-            found |= dict(zip(left, answer.result, strict=True))
-            continue
-        said: Mapping[str, Any] = answer.said or {"subject": 0, "doing": "importing its plugin"}
-        guilty = left[said["subject"]]
-        algorithm, module = subjects[guilty].algorithm, subjects[guilty].module
-        why = f"took longer than limits.check_seconds: {seconds:g}" if answer.overran else "ended the process"
-        place = module.places.get("name") or algorithm.place or Place(algorithm.file)
-        found[guilty] = Checked((Problem(f"{said['doing']} of {algorithm.name} {why}.", place),), asks=False)
-    return [found[index] for index in range(len(subjects))]
-
-
-def _closed(job: JobSpec) -> Closed:
-    paths = closed_paths(job.workspace, (testenv.dataset for testenv in job.testenvs))
-    return Closed(tuple(paths), tuple(allowed_paths((m.url for a in job.algorithms for m in a.modules), paths)))
+def _check(flight: Preflight, subject: Subject) -> Checked:
+    here = isinstance(flight.engine, LocalEngine)  # opened before: meanwhile it imports what cases need
+    # Another machine may have other cards; each case looks for itself.
+    return flight.inspector.check(subject if here else replace(subject, device="auto"))
 
 
 def _subjects(
     job: JobSpec,
     algorithm: AlgorithmSpec,
-    paradigm: ParadigmInfo,
+    paradigm: ParadigmFacts,
     choices: tuple[Mapping[str, object], ...] | None = None,
     exam: Mapping[str, object] | None = None,
 ) -> Iterator[Subject]:

@@ -16,6 +16,7 @@ from ianvs.config.spec import JobSpec
 from ianvs.exam import data
 from ianvs.processes.engines.asking import ask
 from ianvs.processes.engines.engine import Engine, Task
+from ianvs.running.inspector import Inspector
 from ianvs.running.planning import Plan, PlannedAlgorithm
 from ianvs.running.planning.case_request import PREPARE_EXAM, case_request
 from ianvs.running.planning.missing_pictures import missing_pictures
@@ -35,6 +36,7 @@ __all__ = ["CHECKS", "plan_files", "preflight", "require_files"]
 
 def preflight(
     job: JobSpec,
+    inspector: Inspector,
     engine: Callable[[Plan | None], Engine],
     watcher: Watcher,
     runs: Callable[[Plan], bool] = lambda plan: True,
@@ -44,7 +46,7 @@ def preflight(
     Its job has the warnings of all of them. runs: whether anything of the plan will run; where nothing will, no code of
     an author is looked at.
     """
-    found = Preflight(job, engine, watcher)
+    found = Preflight(job, inspector, engine, watcher)
     found.make(FILES + PLAN)
     if found.problems or runs(found.plan):
         found.make(CODE)
@@ -52,20 +54,20 @@ def preflight(
     return replace(found.plan, job=checked)
 
 
-def require_files(job: JobSpec) -> JobSpec:
+def require_files(job: JobSpec, inspector: Inspector) -> JobSpec:
     """The job with the warnings of those checks that cost no more than reading. Raises ConfigError with all slips."""
-    return _with_files(job).insist()
+    return _with_files(job, inspector).insist()
 
 
-def plan_files(job: JobSpec) -> Plan:
+def plan_files(job: JobSpec, inspector: Inspector) -> Plan:
     """The plan of `require_files(job)`."""
-    found = _with_files(job)
+    found = _with_files(job, inspector)
     checked = found.insist()
     return replace(found.plan, job=checked)
 
 
-def _with_files(job: JobSpec) -> Preflight:
-    found = Preflight(job, _no_engine, _Nobody())
+def _with_files(job: JobSpec, inspector: Inspector) -> Preflight:
+    found = Preflight(job, inspector, _no_engine, _Nobody())
     found.make(FILES)
     return found
 
@@ -101,7 +103,7 @@ def _data(flight: Preflight) -> list[Problem]:
 
 def _pictures(flight: Preflight) -> list[Problem]:
     """Finished cases whose predicted label pictures a metric asks for, and that kept none."""
-    return missing_pictures(flight.plan)
+    return missing_pictures(flight.plan, flight.inspector)
 
 
 def _plan(flight: Preflight) -> list[Problem]:
@@ -192,7 +194,7 @@ FILES: tuple[Check, ...] = (
     # KubeEdge Ianvs it goes on where it can.
     Check("files", lambda p: p.job.problems),
     Check("engine", lambda p: engine_problems(p.job)),  # an engine of an author is imported here
-    Check("paradigms", lambda p: checks.paradigm_problems(p.job)),  # as for metrics, another process reads a file
+    Check("paradigms", lambda p: checks.paradigm_problems(p.job, p.inspector)),  # a file: as for metrics
     Check("settings", lambda p: setting_problems(p.job)),  # of KubeEdge Ianvs's paradigms
     Check("data", _data),  # index files, pictures; an author's function, once
     Check("scenarios", lambda p: checks.scenario_problems(p.job)),
@@ -202,9 +204,9 @@ FILES: tuple[Check, ...] = (
     Check("search", lambda p: list(search_problems(p.job, p.levels)), stands_on_others=True),
     Check("published", lambda p: checks.published_problems(p.job, p.levels), stands_on_others=True),
     Check("quantities", lambda p: checks.quantity_problems(p.job), stands_on_others=True),
-    Check("references", lambda p: checks.reference_problems(p.job), stands_on_others=True),
+    Check("references", lambda p: checks.reference_problems(p.job, p.inspector), stands_on_others=True),
     Check("links", lambda p: checks.link_problems(p.job, p.levels), stands_on_others=True),
-    Check("replies shown", lambda p: checks.forced_problems(p.job), stands_on_others=True),
+    Check("replies shown", lambda p: checks.forced_problems(p.job, p.inspector), stands_on_others=True),
     Check("protocols", lambda p: checks.protocol_problems(p.job), stands_on_others=True),
 )
 """What costs no more than reading the files."""
@@ -222,7 +224,7 @@ CODE: tuple[Check, ...] = (
     Check("plugins", plugin_problems),  # imports them, torch too: seconds
     Check("exams", _exams, stands_on_others=True),  # decodes the data, once
     Check("chosen rounds", _chosen_rounds, stands_on_others=True),  # of those that are prepared now
-    Check("fit", fit_problems, stands_on_others=True),  # imports again those plugins that ask for it
+    Check("fit", fit_problems, stands_on_others=True),  # asks those plugins that want to see the exam
 )
 """What takes processes of an engine, or time."""
 

@@ -36,7 +36,6 @@ def imported_by_cases(job: JobSpec) -> tuple[str, ...]:
         "ianvs.running.session.case",
         "ianvs.running.session.exams",
         "ianvs.running.session.beforehand:warm_up",
-        "ianvs.processes.check",
     }
     files = _files(job)
     written = {path for path in files if (own_name(path) or _METHODS).is_relative_to(_METHODS)}

@@ -14,6 +14,7 @@ from ianvs.config.spec import SearchSpec
 from ianvs.exam.metrics.metric_columns import MetricColumn, columns_named
 from ianvs.results.stored.selection import seen_by
 from ianvs.results.stored.so_far import worth_after
+from ianvs.running.inspector import Inspector
 from ianvs.running.planning import Plan
 from ianvs.running.planning.job_columns import job_columns
 from ianvs.running.planning.references import PlannedReferences
@@ -38,13 +39,13 @@ class _Search:
     columns: Sequence[MetricColumn]
 
 
-def run_searches(plan: Plan, go: Callable[[Plan], bool], listener: Listener) -> bool:
+def run_searches(plan: Plan, go: Callable[[Plan], bool], listener: Listener, inspector: Inspector) -> bool:
     """Until every search has ended; whether it was interrupted before that.
 
     go: runs the cases of a plan that have something to do, and says whether it was interrupted.
     """
     job, store = plan.job, StudyStore(plan.job.workspace, plan.job.name)
-    columns = job_columns(job)
+    columns = job_columns(job, inspector)
     searches = [_begun(planned, plan, columns) for planned in plan.studies if not planned.ended]
     try:
         while True:

@@ -21,9 +21,9 @@ from ianvs.base.errors import IanvsError, PluginError
 from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import Failure, Sealing
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Reporter
+from ianvs.processes.sealing.closed import closed_paths
 from ianvs.processes.sealing.peer import Handler, RemoteError
 from ianvs.running.planning.case_request import CaseRequest
-from ianvs.running.planning.closed import closed_paths
 from ianvs.running.scoring.scoring import score_case
 from ianvs.running.session.handed import run_handed
 from ianvs.running.session.processes import LearnerSpawner

@@ -24,9 +24,9 @@ from ianvs.exam.kinds import KINDS
 from ianvs.exam.paradigms import Paradigm, Predictions, find_paradigm
 from ianvs.exam.scenarios.parts import Held, Part
 from ianvs.exam.scenarios.views import TestView, TrainView
-from ianvs.processes.check import NO_CUDA
 from ianvs.processes.sealing.peer import Gone, Message, RemoteError
 from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
+from ianvs.running.inspector.plugin_check import NO_CUDA
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
 from ianvs.running.session.forced_scores import METHOD, checked_forced

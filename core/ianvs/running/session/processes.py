@@ -23,10 +23,10 @@ from pathlib import Path
 
 from ianvs.exam.scenarios.exam import Rules
 from ianvs.processes.engines.forked import DUMPABLE, PARENT_DEATH_SIGNAL, keep_freed_memory, live, prctl
+from ianvs.processes.sealing.closed import allowed_paths
 from ianvs.processes.sealing.landlock import confine
 from ianvs.processes.sealing.peer import Message, Peer
 from ianvs.running.planning.case_request import CaseRequest
-from ianvs.running.planning.closed import allowed_paths
 from ianvs.running.session.learner import LearnerHost
 from ianvs.running.session.session import Brief
 

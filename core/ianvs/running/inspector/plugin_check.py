@@ -8,23 +8,26 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from ianvs.base.errors import IanvsError, Place, PluginError, Problem, closest, shown_path
 from ianvs.base.secrets import hide_secrets
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec
 from ianvs.plugins.contract import CONTEXT, EXAM_FACTS
-from ianvs.plugins.loader import Loaded, cause, load
+from ianvs.plugins.loader import Loaded, cause, load_once
 from ianvs.plugins.reference import reference_of
 from ianvs.plugins.signature import BY_NAME, constructor_parameters, misnamed, named_arguments
 from ianvs.plugins.value_types import type_problems, value_place
-from ianvs.processes.sealing.landlock import confine
+from ianvs.processes.isolated import Unanswered
 
-__all__ = ["FORCED", "NO_CUDA", "Checked", "Closed", "Subject", "check_task"]
+__all__ = ["FORCED", "NO_CUDA", "Checked", "Subject", "check_plugin", "checked", "unanswered"]
 
 NO_CUDA = "device: cuda is asked for, but torch finds no CUDA device here. Use `device: auto` or `cpu`."
 FORCED = "teacher_forced"  # of a base model, where the testenv asks for it
 
-_Say = Callable[[str], None]
+_PROBLEMS = TypeAdapter(tuple[Problem, ...])
 
 
 @dataclass(frozen=True)
@@ -43,13 +46,9 @@ class Subject:
     device_place: Place | None = None
     exam: Mapping[str, object] | None = None
 
-
-@dataclass(frozen=True)
-class Closed:
-    """What the code that is looked at can't open, but for `opened`, where the kernel can see to that."""
-
-    paths: tuple[Path, ...] = ()
-    opened: tuple[Path, ...] = ()
+    @property
+    def place(self) -> Place:
+        return self.module.places.get("name") or self.module.place or Place(self.algorithm.file)
 
 
 @dataclass(frozen=True)
@@ -60,48 +59,55 @@ class Checked:
     asks: bool
 
 
-def check_task(asked: tuple[Sequence[Subject], Closed], report: Callable[[object], None]) -> list[Checked]:
-    """Of each subject, as a task of an engine. What is under way is reported, so that one that never ends is known."""
-    subjects, closed = asked
-    if closed.paths:
-        confine(closed.paths, closed.opened)
+def checked(subject: Subject, ask: Callable[[Subject], Iterator[Any]]) -> Checked:
+    """What is wrong with a plugin. ask: has `check_plugin` called by another process (`Isolated.each`).
 
-    def say(index: int) -> _Say:
-        return lambda doing: report({"subject": index, "doing": doing})
+    What a constructor, or check_exam() where there is an exam, says of many choices is told once.
+    """
+    module, answers, doing = subject.module, ask(subject), ""
+    told: dict[tuple[str, bool], list[Mapping[str, object]]] = {}
+    try:
+        found = next(answers)
+        doing = f"building {module.name}"
+        for (said, warning), choice in zip(answers, subject.choices, strict=False):  # there are none after problems
+            if said:
+                told.setdefault((hide_secrets(said, choice), warning), []).append(choice)
+    except Unanswered as error:
+        return unanswered(subject, str(error), doing)
+    problems = [*_PROBLEMS.validate_python(found["problems"])]
+    for (said, warning), choices in told.items():
+        what = "" if warning else " can't be built" if subject.exam is None else " can't take this exam"
+        place = _blamed(subject, said, choices[0])
+        problems.append(Problem(f"{module.name}{what}: {said}", place, warning=warning))
+    return Checked(tuple(problems), found["asks"])
 
-    return [_check(subject, say(index)) for index, subject in enumerate(subjects)]
 
-
-def _check(subject: Subject, say: _Say) -> Checked:
+def unanswered(subject: Subject, why: str, doing: str = "") -> Checked:
+    """Of a plugin whose process has ended, or was ended, while it was `doing` something; at first it is imported."""
     module = subject.module
-    say("importing " + (f"'{module.name}'" if module.url is None else shown_path(module.url)))
-    problems: list[Problem] = []
+    doing = doing or "importing " + (f"'{module.name}'" if module.url is None else shown_path(module.url))
+    place = module.places.get("name") or subject.algorithm.place or Place(subject.algorithm.file)
+    return Checked((Problem(f"{doing} of {subject.algorithm.name} {why}.", place),), asks=False)
+
+
+def check_plugin(subject: Subject) -> Iterator[object]:
+    """The problems of the class, and whether it asks for an exam; then, if there are none, what each choice meets.
+
+    That is [what is refused or warned of, "" for nothing; whether it is a warning].
+    """
+    module, problems, asks = subject.module, [], False
     if subject.exam is None:
-        given = sorted({name for choice in subject.choices for name in choice})
-        problems = _check_module(module, subject.algorithm, subject.methods, given)
-    asks = False
-    if not problems:
+        problems = _check_module(subject)
+    loaded = None if problems else load_once(module.url, module.name)
+    if loaded is not None:
         torch = sys.modules.get("torch")  # now that everything is imported
         if subject.device == "cuda" and torch is not None and not torch.cuda.is_available():
             problems.append(Problem(NO_CUDA, subject.device_place))
-        loaded = load(module.url, module.name)
         asks = callable(getattr(loaded.target, "check_exam", None))
-        problems += _check_choices(module, loaded, subject, say)
-    return Checked(tuple(problems), asks)
-
-
-def _check_choices(module: ModuleSpec, loaded: Loaded, subject: Subject, say: _Say) -> Iterator[Problem]:
-    """What a constructor, or check_exam() where there is an exam, refuses or warns of; that of many choices once."""
-    told: dict[tuple[str, bool], list[Mapping[str, object]]] = {}
-    for choice in subject.choices:
-        say(f"building {module.name}")
-        said, warning = _said(module, loaded, choice, subject.exam)
-        if said:
-            told.setdefault((hide_secrets(said, choice), warning), []).append(choice)
-    for (said, warning), choices in told.items():
-        what = "" if warning else " can't be built" if subject.exam is None else " can't take this exam"
-        place = _blamed(module, said, choices[0], subject.algorithm)
-        yield Problem(f"{module.name}{what}: {said}", place, warning=warning)
+    yield {"problems": _PROBLEMS.dump_python(tuple(problems), mode="json"), "asks": asks}
+    if loaded is not None:
+        for choice in subject.choices:
+            yield _said(module, loaded, choice, subject.exam)
 
 
 def _said(
@@ -120,8 +126,9 @@ def _said(
     return (warning if isinstance(warning, str) else ""), True
 
 
-def _blamed(module: ModuleSpec, said: str, choice: Mapping[str, object], algorithm: AlgorithmSpec) -> Place:
+def _blamed(subject: Subject, said: str, choice: Mapping[str, object]) -> Place:
     """The place of the hyperparameter that a refusal names first, else of the plugin's name."""
+    module = subject.module
     named = {match.start(): name for name in choice if (match := re.search(rf"\b{re.escape(name)}\b", said))}
     if named:
         name = named[min(named)]
@@ -130,22 +137,21 @@ def _blamed(module: ModuleSpec, said: str, choice: Mapping[str, object], algorit
         place = value_place(module, name, same[0] if same else 0)
         if place is not None:
             return place
-    return module.places.get("name") or module.place or Place(algorithm.file)
+    return subject.place
 
 
-def _check_module(
-    module: ModuleSpec, algorithm: AlgorithmSpec, methods: Sequence[str], built_with: Sequence[str]
-) -> list[Problem]:
-    place = module.places.get("name") or module.place or Place(algorithm.file)
+def _check_module(subject: Subject) -> list[Problem]:
+    module, place = subject.module, subject.place
     try:
-        target = load(module.url, module.name).target
+        target = load_once(module.url, module.name).target
     except PluginError as error:
         return [Problem(str(error), place)]
     if not callable(target):
         return [Problem(f"'{module.name}' is not a class.", place)]
-    broken = list(_broken(target, module.name, methods)) if isinstance(target, type) else []
+    broken = list(_broken(target, module.name, subject.methods)) if isinstance(target, type) else []
     problems = [Problem(message, place) for message in (*broken, *_check_reference(target, module))]
     takes = constructor_parameters(target)
+    built_with = sorted({name for choice in subject.choices for name in choice})
     given = list(dict.fromkeys([*dict(module.grid), *module.constants, *built_with]))
     problems += [
         Problem(message, module.places.get(name, place))
@@ -183,6 +189,6 @@ def _check_reference(target: object, module: ModuleSpec) -> Iterator[str]:
     try:
         url, name = reference_of(module.url, module.name, target)
         if (url, name) != (module.url, module.name):
-            load(url, name)
+            load_once(url, name)
     except PluginError as error:
         yield f"the `reference` of {module.name} can't be used: {error}"

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import ianvs
-from ianvs.base.errors import ConfigError, Place
+from ianvs.base.errors import ConfigError, Place, Problem
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.metric import Metric
-from ianvs.running.planning.info import metric_info
 from tests.jobs import write_job
+from tests.running.inspector.own_inspector import inspector
 
 ERRORS = '''
 """Metrics that are not shared with anybody."""
@@ -30,6 +30,11 @@ def errors(y_true, y_pred, factor=1):
 errors.higher_is_better = False
 '''
 EXAM = "dataset: {name: digits}\nscenario: {name: CIL, rounds: 2}\nmetrics: [{name: errors, url: ./errors.py}]"
+
+
+def metric_facts(folder: Path, specs: list[MetricSpec]) -> list[Metric | list[Problem]]:
+    with inspector(folder) as opened:
+        return opened.metrics(specs)
 
 
 def spec_of(folder: Path, source: str, name: str = "errors", **more: object) -> MetricSpec:
@@ -55,7 +60,7 @@ def test_a_run_and_its_report_keep_the_authors_code_out_of_this_process(tmp_path
 
 def test_a_metric_is_described_by_its_file(tmp_path: Path) -> None:
     spec = spec_of(tmp_path, ERRORS.format(trace=str(tmp_path / "trace")), options={"factor": 2})
-    [found, built_in] = metric_info([spec, MetricSpec("BWT")], tmp_path / "cache")
+    [found, built_in] = metric_facts(tmp_path, [spec, MetricSpec("BWT")])
     assert isinstance(found, Metric)
     assert (found.name, found.level, found.summary) == ("errors", "score", "How many are wrong.")
     assert (found.higher_is_better, found.function) == (False, None)
@@ -78,7 +83,7 @@ def test_what_is_wrong_with_a_metric_stands_at_its_place(
     tmp_path: Path, source: str, more: dict[str, object], message: str
 ) -> None:
     good = spec_of(tmp_path, "def good(a, b): ...", "good")
-    first, [problem] = metric_info([good, spec_of(tmp_path, source, **more)], tmp_path / "cache")
+    first, [problem] = metric_facts(tmp_path, [good, spec_of(tmp_path, source, **more)])
     assert isinstance(first, Metric)  # whatever the other does
     assert message in str(problem)
     assert str(problem).startswith("testenv.yaml:7:5: ")
@@ -92,10 +97,10 @@ def test_a_metric_that_ends_its_process_is_a_problem_of_the_job(tmp_path: Path) 
 
 
 def test_a_mended_metric_is_described_anew(tmp_path: Path) -> None:
-    [problems] = metric_info([spec_of(tmp_path, "def error(a, b): ...")], tmp_path / "cache")
+    [problems] = metric_facts(tmp_path, [spec_of(tmp_path, "def error(a, b): ...")])
     assert isinstance(problems, list)
     for direction in (True, False):
         source = f"def errors(a, b): ...\nerrors.higher_is_better = {direction}"
-        [found] = metric_info([spec_of(tmp_path, source)], tmp_path / "cache")
+        [found] = metric_facts(tmp_path, [spec_of(tmp_path, source)])
         assert isinstance(found, Metric)
         assert found.higher_is_better is direction

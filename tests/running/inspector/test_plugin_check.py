@@ -8,7 +8,7 @@ import pytest
 
 from ianvs.base.errors import Place
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec, ParadigmSpec
-from ianvs.processes.check import Closed, Subject, check_task
+from ianvs.running.inspector.plugin_check import Subject, check_plugin, checked
 from tests.edits import edited
 
 METHODS = """
@@ -27,8 +27,7 @@ def check(tmp_path: Path, source: str, name: str = "Model", **grid: tuple[object
     module = ModuleSpec("basemodel", name, str(path), tuple(grid.items()), places=places, place=Place(yaml, 4, 7))
     spec = AlgorithmSpec(name="x", file=yaml, paradigm=ParadigmSpec("incrementallearning"), modules=(module,))
     subject = Subject(spec, module, ("train", "predict", "save", "load"), choices=())
-    [checked] = check_task(([subject], Closed()), lambda told: None)
-    return [str(found) for found in checked.problems]
+    return [str(found) for found in checked(subject, check_plugin).problems]
 
 
 BASE = f"""

@@ -1,0 +1,141 @@
+"""What is known of an author's file, and how it is found out: by running its code, in the process that answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from ianvs.base.errors import ConfigError, IanvsError, Place, PluginError, closest, one_line
+from ianvs.config.models import AlgorithmSpec
+from ianvs.config.spec import MetricSpec, ParadigmSpec
+from ianvs.exam.data.options import check_options
+from ianvs.exam.metrics.registry import resolve
+from ianvs.exam.paradigms import Paradigm, find_paradigm
+from ianvs.plugins.loader import load_once
+from ianvs.plugins.reference import reference_of
+from ianvs.plugins.signature import constructor_parameters
+from ianvs.plugins.source import source_of
+from ianvs.store.keys import digest
+
+__all__ = [
+    "Answer",
+    "ParadigmFacts",
+    "PluginFacts",
+    "ReferenceFacts",
+    "look_at_metric",
+    "look_at_paradigm",
+    "look_at_plugin",
+]
+
+Answer = dict[str, Any]  # ready for json; what has "problems" is not kept
+
+
+@dataclass(frozen=True)
+class ReferenceFacts:
+    """The class that trains the same network plainly, and the hyperparameters that it takes; None: any.
+
+    source: digest of its source.
+    """
+
+    url: str | None
+    name: str
+    takes: tuple[str, ...] | None
+    source: str
+
+
+@dataclass(frozen=True)
+class PluginFacts:
+    """arguments: those of its constructor that have a name. bound: whether it sees past rounds.
+
+    reference: None where the class that it names can't be used, which its check tells.
+    """
+
+    arguments: tuple[str, ...]
+    bound: bool
+    reference: ReferenceFacts | None
+
+
+@dataclass(frozen=True)
+class ParadigmFacts:
+    """methods: by type of module those that a class of it has to have. needed: types that an algorithm has to list.
+
+    as_one, reference: see ianvs.exam.paradigms.Paradigm. by_itself: its answers are not simply those of its base model.
+    problems: (option, what is wrong with it); "" is the paradigm.
+    """
+
+    methods: Mapping[str, tuple[str, ...]]
+    needed: tuple[str, ...]
+    as_one: bool
+    reference: bool
+    problems: tuple[tuple[str, str], ...] = ()
+    by_itself: bool = False
+
+    @classmethod
+    def unknown(cls, why: str) -> ParadigmFacts:
+        """Of one that can't be looked at."""
+        return cls({}, (), False, False, (("", why),))
+
+
+def look_at_plugin(plugin: tuple[str | None, str]) -> Answer:
+    """`PluginFacts` of (url, name)."""
+    try:
+        target = load_once(*plugin).target
+        arguments, bound = constructor_parameters(target).names, bool(getattr(target, "sees_past_rounds", False))
+    except Exception as error:
+        return {"problems": [str(error)]}
+    try:
+        url, name = reference_of(*plugin, target)
+        takes = constructor_parameters(load_once(url, name).target)
+    except Exception:
+        return asdict(PluginFacts(arguments, bound, None))
+    reference = ReferenceFacts(url, name, None if takes.open else takes.names, digest(source_of(url, name)))
+    return asdict(PluginFacts(arguments, bound, reference))
+
+
+def look_at_metric(spec: MetricSpec) -> Answer:
+    """Those fields of its `Metric` that its file decides."""
+    try:
+        metric = resolve(spec, load_once)
+    except ConfigError as error:
+        return {"problems": [problem.message for problem in error.problems]}
+    except IanvsError as error:
+        return {"problems": [str(error)]}
+    return {name: getattr(metric, name) for name in ("summary", "higher_is_better", "source", "pictures")}
+
+
+def look_at_paradigm(spec: ParadigmSpec) -> Answer:
+    """`ParadigmFacts` of it."""
+    return asdict(_paradigm_facts(spec))
+
+
+def _paradigm_facts(spec: ParadigmSpec) -> ParadigmFacts:
+    try:
+        paradigm = find_paradigm(spec, load_once)
+    except PluginError as error:
+        return ParadigmFacts.unknown(str(error))
+    known = paradigm.options.model_fields
+    unknown = [option for option in spec.options if option not in known]
+    given = {name: value for name, value in spec.options.items() if name in known}
+    _, wrong = check_options(paradigm.options, given, spec.name, None, {name: Place(Path(name)) for name in given})
+    keys = [*AlgorithmSpec.known_keys(), *known]
+    hints = {option: closest(option, keys) or f" Known keys: {one_line(keys)}." for option in unknown}
+    problems = [(option, f"unknown key '{option}' in algorithm.{hint}") for option, hint in hints.items()]
+    problems += [(str(problem.place.file) if problem.place else "", problem.message) for problem in wrong]
+    return ParadigmFacts(
+        {kind: _methods(protocol) for kind, protocol in paradigm.modules.items()},
+        tuple(kind for kind, protocol in paradigm.modules.items() if type(None) not in get_args(protocol)),
+        paradigm.as_one,
+        paradigm.reference,
+        tuple(problems),
+        paradigm.predict is not Paradigm.predict,
+    )
+
+
+def _methods(protocol: object) -> tuple[str, ...]:
+    """Names of the methods that a protocol, or `Protocol | None`, asks for."""
+    asked = next((part for part in get_args(protocol) if part is not type(None)), protocol)
+    layers = [layer for layer in getattr(asked, "__mro__", ()) if getattr(layer, "_is_protocol", False)]
+    named = (name for layer in layers for name, value in vars(layer).items() if callable(value))
+    return tuple(name for name in dict.fromkeys(named) if not name.startswith("_"))

@@ -1,0 +1,165 @@
+"""Asks what must be known of the files of a job's authors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from ianvs.base.errors import ConfigError, Problem
+from ianvs.config.models.kubeedge import MODULE_TYPES, PARADIGM_MODULES, PRIVATE_PARADIGMS
+from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ParadigmSpec
+from ianvs.exam.data.fingerprint import read_memo, write_memo
+from ianvs.exam.metrics.metric import Metric
+from ianvs.exam.metrics.registry import metric_header
+from ianvs.plugins.source import source_of
+from ianvs.processes.engines.engine import thread_limits
+from ianvs.processes.isolated import Isolated, Unanswered
+from ianvs.processes.sealing.closed import allowed_paths, denied_paths
+from ianvs.running.inspector.facts import (
+    Answer,
+    ParadigmFacts,
+    PluginFacts,
+    look_at_metric,
+    look_at_paradigm,
+    look_at_plugin,
+)
+from ianvs.running.inspector.plugin_check import Checked, Subject, check_plugin, checked, unanswered
+from ianvs.store.keys import digest
+
+__all__ = ["Inspector"]
+
+_PLUGIN_FACTS, _PARADIGM_FACTS = TypeAdapter(PluginFacts), TypeAdapter(ParadigmFacts)
+
+
+class Inspector:
+    """Imports each file of the authors of `job` once, in a process that is kept until `close` and can be asked more.
+
+    To plugins and paradigms the exam is closed; metrics have a process of their own. What a file tells is kept in the
+    workspace's cache by the digest of its source, and what it fails to tell in here. A file that ends its process, or
+    never ends, is asked no more, and the others go on in a new one.
+    """
+
+    def __init__(self, job: JobSpec) -> None:
+        self._job, self._seconds = job, job.limits.check_seconds
+        self._known: dict[Path, Answer | str] = {}
+        self._processes: dict[bool, Isolated] = {}  # the one that is sealed, the other
+
+    def close(self) -> None:
+        """End the processes; a further question starts them anew."""
+        for process in self._processes.values():
+            process.close()
+
+    def plugins(self, plugins: Sequence[tuple[str | None, str]]) -> list[PluginFacts | None]:
+        """Of each (url, name); None for one that can't be imported in time, which its check will tell."""
+        told = [self._answer(_PLUGIN, *plugin, plugin) for plugin in plugins]
+        known = (None if isinstance(one, str) or "problems" in one else one for one in told)
+        return [None if one is None else _PLUGIN_FACTS.validate_python(one) for one in known]
+
+    def metrics(self, specs: Sequence[MetricSpec]) -> list[Metric | list[Problem]]:
+        """Of each what it is, or what is wrong with it. One of an author's file has no `function` here."""
+        return [self._metric(spec) for spec in specs]
+
+    def paradigms(self, algorithms: Sequence[AlgorithmSpec]) -> list[ParadigmFacts]:
+        """Of the paradigm of each."""
+        return [self._paradigm(a.paradigm) if a.contract == "native" else _of_kubeedge(a.paradigm) for a in algorithms]
+
+    def check(self, subject: Subject) -> Checked:
+        """What is wrong with a plugin, with its hyperparameters, and with what its constructor makes of them."""
+        module = subject.module
+        known = self._answer(_PLUGIN, module.url, module.name, (module.url, module.name))
+        if isinstance(known, str):
+            return unanswered(subject, known)
+        return checked(subject, lambda asked: self._process().each(_name(check_plugin), asked, self._seconds))
+
+    def _metric(self, spec: MetricSpec) -> Metric | list[Problem]:
+        try:
+            metric = metric_header(spec)
+        except ConfigError as error:
+            return list(error.problems)
+        if spec.url is None or spec.contract != "native":
+            return metric
+        told = self._answer(_METRIC, str(spec.url), spec.name, spec, [spec.of, spec.options])
+        if isinstance(told, str):
+            return [Problem(f"importing the file of metric '{spec.name}' {told}.", spec.place)]
+        wrong = [Problem(message, spec.place) for message in told.get("problems", ())]
+        return wrong or Metric(spec.name, "score", **told)
+
+    def _paradigm(self, spec: ParadigmSpec) -> ParadigmFacts:
+        if spec.url is None:
+            return _PARADIGM_FACTS.validate_python(look_at_paradigm(spec))
+        told = self._answer(_PARADIGM, spec.url, spec.name, spec, spec.options)
+        if isinstance(told, str):
+            return ParadigmFacts.unknown(f"importing the file of paradigm '{spec.name}' {told}.")
+        return _PARADIGM_FACTS.validate_python(told)
+
+    def _answer(self, kind: _Kind, url: str | None, name: str, asked: object, more: object = None) -> Answer | str:
+        """What the file says, or in words why it says nothing. more: what the answer depends on beside its source."""
+        try:
+            source = source_of(url, name, job=self._job.file.parent)
+        except OSError:  # it is gone, which the loader tells
+            source = {}
+        file = self._job.workspace / "cache" / kind.folder / f"{digest([url, name, more, source])}.json"
+        if file not in self._known:
+            found: Answer | str | None = read_memo(file)
+            if found is None or isinstance(found, str) or not kind.holds(found):
+                try:
+                    answer: Answer = self._process(kind.sealed).ask(_name(kind.look), asked, self._seconds)
+                    if not answer.get("problems"):
+                        write_memo(file, answer)
+                    found = answer
+                except Unanswered as error:
+                    found = str(error)
+            self._known[file] = found
+        return self._known[file]
+
+    def _process(self, sealed: bool = True) -> Isolated:
+        if sealed not in self._processes:
+            job, environment = self._job, thread_limits(self._job.threads)
+            urls = (url for a in job.algorithms for url in (a.paradigm.url, *(module.url for module in a.modules)))
+            closed = denied_paths(job) if sealed else []
+            if sealed and job.device == "cpu":
+                environment["CUDA_VISIBLE_DEVICES"] = ""
+            self._processes[sealed] = Isolated(closed, allowed_paths(urls, closed), environment)
+        return self._processes[sealed]
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A kind of question. folder: of the cache. sealed: the exam is closed to the code that is asked.
+
+    holds: whether an answer that was kept is still right.
+    """
+
+    folder: str
+    look: Callable[..., Answer]
+    sealed: bool = True
+    holds: Callable[[Answer], bool] = bool
+
+
+def _same_reference(answer: Mapping[str, object]) -> bool:
+    """Unless the source of the class that trains plainly is another one now."""
+    try:
+        facts = _PLUGIN_FACTS.validate_python(answer).reference
+        return facts is not None and facts.source == digest(source_of(facts.url, facts.name))
+    except (ValueError, OSError):  # its file is gone
+        return False
+
+
+_PLUGIN = _Kind("plugins", look_at_plugin, holds=_same_reference)
+_METRIC = _Kind("metrics", look_at_metric, sealed=False)
+_PARADIGM = _Kind("paradigms", look_at_paradigm)
+
+
+def _name(function: Callable[..., Answer | Iterator[object]]) -> str:
+    return f"{function.__module__}:{function.__name__}"
+
+
+def _of_kubeedge(spec: ParadigmSpec) -> ParadigmFacts:
+    """Of one of Ianvs's, whose plugins are held against nothing but the types of modules that it can't do without."""
+    why = f"'{spec.name}' is a paradigm of a changed Ianvs whose code is not public: it can't be run anywhere else."
+    problems = (("", why),) if spec.name in PRIVATE_PARADIGMS else ()
+    methods: dict[str, tuple[str, ...]] = dict.fromkeys(MODULE_TYPES, ())
+    return ParadigmFacts(methods, PARADIGM_MODULES.get(spec.name, ()), False, False, problems)
