@@ -5,11 +5,12 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING
 
+from ianvs.base.entry_points import is_ours, whose
 from ianvs.base.errors import ConfigError, PluginError, Problem, closest, shown_path
 from ianvs.config.models.kubeedge import KUBEEDGE_FORMULAS, KUBEEDGE_METRICS
 from ianvs.exam.metrics.custom import from_object
 from ianvs.exam.metrics.metric import Metric
-from ianvs.plugins.loader import brought, is_ours, load_object, whose
+from ianvs.plugins.loader import brought, load_object
 
 if TYPE_CHECKING:
     from ianvs.config.spec import MetricSpec
