@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from ianvs.base.errors import ConfigError, Problem, closest, one_line
+from ianvs.config.contracts import contract_named
 from ianvs.config.models.algorithm import equal_values
 from ianvs.config.overrides import Override
 from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec
@@ -67,7 +68,7 @@ def _names(algorithm: AlgorithmSpec, taken: _Taken) -> Iterator[list[str]]:
     """Of each module the hyperparameters that it has, named as in a case."""
     for prefix, module in prefixed(algorithm.modules):
         listed = [*dict(module.grid), *module.constants]
-        listed += taken.by(module) if algorithm.contract == "native" else []
+        listed += [] if contract_named(algorithm.contract).runs_cases else taken.by(module)
         yield [prefix + name for name in listed]
 
 
@@ -95,8 +96,7 @@ class _Taken:
     @cached_property
     def _found(self) -> dict[tuple[str | None, str], list[str]]:
         job = self._job
-        native = (algorithm for algorithm in job.algorithms if algorithm.contract == "native")
-        plugins = list(dict.fromkeys((module.url, module.name) for a in native for module in a.modules))
+        plugins = list(dict.fromkeys((module.url, module.name) for a in job.algorithms for module in a.modules))
         sources = [digest([url, name, source_of(url, name, job=job.file.parent)]) for url, name in plugins]
         files = [job.workspace / "cache" / "constructors" / f"{source}.json" for source in sources]
         questions = [{"url": url, "name": name} for url, name in plugins]

@@ -68,11 +68,12 @@ def metric_info(specs: Sequence[MetricSpec], cache: Path, seconds: float = 120.0
     authored: dict[int, MetricSpec] = {}
     for n, spec in enumerate(specs):
         try:
-            found.append(metric_header(spec))
+            header = metric_header(spec)
         except ConfigError as error:
             found.append(list(error.problems))
         else:
-            authored |= {n: spec} if spec.url is not None and spec.contract == "native" else {}
+            found.append(header)
+            authored |= {n: spec} if spec.url is not None and header.level == "score" else {}
     questions = [
         {"name": spec.name, "url": str(spec.url), "of": spec.of, "options": dict(spec.options)}
         for spec in authored.values()

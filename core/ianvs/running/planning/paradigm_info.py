@@ -10,8 +10,9 @@ from typing import get_args
 from pydantic import TypeAdapter
 
 from ianvs.base.errors import Place, PluginError, Problem, closest, one_line
+from ianvs.config.contracts import contract_named
 from ianvs.config.models import AlgorithmSpec
-from ianvs.config.models.kubeedge import MODULE_TYPES, PARADIGM_MODULES, PRIVATE_PARADIGMS
+from ianvs.config.models.algorithm import MODULE_TYPES
 from ianvs.config.spec import JobSpec, ParadigmSpec
 from ianvs.exam.data.options import check_options
 from ianvs.exam.paradigms import GROUP, Paradigm, find_paradigm
@@ -49,7 +50,9 @@ def paradigm_info(job: JobSpec) -> list[ParadigmInfo]:
     for key, algorithm in zip(keys, job.algorithms, strict=True):
         if key not in found:
             spec = algorithm.paradigm
-            found[key] = _info(spec, job) if algorithm.contract == "native" else _kubeedge_info(spec)
+            types = contract_named(algorithm.contract).module_types(spec)
+            theirs = types and ParadigmInfo(dict.fromkeys(types.known, ()), types.needed, False, False)
+            found[key] = theirs or _info(spec, job)
     return [found[key] for key in keys]
 
 
@@ -102,14 +105,6 @@ def _info(spec: ParadigmSpec, job: JobSpec) -> ParadigmInfo:
     if isinstance(told, str):
         return _unknown(f"importing the file of paradigm '{spec.name}' {told}.")
     return _PARADIGM_INFO.validate_python(told)
-
-
-def _kubeedge_info(spec: ParadigmSpec) -> ParadigmInfo:
-    """Of one of Ianvs's, whose plugins are held against nothing but the types of modules that it can't do without."""
-    why = f"'{spec.name}' is a paradigm of a changed Ianvs whose code is not public: it can't be run anywhere else."
-    problems = (("", why),) if spec.name in PRIVATE_PARADIGMS else ()
-    methods: dict[str, tuple[str, ...]] = dict.fromkeys(MODULE_TYPES, ())
-    return ParadigmInfo(methods, PARADIGM_MODULES.get(spec.name, ()), False, False, problems)
 
 
 def _unknown(why: str) -> ParadigmInfo:
