@@ -16,7 +16,6 @@ from ianvs.base.errors import ConfigError, DamagedError, IanvsError, one_line, s
 from ianvs.base.garbage import not_collecting
 from ianvs.base.shipped import job_path
 from ianvs.config import load_job, resolved
-from ianvs.config.kubeedge.migration import migrated
 from ianvs.config.load import dialect_of_job
 from ianvs.config.overrides import parsed
 from ianvs.config.spec import JobSpec, TestEnvSpec
@@ -239,10 +238,10 @@ def migrate(path: PathLike, out: PathLike, *, root: PathLike | None = None) -> d
     IanvsError for a job that is in our form already, and where it would replace a file.
     """
     dialect = dialect_of_job(job_path(Path(path)), Path(root) if root is not None else None)
-    if dialect is None:
-        raise IanvsError(f"no algorithm of {path} is written for KubeEdge Ianvs: there is nothing to migrate.")
     folder = Path(out).absolute()
-    files = migrated(dialect, folder)
+    files = dialect.migrated(folder)
+    if not files:
+        raise IanvsError(f"no algorithm of {path} is written for KubeEdge Ianvs: there is nothing to migrate.")
     if there := [file for file in files if file.exists()]:
         raise IanvsError(f"{shown_path(there[0])} is there already. Give --out another folder.")
     try:

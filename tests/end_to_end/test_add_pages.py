@@ -83,6 +83,29 @@ def test_a_paradigm(tmp_path: Path) -> None:
     assert "Restarts" in (tmp_path / "ws" / "page" / "rank" / "leaderboard.md").read_text()
 
 
+NEAREST = """
+import numpy as np
+
+
+def nearest(x, y, asked, neighbours=1):
+    x, asked = x.reshape(len(x), -1), asked.reshape(len(asked), -1)
+    near = ((asked[:, None] - x[None]) ** 2).sum(2).argsort(1)[:, :neighbours]
+    return np.array([np.bincount(y[row]).argmax() for row in near])
+"""
+
+
+def test_a_contract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (DOCS / "add_a_contract.md").read_text()
+    [code] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    [points] = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    group, line = edited(points, "project.entry-points.", "", '"', "").splitlines()
+    install(tmp_path / "site", monkeypatch, "lookup", code, f"{group}\n{edited(line, 'my_package.lookup', 'lookup')}\n")
+    (tmp_path / "nearest.py").write_text(NEAREST)
+    one, three = run(tmp_path, "add_a_contract.md", "a_copy.py")
+    assert 0.4 < (one.metrics["accuracy"] or 0) < 0.6  # the second round's half of the classes is all that it knows
+    assert three.matrices["accuracy"].R.shape == (2, 2)
+
+
 @pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("add_a*.md")))
 def test_a_page_is_linked_from_the_architecture(page: str) -> None:
     assert f"({page})" in (DOCS / "architecture.md").read_text()

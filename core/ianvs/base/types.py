@@ -187,8 +187,8 @@ class RoundResult:
 class Sealing:
     """How the exam was kept from a learner.
 
-    how: "none" of an engine without processes, "handed" of plugins under `contract: ianvs`, which are given the exam's
-    files, "normal", or "strict". copies: who gave its answers, "forks" of its
+    how: "none" of an engine without processes, "handed" of plugins whose contract runs the case and gives them the
+    exam's files, "normal", or "strict". copies: who gave its answers, "forks" of its
     process or "new processes", which are thrown away, or "none" but itself. closed: whether the kernel closed the
     exam's files to it.
     """

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import ConfigError, Problem, closest
-from ianvs.config.kubeedge.dialect import Dialect, dialect_of
+from ianvs.config.contracts import contracts, mixed
+from ianvs.config.dialect import Dialect
 from ianvs.config.messages import GPU_IS_CUDA, GPU_WORDS
 from ianvs.config.models import JobFile, TestEnvSpec
 from ianvs.config.models.algorithm import OTHER_HYPERPARAMETERS, grids
 from ianvs.config.models.base import at, entries, one_or_several
 from ianvs.config.models.job import Device, EngineSpec, JobSettings, References
-from ianvs.config.models.kubeedge import KubeEdgeAlgorithm, KubeEdgeTestEnv
 from ianvs.config.overrides import Override, sorted_out
 from ianvs.config.paths import Lookup
 from ianvs.config.reading import Reading
@@ -55,13 +55,18 @@ def load_job(
     testenvs, algorithms = _linked(reading, document)
     if root and not (here / root).is_dir() and not any(testenv.dataset.download for testenv in testenvs):
         reading.problems.append(Problem(f"there is no folder '{root}', given as the dataset's root."))
-    told = list(reading.dialect.problems()) if reading.dialect else []
+    if said := mixed([(str(algorithm.name), algorithm.contract) for algorithm in algorithms]):
+        assert document is not None
+        algorithms_place = document.key_place(("benchmarkingjob", "test_object", "algorithms"))
+        reading.problems.append(Problem(said, algorithms_place))
+    told = list(reading.dialect.problems())
     deferred = [problem for problem in told if not problem.warning]
     if reading.problems or not (job and testenvs):
         raise ConfigError(_in_order(reading.problems + deferred, reading.files))
-    if job.working_directory and not reading.dialect:
+    if job.working_directory and reading.dialect.working_directory is None:
         message = "'working_directory' has no effect: it is of algorithms under `contract: ianvs`."
         reading.warnings.append(Problem(message, job.places["working_directory"]))
+    [contract] = {algorithm.contract for algorithm in algorithms}
     replaced: dict[str, object] = {key: value for key, value in (("jobs", jobs), ("device", device)) if value}
     if engine not in (None, job.engine.name):
         replaced["engine"] = EngineSpec(str(engine))
@@ -75,13 +80,16 @@ def load_job(
         **settings,
         name=job.name,
         file=file,
-        testenvs=tuple(replace(exam, name=name) for exam, name in zip(testenvs, _exam_names(testenvs), strict=True)),
+        testenvs=tuple(
+            replace(exam, name=name, metrics=tuple(replace(one, contract=contract) for one in exam.metrics))
+            for exam, name in zip(testenvs, _exam_names(testenvs), strict=True)
+        ),
         algorithms=algorithms,
         references=named,
         published={link.name: link.published for link in job.test_object.algorithms if link.published},
         overrides=tuple(reading.overrides),
         plans_references=job.references != "none",
-        working_directory=reading.dialect.working_directory if reading.dialect else None,
+        working_directory=reading.dialect.working_directory,
         problems=tuple(_in_order(deferred, reading.files)),
         warnings=tuple(_in_order([*reading.warnings, *(one for one in told if one.warning)], reading.files)),
         unexpanded_paths=reading.lookup.unexpanded_paths,
@@ -89,23 +97,25 @@ def load_job(
 
 
 def _opened(file: Path, root: Path | None, variables: Mapping[str, str]) -> tuple[Reading, Document | None]:
-    """The job's file, read in the dialect that its algorithms tell."""
-    reading = Reading(Lookup(file.parent, Path.cwd(), variables, root=Path.cwd() / root if root else None))
+    """The job's file, read in the dialect of its algorithms' contract."""
+    reading = Reading(Dialect(Lookup(file.parent, Path.cwd(), variables, root=Path.cwd() / root if root else None)))
     document = reading.open(file)
-    dialect = None if document is None else dialect_of(document, reading.lookup)
-    if dialect is None:
-        return reading, document
-    reading = Reading(dialect.lookup, dialect=dialect)
-    return reading, reading.open(file)
+    if document is None:
+        return reading, None
+    for contract in contracts():
+        if (dialect := contract.dialect(document, reading.lookup)) is not None:
+            reading = Reading(dialect)
+            return reading, reading.open(file)
+    return reading, document
 
 
-def dialect_of_job(path: Path, root: Path | None = None) -> Dialect | None:
-    """What was made of the files of a job of KubeEdge Ianvs, to be written down; None for a job in our form.
+def dialect_of_job(path: Path, root: Path | None = None) -> Dialect:
+    """What was made of the files of a job in the form of another contract, to be written down in ours.
 
     Raises ConfigError for what no change can mend.
     """
     reading, document = _opened(path.absolute(), root, os.environ)
-    if reading.dialect is not None:
+    if type(reading.dialect) is not Dialect:
         reading.validated(document, "benchmarkingjob", JobFile)
         _linked(reading, document)
     if reading.problems:
@@ -119,7 +129,7 @@ def files_of_job(path: Path) -> list[Path]:
     Raises ConfigError if the job's file itself can't be read.
     """
     file = path.absolute()
-    reading = Reading(Lookup(file.parent, Path.cwd(), os.environ))
+    reading = Reading(Dialect(Lookup(file.parent, Path.cwd(), os.environ)))
     document = reading.open(file)
     if document is None:
         raise ConfigError(reading.problems)
@@ -135,12 +145,12 @@ def _linked(reading: Reading, document: Document | None) -> tuple[tuple[TestEnvS
 
 
 def _testenvs(reading: Reading, document: Document) -> Iterator[TestEnvSpec]:
-    model: type[TestEnvSpec | KubeEdgeTestEnv] = TestEnvSpec if reading.dialect is None else KubeEdgeTestEnv
+    dialect = reading.dialect
     for link in one_or_several(document.data, "benchmarkingjob", "testenv"):
         source = reading.overridden(reading.follow(document, link), "testenv")
-        given = reading.validated(source, "testenv", model, document.value_place(link))
+        given = reading.validated(source, "testenv", dialect.testenv_model, document.value_place(link))
         if source and given:
-            yield replace(given.spec() if isinstance(given, KubeEdgeTestEnv) else given, file=source.file)
+            yield replace(dialect.testenv(given), file=source.file)
 
 
 def _exam_names(testenvs: Sequence[TestEnvSpec]) -> list[str]:
@@ -152,16 +162,16 @@ def _exam_names(testenvs: Sequence[TestEnvSpec]) -> list[str]:
 
 
 def _algorithms(reading: Reading, document: Document) -> Iterator[AlgorithmSpec]:
-    model: type[AlgorithmSpec | KubeEdgeAlgorithm] = AlgorithmSpec if reading.dialect is None else KubeEdgeAlgorithm
+    dialect = reading.dialect
     for path, entry in entries(document.data, "benchmarkingjob", "test_object", "algorithms"):
         link = (*path, "url")
         linked = reading.follow(document, link)
-        given = reading.validated(linked, "algorithm", model, document.value_place(link))
+        given = reading.validated(linked, "algorithm", dialect.algorithm_model, document.value_place(link))
         constants = _constants(reading, linked) if linked else {}
         if linked and given:
-            algorithm = given.spec() if isinstance(given, KubeEdgeAlgorithm) else given
+            algorithm = dialect.algorithm(given)
             modules = [module.with_constants(constants.get(i, ())) for i, module in enumerate(algorithm.modules)]
-            if reading.dialect is None:  # else they are made in the order of the file
+            if dialect.base_model_first:
                 modules.sort(key=lambda module: module.type != "basemodel")
             yield replace(
                 algorithm,

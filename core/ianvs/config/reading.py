@@ -10,9 +10,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from ianvs.base.errors import ConfigError, Place, Problem, closest
-from ianvs.config.kubeedge.dialect import Dialect
-from ianvs.config.kubeedge.finding import KubeEdgeLookup
-from ianvs.config.kubeedge.rewriting import Rewriting
+from ianvs.config.dialect import Dialect
 from ianvs.config.messages import problems_of, slip_problem
 from ianvs.config.models import FILE_KINDS
 from ianvs.config.models.base import at, described, entries, one_or_several
@@ -32,12 +30,16 @@ _ARTICLES = {"benchmarkingjob": "a benchmarkingjob", "testenv": "a testenv", "al
 class Reading:
     """What has been read so far. Each file is read once, however many links lead to it."""
 
-    lookup: Lookup  # of the job file
+    dialect: Dialect
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
-    dialect: Dialect | None = None  # of a job of KubeEdge Ianvs
     overrides: list[Override] = field(default_factory=list)
     _documents: dict[Path, Document | None] = field(default_factory=dict)
+
+    @property
+    def lookup(self) -> Lookup:
+        """Of the job's file."""
+        return self.dialect.lookup
 
     @property
     def files(self) -> list[Path]:
@@ -54,9 +56,7 @@ class Reading:
             self._documents[file] = None
             try:
                 document = read(file)
-                lookup = self.lookup_of(document)
-                if self.dialect is not None and isinstance(lookup, KubeEdgeLookup):
-                    document = self.dialect.rewritten(document, lookup, self._metrics).document()
+                document = self.dialect.rewritten(document, self.lookup_of(document), self._metrics)
                 self._documents[file] = document
                 self.problems += document.problems
             except ConfigError as error:
@@ -79,10 +79,9 @@ class Reading:
             self.problems += error.problems
             return None
 
-    def _metrics(self, job: Rewriting) -> list[str]:
+    def _metrics(self, job: Document) -> list[str]:
         """The names that the testenvs of a job list."""
-        document = job.document()
-        found = [self.follow(document, link) for link in one_or_several(document.data, "benchmarkingjob", "testenv")]
+        found = [self.follow(job, link) for link in one_or_several(job.data, "benchmarkingjob", "testenv")]
         metrics = [metric for file in found if file for _, metric in entries(file.data, "testenv", "metrics")]
         return [name for metric in metrics if isinstance(name := at(metric, "name"), str)]
 

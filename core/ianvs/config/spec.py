@@ -14,7 +14,6 @@ from pathlib import Path
 from ianvs.base.errors import Problem
 from ianvs.config.models.algorithm import AlgorithmSpec, ModuleSpec, ParadigmSpec, SplitSpec
 from ianvs.config.models.job import EngineSpec, JobSettings, LimitsSpec, PublishedSpec, RankSpec
-from ianvs.config.models.kubeedge_settings import ModelEval, ModelMetric, ThirdPartyPackage
 from ianvs.config.models.ranges import Range
 from ianvs.config.models.samples import BackboneSpec, DatasetSpec, SourceSpec
 from ianvs.config.models.search import SearchSpec, SelectSpec
@@ -31,8 +30,6 @@ __all__ = [
     "JobSpec",
     "LimitsSpec",
     "MetricSpec",
-    "ModelEval",
-    "ModelMetric",
     "ModuleSpec",
     "ParadigmSpec",
     "PublishedSpec",
@@ -44,7 +41,6 @@ __all__ = [
     "SourceSpec",
     "SplitSpec",
     "TestEnvSpec",
-    "ThirdPartyPackage",
 ]
 
 
@@ -58,7 +54,7 @@ class JobSpec(JobSettings):
     algorithms: tuple[AlgorithmSpec, ...]
     references: Mapping[str, str] = field(default_factory=dict)  # algorithm by role: "joint", "single_task"
     published: Mapping[str, Mapping[str, PublishedSpec]] = field(default_factory=dict)  # by algorithm, by metric
-    # Of algorithms under `contract: ianvs`: where their processes work, and what relative paths of theirs start from.
+    # Where the processes of plugins work, and what relative paths of theirs start from, where their contract says so.
     working_directory: Path | None = None
     overrides: tuple[Override, ...] = ()  # what the command line says in place of the files
     only: str | None = None  # conditions that the cases fulfil; None: all

@@ -8,10 +8,10 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from ianvs.base.errors import PluginError
-from ianvs.config.models.kubeedge import PARADIGM_MODULES
 from ianvs.kubeedge.loading import import_file, load_metric, prepare, registered
 from ianvs.kubeedge.paradigms import find
 from ianvs.kubeedge.work import METRICS, Metric, Work
+from ianvs.kubeedge.yaml.file_models import PARADIGM_MODULES
 
 __all__ = ["look", "problems"]
 

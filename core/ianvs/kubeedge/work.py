@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import PluginError
-from ianvs.config.models.kubeedge import KUBEEDGE_METRICS
+from ianvs.kubeedge.yaml.file_models import KUBEEDGE_METRICS
 
 __all__ = ["METRICS", "Metric", "Module", "Operator", "Work"]
 

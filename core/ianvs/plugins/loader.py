@@ -14,12 +14,13 @@ import traceback
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
+from ianvs.base.entry_points import entries, installed, whose
 from ianvs.base.errors import PluginError, closest, shown_path
 from ianvs.base.package import PACKAGE
 from ianvs.plugins.registration import aliases_of, sedna_stand_in
@@ -29,13 +30,9 @@ __all__ = [
     "Loaded",
     "brought",
     "cause",
-    "entries",
-    "installed",
-    "is_ours",
     "load",
     "load_object",
     "load_once",
-    "whose",
 ]
 
 ENTRY_POINTS = "ianvs.algorithms"
@@ -132,30 +129,6 @@ def load_object(url: str | None, name: str, group: str = ENTRY_POINTS) -> Any:
     return load(url, name, group).target
 
 
-def entries(group: str) -> tuple[EntryPoint, ...]:
-    """All entry points of `group`: ianvs's own, then what is installed beside it."""
-    return _entries(group, tuple(sys.path))
-
-
-@lru_cache(maxsize=64)
-def _entries(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Those of the packages on `path`, which is sys.path: to look at all of them takes milliseconds."""
-    return tuple(sorted(entry_points(group=group), key=lambda point: not is_ours(point)))
-
-
-def is_ours(point: EntryPoint) -> bool:
-    """Whether it names something of ianvs itself."""
-    return point.module.partition(".")[0] == PACKAGE.name
-
-
-def installed(group: str) -> dict[str, EntryPoint]:
-    """The entry points of `group` by name; of several with one name ianvs's own, else the first."""
-    found: dict[str, EntryPoint] = {}
-    for point in entries(group):
-        found.setdefault(point.name, point)
-    return found
-
-
 def brought(group: str, kind: type[T]) -> tuple[tuple[tuple[T, EntryPoint], ...], tuple[str, ...]]:
     """Each `kind` in the tuples that entry points of `group` name, in their order; and sentences on what is left out.
 
@@ -183,12 +156,6 @@ def _brought(
         else:
             unusable.append(f"{whose(point)} is no tuple of {kind.__name__}.")
     return tuple(found), tuple(unusable)
-
-
-def whose(point: EntryPoint) -> str:
-    """What an entry point names, and the package that it is of."""
-    package = "" if point.dist is None else f" of the package {point.dist.name}"
-    return f"{point.value}{package}"
 
 
 def _from_entry_point(name: str, group: str) -> Loaded:

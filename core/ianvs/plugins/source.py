@@ -16,8 +16,9 @@ from functools import lru_cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+from ianvs.base.entry_points import installed
 from ianvs.base.package import PACKAGE, own_name
-from ianvs.plugins.loader import ENTRY_POINTS, installed
+from ianvs.plugins.loader import ENTRY_POINTS
 
 __all__ = ["imported_by", "local_files", "origin_of", "source_files", "source_of"]
 

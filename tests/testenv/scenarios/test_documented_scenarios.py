@@ -9,11 +9,11 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
+from ianvs.base.entry_points import entries, is_ours
 from ianvs.config import load_job
 from ianvs.exam import data
 from ianvs.exam.scenarios import ENTRY_POINTS, build_exam, load_manifest, manifest, save_manifest
 from ianvs.exam.scenarios.scenario_catalogue import find_scenario
-from ianvs.plugins.loader import entries, is_ours
 from tests.exam.scenarios.exams import same_exam
 from tests.jobs import write_job
 

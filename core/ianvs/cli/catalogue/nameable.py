@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import EntryPoint
 
+from ianvs.base.entry_points import installed, is_ours
 from ianvs.base.package import PACKAGE
 from ianvs.base.shipped import shipped_jobs
 from ianvs.cli.catalogue.first_sentence import learners_of, said_at
-from ianvs.plugins.loader import installed, is_ours
 
 __all__ = ["KINDS", "Entry", "listed"]
 

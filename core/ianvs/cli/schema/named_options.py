@@ -8,11 +8,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from ianvs.base.entry_points import installed
 from ianvs.config.models.samples import DatasetSpec
 from ianvs.exam.data.dataset_source import Source
 from ianvs.exam.paradigms import GROUP, PARADIGMS
 from ianvs.exam.scenarios.request import Scenario
-from ianvs.plugins.loader import installed
 
 __all__ = ["Schema", "dataset_options", "named", "paradigm_options", "plain", "scenario_options"]
 

@@ -13,12 +13,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from ianvs.base.errors import Place, closest
 from ianvs.config.models.base import Name, Slip, at, entries, lookup_of, one_key, path_text, repeated, repeats
+from ianvs.config.models.contract_name import NATIVE, ContractName
 from ianvs.config.models.form import NamedSpec, NoKey, OfOptions, Options, PlacedSpec, ReadAs, Several, Spec, absent_is
-from ianvs.config.models.kubeedge_settings import AlgorithmSettings, Contract
 from ianvs.config.models.ranges import ValuesOrRange
 from ianvs.config.strict_yaml import Document, Steps
 
 __all__ = [
+    "MODULE_TYPES",
     "OTHER_HYPERPARAMETERS",
     "AlgorithmSpec",
     "Hyperparameters",
@@ -28,6 +29,25 @@ __all__ = [
     "equal_values",
     "grids",
 ]
+
+MODULE_TYPES = (
+    "basemodel",
+    "edgemodel",
+    "cloudmodel",
+    "dataset_processor",
+    "hard_example_mining",
+    "task_definition",
+    "task_relationship_discovery",
+    "task_allocation",
+    "task_remodeling",
+    "inference_integrate",
+    "task_update_decision",
+    "unseen_task_allocation",
+    "unseen_sample_recognition",
+    "unseen_sample_re_recognition",
+    "aggregation",
+)
+"""What modules are called in KubeEdge Ianvs. A paradigm that has no use for one of them leaves it out, and says so."""
 
 SPLITTING_METHODS = ("default", "shuffled")
 IANVS_SPLITTING_METHODS = ("fwt_splitting", "hard-example_splitting", "city_splitting")
@@ -181,9 +201,9 @@ class AlgorithmSpec(PlacedSpec):
     initial_model: Annotated[
         Path | str | None, BeforeValidator(_initial_model), Field(validation_alias="initial_model_url")
     ] = None
-    contract: Contract = "native"
+    contract: ContractName = NATIVE
     options: InitVar[Annotated[Mapping[str, object] | None, OfOptions]] = None
-    settings: Annotated[AlgorithmSettings | None, NoKey] = None  # under `contract: ianvs`, else None
+    settings: Annotated[Any, NoKey] = None  # what a contract of another form reads beside, for itself alone
     name: Annotated[str, NoKey] = ""
     file: Annotated[Path, NoKey] = Path()
 

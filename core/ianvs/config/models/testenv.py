@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field
 
 from ianvs.base.errors import closest
 from ianvs.config.models.base import FilePath, Name, Slip, at, entries, leaves, repeated
+from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Spec, absent_is
-from ianvs.config.models.kubeedge_settings import Contract, ExamSettings
 from ianvs.config.models.samples import DatasetSpec, Words, conflicting_sources
 from ianvs.config.strict_yaml import Document, Steps
 
@@ -27,8 +27,7 @@ class MetricSpec(NamedSpec):
     url: FilePath = None  # the file that defines it; None for a built-in
     of: Name | None = None  # for a metric over a score matrix: which score; None: the first score of the testenv
     options: Options = field(default_factory=dict)
-    # "ianvs": a registered function, or one of Ianvs's own, that the process of a case calls once (`KUBEEDGE_METRICS`).
-    contract: Annotated[Contract, NoKey] = "native"
+    contract: Annotated[str, NoKey] = NATIVE  # which says what the name means
 
 
 @dataclass(frozen=True)
@@ -123,12 +122,17 @@ class TestEnvSpec(PlacedSpec):
     linear_probe: bool = False  # whether features are examined after every round
     task_scores: bool = False  # whether scores of all classes are asked for, to be looked at under the mask of a task
     teacher_forced: bool = False  # whether a language model is asked what it makes of the true replies
-    settings: Annotated[ExamSettings | None, NoKey] = None  # under `contract: ianvs`, else None
+    settings: Annotated[Any, NoKey] = None  # what a contract of another form reads beside, for itself alone
     file: Annotated[Path, NoKey] = Path()
 
     def __post_init__(self, using: tuple[str, ...]) -> None:
         if using:
             object.__setattr__(self, "dataset", replace(self.dataset, using=using))
+
+    @property
+    def contract(self) -> str:
+        """That of the job: its metrics are of one."""
+        return self.metrics[0].contract if self.metrics else NATIVE
 
     def placed(self, document: Document, path: Steps) -> Self:
         made = super().placed(document, path)

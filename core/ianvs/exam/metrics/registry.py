@@ -6,11 +6,12 @@ from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING
 
-from ianvs.base.errors import ConfigError, PluginError, Problem, closest, shown_path
-from ianvs.config.models.kubeedge import KUBEEDGE_FORMULAS, KUBEEDGE_METRICS
+from ianvs.base.entry_points import is_ours, whose
+from ianvs.base.errors import ConfigError, PluginError, Problem, closest
+from ianvs.config.contracts import contract_named
 from ianvs.exam.metrics.custom import from_object
 from ianvs.exam.metrics.metric import Metric
-from ianvs.plugins.loader import Loaded, brought, is_ours, load, whose
+from ianvs.plugins.loader import Loaded, brought, load
 
 if TYPE_CHECKING:
     from ianvs.config.spec import MetricSpec
@@ -80,25 +81,14 @@ def resolve(spec: MetricSpec, loading: Callable[[str, str], Loaded] = load) -> M
     return _fitting(spec, from_object(spec, loading(str(spec.url), spec.name).target))
 
 
-_KUBEEDGE = {
-    "samples_transfer_ratio": "Samples sent on for training, of all that were answered and one more.",
-    "BWT": "Backward transfer (Lopez-Paz & Ranzato 2017), of the parts that the training file was cut into.",
-    "FWT": "Forward transfer (Lopez-Paz & Ranzato 2017), of the parts that the training file was cut into.",
-    "Ianvs_BWT": "What Ianvs calls BWT: the mean gain over the model of before round 1, divided by the rounds.",
-    "Ianvs_FWT": "What Ianvs calls FWT: the mean gain of a part over row 0 just before its round.",
-    "MATRIX": "The scores on every part after every round.",
-    "task_avg_acc": "Mean accuracy over tasks, at the end.",
-    "forget_rate": "Mean over rounds of what was lost of each item's best accuracy.",
-}
-
-
 def metric_header(spec: MetricSpec) -> Metric:
     """What `resolve` gives, but without running the code at a `url`: of the metric there, that it is a score.
 
-    One of KubeEdge Ianvs counts as measured: the process of a case computes it, and tells a number or a text.
+    One of a contract that runs its cases itself counts as measured: it tells a number or a text.
     """
-    if spec.contract == "ianvs":
-        return _of_kubeedge(spec)
+    told = contract_named(spec.contract).metric(spec)
+    if told is not None:
+        return Metric(spec.name, "system", told.summary, told.higher_is_better, mapping=told.mapping)
     return _fitting(spec, _of_package(spec) if spec.url is None else Metric(spec.name, "score", ""))
 
 
@@ -116,14 +106,6 @@ def _of_package(spec: MetricSpec) -> Metric:
             Problem(f"metric '{spec.name}' {what} no option '{option}'.", spec.place) for option in spec.options
         )
     return found.configure(spec) if found.configure is not None else found
-
-
-def _of_kubeedge(spec: MetricSpec) -> Metric:
-    if spec.url is None and spec.name not in (*KUBEEDGE_METRICS, *KUBEEDGE_FORMULAS):
-        hint = closest(spec.name, KUBEEDGE_METRICS) or f" Without one there are: {', '.join(KUBEEDGE_METRICS)}."
-        raise ConfigError([Problem(f"metric '{spec.name}' has no url.{hint}", spec.place)])
-    what = _KUBEEDGE.get(spec.name, "") if spec.url is None else f"What {shown_path(spec.url)} computes."
-    return Metric(spec.name, "system", what, mapping=spec.name == "MATRIX")
 
 
 def _fitting(spec: MetricSpec, metric: Metric) -> Metric:

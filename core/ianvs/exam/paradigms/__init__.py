@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from ianvs.base.entry_points import installed
 from ianvs.base.errors import PluginError, closest
 from ianvs.config.spec import ParadigmSpec
 from ianvs.exam.paradigms.federated import (
@@ -30,7 +31,7 @@ from ianvs.exam.paradigms.paradigm import (
 )
 from ianvs.exam.paradigms.single_task import SingleTaskLearning
 from ianvs.exam.paradigms.solo import Solo
-from ianvs.plugins.loader import Loaded, installed, load
+from ianvs.plugins.loader import Loaded, load
 
 __all__ = [
     "GROUP",

@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
+from ianvs.base.entry_points import installed
 from ianvs.base.errors import DataError, PluginError, closest, one_line, shown_path
 from ianvs.exam.data.dataset import Dataset, Positions, Samples
 from ianvs.exam.data.options import Options
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, Stream, TestSet, Transform
-from ianvs.plugins.loader import installed, load_object
+from ianvs.plugins.loader import load_object
 
 __all__ = ["load_manifest", "manifest", "read_manifest", "save_manifest"]
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib.metadata import EntryPoint
 
+from ianvs.base.entry_points import entries, installed, is_ours
 from ianvs.base.errors import PluginError, closest, one_line
 from ianvs.config.spec import ScenarioSpec
 from ianvs.exam.scenarios.request import Scenario
-from ianvs.plugins.loader import Loaded, entries, installed, is_ours, load
+from ianvs.plugins.loader import Loaded, load
 
 __all__ = ["ENTRY_POINTS", "find_scenario", "is_authors", "load_scenario"]
 

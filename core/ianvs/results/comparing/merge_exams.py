@@ -80,8 +80,8 @@ class MergedExams:
 
     def needed(self, exam: str) -> dict[str, str]:
         """{key: name} of what has to be stored of a case."""
-        handed = self._first.contract != "native"
-        kept = (column for column in self._columns[exam] if handed or column.metric.level == "score")
+        every = not self._first.keeps_exams
+        kept = (column for column in self._columns[exam] if every or column.metric.level == "score")
         return {column.key: column.name for column in kept}
 
 

@@ -101,8 +101,8 @@ class Source:
         return found
 
     def _exam_damage(self, identity: Mapping[str, Any]) -> str | None:
-        if self.results.contract != "native":
-            return None  # nothing of an exam is kept
+        if not self.results.keeps_exams:
+            return None
         exam = identity["exam_id"]
         if exam not in self._damage:
             found = self.exams.damage(exam, thoroughly=True)

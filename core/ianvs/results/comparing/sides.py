@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import DamagedError, IanvsError, PluginError, shown_path
-from ianvs.config.models.kubeedge import MODULE_TYPES
+from ianvs.config.models.algorithm import MODULE_TYPES
 from ianvs.exam.metrics.registry import find
 from ianvs.results.comparing.job_places import report_file, stored_results
 from ianvs.results.report import LeaderboardRow

@@ -8,11 +8,13 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from ianvs.base.types import Measure
+from ianvs.config.contracts import contracts
+from ianvs.config.models.contract_name import NATIVE
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.system import SYSTEM
 from ianvs.results.report.published import AGREES
 
-__all__ = ["COSTS", "Column", "Kind", "as_ianvs_has_them", "make_columns", "title_of"]
+__all__ = ["COSTS", "Column", "Kind", "make_columns", "table_columns", "title_of"]
 
 _Standing = Literal["rank", "rank_low", "rank_high", "tier", "p_best"]
 _NamedByUser = Literal["metric", "metric_std", "published", "published_std", "agrees", "module", "hyperparameter"]
@@ -139,22 +141,13 @@ def make_columns(
     return _with_distinct_titles(columns)
 
 
-def as_ianvs_has_them(columns: Iterable[Column], modules: Sequence[str]) -> tuple[Column, ...]:
-    """The columns of KubeEdge Ianvs's tables in its order and under its names, then ours.
-
-    modules: types of modules; the plain names of hyperparameters are those of the first.
-    """
+def table_columns(columns: Iterable[Column], contract: str) -> tuple[Column, ...]:
+    """The columns of all_rank.csv, as the contract of the plugins has them; as ours where it is not installed."""
     columns = [*columns, Column("url", "url", meaning="folder of the case, below the workspace")]
-    theirs = ("rank", "algorithm", "metric", "paradigm", "module", "hyperparameter", "time", "url")
-    prefixes = tuple(f"{kind}-" for kind in modules)
-
-    def name(column: Column) -> str:
-        if column.kind == "hyperparameter":
-            return column.key if column.key.startswith(prefixes[1:]) else f"{modules[0]}-{column.key}"
-        return column.key if column.kind in ("module", "metric") else column.kind
-
-    found = [replace(c, title=name(c)) for kind in theirs for c in columns if c.kind == kind]
-    return (*found, *(column for column in columns if column.kind not in theirs))
+    installed = {each.name: each for each in contracts()}
+    listed = installed.get(contract, installed[NATIVE]).table([(c.kind, c.key, c.title) for c in columns])
+    known: dict[tuple[str, str], Column] = {(column.kind, column.key): column for column in columns}
+    return tuple(replace(known[kind, key], title=title) for kind, key, title in listed)
 
 
 def _with_distinct_titles(columns: list[Column]) -> tuple[Column, ...]:

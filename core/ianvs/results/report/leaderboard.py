@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import closest, one_line
 from ianvs.base.types import CaseResult
+from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.spec import PublishedSpec, RankSpec
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import columns_named
@@ -56,7 +57,7 @@ class Leaderboard:
     statements: tuple[str, ...] = ()  # how sure the ranking is, in sentences
     baseline: str | None = None  # the algorithm that `to_baseline` compares with
     studies: tuple[Study, ...] = ()  # searches, as far as they have come
-    contract: str = "native"  # "ianvs": of plugins that were called as KubeEdge Ianvs calls them
+    contract: str = NATIVE  # of the plugins (ianvs.config.contracts)
 
     @property
     def failures(self) -> tuple[tuple[LeaderboardRow, FailedCase], ...]:
@@ -144,6 +145,7 @@ def build_leaderboard(
     root: Path | None = None,
     published: Mapping[str, Mapping[str, PublishedSpec]] = MappingProxyType({}),
     chosen: Chosen | None = None,
+    contract: str = NATIVE,
 ) -> Leaderboard:
     """The leaderboard of `results`, which are read once and not kept: memory grows with rows, not with score matrices.
 
@@ -152,6 +154,7 @@ def build_leaderboard(
     several numbers (per class) has no column. seeds: how many cases belong to a row.
     root: paths of logs are shown relative to it, so that a report reads the same wherever it is written from.
     published: what others published, by algorithm and metric. chosen: what `results` were chosen from.
+    contract: of the plugins.
     Raises ValueError when `rank.sort_by` names no metric column, or when a case comes twice.
     """
     shown = [(name, m) for name, m in zip(metric_columns, metrics, strict=True) if not m.mapping]
@@ -184,7 +187,7 @@ def build_leaderboard(
     if damaged := tuple(dict.fromkeys(path for group in everything for path in group.damaged)):
         told = "Gone, or changed after they were stored, and therefore not believed"
         notes += (f"{told}: {one_line(damaged)}. Run the job again to have them made anew.",)
-    sealing = sealing_note({one for group in groups for one in group.sealings})
+    sealing = sealing_note({one for group in groups for one in group.sealings}, contract)
     shown_metrics = tuple(metric for _, metric in shown)
     return Leaderboard(
         columns,
@@ -196,6 +199,7 @@ def build_leaderboard(
         notes,
         sealing,
         significance=significance,
+        contract=contract,
         over_exams=methods_over_exams(rows, *sort_by[0]) if sort_by else None,
         statements=tuple(filter(None, (*statements(rows, significance), *(chosen.said if chosen else ()), noise))),
         baseline=rank.baseline,

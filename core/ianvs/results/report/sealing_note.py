@@ -9,14 +9,14 @@ from ianvs.base.types import Sealing
 __all__ = ["sealing_note"]
 
 
-def sealing_note(found: Collection[Sealing]) -> str:
-    """Of the weakest of all cases; "" where none has ended."""
+def sealing_note(found: Collection[Sealing], contract: str) -> str:
+    """Of the weakest of all cases; "" where none has ended. contract: of the plugins."""
     if not found:
         return ""
     if any(one.how == "handed" for one in found):
         return (
-            "Not sealed: plugins under `contract: ianvs` are handed the exam's files; metrics ran in processes of "
-            "their own (docs/trust.md)."
+            f"Not sealed: plugins under `contract: {contract}` are handed the exam's files; metrics ran in processes "
+            "of their own (docs/trust.md)."
         )
     if any(one.how == "none" for one in found):
         return "Not sealed: learners ran in the process that holds the exam (docs/trust.md)."

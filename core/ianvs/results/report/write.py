@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ianvs.base.types import CaseResult
 from ianvs.config.spec import RankSpec
-from ianvs.results.report.columns import as_ianvs_has_them
+from ianvs.results.report.columns import table_columns
 from ianvs.results.report.latex import latex
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.markdown import markdown
@@ -67,12 +67,10 @@ def write_reports(
 def csv_text(leaderboard: Leaderboard) -> str:
     """Comma-separated, one header line, numbers in the shortest form that reads back as the same number.
 
-    Under `contract: ianvs` Ianvs's columns come first, under its names.
+    Which columns there are, and under which names, is for the contract of the plugins to say.
     A text that a spreadsheet would take for a formula has a ' before it.
     """
-    columns = leaderboard.columns
-    if leaderboard.contract == "ianvs":
-        columns = as_ianvs_has_them(columns, [column.key for column in columns if column.kind == "module"])
+    columns = table_columns(leaderboard.columns, leaderboard.contract)
     cells = ([leaderboard.cell(row, column) for column in columns] for row in leaderboard.rows)
     return _csv([[column.title for column in columns], *cells])
 

@@ -18,8 +18,8 @@ from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn
 from ianvs.exam.metrics.system import measured
 from ianvs.exam.scenarios.budget import over_budget, unmeasured
-from ianvs.results.stored.handed_results import handed_result
 from ianvs.results.stored.reference_scores import ReferenceScores
+from ianvs.results.stored.told_results import told_result
 from ianvs.store import CaseState, CaseStore, ExamRecord, as_record
 
 __all__ = ["by_group", "numbers_of", "read_case"]
@@ -125,7 +125,7 @@ def read_case(
         finished_at=stored.get("finished_at"),
         provenance=stored.get("provenance", {}),
     )
-    return handed_result(result, stored["handed"], columns, file) if "handed" in stored else result
+    return told_result(result, stored["handed"], columns, file) if "handed" in stored else result
 
 
 def _unscored(rounds: Sequence[RoundResult]) -> tuple[str, ...]:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from ianvs.base.errors import DamagedError, IanvsError, closest, shown_path
 from ianvs.base.secrets import without_secrets
 from ianvs.base.types import CaseResult, TestCase
+from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.spec import BudgetSpec, MetricSpec, PublishedSpec, RankSpec, SelectSpec
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn, metric_columns
-from ianvs.exam.metrics.registry import resolve
+from ianvs.exam.metrics.registry import find, resolve
 from ianvs.results.report import Chosen, Leaderboard, build_leaderboard, cases_frame, rounds_frame, to_frame
 from ianvs.results.stored.case_results import read_case
 from ianvs.results.stored.reference_scores import ReferenceScores
@@ -57,10 +58,15 @@ class Results:
     titles: Mapping[str, str] = field(default_factory=dict)  # of each exam whose data are called otherwise than stored
     notes: tuple[str, ...] = ()  # what a reader must know of the exams
     studies: tuple[Study, ...] = ()  # searches that have begun; what they may see stands in `rank`
-    contract: str = "native"  # how plugins were called (ianvs.config.spec.AlgorithmSpec)
+    contract: str = NATIVE  # how plugins were called (ianvs.config.spec.AlgorithmSpec)
     exit_code: int = 0
     ran: int = 0
     states: Mapping[str, CaseState] = field(default_factory=dict, repr=False)  # of cases, as they have just been seen
+
+    @property
+    def keeps_exams(self) -> bool:
+        """Whether exams are stored, and scores apart from results: a contract that runs its cases itself tells all."""
+        return self.contract == NATIVE
 
     def __iter__(self) -> Iterator[CaseResult]:
         return iter(self._held) if self._few else self._read()
@@ -81,7 +87,7 @@ class Results:
             exam_id, seen = "", self.states.get(case.id) if self._few else None
             state = cases.state(case.id, known=True) if seen is None else cases.with_known(case.id, seen)
             with suppress(DamagedError):  # then the case's state tells
-                if self.contract == "native":  # else nothing of an exam is kept
+                if self.keeps_exams:
                     exam_id = cases.exam_id(case.id, state.known)
             if exam_id not in records:
                 damage = exams.damage(exam_id) if exam_id else None
@@ -125,8 +131,9 @@ class Results:
             self.workspace,
             published=self.published,
             chosen=self._chosen,
+            contract=self.contract,
         )
-        return replace(board, contract=self.contract, studies=self.studies, notes=(*self.notes, *board.notes))
+        return replace(board, studies=self.studies, notes=(*self.notes, *board.notes))
 
     @property
     def ranked_cases(self) -> tuple[TestCase, ...]:
@@ -215,7 +222,7 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
         },
         notes=tuple(record.get("notes", ())),
         studies=tuple(StudyStore(workspace, name).of(record.get("studies", ()))),
-        contract=record.get("contract", "native"),
+        contract=record.get("contract", NATIVE),
     )
 
 
@@ -258,7 +265,7 @@ def _metric_record(column: MetricColumn) -> dict[str, object]:
         "of": spec.of,
         "options": without_secrets(spec.options),
         "key": column.key,
-        "custom": spec.url is not None,
+        "custom": spec.url is not None or find(spec.name) is None,  # of a contract, such as MATRIX
         "summary": metric.summary,
         "higher_is_better": metric.higher_is_better,
         "mapping": metric.mapping,
@@ -266,7 +273,7 @@ def _metric_record(column: MetricColumn) -> dict[str, object]:
 
 
 def _metric_from_record(stored: Mapping[str, Any]) -> tuple[MetricSpec, Metric, str]:
-    """A metric of an author's file is not loaded again: its scores are stored."""
+    """A metric of an author's file, or of a contract, is not loaded again: its scores are stored."""
     spec = MetricSpec(stored["name"], of=stored["of"], options=stored["options"])
     if not stored["custom"]:
         return spec, resolve(spec), stored["key"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from ianvs.base.errors import ConfigError, Problem
-from ianvs.config.models.kubeedge import MODULE_TYPES, PARADIGM_MODULES, PRIVATE_PARADIGMS
+from ianvs.config.contracts import contract_named
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ParadigmSpec
 from ianvs.exam.data.fingerprint import read_memo, write_memo
 from ianvs.exam.metrics.metric import Metric
@@ -64,7 +64,12 @@ class Inspector:
 
     def paradigms(self, algorithms: Sequence[AlgorithmSpec]) -> list[ParadigmFacts]:
         """Of the paradigm of each."""
-        return [self._paradigm(a.paradigm) if a.contract == "native" else _of_kubeedge(a.paradigm) for a in algorithms]
+        found = []
+        for algorithm in algorithms:
+            types = contract_named(algorithm.contract).module_types(algorithm.paradigm)
+            theirs = types and ParadigmFacts(dict.fromkeys(types.known, ()), types.needed, False, False)
+            found.append(theirs or self._paradigm(algorithm.paradigm))
+        return found
 
     def check(self, subject: Subject) -> Checked:
         """What is wrong with a plugin, with its hyperparameters, and with what its constructor makes of them."""
@@ -79,7 +84,7 @@ class Inspector:
             metric = metric_header(spec)
         except ConfigError as error:
             return list(error.problems)
-        if spec.url is None or spec.contract != "native":
+        if spec.url is None or contract_named(spec.contract).runs_cases:
             return metric
         told = self._answer(_METRIC, str(spec.url), spec.name, spec, [spec.of, spec.options])
         if isinstance(told, str):
@@ -155,11 +160,3 @@ _PARADIGM = _Kind("paradigms", look_at_paradigm)
 
 def _name(function: Callable[..., Answer | Iterator[object]]) -> str:
     return f"{function.__module__}:{function.__name__}"
-
-
-def _of_kubeedge(spec: ParadigmSpec) -> ParadigmFacts:
-    """Of one of Ianvs's, whose plugins are held against nothing but the types of modules that it can't do without."""
-    why = f"'{spec.name}' is a paradigm of a changed Ianvs whose code is not public: it can't be run anywhere else."
-    problems = (("", why),) if spec.name in PRIVATE_PARADIGMS else ()
-    methods: dict[str, tuple[str, ...]] = dict.fromkeys(MODULE_TYPES, ())
-    return ParadigmFacts(methods, PARADIGM_MODULES.get(spec.name, ()), False, False, problems)

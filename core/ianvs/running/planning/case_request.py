@@ -42,7 +42,7 @@ class CaseRequest:
     sealing: str  # how the exam is kept from the learner: "normal", "strict"; "none" where it has no process of its own
     memory_mb: float | None
     provenance: Mapping[str, object]
-    working_directory: Path | None  # of plugins under `contract: ianvs`
+    working_directory: Path | None  # of plugins, where their contract names one
     until: int | None = None  # the round after which it pauses and is scored; None: it goes to the end
 
     def exam(self, progress: Callable[[float], None] | None = None) -> Exam:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ianvs.base.errors import ConfigError, Problem, closest, one_line
+from ianvs.config.contracts import contract_named
 from ianvs.config.models.algorithm import equal_values
 from ianvs.config.overrides import Override
 from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec
@@ -61,7 +62,7 @@ def _names(algorithm: AlgorithmSpec, inspector: Inspector) -> Iterator[list[str]
     """Of each module the hyperparameters that it has, named as in a case."""
     for prefix, module in prefixed(algorithm.modules):
         listed = [*dict(module.grid), *module.constants]
-        if algorithm.contract == "native":
+        if not contract_named(algorithm.contract).runs_cases:
             [facts] = inspector.plugins([(module.url, module.name)])
             listed += facts.arguments if facts is not None else ()
         yield [prefix + name for name in listed]

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 
+from ianvs.base.entry_points import installed, is_ours
 from ianvs.base.package import find_gguf
-from ianvs.config.spec import AlgorithmSpec, GateSpec, JobSpec, MetricSpec, ModelMetric, TestEnvSpec, ThirdPartyPackage
+from ianvs.config.contracts import contract_named
+from ianvs.config.models.contract_name import GROUP as CONTRACTS
+from ianvs.config.spec import AlgorithmSpec, GateSpec, JobSpec, MetricSpec, TestEnvSpec
 from ianvs.exam.metrics.registry import foreign_module
 from ianvs.exam.paradigms import GROUP, PARADIGMS
 from ianvs.exam.scenarios import ENTRY_POINTS, is_authors
@@ -51,9 +53,7 @@ def exam_identity(
         if source := source_of(url, scenario.name, ENTRY_POINTS):
             facts["scenario_source"] = source
     facts |= {name: True for name in ("linear_probe", "task_scores", "teacher_forced") if getattr(exam, name)}
-    if exam.settings is not None:
-        facts["settings"] = _settings(exam.settings)
-    return facts
+    return {**facts, **_counted(contract_named(exam.contract).exam_identity(exam))}
 
 
 def algorithm_identity(
@@ -75,10 +75,9 @@ def algorithm_identity(
         facts["weights"] = weights
     if not paradigm.reference and exam.budget is not None and exam.budget.passes is not None:
         facts["passes"] = exam.budget.passes  # a learner is told; of the rest of the budget it is not
-    if algorithm.settings is not None:
-        facts |= {"contract": algorithm.contract, "settings": _settings(algorithm.settings)}
-        for name in ("initial_model_url", "llama_quantize_path"):
-            facts[name] = _content(_existing(getattr(algorithm.settings, name)))
+    contract = contract_named(algorithm.contract)
+    if contract.runs_cases:
+        facts |= {"contract": contract.name, **_counted(contract.algorithm_identity(algorithm))}
     return facts
 
 
@@ -98,7 +97,7 @@ def _weights(algorithm: AlgorithmSpec) -> dict[str, object]:
 
 
 def _sources(algorithm: AlgorithmSpec, home: Path) -> Iterator[tuple[str, str]]:
-    """(file, digest) of its modules, and of a paradigm that is not ours, whose changes the version above tells."""
+    """(file, digest) of its modules, and of a paradigm and a contract that are not ours; of those the version tells."""
     for prefix, module in prefixed(algorithm.modules, "/"):
         found = source_of(module.url, module.name, job=home)
         yield from ((prefix + name, content) for name, content in found.items())
@@ -106,6 +105,10 @@ def _sources(algorithm: AlgorithmSpec, home: Path) -> Iterator[tuple[str, str]]:
     if spec.url is not None or spec.name not in PARADIGMS:
         found = source_of(spec.url, spec.name, GROUP, home)
         yield from ((f"paradigm/{name}", content) for name, content in found.items())
+    point = installed(CONTRACTS).get(algorithm.contract)
+    if point is not None and not is_ours(point):
+        found = source_of(None, algorithm.contract, CONTRACTS)
+        yield from ((f"contract/{name}", content) for name, content in found.items())
 
 
 def train_ratio(exam: TestEnvSpec, algorithm: AlgorithmSpec) -> float:
@@ -138,22 +141,19 @@ def _gate_identity(gate: GateSpec) -> Mapping[str, object]:
     return {"metric": metric_key(gate.metric), **said}
 
 
-def _settings(value: object) -> object:
-    """Settings of KubeEdge Ianvs as plain data; files count by their content, and where things stood does not."""
-    if isinstance(value, ModelMetric):
-        return {"metric": metric_key(MetricSpec(value.name, value.url)), "mode": value.mode}
-    if isinstance(value, ThirdPartyPackage):
-        return metric_key(MetricSpec(value.name, value.url))
-    if isinstance(value, tuple):
-        return [_settings(part) for part in value]
-    if not is_dataclass(value):
-        return value
-    without = ("place", "places", "initial_model_url", "llama_quantize_path")
-    return {each.name: _settings(getattr(value, each.name)) for each in fields(value) if each.name not in without}
+def _counted(facts: Mapping[str, object]) -> dict[str, object]:
+    """What a contract says, a metric by its source and a file by its content."""
+    return {name: _count(value) for name, value in facts.items()}
 
 
-def _existing(text: str) -> Path | str | None:
-    return Path(text) if text.startswith("/") and Path(text).exists() else text or None
+def _count(value: object) -> object:
+    if isinstance(value, MetricSpec):
+        return metric_key(value)
+    if isinstance(value, Mapping):
+        return _counted(value)
+    if isinstance(value, list | tuple):
+        return [_count(part) for part in value]
+    return _content(value) if isinstance(value, Path) else value
 
 
 def _content(model: Path | str | None) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ianvs.base.errors import Problem, closest
-from ianvs.config.models.kubeedge import MODULE_TYPES
+from ianvs.config.models.algorithm import MODULE_TYPES
 from ianvs.config.spec import JobSpec
 from ianvs.running.inspector import Inspector
 

@@ -12,6 +12,7 @@ from typing import Literal
 from ianvs.base.digests import CHANGED
 from ianvs.base.errors import ConfigError, DamagedError, Problem, one_line, shown_path
 from ianvs.base.types import REPEAT, TestCase
+from ianvs.config.contracts import contract_named, contract_of
 from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec
 from ianvs.exam import data
 from ianvs.exam.metrics.registry import metric_header
@@ -81,7 +82,7 @@ class Plan:
         exams, damage = ExamStore(self.store.workspace), dict[str, str | None]()
         for case, algorithm in self.cases():
             if algorithm.exam_id not in damage:
-                kept = algorithm.spec.contract == "native"  # else nothing of an exam is: its files are handed out
+                kept = not contract_of(self.job).runs_cases  # else nothing of an exam is
                 damage[algorithm.exam_id] = exams.damage(algorithm.exam_id) if kept else None
             yield self._planned(case, algorithm, damage[algorithm.exam_id])
 
@@ -185,7 +186,8 @@ def make_plan(job: JobSpec, inspector: Inspector, samples: Sequence[str | None] 
                 own = replace(planned, exam=facts, exam_id=digest(facts), seed=seed, exam_group_id=planned.exam_id)
                 algorithms.append(own)
         named = scored_metrics(exam)
-        stored = named if exam.settings is not None else [m for m in named if metric_header(m).level == "score"]
+        every = contract_named(exam.contract).runs_cases
+        stored = [metric for metric in named if every or metric_header(metric).level == "score"]
         scores.append(tuple((metric, metric_key(metric)) for metric in stored))
     _refuse_repeated(algorithms)
     studies = plan_studies(job, algorithms)
@@ -227,7 +229,7 @@ def scored_metrics(exam: TestEnvSpec) -> tuple[MetricSpec, ...]:
     """The testenv's metrics, and those that they build on without naming them: BWT alone is BWT of accuracy."""
     named = list(exam.metrics)
     levels = {metric.name: metric_header(metric).level for metric in named}
-    if "score" not in levels.values() and exam.settings is None:
+    if "score" not in levels.values() and not contract_named(exam.contract).runs_cases:
         named.insert(0, MetricSpec("accuracy"))
     for metric in exam.metrics:
         if metric.of is not None and metric.of not in {known.name for known in named}:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ianvs.base.errors import IanvsError, Place, Problem, closest
+from ianvs.config.contracts import contract_of
 from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec
 from ianvs.exam import data
 from ianvs.exam.data.doubts import SHARED
@@ -14,7 +15,6 @@ from ianvs.exam.scenarios import check_scenario
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning import cells, scored_metrics
 from ianvs.running.planning.paradigm_fit import paradigm_problems
-from ianvs.running.scheduler.kubeedge_checks import handed_problems, is_kubeedge
 from ianvs.store import ExamRecord
 
 __all__ = [
@@ -31,11 +31,16 @@ __all__ = [
     "reference_problems",
     "sample_problems",
     "scenario_problems",
+    "setting_problems",
 ]
 
 PROBED = "linear_probe_accuracy"
 TASK_SCORED = "task_incremental_accuracy"
 FORCED = ("reply_token_accuracy", "perplexity")
+_KEPT_BY_US = {name: name for name in ("budget", "linear_probe", "task_scores", "teacher_forced")} | {
+    "model_eval": "gate"
+}
+"""Keys of a testenv that act on rounds which core itself keeps, and the fields that hold them."""
 
 
 def checked_data(job: JobSpec) -> tuple[data.Checked, ...]:
@@ -43,10 +48,21 @@ def checked_data(job: JobSpec) -> tuple[data.Checked, ...]:
 
     An author's function is called by another process, once, for the samples that it returns.
     """
-    if is_kubeedge(job):
-        return (data.Checked(list(handed_problems(job))),)
+    if (found := contract_of(job).data_problems(job)) is not None:
+        return (data.Checked(list(found)),)
     cache, seconds = job.workspace / "cache", job.limits.check_seconds
     return tuple(data.checked(exam.dataset, cache, seconds) for exam in job.testenvs)
+
+
+def setting_problems(job: JobSpec) -> Iterator[Problem]:
+    """What the contract finds wrong with the settings; with keys of ours that it has no part in."""
+    contract = contract_of(job)
+    yield from contract.setting_problems(job)
+    for exam in job.testenvs if contract.runs_cases else ():
+        for key, said in _KEPT_BY_US.items():
+            if getattr(exam, said):
+                place = exam.places.get(key, exam.place)
+                yield Problem(f"'{key}' has no effect under `contract: {contract.name}`.", place, warning=True)
 
 
 def sample_problems(exam: ExamRecord, spec: TestEnvSpec, doubts: Mapping[str, str] | None) -> list[Problem]:
@@ -58,11 +74,10 @@ def sample_problems(exam: ExamRecord, spec: TestEnvSpec, doubts: Mapping[str, st
 
 def scenario_problems(job: JobSpec) -> list[Problem]:
     """What is wrong with the scenarios' names and options."""
-    if is_kubeedge(job):
-        return []
     return [
         problem
         for exam in job.testenvs
+        if exam.dataset.handed_as == "arrays"  # files that are handed out as they are come in no scenario
         for problem in check_scenario(exam.scenario, exam.incremental_rounds, exam.dataset.using)
     ]
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ianvs.base.errors import Problem
+from ianvs.config.contracts import contract_of
 from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec
 from ianvs.processes.engines import LocalEngine
 from ianvs.running.inspector import ParadigmFacts
@@ -14,7 +15,6 @@ from ianvs.running.inspector.plugin_check import FORCED, Checked, Subject
 from ianvs.running.planning import PlannedAlgorithm, cells, grid
 from ianvs.running.planning.studies import is_searched, with_ends
 from ianvs.running.scheduler.flight import Preflight
-from ianvs.running.scheduler.kubeedge_checks import code_problems, import_problems, is_kubeedge
 from ianvs.running.scheduler.taught_texts import Rounds, taught_texts
 from ianvs.store import ExamRecord, ExamStore
 
@@ -26,8 +26,8 @@ MOST_BUILT = 32  # choices of hyperparameters that an algorithm is built with; o
 def plugin_problems(flight: Preflight) -> list[Problem]:
     """Import each algorithm's plugin, hold it against its contract and its grid, and build it."""
     job = flight.job
-    if is_kubeedge(job):
-        return list(code_problems(job))
+    if (contract := contract_of(job)).runs_cases:
+        return list(contract.code_problems(job))
     if flight.problems:  # there is no plan: what the files name is looked at all the same
         subjects = [
             subject
@@ -49,10 +49,10 @@ def plugin_problems(flight: Preflight) -> list[Problem]:
 def fit_problems(flight: Preflight) -> list[Problem]:
     """Ask those plugins that have a check_exam() whether they can take the exams as they turned out to be.
 
-    Of plugins for KubeEdge Ianvs, whether their files and those of metrics can be imported.
+    Of plugins under another contract, what it finds by importing them.
     """
-    if is_kubeedge(flight.job):
-        return list(import_problems(flight.job))
+    if (contract := contract_of(flight.job)).runs_cases:
+        return list(contract.import_problems(flight.job))
     exams = ExamStore(flight.job.workspace)
     subjects: list[Subject] = []
     texts: dict[str, Rounds] = {}

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ianvs.base.errors import ConfigError, IanvsError, Problem, shown_path
+from ianvs.config.contracts import contract_of
 from ianvs.config.spec import JobSpec
 from ianvs.exam import data
 from ianvs.processes.engines.asking import ask
@@ -23,7 +24,6 @@ from ianvs.running.planning.missing_pictures import missing_pictures
 from ianvs.running.scheduler import checks
 from ianvs.running.scheduler.case_files import files_of_exam
 from ianvs.running.scheduler.flight import Check, Preflight, Watcher
-from ianvs.running.scheduler.kubeedge_checks import is_kubeedge, setting_problems
 from ianvs.running.scheduler.opening import engine_problems, isolates
 from ianvs.running.scheduler.plugin_checks import fit_problems, plugin_problems
 from ianvs.running.scheduler.search_checks import search_problems, search_round_problems
@@ -134,7 +134,7 @@ def _exams(flight: Preflight) -> list[Problem]:
 
     With what looks wrong in the samples themselves.
     """
-    if is_kubeedge(flight.job):  # its cases are handed the files as they are
+    if contract_of(flight.job).runs_cases:  # and nothing of an exam is kept
         return []
     plan, exams, cache = flight.plan, ExamStore(flight.job.workspace), flight.job.workspace / "cache"
     problems: list[Problem] = []
@@ -153,7 +153,7 @@ def _exams(flight: Preflight) -> list[Problem]:
 
 def _chosen_rounds(flight: Preflight) -> list[Problem]:
     """Of exams that are prepared already: what is finished is ranked anew by every report."""
-    if is_kubeedge(flight.job) or (flight.job.rank.select is None and flight.job.search is None):
+    if flight.job.rank.select is None and flight.job.search is None:
         return []
     exams = ExamStore(flight.job.workspace)
     records = {of.exam_id: exams.record(of.exam_id) for of in flight.plan.algorithms}
@@ -190,12 +190,12 @@ class _Nobody:
 # --- the list -----------------------------------------------------------------------------------------------------
 
 FILES: tuple[Check, ...] = (
-    # What the files say of themselves has been checked by load_job, which raises before there is a job; of those for
-    # KubeEdge Ianvs it goes on where it can.
+    # What the files say of themselves has been checked by load_job, which raises before there is a job; of those in
+    # the form of another contract it goes on where it can.
     Check("files", lambda p: p.job.problems),
     Check("engine", lambda p: engine_problems(p.job)),  # an engine of an author is imported here
     Check("paradigms", lambda p: checks.paradigm_problems(p.job, p.inspector)),  # a file: as for metrics
-    Check("settings", lambda p: setting_problems(p.job)),  # of KubeEdge Ianvs's paradigms
+    Check("settings", lambda p: checks.setting_problems(p.job)),
     Check("data", _data),  # index files, pictures; an author's function, once
     Check("scenarios", lambda p: checks.scenario_problems(p.job)),
     Check("metrics", lambda p: p.metrics[0]),  # an author's file: a second in another process, once

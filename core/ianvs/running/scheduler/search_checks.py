@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 
 from ianvs.base.errors import Place, Problem, closest
+from ianvs.config.contracts import contract_of
 from ianvs.config.spec import AlgorithmSpec, JobSpec, Range
 from ianvs.exam.metrics.metric_columns import columns_named
 from ianvs.exam.metrics.registry import metric_header
@@ -13,7 +14,6 @@ from ianvs.running.planning import Plan
 from ianvs.running.planning.references import ROLES
 from ianvs.running.planning.studies import is_searched, search_metric
 from ianvs.running.scheduler.checks import columns_of
-from ianvs.running.scheduler.kubeedge_checks import is_kubeedge
 from ianvs.running.scheduler.searching import FIRST_RUNG, last_round
 from ianvs.running.scheduler.selection_checks import problems_of_select, round_problems
 from ianvs.store import ExamRecord
@@ -30,8 +30,9 @@ def search_problems(job: JobSpec, levels: Mapping[str, str]) -> Iterator[Problem
                 told = f"{name} of {algorithm.name} has a range, and the job has no `search` that would draw from it."
                 yield Problem(f"{told} Add `search: {{name: random, trials: 50}}` to the job, or write values.", place)
         return
-    if is_kubeedge(job):
-        told = "a search stops and resumes cases after rounds, which algorithms under `contract: ianvs` have no part in"
+    if (contract := contract_of(job)).runs_cases:
+        who = f"algorithms under `contract: {contract.name}`"
+        told = f"a search stops and resumes cases after rounds, which {who} have no part in"
         yield Problem(f"{told}. Take `search` out, and write values in the place of ranges.", spec.place)
         return
     searched = [algorithm for algorithm in job.algorithms if is_searched(algorithm)]

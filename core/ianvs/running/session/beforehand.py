@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import importlib
 
+from ianvs.base.entry_points import entries, is_ours
 from ianvs.exam.metrics.registry import GROUP as METRICS
 from ianvs.exam.scenarios.scenario_catalogue import find_scenario
-from ianvs.plugins.loader import entries, is_ours
 
 __all__ = ["warm_up"]
 

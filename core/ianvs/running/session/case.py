@@ -20,12 +20,13 @@ from ianvs.base.digests import CHANGED
 from ianvs.base.errors import IanvsError, PluginError
 from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import Failure, Sealing
+from ianvs.config.contracts import contract_named
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Reporter
 from ianvs.processes.sealing.closed import closed_paths
 from ianvs.processes.sealing.peer import Handler, RemoteError
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.scoring.scoring import score_case
-from ianvs.running.session.handed import run_handed
+from ianvs.running.session.contract_case import run_contract_case
 from ianvs.running.session.processes import LearnerSpawner
 from ianvs.running.session.remote import Ended, InlineLearner, Learner, SealedLearner
 from ianvs.running.session.rounds import CaseRounds, Interrupted, StartOver
@@ -50,7 +51,7 @@ def run_case(request: CaseRequest, report: Reporter) -> None:
             if facts is None:
                 score_case(request)
                 return
-            if request.algorithm.contract == "native":
+            if not contract_named(request.algorithm.contract).runs_cases:
                 score_case(request)  # before the result is declared: a metric that fails is a failure of the case
             store.finish(request.case.id, facts)
         except Interrupted:
@@ -75,12 +76,12 @@ def _run_or_resume(request: CaseRequest, store: CaseStore, report: Reporter) -> 
     """Answer whatever has not been answered yet. What is to be said in the result, beside scores; None: it pauses."""
     case = request.case
     state = store.state(case.id, thoroughly=True)
-    if request.algorithm.contract == "ianvs":
+    if (contract := contract_named(request.algorithm.contract)).runs_cases:
         if state.status is None or state.damaged:
             store.reset(case.id)
         store.begin(case, request.identity)
         _watch(store, request)
-        return run_handed(request, store, report)
+        return run_contract_case(contract, request, store, report)
     for name in state.damaged:
         print(f"cases/{case.id}/{name} {CHANGED}; it is made again")
     store.drop(case.id, state.damaged)

@@ -17,15 +17,11 @@ from ianvs.config.models.form import PlacedSpec, Spec, absent_is
 __all__ = [
     "AlgorithmSettings",
     "AnyPath",
-    "Contract",
     "ExamSettings",
     "ModelEval",
     "ModelMetric",
     "ThirdPartyPackage",
 ]
-
-Contract = Literal["native", "ianvs"]
-"""How a plugin is called: ours (`ianvs.plugins.contract`), or KubeEdge Ianvs's, which hands out paths."""
 
 SplittingMethod = Literal["default", "fwt_splitting", "hard-example_splitting", "city_splitting"]
 _Share = Annotated[float, Field(gt=0, le=1)]

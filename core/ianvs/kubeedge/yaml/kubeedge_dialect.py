@@ -7,35 +7,41 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 from ianvs.base.errors import ConfigError, Problem
-from ianvs.config.kubeedge.finding import FoundElsewhereError, KubeEdgeLookup, module_file, root_of
-from ianvs.config.kubeedge.forms import algorithm_form, job_form, testenv_form
-from ianvs.config.kubeedge.rewriting import Rewriting
-from ianvs.config.kubeedge.which_contract import contract_of
+from ianvs.config.contracts import mixed
+from ianvs.config.dialect import Dialect
+from ianvs.config.models import AlgorithmSpec, TestEnvSpec
 from ianvs.config.models.base import at, entries
-from ianvs.config.models.kubeedge_settings import Contract
+from ianvs.config.models.form import Spec
 from ianvs.config.paths import Lookup
 from ianvs.config.strict_yaml import Document, read
+from ianvs.kubeedge.yaml.file_models import KubeEdgeAlgorithm, KubeEdgeTestEnv
+from ianvs.kubeedge.yaml.finding import FoundElsewhereError, KubeEdgeLookup, module_file, root_of
+from ianvs.kubeedge.yaml.forms import algorithm_form, job_form, testenv_form
+from ianvs.kubeedge.yaml.migration import migrated
+from ianvs.kubeedge.yaml.rewriting import Rewriting
+from ianvs.kubeedge.yaml.which_contract import IANVS, contract_of
 
-__all__ = ["Dialect", "dialect_of"]
+__all__ = ["KubeEdgeDialect", "dialect_of"]
 
 
 @dataclass
-class Dialect:
+class KubeEdgeDialect(Dialect):
     """How the files of a job of KubeEdge Ianvs are read. working_directory: where Ianvs would have been called."""
 
-    lookup: KubeEdgeLookup  # of the job's file
-    working_directory: Path
+    testenv_model: ClassVar[type[Spec]] = KubeEdgeTestEnv
+    algorithm_model: ClassVar[type[Spec]] = KubeEdgeAlgorithm
+    base_model_first: ClassVar[bool] = False
+
     files: dict[Path, Rewriting] = field(default_factory=dict)  # what was made of each
 
-    def rewritten(
-        self, document: Document, lookup: KubeEdgeLookup, metrics: Callable[[Rewriting], Sequence[str]]
-    ) -> Rewriting:
-        """`document` in our form. metrics: the names that the testenv of a job lists."""
+    def rewritten(self, document: Document, lookup: Lookup, metrics: Callable[[Document], Sequence[str]]) -> Document:
+        assert isinstance(lookup, KubeEdgeLookup)
         file = self.files[document.file] = Rewriting(document)
         forms: dict[str, Callable[[Rewriting, KubeEdgeLookup], None]] = {
-            "benchmarkingjob": partial(job_form, metrics=lambda: metrics(file)),
+            "benchmarkingjob": partial(job_form, metrics=lambda: metrics(file.document())),
             "testenv": testenv_form,
             "algorithm": algorithm_form,
         }
@@ -43,7 +49,19 @@ class Dialect:
         kind = next((kind for kind in forms if kind in top), "")
         if isinstance(top.get(kind), dict):
             forms[kind](file, lookup)
-        return file
+        return file.document()
+
+    def testenv(self, given: Spec) -> TestEnvSpec:
+        assert isinstance(given, KubeEdgeTestEnv)
+        return given.spec()
+
+    def algorithm(self, given: Spec) -> AlgorithmSpec:
+        assert isinstance(given, KubeEdgeAlgorithm)
+        return given.spec()
+
+    def migrated(self, folder: Path) -> dict[Path, str]:
+        assert self.working_directory is not None
+        return migrated(self.files, self.working_directory, folder)
 
     def problems(self) -> Iterator[Problem]:
         """What is to be told of the files: of a folder that was renamed, at the first path that leads there."""
@@ -56,36 +74,31 @@ class Dialect:
             yield from file.problems
 
 
-def dialect_of(job: Document, lookup: Lookup) -> Dialect | None:
+def dialect_of(job: Document, lookup: Lookup) -> KubeEdgeDialect | None:
     """That of a job whose algorithms are under `contract: ianvs`; None for one of ours.
 
     lookup: of the job's file. Raises ConfigError where algorithms of both contracts meet.
     """
     finding = KubeEdgeLookup(**vars(lookup), job=lookup.folder)
-    contracts = list(_contracts(job, finding))
-    found = {contract for _, contract in contracts}
-    if found >= {"ianvs", "native"}:
-        sides = [", ".join(name for name, contract in contracts if contract == side) for side in ("ianvs", "native")]
-        message = (
-            f"algorithms under `contract: ianvs` ({sides[0]}) and `contract: native` ({sides[1]}) in one job: "
-            "they are handed other things and can't be compared. Give each kind a job of its own."
-        )
-        raise ConfigError([Problem(message, job.key_place(("benchmarkingjob", "test_object", "algorithms")))])
-    if "ianvs" not in found:
+    contracts = [(name, contract) for name, contract in _contracts(job, finding) if contract is not None]
+    contracts.sort(key=lambda named: named[1] != IANVS)
+    if not contracts or contracts[0][1] != IANVS:
         return None
+    if message := mixed(contracts):
+        raise ConfigError([Problem(message, job.key_place(("benchmarkingjob", "test_object", "algorithms")))])
     top = at(job.data, "benchmarkingjob")
     said = at(top, "working_directory")
     if isinstance(said, str) and said:
         home = lookup.folder
         with suppress(ValueError):  # the model tells
             home = lookup.find(said, "folder")
-        return Dialect(replace(finding, start=home, home=home), home)
+        return KubeEdgeDialect(replace(finding, start=home, home=home), home)
     links = [at(top, "testenv"), *(at(link, "url") for _, link in entries(top, "test_object", "algorithms"))]
     home = root_of(finding, [link for link in links if isinstance(link, str)])
-    return Dialect(replace(finding, home=home), home)
+    return KubeEdgeDialect(replace(finding, home=home), home)
 
 
-def _contracts(job: Document, lookup: KubeEdgeLookup) -> Iterator[tuple[str, Contract | None]]:
+def _contracts(job: Document, lookup: KubeEdgeLookup) -> Iterator[tuple[str, str | None]]:
     """(name, contract) of each algorithm, as far as its files can be read."""
     for _, link in entries(job.data, "benchmarkingjob", "test_object", "algorithms"):
         file = _found(at(link, "url"), lookup)

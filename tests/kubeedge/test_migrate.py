@@ -8,8 +8,8 @@ import ianvs
 from ianvs.base.errors import IanvsError
 from ianvs.cli import main
 from ianvs.config import load_job, resolved
-from ianvs.config.kubeedge.yaml_text import yaml_text
 from ianvs.config.strict_yaml import parse
+from ianvs.kubeedge.yaml.yaml_text import yaml_text
 from tests.checkout import Checkout
 
 

@@ -1,4 +1,4 @@
-"""What the result of a case under `contract: ianvs` says: numbers and texts that its metrics told."""
+"""What the result of a case says that its contract has run: numbers and texts that its metrics told."""
 
 from __future__ import annotations
 
@@ -13,16 +13,14 @@ from ianvs.base.types import CaseResult, RoundResult, ScoreMatrix
 from ianvs.exam.metrics.metric_columns import MetricColumn
 from ianvs.store import as_record
 
-__all__ = ["handed_result"]
+__all__ = ["told_result"]
 
 
-def handed_result(
-    result: CaseResult, told: Mapping[str, Any], columns: Sequence[MetricColumn], file: Path
-) -> CaseResult:
+def told_result(result: CaseResult, told: Mapping[str, Any], columns: Sequence[MetricColumn], file: Path) -> CaseResult:
     """`result` of a finished case with what its record, in `file`, says under "handed". Raises DamagedError."""
     values = {column.name: told["scores"].get(column.key) for column in columns if not column.metric.mapping}
     rounds = tuple(as_record(RoundResult, stored, file) for stored in told["rounds"])
-    marks = ["contract ianvs, unsealed"]
+    marks = [f"contract {told.get('contract', 'ianvs')}, unsealed"]  # which was the only one once
     if told["test_labels"]:
         marks.append("was handed the test labels")
     return replace(

@@ -3,37 +3,41 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
-from ianvs.base.errors import IanvsError
-from ianvs.config.models.kubeedge import KUBEEDGE_FORMULAS
-from ianvs.config.spec import AlgorithmSpec, MetricSpec, ModelEval, TestEnvSpec
+from ianvs.config.contracts import ContractCase
+from ianvs.config.spec import AlgorithmSpec, MetricSpec, TestEnvSpec
 from ianvs.kubeedge.work import Metric, Module, Work
-from ianvs.running.planning.cases import own_hyperparameters
+from ianvs.kubeedge.yaml.file_models import KUBEEDGE_FORMULAS
+from ianvs.kubeedge.yaml.settings import AlgorithmSettings, ExamSettings, ModelEval
 
-__all__ = ["metrics_of", "work_of"]
+__all__ = ["metrics_of", "settings_of", "settings_of_exam", "work_of"]
 
 
-def work_of(
-    algorithm: AlgorithmSpec,
-    exam: TestEnvSpec,
-    hyperparameters: Mapping[str, object],
-    seed: int,
-    folder: Path,
-    working_directory: Path | None,
-) -> Work:
-    """A case of `algorithm` with this choice of hyperparameters, which writes below `folder`."""
-    settings, kinds = algorithm.settings, [module.type for module in algorithm.modules]
-    if settings is None or exam.settings is None:
-        raise IanvsError(f"{algorithm.name} is not under `contract: ianvs`")
+def settings_of(algorithm: AlgorithmSpec) -> AlgorithmSettings:
+    """What its file says to Ianvs's paradigms."""
+    assert isinstance(algorithm.settings, AlgorithmSettings)
+    return algorithm.settings
+
+
+def settings_of_exam(exam: TestEnvSpec) -> ExamSettings:
+    """What its file says to Ianvs's paradigms."""
+    assert isinstance(exam.settings, ExamSettings)
+    return exam.settings
+
+
+def work_of(case: ContractCase) -> Work:
+    """The case in Ianvs's terms, which writes below its folder."""
+    algorithm, exam = case.algorithm, case.testenv
+    settings, asked = settings_of(algorithm), settings_of_exam(exam)
     data_setting = settings.data_setting(algorithm.paradigm.name)
+    home = None if case.working_directory is None else str(case.working_directory)
     return Work(
         paradigm=algorithm.paradigm.name,
-        folder=str(folder),
+        folder=str(case.folder),
         modules=tuple(
-            Module(module.type, module.name, module.url, own_hyperparameters(hyperparameters, module.type, kinds))
+            Module(module.type, module.name, module.url, case.hyperparameters.get(module.type, {}))
             for module in algorithm.modules
         ),
         train=_first(exam, "train"),
@@ -41,14 +45,14 @@ def work_of(
         label=exam.dataset.label,
         initial_model_url=settings.initial_model_url,
         data_setting={} if data_setting is None else _plain(data_setting),
-        testenv={**_plain(exam.settings), "model_eval": _model_eval(exam.settings.model_eval)},
+        testenv={**_plain(asked), "model_eval": _model_eval(asked.model_eval)},
         mode=settings.mode or None,
         quantization_type=settings.quantization_type or None,
         llama_quantize_path=settings.llama_quantize_path or None,
-        cwd=None if working_directory is None else str(working_directory),
-        sys_path=() if working_directory is None else (str(working_directory),),
+        cwd=home,
+        sys_path=() if home is None else (home,),
         packages=tuple((package.name, str(package.url or "")) for package in settings.third_party_packages),
-        seed=seed,
+        seed=case.seed,
     )
 
 

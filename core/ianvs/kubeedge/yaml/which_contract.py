@@ -5,29 +5,31 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import get_args
 
 from ianvs.config.models.base import at
-from ianvs.config.models.kubeedge_settings import Contract
+from ianvs.config.models.contract_name import NATIVE, contract_names
 
-__all__ = ["contract_of", "is_ianvs_plugin"]
+__all__ = ["IANVS", "contract_of", "is_ianvs_plugin"]
+
+IANVS = "ianvs"
+"""What files call this contract."""
 
 _REGISTRY = "sedna.common.class_factory"
 
 
-def contract_of(algorithm: object, files: Iterable[Path]) -> Contract | None:
+def contract_of(algorithm: object, files: Iterable[Path]) -> str | None:
     """Of what stands below `algorithm:`; None where neither the key `contract` nor any file tells.
 
     files: of its modules, those that are there; a module without one is an installed class, or built in. A file that
     registers with sedna's ClassFactory makes it an algorithm of KubeEdge Ianvs.
     """
     said = at(algorithm, "contract")
-    if said in get_args(Contract):
-        return said  # type: ignore[no-any-return]
+    if isinstance(said, str) and said in contract_names():
+        return said
     found = [is_ianvs_plugin(file) for file in files]
     if any(found):
-        return "ianvs"
-    return "native" if found else None
+        return IANVS
+    return NATIVE if found else None
 
 
 def is_ianvs_plugin(file: Path) -> bool:

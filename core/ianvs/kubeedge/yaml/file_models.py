@@ -1,6 +1,6 @@
 """testenv.yaml and algorithm.yaml under `contract: ianvs`: what stands in them for plugins written for KubeEdge Ianvs.
 
-What `ianvs.config.kubeedge` has made of a file is read here: one spelling of each key, and paths that are absolute.
+What `ianvs.kubeedge.yaml` has made of a file is read here: one spelling of each key, and paths that are absolute.
 Whether a path is there is checked later, so that what is missing is told all at once.
 """
 
@@ -13,18 +13,24 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field
 
-from ianvs.config.models.algorithm import AlgorithmSpec, Hyperparameters, ModuleSpec, ParadigmSpec, SplitSpec
+from ianvs.config.models.algorithm import (
+    MODULE_TYPES,
+    AlgorithmSpec,
+    Hyperparameters,
+    ModuleSpec,
+    ParadigmSpec,
+    SplitSpec,
+)
 from ianvs.config.models.base import Name, Slip, at, leaves, repeated
 from ianvs.config.models.form import PlacedSpec, Several, absent_is
-from ianvs.config.models.kubeedge_settings import AlgorithmSettings, AnyPath, ExamSettings
 from ianvs.config.models.samples import DatasetSpec, SourceSpec
 from ianvs.config.models.testenv import MetricSpec, TestEnvSpec
+from ianvs.kubeedge.yaml.settings import AlgorithmSettings, AnyPath, ExamSettings
 
 __all__ = [
     "ENDINGS",
     "KUBEEDGE_FORMULAS",
     "KUBEEDGE_METRICS",
-    "MODULE_TYPES",
     "PARADIGM_MODULES",
     "PARTS",
     "PRIVATE_PARADIGMS",
@@ -46,24 +52,6 @@ PARADIGM_MODULES: Mapping[str, tuple[str, ...]] = {
 
 PRIVATE_PARADIGMS = ("singletasklearning_acboost", "singletasklearning_tta")
 """Names in public files whose code is not public: they are read, and refused with this reason."""
-
-MODULE_TYPES = (
-    "basemodel",
-    "edgemodel",
-    "cloudmodel",
-    "dataset_processor",
-    "hard_example_mining",
-    "task_definition",
-    "task_relationship_discovery",
-    "task_allocation",
-    "task_remodeling",
-    "inference_integrate",
-    "task_update_decision",
-    "unseen_task_allocation",
-    "unseen_sample_recognition",
-    "unseen_sample_re_recognition",
-    "aggregation",
-)
 
 T = TypeVar("T", ExamSettings, AlgorithmSettings)
 
@@ -127,7 +115,7 @@ class _Metric(PlacedSpec):
         names = [self.name, f"Ianvs_{self.name}"] if self.url is None else [self.name]
         place = self.places.get("name", self.place)
         for name in names if names[-1] in KUBEEDGE_FORMULAS else names[:1]:
-            yield MetricSpec(name, self.url, contract="ianvs", place=place, places=self.places)
+            yield MetricSpec(name, self.url, place=place, places=self.places)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,13 +14,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ianvs.base.errors import Place, Problem, one_line, shown_path
+from ianvs.config.contracts import ContractCase
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, SourceSpec, TestEnvSpec
 from ianvs.exam import data
-from ianvs.plugins.needed_packages import missing_packages, registered_names
+from ianvs.kubeedge.kubeedge_work import metrics_of, settings_of_exam, work_of
+from ianvs.kubeedge.needed_packages import missing_packages, registered_names
+from ianvs.kubeedge.yaml.file_models import PRIVATE_PARADIGMS
 from ianvs.processes.isolated import Unanswered, ask_isolated
-from ianvs.running.session.handed_work import metrics_of, work_of
 
-__all__ = ["code_problems", "handed_problems", "import_problems", "is_kubeedge", "setting_problems"]
+__all__ = ["code_problems", "data_problems", "import_problems", "setting_problems"]
 
 _BUILT_IN = {
     "hard_example_mining": ("Threshold", "CrossEntropy", "IBT", "Random"),
@@ -33,12 +35,7 @@ _OF_MULTI_INFERENCE = ("task_allocation", "task_remodeling", "inference_integrat
 _ONE_PART_MORE = ("fwt_splitting", "hard-example_splitting")  # than rounds
 
 
-def is_kubeedge(job: JobSpec) -> bool:
-    """Whether the algorithms of `job` are under `contract: ianvs`; a job has one contract."""
-    return any(algorithm.contract == "ianvs" for algorithm in job.algorithms)
-
-
-def handed_problems(job: JobSpec) -> Iterator[Problem]:
+def data_problems(job: JobSpec) -> Iterator[Problem]:
     """What is wrong with the files of samples that the paradigms read."""
     for exam in job.testenvs:
         yield from data.check_handed(_read(job, exam))
@@ -55,7 +52,10 @@ def _read(job: JobSpec, exam: TestEnvSpec) -> list[SourceSpec]:
 
 def setting_problems(job: JobSpec) -> Iterator[Problem]:
     """What one of KubeEdge Ianvs's paradigms can't do with the settings of algorithm and testenv."""
-    for algorithm in job.algorithms if is_kubeedge(job) else ():
+    for algorithm in job.algorithms:
+        if (name := algorithm.paradigm.name) in PRIVATE_PARADIGMS:
+            why = f"'{name}' is a paradigm of a changed Ianvs whose code is not public: it can't be run anywhere else."
+            yield Problem(why, algorithm.paradigm.place)
         yield from _module_problems(algorithm)
         for exam in job.testenvs:
             yield from _between(algorithm, exam)
@@ -75,9 +75,7 @@ def _module_problems(algorithm: AlgorithmSpec) -> Iterator[Problem]:
 
 
 def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Problem]:
-    settings, paradigm = exam.settings, algorithm.paradigm.name
-    if settings is None:
-        return
+    settings, paradigm = settings_of_exam(exam), algorithm.paradigm.name
     metric = settings.model_eval.model_metric
     mode = settings.hard_example_mining_mode
     if paradigm == "jointinference" and mode not in _MINING_MODES:
@@ -115,7 +113,8 @@ def import_problems(job: JobSpec) -> Iterator[Problem]:
         for algorithm in job.algorithms:
             place = algorithm.place or Place(algorithm.file)
             with tempfile.TemporaryDirectory() as folder:
-                work = work_of(algorithm, exam, {}, 0, Path(folder), job.working_directory)
+                below = Path(folder)
+                work = work_of(ContractCase(algorithm, exam, {}, 0, (), below, below, job.working_directory))
                 question = {"work": dataclasses.asdict(work), "metrics": metrics}
                 try:
                     found = ask_isolated("ianvs.kubeedge.preparing:look", question, seconds)

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
-from ianvs.config.kubeedge.dialect import Dialect
-from ianvs.config.kubeedge.rewriting import Rewriting
-from ianvs.config.kubeedge.yaml_text import yaml_text
 from ianvs.config.models.base import at
 from ianvs.config.strict_yaml import Steps
+from ianvs.kubeedge.yaml.rewriting import Rewriting
+from ianvs.kubeedge.yaml.yaml_text import yaml_text
 
 __all__ = ["migrated"]
 
 
-def migrated(dialect: Dialect, folder: Path) -> dict[Path, str]:
+def migrated(files: Mapping[Path, Rewriting], working_directory: Path, folder: Path) -> dict[Path, str]:
     """{file below `folder`: its text} of the job's files, with a comment at each change."""
-    names = [file.name for file in dialect.files]
+    names = [file.name for file in files]
     targets = {}
-    for n, file in enumerate(dialect.files):
+    for n, file in enumerate(files):
         before = names[:n].count(file.name)
         targets[file] = folder / (f"{file.stem}-{before + 1}{file.suffix}" if before else file.name)
-    return {targets[file]: _text(file, rewriting, dialect, targets) for file, rewriting in dialect.files.items()}
+    return {targets[file]: _text(file, one, working_directory, targets) for file, one in files.items()}
 
 
-def _text(file: Path, rewriting: Rewriting, dialect: Dialect, targets: dict[Path, Path]) -> str:
+def _text(file: Path, rewriting: Rewriting, working_directory: Path, targets: dict[Path, Path]) -> str:
     folder = targets[file].parent
     data: object = copy.deepcopy(rewriting.data)
     comments: dict[Steps, list[str]] = {(): [f"Written by `ianvs migrate` from {_relative(file, folder)}."]}
@@ -40,7 +40,7 @@ def _text(file: Path, rewriting: Rewriting, dialect: Dialect, targets: dict[Path
         if text != written:
             comments.setdefault(path, []).append(f"was {written}")
     if (job := at(data, "benchmarkingjob")) is not None and "working_directory" not in job:
-        job["working_directory"] = _relative(dialect.working_directory, folder)
+        job["working_directory"] = _relative(working_directory, folder)
         said = "where Ianvs would be called: plugins are run there, and relative paths of theirs start there"
         comments["benchmarkingjob", "working_directory"] = [said]
     if (algorithm := at(data, "algorithm")) is not None and "contract" not in algorithm:

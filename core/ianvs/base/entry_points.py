@@ -1,0 +1,41 @@
+"""What installed packages bring, by the entry points that they declare; nothing is imported."""
+
+from __future__ import annotations
+
+import sys
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+
+from ianvs.base.package import PACKAGE
+
+__all__ = ["entries", "installed", "is_ours", "whose"]
+
+
+def entries(group: str) -> tuple[EntryPoint, ...]:
+    """All entry points of `group`: ianvs's own, then what is installed beside it."""
+    return _entries(group, tuple(sys.path))
+
+
+@lru_cache(maxsize=64)
+def _entries(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Those of the packages on `path`, which is sys.path: to look at all of them takes milliseconds."""
+    return tuple(sorted(entry_points(group=group), key=lambda point: not is_ours(point)))
+
+
+def is_ours(point: EntryPoint) -> bool:
+    """Whether it names something of ianvs itself."""
+    return point.module.partition(".")[0] == PACKAGE.name
+
+
+def installed(group: str) -> dict[str, EntryPoint]:
+    """The entry points of `group` by name; of several with one name ianvs's own, else the first."""
+    found: dict[str, EntryPoint] = {}
+    for point in entries(group):
+        found.setdefault(point.name, point)
+    return found
+
+
+def whose(point: EntryPoint) -> str:
+    """What an entry point names, and the package that it is of."""
+    package = "" if point.dist is None else f" of the package {point.dist.name}"
+    return f"{point.value}{package}"

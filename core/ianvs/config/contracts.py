@@ -1,0 +1,239 @@
+"""What a contract says of itself: how plugins that are written for it are read, checked, run and scored.
+
+`native` is our own: plugins are what `ianvs.plugins.contract` says, and `ianvs.running` examines them. Any other is a
+class derived from `Contract`, found by its name among the entry points of the group `ianvs.contracts`. It runs its
+cases itself, and tells what came of them. All algorithms of a job are under one contract.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ianvs.base.entry_points import installed, whose
+from ianvs.base.errors import PluginError, Problem
+from ianvs.config.dialect import Dialect
+from ianvs.config.models.contract_name import GROUP, NATIVE, contract_names
+from ianvs.config.paths import Lookup
+from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ParadigmSpec, TestEnvSpec
+from ianvs.config.strict_yaml import Document
+
+if TYPE_CHECKING:
+    from ianvs.base.types import Measure, RoundResult  # numpy, which nobody needs who only reads files
+
+__all__ = [
+    "Contract",
+    "ContractCase",
+    "ContractResult",
+    "MetricFacts",
+    "ModuleTypes",
+    "Table",
+    "contract_named",
+    "contract_of",
+    "contracts",
+    "mixed",
+]
+
+Matrix = Sequence[Sequence[float | None]]
+Table = Sequence[tuple[str, str, str]]
+"""Of each column of all_rank.csv its kind, its key, and its title."""
+
+
+@dataclass(frozen=True)
+class MetricFacts:
+    """What a metric is that a contract computes. mapping: it yields several numbers, and is no column."""
+
+    summary: str = ""
+    mapping: bool = False
+    higher_is_better: bool = True
+
+
+@dataclass(frozen=True)
+class ModuleTypes:
+    """The types of modules that a paradigm knows, and those of them that an algorithm has to list."""
+
+    known: tuple[str, ...]
+    needed: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ContractCase:
+    """A case that its contract runs.
+
+    hyperparameters: of each module, by its type. metrics: those that are to be computed. folder: the case's own, where
+    it may keep files. cache: of the workspace, for data. working_directory: as the dialect of the job has it.
+    """
+
+    algorithm: AlgorithmSpec
+    testenv: TestEnvSpec
+    hyperparameters: Mapping[str, Mapping[str, object]]
+    seed: int
+    metrics: tuple[MetricSpec, ...]
+    folder: Path
+    cache: Path
+    working_directory: Path | None = None
+
+
+@dataclass(frozen=True)
+class ContractResult:
+    """What came of a case, in plain data. scores: by the metric's name, a number, a text, or None for no value.
+
+    rounds: what each cost, from the one before training on. R: [k][j] the score `metric` on part j after round k + 1;
+    untrained: [j] before the first; None is "not evaluated". matrices: further ones, by name. measures: what the
+    numbers in `rounds` mean. test_labels: whether the plugin was given them. warnings, notes: marks of its row.
+    """
+
+    scores: Mapping[str, float | str | None]
+    rounds: Sequence[RoundResult] = ()
+    metric: str = ""
+    R: Matrix = ()
+    untrained: Sequence[float | None] | None = None
+    matrices: Mapping[str, Matrix] = field(default_factory=dict)
+    measures: Mapping[str, Measure] = field(default_factory=dict)
+    test_labels: bool = False
+    warnings: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+
+class Contract:
+    """Derive from it, and define `name`, `run` and `score`; for all else there is a default.
+
+    name: what files call it. runs_cases: it examines its plugins itself, in its own order of calls, and nothing of an
+    exam is kept.
+    """
+
+    name: ClassVar[str]
+    runs_cases: ClassVar[bool] = True
+
+    # --- read -----------------------------------------------------------------------------------------------------
+
+    def dialect(self, job: Document, lookup: Lookup) -> Dialect | None:
+        """How the files of a job are read; None: it is not under this contract, or in our own form.
+
+        lookup: of the job's file. Raises ConfigError where algorithms of another contract are among its own.
+        """
+        return None
+
+    def module_types(self, paradigm: ParadigmSpec) -> ModuleTypes | None:
+        """Those of a paradigm of its own; None: it is one of ours."""
+        return None
+
+    def metric(self, spec: MetricSpec) -> MetricFacts | None:
+        """What a metric is that `score` computes; None: it is ours to say. Raises ConfigError for an unknown one."""
+        return MetricFacts()
+
+    # --- check ----------------------------------------------------------------------------------------------------
+
+    def data_problems(self, job: JobSpec) -> Iterable[Problem] | None:
+        """What is wrong with the data; None: they are ours to check."""
+        return None
+
+    def setting_problems(self, job: JobSpec) -> Iterable[Problem]:
+        """What is wrong with what the files say, beyond their form; only files are looked at."""
+        return ()
+
+    def code_problems(self, job: JobSpec) -> Iterable[Problem]:
+        """What is wrong with plugins, as far as it shows without running their code."""
+        return ()
+
+    def import_problems(self, job: JobSpec) -> Iterable[Problem]:
+        """The same, where nothing else is wrong. Their code may run, in a process of its own."""
+        return ()
+
+    # --- identity: what determines a result, beside data, modules, hyperparameters and seed -------------------------
+    # A MetricSpec in it counts by its source, a Path by the content of what is there.
+
+    def exam_identity(self, exam: TestEnvSpec) -> Mapping[str, object]:
+        """What of a testenv does."""
+        return {}
+
+    def algorithm_identity(self, algorithm: AlgorithmSpec) -> Mapping[str, object]:
+        """What of an algorithm's file does, beside its contract."""
+        return {}
+
+    # --- run a case -----------------------------------------------------------------------------------------------
+
+    def run(self, case: ContractCase, report: Callable[[str], None]) -> None:
+        """Run it, in a process of its own, or go on where an earlier one was ended; what has run does nothing.
+
+        What `score` needs is left in the case's folder. report: is told in words what happens now.
+        """
+        raise NotImplementedError
+
+    def score(self, case: ContractCase) -> ContractResult:
+        """What came of a case that has run. In a process of its own, too: metrics are code of authors."""
+        raise NotImplementedError
+
+    # --- results --------------------------------------------------------------------------------------------------
+
+    def table(self, columns: Table) -> Table:
+        """all_rank.csv: of the columns that there are those to be written, with their titles."""
+        return [column for column in columns if column[0] != "url"]
+
+
+class _Native(Contract):
+    name = NATIVE
+    runs_cases = False
+
+    def metric(self, spec: MetricSpec) -> None:
+        return None
+
+
+_NATIVE = _Native()
+
+
+@lru_cache(maxsize=64)
+def _loaded(point: EntryPoint) -> Contract:
+    kind: Any = point.load()
+    if not (isinstance(kind, type) and issubclass(kind, Contract)):
+        raise TypeError(f"it is no class derived from {Contract.__module__}.Contract")
+    return kind()
+
+
+def contracts() -> list[Contract]:
+    """All that are installed, ours first. One that can't be imported is told of where it is named."""
+    found: list[Contract] = [_NATIVE]
+    for point in installed(GROUP).values():
+        with suppress(Exception):
+            found.append(_loaded(point))
+    return found
+
+
+def contract_named(name: str) -> Contract:
+    """Raises PluginError for one that is not installed, or can't be imported."""
+    if name == NATIVE:
+        return _NATIVE
+    if (point := installed(GROUP).get(name)) is None:
+        there_are = ", ".join(contract_names())
+        raise PluginError(f"contract '{name}' is not installed. There are: {there_are}.")
+    try:
+        return _loaded(point)
+    except Exception as error:
+        raise PluginError(
+            f"the contract '{name}', {whose(point)}, can't be imported: {type(error).__name__}: {error}"
+        ) from error
+
+
+def contract_of(job: JobSpec) -> Contract:
+    """That of its algorithms."""
+    return contract_named(job.algorithms[0].contract)
+
+
+def mixed(named: Sequence[tuple[str, str]]) -> str | None:
+    """What is wrong with algorithms of several contracts in one job; None where they have one.
+
+    named: (algorithm, contract).
+    """
+    sides = {side: ", ".join(name for name, other in named if other == side) for _, side in named}
+    if len(sides) < 2:
+        return None
+    listed = " and ".join(f"`contract: {side}` ({names})" for side, names in sides.items())
+    return (
+        f"algorithms under {listed} in one job: they are handed other things and can't be compared. "
+        "Give each kind a job of its own."
+    )

@@ -1,0 +1,130 @@
+"""The contract `ianvs`: what core asks of plugins that are written for KubeEdge Ianvs.
+
+What runs authors' code, or needs more than files, is imported where it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+from ianvs.base.errors import ConfigError, Problem, closest, shown_path
+from ianvs.config.contracts import Contract, ContractCase, ContractResult, MetricFacts, ModuleTypes, Table
+from ianvs.config.dialect import Dialect
+from ianvs.config.models.algorithm import MODULE_TYPES
+from ianvs.config.paths import Lookup
+from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ParadigmSpec, TestEnvSpec
+from ianvs.config.strict_yaml import Document
+from ianvs.kubeedge.kubeedge_work import settings_of, settings_of_exam
+from ianvs.kubeedge.yaml.file_models import KUBEEDGE_FORMULAS, KUBEEDGE_METRICS, PARADIGM_MODULES
+from ianvs.kubeedge.yaml.kubeedge_dialect import dialect_of
+from ianvs.kubeedge.yaml.settings import ModelMetric, ThirdPartyPackage
+from ianvs.kubeedge.yaml.which_contract import IANVS
+
+__all__ = ["KubeEdge"]
+
+_SUMMARIES = {
+    "samples_transfer_ratio": "Samples sent on for training, of all that were answered and one more.",
+    "BWT": "Backward transfer (Lopez-Paz & Ranzato 2017), of the parts that the training file was cut into.",
+    "FWT": "Forward transfer (Lopez-Paz & Ranzato 2017), of the parts that the training file was cut into.",
+    "Ianvs_BWT": "What Ianvs calls BWT: the mean gain over the model of before round 1, divided by the rounds.",
+    "Ianvs_FWT": "What Ianvs calls FWT: the mean gain of a part over row 0 just before its round.",
+    "MATRIX": "The scores on every part after every round.",
+    "task_avg_acc": "Mean accuracy over tasks, at the end.",
+    "forget_rate": "Mean over rounds of what was lost of each item's best accuracy.",
+}
+_FILES = ("initial_model_url", "llama_quantize_path")
+_KINDS = ("rank", "algorithm", "metric", "paradigm", "module", "hyperparameter", "time", "url")
+"""Of columns, those that Ianvs's tables have, in their order."""
+
+
+class KubeEdge(Contract):
+    """Its methods say what differs from ours; what they do stands in the modules that they import."""
+
+    name = IANVS
+
+    def dialect(self, job: Document, lookup: Lookup) -> Dialect | None:
+        return dialect_of(job, lookup)
+
+    def module_types(self, paradigm: ParadigmSpec) -> ModuleTypes:
+        return ModuleTypes(MODULE_TYPES, PARADIGM_MODULES.get(paradigm.name, ()))
+
+    def metric(self, spec: MetricSpec) -> MetricFacts:
+        if spec.url is not None:
+            return MetricFacts(f"What {shown_path(spec.url)} computes.", mapping=spec.name == "MATRIX")
+        if spec.name not in (*KUBEEDGE_METRICS, *KUBEEDGE_FORMULAS):
+            hint = closest(spec.name, KUBEEDGE_METRICS) or f" Without one there are: {', '.join(KUBEEDGE_METRICS)}."
+            raise ConfigError([Problem(f"metric '{spec.name}' has no url.{hint}", spec.place)])
+        return MetricFacts(_SUMMARIES.get(spec.name, ""), mapping=spec.name == "MATRIX")
+
+    def data_problems(self, job: JobSpec) -> Iterable[Problem]:
+        from ianvs.kubeedge.kubeedge_checks import data_problems
+
+        return data_problems(job)
+
+    def setting_problems(self, job: JobSpec) -> Iterable[Problem]:
+        from ianvs.kubeedge.kubeedge_checks import setting_problems
+
+        return setting_problems(job)
+
+    def code_problems(self, job: JobSpec) -> Iterable[Problem]:
+        from ianvs.kubeedge.kubeedge_checks import code_problems
+
+        return code_problems(job)
+
+    def import_problems(self, job: JobSpec) -> Iterable[Problem]:
+        from ianvs.kubeedge.kubeedge_checks import import_problems
+
+        return import_problems(job)
+
+    def exam_identity(self, exam: TestEnvSpec) -> Mapping[str, object]:
+        return {"settings": _facts(settings_of_exam(exam))}
+
+    def algorithm_identity(self, algorithm: AlgorithmSpec) -> Mapping[str, object]:
+        settings = settings_of(algorithm)
+        return {"settings": _facts(settings), **{name: _existing(getattr(settings, name)) for name in _FILES}}
+
+    def run(self, case: ContractCase, report: Callable[[str], None]) -> None:
+        from ianvs.kubeedge.kubeedge_case import run_case
+
+        run_case(case, report)
+
+    def score(self, case: ContractCase) -> ContractResult:
+        from ianvs.kubeedge.kubeedge_case import score_case
+
+        return score_case(case)
+
+    def table(self, columns: Table) -> Table:
+        """Ianvs's columns in its order and under its names, then ours.
+
+        The plain names of hyperparameters are those of the first type of modules.
+        """
+        modules = [key for kind, key, _ in columns if kind == "module"]
+        prefixes = tuple(f"{kind}-" for kind in modules)
+
+        def title(kind: str, key: str) -> str:
+            if kind == "hyperparameter":
+                return key if key.startswith(prefixes[1:]) else f"{modules[0]}-{key}"
+            return key if kind in ("module", "metric") else kind
+
+        theirs = [(kind, key, title(kind, key)) for each in _KINDS for kind, key, _ in columns if kind == each]
+        return [*theirs, *(column for column in columns if column[0] not in _KINDS)]
+
+
+def _facts(value: object) -> object:
+    """Settings as plain data, without where things stood, and without the files that count on their own."""
+    if isinstance(value, ModelMetric):
+        return {"metric": MetricSpec(value.name, value.url), "mode": value.mode}
+    if isinstance(value, ThirdPartyPackage):
+        return MetricSpec(value.name, value.url)
+    if isinstance(value, tuple):
+        return [_facts(part) for part in value]
+    if not is_dataclass(value):
+        return value
+    without = ("place", "places", *_FILES)
+    return {each.name: _facts(getattr(value, each.name)) for each in fields(value) if each.name not in without}
+
+
+def _existing(text: str) -> Path | str | None:
+    return Path(text) if text.startswith("/") and Path(text).exists() else text or None

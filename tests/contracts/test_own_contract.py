@@ -1,0 +1,142 @@
+"""A third contract, which a package brings: it runs to the end beside the other two, which know nothing of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import ianvs
+from ianvs.base.errors import ConfigError, IanvsError
+from ianvs.config import load_job
+from ianvs.config.contracts import contract_named, contracts
+from tests.edits import edited
+from tests.packages import install
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "own_contract"
+NATIVE = "algorithm: {paradigm_type: incrementallearning, modules: [{type: basemodel, name: Finetune}]}\n"
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The example's files, whose contract is installed as its pyproject.toml says."""
+    shutil.copytree(EXAMPLE, tmp_path / "job", ignore=shutil.ignore_patterns("workspace", "__pycache__"))
+    (tmp_path / "job" / "functions_contract.py").unlink()  # else it would lie beside the plugin
+    points = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]["entry-points"]
+    text = "".join(f"[{group}]\n{name} = {value}\n" for group, named in points.items() for name, value in named.items())
+    install(tmp_path / "site", monkeypatch, "functions_contract", (EXAMPLE / "functions_contract.py").read_text(), text)
+    return tmp_path / "job" / "benchmarkingjob.yaml"
+
+
+def change(job: Path, name: str, *pairs: str) -> None:
+    file = job.with_name(name)
+    file.write_text(edited(file.read_text(), *pairs))
+
+
+def test_the_contract_is_one_file_of_at_most_70_lines() -> None:
+    assert len((EXAMPLE / "functions_contract.py").read_text().splitlines()) <= 70
+
+
+def test_it_runs_its_cases_and_what_it_tells_is_ranked(job: Path, tmp_path: Path) -> None:
+    assert [one.name for one in contracts()] == ["native", "ianvs", "functions"]
+    results = ianvs.run(job, workspace=tmp_path / "ws", engine="inline")
+    assert (results.exit_code, results.contract) == (0, "functions")
+    plain, shrunk = results
+    assert plain.metrics["accuracy"] is not None and shrunk.metrics["accuracy"] is not None
+    assert plain.metrics["accuracy"] > shrunk.metrics["accuracy"] > 0.2
+    R = plain.matrices["accuracy"].R
+    assert R.shape == (3, 3) and R[-1].mean() == pytest.approx(plain.metrics["accuracy"])
+    assert [round_.name for round_ in plain.rounds[1:]] == list(plain.round_names)
+    assert plain.rounds[-1].peak_memory_bytes and plain.rounds[1].train_samples == 1438
+    assert plain.warnings == ("contract functions, unsealed",)
+    assert "`contract: functions`" in results.leaderboard.sealing
+    frame = pd.read_csv(tmp_path / "ws" / "own_contract" / "rank" / "all_rank.csv")
+    assert list(frame.columns[:3]) == ["Rank", "Algorithm", "accuracy"] and "url" not in frame
+    again = ianvs.run(job, workspace=tmp_path / "ws", engine="inline")
+    assert [planned.action for planned in ianvs.plan(job, workspace=tmp_path / "ws")] == ["nothing", "nothing"]
+    assert [one.finished_at for one in again] == [plain.finished_at, shrunk.finished_at]
+
+
+def test_the_command_runs_it_in_processes_and_results_are_read_without_it(job: Path, tmp_path: Path) -> None:
+    for file in (tmp_path / "site" / "functions_contract.py", job, job.with_name("testenv.yaml")):
+        file.write_text(file.read_text().replace("accuracy", "right_share"))  # which is no metric of ours
+    command = [sys.executable, "-m", "ianvs.cli", "-f", str(job), "--workspace", str(tmp_path / "ws")]
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": str(tmp_path / "site")}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    script = "import ianvs, sys; print([one.metrics['right_share'] > 0.2 for one in ianvs.load_results(sys.argv[1])])"
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    read = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "ws")], env=bare, capture_output=True, text=True
+    )
+    assert read.stdout == "[True, True]\n", read.stderr
+
+
+def test_a_case_is_another_one_where_the_contract_is(job: Path, tmp_path: Path) -> None:
+    def ids() -> set[str]:
+        return {planned.case.id for planned in ianvs.plan(job, workspace=tmp_path / "ws")}
+
+    before = ids()
+    file = tmp_path / "site" / "functions_contract.py"
+    file.write_text(file.read_text() + "\n# another rule\n")
+    assert not before & ids()
+
+
+@pytest.mark.parametrize(
+    ("name", "pairs", "message"),
+    [
+        ("nearest_mean.py", ("def answer", "def reply"), r"algorithm.yaml:7:12: nearest_mean has no function answer"),
+        (
+            "testenv.yaml",
+            ("[accuracy]", "[accuracy, BWT]"),
+            r"testenv.yaml:4:23: .*computes accuracy alone, and no 'BWT'",
+        ),
+        (
+            "algorithm.yaml",
+            ("contract: functions", "contract: function"),
+            r"contract should be one of native, ianvs, fun",
+        ),
+        ("testenv.yaml", ("name: digits", "name: digit"), r"testenv.yaml:2:19: .*Did you mean 'digits'\?"),
+        ("testenv.yaml", ("name: domain-incremental", "name: domains"), r"testenv.yaml:3:20: .*'domains'"),
+    ],
+)
+def test_slips_are_told_before_anything_runs(
+    job: Path, tmp_path: Path, name: str, pairs: tuple[str, ...], message: str
+) -> None:
+    change(job, name, *pairs)
+    with pytest.raises(ConfigError, match=message):
+        ianvs.validate(job, workspace=tmp_path / "ws")
+
+
+def test_keys_that_it_has_no_part_in_are_told(job: Path, tmp_path: Path) -> None:
+    change(job, "testenv.yaml", "  metrics:", "  budget: {passes: 1}\n  metrics:")
+    [warning] = ianvs.validate(job, workspace=tmp_path / "ws").warnings
+    assert warning.message == "'budget' has no effect under `contract: functions`."
+
+
+def test_algorithms_of_two_contracts_in_one_job_are_refused(job: Path, tmp_path: Path) -> None:
+    job.with_name("native.yaml").write_text(NATIVE)
+    change(job, job.name, "  rank:", "      - {name: finetune, url: ./native.yaml}\n  rank:")
+    message = r"`contract: functions` \(nearest_mean\) and `contract: native` \(finetune\) in one job"
+    with pytest.raises(ConfigError, match=message):
+        load_job(job)
+
+
+def test_a_contract_that_can_not_be_imported_stops_no_other_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(
+        tmp_path / "site", monkeypatch, "broken_contract", "1 / 0\n", "[ianvs.contracts]\nbroken = broken_contract:B\n"
+    )
+    assert [one.name for one in contracts()] == ["native", "ianvs"]
+    with pytest.raises(IanvsError, match=r"the contract 'broken', broken_contract:B of .*ZeroDivisionError"):
+        contract_named("broken")
+    with pytest.raises(IanvsError, match=r"contract 'lost' is not installed\. There are: native, ianvs, broken"):
+        contract_named("lost")
