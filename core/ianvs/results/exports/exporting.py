@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ianvs.base.errors import IanvsError, closest, shown_path
 from ianvs.plugins.loader import cause, installed
-from ianvs.results.report.provenance_facts import provenance_facts
+from ianvs.results.report.values import provenance_facts
 from ianvs.results.stored import Results
 from ianvs.store import write_atomic
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.types import CaseResult
-from ianvs.results.page.heatmap_svg import png_uri
-from ianvs.results.page.shown_rows import ShownRow
+from ianvs.results.report.charts.heatmaps import png_uri
+from ianvs.results.report.charts.shown_rows import ShownRow
 from ianvs.results.report.leaderboard_row import RowKey
 from ianvs.results.report.scenes import Scene, colours, scenes_of
 
