@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
@@ -18,12 +17,6 @@ __all__ = ["citation", "configuration_text", "failed_groups"]
 _LINES = 25
 _BYTES = 20_000  # of a log's end that are read
 _MOST = 30
-
-
-@dataclass(frozen=True)
-class Citation:
-    text: str
-    bibtex: str
 
 
 def failed_groups(groups: Sequence[FailureGroup], failed: Iterable[CaseResult]) -> list[tuple[FailureGroup, str]]:
@@ -61,8 +54,8 @@ def configuration_text(provenance: Mapping[str, object]) -> str:
     return yaml.safe_dump(found, sort_keys=False, allow_unicode=True, width=100, default_flow_style=False)
 
 
-def citation() -> Citation:
-    """As CITATION.cff has it."""
+def citation() -> tuple[str, str]:
+    """As CITATION.cff has it: (text, BibTeX entry)."""
     told = yaml.safe_load(files("ianvs.results.page").joinpath("assets/CITATION.cff").read_text(encoding="utf-8"))
     authors = [_name(author) for author in told["authors"]]
     released = str(told["date-released"])
@@ -77,7 +70,7 @@ def citation() -> Citation:
         "url": told["url"],
     }
     lines = [f"  {name:<7} = {{{value}}}," for name, value in fields.items()]
-    return Citation(f"{text}\n\n{told['message']}", "@software{ianvs,\n" + "\n".join(lines) + "\n}")
+    return (f"{text}\n\n{told['message']}", "@software{ianvs,\n" + "\n".join(lines) + "\n}")
 
 
 def _name(author: Mapping[str, str]) -> str:

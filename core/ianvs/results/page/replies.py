@@ -29,18 +29,8 @@ from ianvs.store import CaseStore, ExamStore
 __all__ = ["HEADER", "Exams", "PageReplies", "changed_words", "similarities", "write_replies"]
 
 HEADER = (
-    "testenv",
-    "algorithm",
-    "hyperparameters",
-    "seed",
-    "round",
-    "test_set",
-    "sample",
-    "turn",
-    "prompt",
-    "expected",
-    "reply",
-    "similarity",
+    *("testenv", "algorithm", "hyperparameters", "seed", "round", "test_set", "sample", "turn"),
+    *("prompt", "expected", "reply", "similarity"),
 )
 _AT_ONCE = 500  # pairs that are compared in one call
 _SIMILARITY = "lexical_similarity"

@@ -22,18 +22,12 @@ from ianvs.results.page.replies import Exams, PageReplies, write_replies
 from ianvs.results.report import Leaderboard
 from ianvs.results.report.build_document import document_of
 from ianvs.results.report.charts.critical_difference import critical_difference
-from ianvs.results.report.charts.exam_charts import (
-    Parts,
-    class_bars,
-    comparisons,
-    forgetting_panels,
-    learning_curves,
-)
+from ianvs.results.report.charts.exam_charts import ExamCharts, Parts, class_bars, exam_charts
 from ianvs.results.report.charts.heatmaps import Heatmaps, Matrices, heatmaps
 from ianvs.results.report.charts.parallel import parallel_chart
 from ianvs.results.report.charts.shown_rows import ShownRow, shown_rows
 from ianvs.results.report.charts.svg import BOUND, DARK, LIGHT, chart_style
-from ianvs.results.report.document import Picture, Table
+from ianvs.results.report.document import Picture
 from ianvs.results.report.row_scores import ClassScores, MatrixMeans, complete_rows, finished
 from ianvs.store.files import write_atomic
 
@@ -74,15 +68,9 @@ def write_page(
 
 @dataclass(frozen=True)
 class ExamPictures:
-    """The pictures of one exam. panels: (label, svg)."""
-
     exam: str
-    wide: Sequence[Picture]
-    narrow: Sequence[Picture]
+    charts: ExamCharts
     heatmaps: Sequence[Heatmaps]
-    panels: Sequence[tuple[str, Markup]]
-    panel_numbers: Table | None
-    panels_left_out: int
     bars: Sequence[Picture]
 
 
@@ -155,24 +143,13 @@ def _pictures(
 ) -> ExamPictures:
     """key: of the exam, which makes ids unique. groups: of heatmaps in the page."""
     scores = {score: found for score in means.of_scores if (found := means.in_order(score, exam))}
-    first = next(iter(scores.values()), {})
-    intervals, points = comparisons(key, leaderboard, exam, rows, first)
-    curves = (learning_curves(f"{key}l{n}", exam, rows, found) for n, found in enumerate(scores.values()))
-    panels, numbers, left_out = forgetting_panels(f"{key}f", rows, first)
+    maps = [
+        heatmaps(f"{key}h{n}", rows, found, matrices, leaderboard.baseline, groups)
+        for n, found in enumerate(scores.values())
+    ]
     bars = class_bars(f"{key}b", exam, rows, parts, _MOST_BARS, _MOST_PARTS)
-    return ExamPictures(
-        exam,
-        [one for one in (intervals, *curves) if one],
-        points,
-        [
-            heatmaps(f"{key}h{n}", rows, found, matrices, leaderboard.baseline, groups)
-            for n, found in enumerate(scores.values())
-        ],
-        panels,
-        numbers,
-        left_out,
-        list(islice(bars, _MOST_BAR_CHARTS)),
-    )
+    charts = exam_charts(key, leaderboard, exam, rows, scores)
+    return ExamPictures(exam, charts, maps, list(islice(bars, _MOST_BAR_CHARTS)))
 
 
 def _summary(leaderboard: Leaderboard, names: list[str]) -> str:

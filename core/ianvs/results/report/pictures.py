@@ -12,13 +12,7 @@ from markupsafe import Markup
 
 from ianvs.base.types import CaseResult
 from ianvs.results.report.charts.critical_difference import critical_difference
-from ianvs.results.report.charts.exam_charts import (
-    class_bars,
-    comparisons,
-    file_part,
-    forgetting_panels,
-    learning_curves,
-)
+from ianvs.results.report.charts.exam_charts import ExamCharts, class_bars, exam_charts, file_part
 from ianvs.results.report.charts.heatmaps import SEQUENTIAL, colour_bar, heatmap_svg, limits
 from ianvs.results.report.charts.lines import stream_chart
 from ianvs.results.report.charts.parallel import parallel_chart
@@ -29,7 +23,7 @@ from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.ranking_table import row_name
 from ianvs.results.report.row_scores import ClassScores, MatrixMeans, RowScore, StreamCurves, complete_rows, finished
-from ianvs.results.report.scenes import scene_sheet
+from ianvs.results.report.scenes import SceneSheet, scene_sheet, sheet_png
 from ianvs.results.report.trials import study_name
 from ianvs.results.report.values import slug
 from ianvs.store.files import write_atomic
@@ -59,24 +53,21 @@ def pictures(leaderboard: Leaderboard, results: Iterable[CaseResult]) -> Iterato
     for key, result in finished(rows, results):
         for collector in (means, parts, streams):
             collector.add(key, result)
-        if result.case.seed == rows[key].seeds[0] and (
-            sheet := scene_sheet(result, rows[key], f"{file_of_row(rows[key])}-scenes")
-        ):
-            sheets.append(sheet)
+        if result.case.seed == rows[key].seeds[0] and (sheet := scene_sheet(result)):
+            sheets.append(_scenes(rows[key], sheet))
     by_part = parts.means()
     heatmaps: list[Picture] = []
     bars: list[Picture] = []
     for exam in dict.fromkeys(row.testenv for row in leaderboard.rows):
         shown = shown_rows(leaderboard, exam)
         scores = {score: found for score in means.of_scores if (found := means.in_order(score, exam))}
-        first = next(iter(scores.values()), {})
         if stream := stream_chart("c", shown, streams.lines(exam), streams.ends(exam), streams.score, _stream(streams)):
             title = _stream(streams) + (f": {exam}" if exam else "")
             yield Picture(f"curves-{slug(exam or streams.score)}", title, stream, legend=series(shown))
-        intervals, points = comparisons("e", leaderboard, exam, shown, first)
-        curves = (learning_curves("l", exam, shown, found) for found in scores.values())
-        yield from filter(None, (intervals, *curves, *points))
-        yield from _kept(exam, shown, first)
+        charts = exam_charts("e", leaderboard, exam, shown, scores)
+        yield from (*charts.wide, *charts.narrow)
+        if charts.panels:
+            yield _kept(exam, next(iter(scores)), charts)
         heatmaps += [_heatmap(one, found[one.key]) for one in shown for found in scores.values() if one.key in found]
         bars += class_bars("b", exam, shown, by_part)
     yield from heatmaps
@@ -94,14 +85,11 @@ def _stream(streams: StreamCurves) -> str:
     return f"{streams.score} while learning"
 
 
-def _kept(exam: str, rows: Sequence[ShownRow], scores: Mapping[tuple[str, str], RowScore]) -> Iterator[Picture]:
-    panels, _, left_out = forgetting_panels("f", rows, scores)
-    if panels:
-        score = next(iter(scores.values())).score
-        title = f"What became of each test set: {score}"
-        note = "An open circle is the score just after the test set's round, the mark that after the last round."
-        note += f" {left_out} rows are left out." if left_out else ""
-        yield Picture(f"kept-{file_part(exam)}{slug(score)}", title, _grid(panels), note)
+def _kept(exam: str, score: str, charts: ExamCharts) -> Picture:
+    note = "An open circle is the score just after the test set's round, the mark that after the last round."
+    note += f" {charts.panels_left_out} rows are left out." if charts.panels_left_out else ""
+    title = f"What became of each test set: {score}"
+    return Picture(f"kept-{file_part(exam)}{slug(score)}", title, _grid(charts.panels), note)
 
 
 def _heatmap(one: ShownRow, found: RowScore) -> Picture:
@@ -110,7 +98,13 @@ def _heatmap(one: ShownRow, found: RowScore) -> Picture:
     about = "Rows: after each round, the untrained model first. Columns: test sets."
     svg = heatmap_svg("m", found.values, found.rounds, found.tests, title, about, scale)
     bar = [{"label": "", "sample": colour_bar("s", scale, SEQUENTIAL, found.score)}]
-    return Picture(f"{file_of_row(row)}-{slug(found.score)}", title, svg, _settings(row), bar)
+    return Picture(f"{_file_of_row(row)}-{slug(found.score)}", title, svg, _settings(row), bar)
+
+
+def _scenes(row: LeaderboardRow, sheet: SceneSheet) -> Picture:
+    title = f"{row.algorithm}: predictions after each round"
+    note = ", ".join(filter(None, (row.settings(), f"seed {row.seeds[0]}")))
+    return Picture(f"{_file_of_row(row)}-scenes", title, sheet_png(sheet, title, note), note)
 
 
 def _settings(row: LeaderboardRow) -> str:
@@ -118,7 +112,7 @@ def _settings(row: LeaderboardRow) -> str:
     return ", ".join(filter(None, (row.settings(), seeds)))
 
 
-def file_of_row(row: LeaderboardRow) -> str:
+def _file_of_row(row: LeaderboardRow) -> str:
     return f"{slug(row.algorithm)}-{slug(row.id[:8])}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from io import BytesIO
 
 import numpy as np
@@ -10,15 +11,13 @@ from numpy.typing import NDArray
 
 from ianvs.base.types import Asked, CaseResult
 from ianvs.exam.kinds.picture_kind import FIRST, PictureKind
-from ianvs.results.report.document import Picture
-from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.values import fit
 from ianvs.store import CaseStore, ExamStore
 
-__all__ = ["Scene", "colours", "scene_sheet", "scenes_of"]
+__all__ = ["SceneSheet", "colours", "scene_sheet", "sheet_png"]
 
 # Name, picture (H, W, 3), truth (H, W), prediction (H, W) by round.
-Scene = tuple[str, NDArray[np.integer], NDArray[np.integer], Mapping[str, NDArray[np.integer]]]
+_Scene = tuple[str, NDArray[np.integer], NDArray[np.integer], Mapping[str, NDArray[np.integer]]]
 
 _CELL, _GAP, _MARGIN, _LINE, _FONT = 180, 6, 14, 20, 13  # pixels; _CELL is the width of a picture
 _LETTER = 7.2  # pixels, about
@@ -31,52 +30,75 @@ _COLOURS = (
 )
 
 
-def scene_sheet(result: CaseResult, row: LeaderboardRow, name: str) -> Picture | None:
-    """The first picture of each test set through the rounds; None of a case whose exam kept no pictures."""
-    found = scenes_of(result)
+@dataclass(frozen=True)
+class SceneSheet:
+    """The first picture of each test set through the rounds of a case.
+
+    lines: name of the test set, and (H, W, 3) the input, the truth and what was predicted after each round, under their
+    heads. Pixels that are ignored, and predictions of nothing, are black. legend: classes that occur, colours.
+    """
+
+    lines: tuple[tuple[str, Mapping[str, NDArray[np.uint8]]], ...]
+    legend: tuple[tuple[str, str], ...]
+
+
+def scene_sheet(result: CaseResult, most: int | None = None) -> SceneSheet | None:
+    """Of the first `most` test sets; None of a case whose exam kept no pictures."""
+    found = _scenes_of(result)
     if found is None:
         return None
-    classes, lines = found
-    title = f"{row.algorithm}: predictions after each round"
-    note = ", ".join(filter(None, (row.settings(), f"seed {result.case.seed}")))
-    return Picture(name, title, _drawn(lines, classes, title, note), note)
+    classes, scenes = found
+    palette, used, lines = colours(len(classes)), set[int](), []
+    for name, x, y, predictions in scenes[:most]:
+        cells = {"input": _photo(x)}
+        for head, labels in {"truth": y, **predictions}.items():
+            used.update(np.unique(labels).tolist())
+            cells[head] = palette[labels]
+        lines.append((name, cells))
+    legend = tuple((classes[c], "#" + bytes(palette[c]).hex()) for c in sorted(used) if c < len(classes))
+    return SceneSheet(tuple(lines), legend)
 
 
-def _drawn(lines: Sequence[Scene], classes: Sequence[str], title: str, note: str) -> bytes:
-    """A line for each of `lines`. Pixels that are ignored, and predictions of nothing, are black."""
+def _photo(x: NDArray[np.integer]) -> NDArray[np.uint8]:
+    """One channel is shown in grey."""
+    from PIL import Image
+
+    pixels = np.asarray(x, dtype=np.uint8)
+    grey = pixels.ndim == 3 and pixels.shape[2] == 1
+    return np.asarray(Image.fromarray(pixels[..., 0] if grey else pixels).convert("RGB"))
+
+
+def sheet_png(sheet: SceneSheet, title: str, note: str) -> bytes:
+    """A line for each test set."""
     from PIL import Image, ImageDraw, ImageFont
 
-    palette = colours(len(classes))
-    shown = [(name, {"input": x, "truth": y, **predictions}) for name, x, y, predictions in lines]
-    used = {int(c) for _, cells in shown for one in cells.values() if one.ndim == 2 for c in np.unique(one)}
-    legend = [(classes[c], tuple(palette[c].tolist())) for c in sorted(used) if c < len(classes)]
-    tall = round(_CELL * lines[0][2].shape[0] / lines[0][2].shape[1])
-    left = _MARGIN + int(_LETTER * max(len(fit(name, _LONGEST)) for name, _ in shown)) + _GAP
-    width = max(left + (_CELL + _GAP) * max(len(cells) for _, cells in shown), int(_LETTER * len(title))) + _MARGIN
+    legend, first = sheet.legend, sheet.lines[0][1]["truth"]
+    tall = round(_CELL * first.shape[0] / first.shape[1])
+    left = _MARGIN + int(_LETTER * max(len(fit(name, _LONGEST)) for name, _ in sheet.lines)) + _GAP
+    columns = max(len(cells) for _, cells in sheet.lines)
+    width = max(left + (_CELL + _GAP) * columns, int(_LETTER * len(title))) + _MARGIN
     step = int(_LETTER * max((len(name) for name, _ in legend), default=0)) + 30
     across = max(1, (width - 2 * _MARGIN) // step)
     top = _MARGIN + 3 * _LINE
-    foot = top + (tall + _GAP) * len(shown) + _GAP
-    sheet = Image.new("RGB", (width, foot + _LINE * -(-len(legend) // across) + _MARGIN), "white")
-    pen, font = ImageDraw.Draw(sheet), ImageFont.load_default(_FONT)
+    foot = top + (tall + _GAP) * len(sheet.lines) + _GAP
+    drawn = Image.new("RGB", (width, foot + _LINE * -(-len(legend) // across) + _MARGIN), "white")
+    pen, font = ImageDraw.Draw(drawn), ImageFont.load_default(_FONT)
     pen.text((_MARGIN, _MARGIN), title, "black", font)
     pen.text((_MARGIN, _MARGIN + _LINE), fit(note, int(width / _LETTER)), "#545b65", font)
-    for number, (name, cells) in enumerate(shown):
+    for number, (name, cells) in enumerate(sheet.lines):
         y = top + number * (tall + _GAP)
         pen.text((_MARGIN, y + tall // 2 - _FONT // 2), fit(name, _LONGEST), "black", font)
         for place, (head, pixels) in enumerate(cells.items()):
             x = left + place * (_CELL + _GAP)
             if number == 0:
                 pen.text((x, y - _LINE), fit(head, _LONGEST), "black", font)
-            colour = np.asarray(pixels if pixels.ndim == 3 else palette[pixels], dtype=np.uint8)
-            picture = Image.fromarray(colour[..., 0] if colour.shape[2] == 1 else colour).convert("RGB")
-            sheet.paste(picture.resize((_CELL, tall), Image.Resampling.NEAREST), (x, y))
+            drawn.paste(Image.fromarray(pixels).resize((_CELL, tall), Image.Resampling.NEAREST), (x, y))
     for number, (name, fill) in enumerate(legend):
         x, y = _MARGIN + number % across * step, foot + number // across * _LINE
         pen.rectangle((x, y + 2, x + 12, y + 14), fill)
         pen.text((x + 18, y), name, "black", font)
     stream = BytesIO()
-    sheet.save(stream, "PNG")
+    drawn.save(stream, "PNG")
     return stream.getvalue()
 
 
@@ -88,8 +110,8 @@ def colours(classes: int) -> NDArray[np.uint8]:
     return palette
 
 
-def scenes_of(result: CaseResult) -> tuple[Sequence[str], list[Scene]] | None:
-    """(class names, lines of `scene_sheet`) of a case; None where its exam kept no pictures."""
+def _scenes_of(result: CaseResult) -> tuple[Sequence[str], list[_Scene]] | None:
+    """(class names, scenes) of a case."""
     workspace = result.directory.parents[1]
     cases, exams = CaseStore(workspace), ExamStore(workspace)
     exam_id = cases.exam_id(result.case.id)
@@ -98,7 +120,7 @@ def scenes_of(result: CaseResult) -> tuple[Sequence[str], list[Scene]] | None:
         return None
     truth = exams.truth(exam_id)
     stored = {index: cases.predictions(result.case.id, index) for index in range(1, len(result.rounds))}
-    lines: list[Scene] = []
+    lines: list[_Scene] = []
     for j, name in enumerate(record.tests):
         found = ((k, kept[Asked(j)].extras.get(FIRST)) for k, kept in stored.items() if Asked(j) in kept)
         predictions = {f"after {record.rounds[k - 1]}": first[0] for k, first in found if first is not None}

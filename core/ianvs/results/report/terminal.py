@@ -26,17 +26,7 @@ _NARROWEST_SETTINGS = 20
 _GAP = 2  # blanks between two columns
 _MOST_FAILURES = 20
 _IMPORTANCE = (
-    "metric",
-    "agrees",
-    "published",
-    "tried",
-    "pareto",
-    "cost",
-    "module",
-    "dataset",
-    "round",
-    "paradigm",
-    "time",
+    *("metric", "agrees", "published", "tried", "pareto", "cost", "module", "dataset", "round", "paradigm", "time"),
     "hyperparameter",
 )  # the last goes first
 _STYLES = {"failed": "red", "unfinished": "yellow", "bound": "dim", "over": "dim"}  # of rows, by their marks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
@@ -19,7 +20,7 @@ from ianvs.results.report.leaderboard_row import RowKey
 from ianvs.results.report.row_scores import RowScore
 from ianvs.results.report.values import shown_number, slug
 
-__all__ = ["Parts", "class_bars", "comparisons", "file_part", "forgetting_panels", "learning_curves"]
+__all__ = ["ExamCharts", "Parts", "class_bars", "exam_charts", "file_part"]
 
 _MOST_INTERVALS = 40
 _MOST_PANELS = 24
@@ -35,7 +36,33 @@ def file_part(exam: str) -> str:
     return f"{slug(exam)}-" if exam else ""
 
 
-def learning_curves(key: str, exam: str, rows: Sequence[ShownRow], scores: Scores) -> Picture | None:
+@dataclass(frozen=True)
+class ExamCharts:
+    """wide: scores with their intervals, learning curves. narrow: rows as points. panels: what became of each test set,
+    (label, svg) of the first rows, with the numbers of all."""
+
+    wide: list[Picture]
+    narrow: list[Picture]
+    panels: list[tuple[str, Markup]]
+    panel_numbers: Table | None
+    panels_left_out: int
+
+
+def exam_charts(
+    key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRow], scores: Mapping[str, Scores]
+) -> ExamCharts:
+    """key: of the exam, which makes ids unique in a page. scores: by name; the first is what points and panels show."""
+    first = next(iter(scores.values()), {})
+    intervals = _intervals(f"{key}i", leaderboard, exam, rows)
+    curves = (_learning_curves(f"{key}l{n}", exam, rows, found) for n, found in enumerate(scores.values()))
+    return ExamCharts(
+        [one for one in (intervals, *curves) if one],
+        [*_stability(f"{key}p", exam, rows, first), *_costs(f"{key}k", leaderboard, exam, rows)],
+        *_panels(f"{key}f", rows, first),
+    )
+
+
+def _learning_curves(key: str, exam: str, rows: Sequence[ShownRow], scores: Scores) -> Picture | None:
     score = next(iter(scores.values())).score
     title = f"Learning: {score} after each round"
     svg = curve_chart(key, rows, scores, title)
@@ -50,19 +77,6 @@ def learning_curves(key: str, exam: str, rows: Sequence[ShownRow], scores: Score
     )
     legend = series([one for one, _ in shown])
     return Picture(f"learning-{file_part(exam)}{slug(score)}", title, svg, note, legend, numbers)
-
-
-def comparisons(
-    key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRow], scores: Scores
-) -> tuple[Picture | None, list[Picture]]:
-    """How sure each score is; and rows as points: stability against plasticity, the score against its costs.
-
-    scores: the first of the exam.
-    """
-    return _intervals(f"{key}i", leaderboard, exam, rows), [
-        *_stability(f"{key}p", exam, rows, scores),
-        *_costs(f"{key}k", leaderboard, exam, rows),
-    ]
 
 
 def _intervals(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRow]) -> Picture | None:
@@ -121,10 +135,7 @@ def _of_points(
     return Picture(file, title, svg, note, series([point.one for point in points], every=True), numbers)
 
 
-def forgetting_panels(
-    key: str, rows: Sequence[ShownRow], scores: Scores
-) -> tuple[list[tuple[str, Markup]], Table | None, int]:
-    """What became of each test set: (label, svg) of the first rows, the numbers of all, and how many are left out."""
+def _panels(key: str, rows: Sequence[ShownRow], scores: Scores) -> tuple[list[tuple[str, Markup]], Table | None, int]:
     known = [
         (one, found) for one in rows if (found := scores.get(one.key)) and found.per_round and len(found.tests) > 1
     ]
