@@ -114,9 +114,13 @@ class Table:
         return [column.title for column in self.columns]
 
     @property
-    def lines(self) -> list[tuple[str, ...]]:
-        """The texts of each row."""
-        return list(zip(*(column.texts for column in self.columns), strict=True))
+    def lines(self) -> list[list[str]]:
+        """The texts of each row, without the blanks at its end that nobody wrote."""
+        lines = []
+        for row in zip(*(column.cells for column in self.columns), strict=True):
+            end = max((n for n, cell in enumerate(row, 1) if cell.value is not None), default=0)
+            lines.append([cell.text for cell in row[:end]])
+        return lines
 
 
 def text_table(
@@ -129,12 +133,9 @@ def text_table(
     above: str = "",
     below: str = "",
 ) -> Table:
-    """A table of texts; short lines end in blanks."""
-    padded = [[*line, *[""] * (len(heads) - len(line))] for line in lines]
-    columns = (
-        TableColumn(head, tuple(Cell(line[place] or None, line[place]) for line in padded))
-        for place, head in enumerate(heads)
-    )
+    """A table of texts. What a short line lacks is blank."""
+    padded = [[*(Cell(text, text) for text in line), *[Cell(None, "")] * (len(heads) - len(line))] for line in lines]
+    columns = (TableColumn(head, tuple(line[place] for line in padded)) for place, head in enumerate(heads))
     return Table(kind, tuple(columns), title, exam, above, below)
 
 

@@ -140,7 +140,7 @@ def _over_exams(found: MethodsOverExams) -> Table:
     for i in order:
         one, standing = found.together.rows[i], found.standing[i]
         if one is None:
-            lines.append([short[i], "lacks an exam"])
+            lines.append([short[i], "lacks an exam", *[""] * (len(heads) - 2)])
             continue
         sign = 1 if found.higher else -1
         mean = [sign * one.mean, *([sign * end for end in one.mean_interval][::sign] if one.mean_interval else [])]

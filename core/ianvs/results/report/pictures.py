@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -61,18 +62,12 @@ def pictures(leaderboard: Leaderboard, results: Iterable[CaseResult]) -> Iterato
     for exam in dict.fromkeys(row.testenv for row in leaderboard.rows):
         shown = shown_rows(leaderboard, exam)
         scores = {score: found for score in means.of_scores if (found := means.in_order(score, exam))}
-        if stream := stream_chart("c", shown, streams.lines(exam), streams.ends(exam), streams.score, _stream(streams)):
-            title = _stream(streams) + (f": {exam}" if exam else "")
-            yield Picture(f"curves-{slug(exam or streams.score)}", title, stream, legend=series(shown))
         charts = exam_charts("e", leaderboard, exam, shown, scores)
-        yield from (*charts.wide, *charts.narrow)
-        if charts.panels:
-            yield _kept(exam, next(iter(scores)), charts)
+        yield from _named(exam, (*_stream(exam, shown, streams), *charts.wide, *charts.narrow))
+        yield from _named(exam, _kept(exam, next(iter(scores), ""), charts))
         heatmaps += [_heatmap(one, found[one.key]) for one in shown for found in scores.values() if one.key in found]
-        bars += class_bars("b", exam, shown, by_part)
-    yield from heatmaps
-    yield from sheets
-    yield from bars
+        bars += _named(exam, class_bars("b", exam, shown, by_part))
+    yield from (*heatmaps, *sheets, *bars)
     if ranks := critical_difference("r", leaderboard.over_exams):
         yield Picture("mean-ranks", "Mean rank over exams", ranks, "A bar joins methods that no test tells apart.")
     for study in leaderboard.studies:
@@ -81,15 +76,24 @@ def pictures(leaderboard: Leaderboard, results: Iterable[CaseResult]) -> Iterato
             yield Picture(name, f"Trials of {study_name(study)}", trials, "The thick line is the winner.")
 
 
-def _stream(streams: StreamCurves) -> str:
-    return f"{streams.score} while learning"
+def _named(exam: str, found: Iterable[Picture]) -> Iterator[Picture]:
+    """With the exam in their titles: a file stands alone."""
+    return (replace(one, title=f"{one.title}: {exam}") if exam else one for one in found)
 
 
-def _kept(exam: str, score: str, charts: ExamCharts) -> Picture:
-    note = "An open circle is the score just after the test set's round, the mark that after the last round."
-    note += f" {charts.panels_left_out} rows are left out." if charts.panels_left_out else ""
-    title = f"What became of each test set: {score}"
-    return Picture(f"kept-{file_part(exam)}{slug(score)}", title, _grid(charts.panels), note)
+def _stream(exam: str, rows: Sequence[ShownRow], streams: StreamCurves) -> Iterator[Picture]:
+    lines, title = streams.lines(exam), f"{streams.score} while learning"
+    if svg := stream_chart("c", rows, lines, streams.ends(exam), streams.score, title):
+        legend = series([one for one in rows if one.key in lines])
+        yield Picture(f"curves-{slug(exam or streams.score)}", title, svg, legend=legend)
+
+
+def _kept(exam: str, score: str, charts: ExamCharts) -> Iterator[Picture]:
+    if charts.panels:
+        note = "An open circle is the score just after the test set's round, the mark that after the last round."
+        note += f" {charts.panels_left_out} rows are left out." if charts.panels_left_out else ""
+        title = f"What became of each test set, {score}"
+        yield Picture(f"kept-{file_part(exam)}{slug(score)}", title, _grid(charts.panels), note)
 
 
 def _heatmap(one: ShownRow, found: RowScore) -> Picture:

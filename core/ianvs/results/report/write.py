@@ -38,11 +38,18 @@ def write_reports(
     """
     folder = directory / "rank"
     selected = leaderboard.select(rank)
-    texts = {} if rank.save_mode == "selected_only" else {"all_rank.csv": csv_text(leaderboard)}
-    texts["selected_rank.csv"] = csv_text(selected)
-    texts["statistics.csv"] = csv_of(statistics_records(leaderboard))
+    written: list[Path] = []
+
+    def put(name: str, text: str) -> None:
+        write_atomic(folder / name, text.encode())
+        written.append(folder / name)
+
+    if rank.save_mode != "selected_only":
+        put("all_rank.csv", csv_text(leaderboard))
+    put("selected_rank.csv", csv_text(selected))
+    put("statistics.csv", csv_of(statistics_records(leaderboard)))
     if leaderboard.studies:
-        texts["trials.csv"] = csv_of(trials_records(leaderboard.studies))
+        put("trials.csv", csv_of(trials_records(leaderboard.studies)))
     pictures: list[Path] = []
     if rank.save_mode == "selected_and_all_and_picture" or rank.visualization_method == "draw_heatmap_picture":
         from ianvs.results.report.pictures import write_pictures
@@ -50,7 +57,6 @@ def write_reports(
         pictures = write_pictures(selected, results, folder / "pictures")
     names = [path.relative_to(folder).as_posix() for path in pictures]
     document = document_of(selected, title, command, names, provenance)
-    texts |= {"leaderboard.md": markdown(document), "leaderboard.tex": latex(document)}
-    for name, text in texts.items():
-        write_atomic(folder / name, text.encode())
-    return (*(folder / name for name in texts), *pictures)
+    put("leaderboard.md", markdown(document))
+    put("leaderboard.tex", latex(document))
+    return (*written, *pictures)
