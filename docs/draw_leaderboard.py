@@ -4,12 +4,14 @@ python docs/draw_leaderboard.py [workspace]
 """
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
 import ianvs
-from ianvs.results.report import terminal
+from ianvs.results.report.build_document import document_of
+from ianvs.results.report.terminal import show
 
 NAME = "digits_class_incremental"
 
@@ -17,8 +19,7 @@ NAME = "digits_class_incremental"
 def main(workspace: str = "workspace") -> None:
     results = ianvs.load_results(workspace, job=NAME)
     console = Console(record=True, width=118, force_terminal=True, file=open("/dev/null", "w"))  # noqa: PTH123, SIM115
-    terminal.legend = lambda leaderboard: []  # definitions would be half of the picture
-    terminal.render(results.leaderboard, console)
+    show(replace(document_of(results.leaderboard), definitions=()), console)  # which would be half of the picture
     console.save_svg(
         str(Path(__file__).with_name("leaderboard.svg")),
         title=f"ianvs -f configs/{NAME}/benchmarkingjob.yaml",

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ianvs.config.load import load_job
 from ianvs.config.spec import PublishedSpec
-from ianvs.results.report.published import agreement_words, published_summary
+from ianvs.results.report.columns import agreement_words, published_summary
 from ianvs.results.report.values import shown_number, signed_number
 from ianvs.results.stats import Summary, compare
 

@@ -6,8 +6,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from ianvs.results.page.critical_difference import critical_difference, groups_not_apart
-from ianvs.results.report.method_exams import MethodsOverExams
+from ianvs.results.report.charts.critical_difference import critical_difference, groups_not_apart
+from ianvs.results.report.ranking import MethodsOverExams
 from ianvs.results.stats import over_exams
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from ianvs.base.types import Failure
-from ianvs.results.page.point_charts import rank_bar
-from ianvs.results.report.layout import text_columns
+from ianvs.results.report.charts.points import rank_bar
+from ianvs.results.report.ranking_table import ranking_table
 from tests.results.page.page_cases import learned, page_of, square
 from tests.results.page.reading import Element, read, tables
 from tests.results.report.report_cases import board, failed, result, suite
@@ -35,9 +35,9 @@ def attributes(page: Element) -> list[tuple[str, str, str]]:
 def test_every_cell_of_the_leaderboard_is_there_in_its_order() -> None:
     table = board(suite(), (("accuracy", True),), seeds=2)
     (found,) = tables(read(page_of(suite(), 2, table)))
-    columns = text_columns(table)
+    columns = ranking_table(table).columns
     assert found[0] == [column.title for column in columns]
-    assert found[1:] == [list(cells) for cells in zip(*(column.cells for column in columns), strict=True)]
+    assert found[1:] == [list(cells) for cells in zip(*(column.texts for column in columns), strict=True)]
 
 
 def test_rows_without_a_rank_are_marked() -> None:

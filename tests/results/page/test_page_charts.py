@@ -13,13 +13,11 @@ from PIL import Image
 
 from ianvs.base.types import CaseResult, ScoreMatrix
 from ianvs.exam.metrics.registry import find
-from ianvs.results.page.axes import Frame, Scale, log_scale, nice_scale
-from ianvs.results.page.heatmap_svg import DIVERGING, SEQUENTIAL, colours_of, heatmap_svg
-from ianvs.results.page.shown_rows import shown_rows
-from ianvs.results.page.svg import marker, num, path, tag
-from ianvs.results.report.line_styles import MARKERS
-from ianvs.results.report.pictures import complete_rows, finished
-from ianvs.results.report.row_scores import MatrixMeans, taught_means
+from ianvs.results.report.charts.axes import Frame, Scale, log_scale, nice_scale
+from ianvs.results.report.charts.heatmaps import DIVERGING, SEQUENTIAL, colours_of, heatmap_svg
+from ianvs.results.report.charts.shown_rows import shown_rows
+from ianvs.results.report.charts.svg import MARKERS, marker, num, path, tag
+from ianvs.results.report.row_scores import MatrixMeans, complete_rows, finished, taught_means
 from tests.results.page.page_cases import learned, page_of
 from tests.results.page.reading import Element, read
 from tests.results.report.report_cases import board, matrix

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import ianvs
 from ianvs import api
-from ianvs.results.page.replies import HEADER, similarities
-from ianvs.results.page.reply_changes import changed_words
+from ianvs.results.page.replies import HEADER, changed_words, similarities
 from tests.results.page.reading import read
 from tests.running.session.test_conversations_run import run
 

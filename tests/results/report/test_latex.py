@@ -10,10 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from ianvs.results.report.latex import escaped, latex
+from ianvs.results.report import Leaderboard
+from ianvs.results.report import latex as writer
+from ianvs.results.report.build_document import document_of
+from ianvs.results.report.latex import escaped
 from tests.results.report.report_cases import board, result, suite
 
 EVIL = r"50% of_a & b #1 {x} $y$ \input{z} ~^ <a|b> ±2 λ Δ → naïve -- [q]"
+
+
+def latex(table: Leaderboard, title: str = "Leaderboard", command: str | None = None) -> str:
+    return writer.latex(document_of(table, title, command))
 
 
 def lines_of(page: str) -> list[str]:

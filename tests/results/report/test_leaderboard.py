@@ -13,8 +13,8 @@ from ianvs.config.spec import RankSpec
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.system import SYSTEM
 from ianvs.results.report import build_leaderboard
+from ianvs.results.report.build_document import document_of
 from ianvs.results.report.columns import COSTS, title_of
-from ianvs.results.report.layout import ranking_notes
 from tests.results.report.report_cases import ACCURACY, METRICS, board, cells, failed, result, suite
 
 
@@ -99,7 +99,7 @@ def test_who_learned_at_once_what_others_learn_in_rounds_is_a_bound() -> None:
     table = board([result("a", 0, 0.7), result("alone", 0, 0.9, **ALONE), result("b", 0, 0.6)])
     assert cells(table, "Algorithm") == ["alone", "a", "b"]
     assert cells(table, "Rank") == ["bound", 1, 2]
-    (note,) = [note for note in ranking_notes(table) if note.startswith("bound")]
+    (note,) = document_of(table).said("bound")
     assert note == "bound: alone saw all rounds at once: a reference, not a competitor; it takes no rank."
 
 

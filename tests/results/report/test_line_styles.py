@@ -6,10 +6,17 @@ import re
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ianvs.results.page
-from ianvs.results.report.line_styles import BOUND, DARK, LIGHT, line_styles
+from ianvs.results.report.charts.lines import stream_chart
+from ianvs.results.report.charts.shown_rows import series, shown_rows
+from ianvs.results.report.charts.svg import BOUND, DARK, LIGHT, line_styles
+from ianvs.results.report.document import Picture
+from ianvs.results.report.pictures import standalone
+from ianvs.results.report.row_scores import StreamLine
+from tests.results.report.report_cases import board, result
 
 CSS = (Path(ianvs.results.page.__file__).parent / "assets" / "page.css").read_text()
 
@@ -69,17 +76,19 @@ def test_lines_stand_out_from_the_page_and_texts_can_be_read() -> None:
         assert contrast(theme["paper"], theme["accent"]) >= 4.5  # of a pressed button
 
 
-def test_matplotlibs_curves_are_as_different() -> None:
-    import numpy as np
-
-    from ianvs.results.report.curve_pictures import learning_curves
-
+def test_the_curves_of_a_stream_are_as_different_and_as_many() -> None:
+    cases = [result(f"method {n}", accuracy=n / 100) for n in range(30)]
+    rows = shown_rows(board(cases), "")
     at = np.arange(1, 4)
-    lines = {f"method {n}": (at, at * 0.1, at * 0.0) for n in range(30)}
-    figure = learning_curves(lines, at, "accuracy", "title")
-    drawn = [line for line in figure.axes[0].lines if str(line.get_label()).startswith("method")]
-    seen = {
-        (line.get_color(), str(line.get_linestyle()), str(line._unscaled_dash_pattern), line.get_marker())
-        for line in drawn
-    }  # type: ignore[attr-defined]
-    assert len(seen) == 30
+    svg = stream_chart(
+        "k", rows, {one.key: StreamLine(at, at * 0.1, at * 0.0) for one in rows}, at, "accuracy", "title"
+    )
+    drawn = re.findall(
+        r'<path d="\S+ [^"]+" class="line (c\w)"(?: stroke-dasharray="([^"]+)")?/><path d="([^"]+)"', svg
+    )
+    assert len(drawn) == 30
+    # The mark at a place common to all lines tells its shape.
+    assert len({(colour, dash, mark) for colour, dash, mark in drawn}) == 30
+    standing_alone = standalone(Picture("k", "title", svg, legend=series(rows)))
+    assert ".off" not in standing_alone  # in the page some are hidden at first
+    assert all(f">method {n}<" in standing_alone for n in range(30))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ianvs.results.report.build_document import document_of
 from ianvs.results.report.markdown import markdown
 from ianvs.results.stored.provenance import collect
 from tests.results.report.report_cases import board, result
@@ -67,5 +68,5 @@ def test_the_page_of_a_leaderboard_names_versions_and_commit() -> None:
         "packages": {"torch": "2.9", "ray": None},
         "git": {"commit": "abcd" * 10, "dirty": True},
     }
-    text = markdown(board([result("a")]), provenance=facts)
+    text = markdown(document_of(board([result("a")]), provenance=facts))
     assert "- Python: 3.11.1\n- Packages: torch 2.9\n- Commit: abcdabcdabcd with local changes\n" in text

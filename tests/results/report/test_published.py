@@ -13,8 +13,9 @@ from rich.console import Console
 import ianvs
 from ianvs.config.spec import PublishedSpec, RankSpec
 from ianvs.results.report import Leaderboard, build_leaderboard, render
+from ianvs.results.report.build_document import document_of
 from ianvs.results.report.markdown import markdown
-from ianvs.results.report.write import csv_text
+from ianvs.results.report.row_tables import csv_text
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning import make_plan
 from tests.edits import edited
@@ -112,7 +113,7 @@ def test_the_csv_the_page_and_the_terminal_carry_it() -> None:
     assert first["accuracy_agrees"] == "can't tell (-0.004, -0.024 to 0.015; theirs are too few)"
     stream = io.StringIO()
     render(table, Console(file=stream, width=200))
-    for text in (markdown(table), stream.getvalue()):
+    for text in (markdown(document_of(table)), stream.getvalue()):
         assert "0.804 ± 0.019" in text
         assert f"a, accuracy: 0.8043 ± 0.0189, 10 runs, margin 0.01: {TABLE}" in text.replace("\n", " ")
         assert "95 % interval after Welch" in text

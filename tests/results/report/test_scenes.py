@@ -61,11 +61,15 @@ def test_there_is_a_sheet_of_scenes_for_each_row_and_bars_for_each_domain(folder
     names = sorted(path.name for path in (folder / "pictures").iterdir())
     assert sum(name.endswith("-scenes.png") for name in names) == 2
     assert [name for name in names if name.startswith("per_class_IoU-")] == [
-        "per_class_IoU-CR.png",
-        "per_class_IoU-CS.png",
+        "per_class_IoU-CR.svg",
+        "per_class_IoU-CS.svg",
     ]
     for name in names:
-        assert min(Image.open(folder / "pictures" / name).size) > 200
+        if name.endswith(".png"):
+            with Image.open(folder / "pictures" / name) as sheet:
+                assert min(sheet.size) > 200
+                found = {colour for _, colour in sheet.convert("RGB").getcolors(1 << 20) or ()}
+            assert found >= {tuple(colour) for colour in colours(1)[:2].tolist()}  # a class, and what is none
 
 
 def test_pictures_are_not_drawn_again_while_nothing_changes(folder: Path) -> None:

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from ianvs.base.types import RoundResult
 from ianvs.results.report import Leaderboard, render
+from ianvs.results.report.build_document import document_of
 from ianvs.results.report.markdown import markdown
 from tests.results.report.report_cases import WORKSPACE, board, cells, failed, result, suite
 
@@ -25,6 +26,10 @@ def shown(table: Leaderboard, width: int = 100, terminal: bool = True, colour: b
     )
     render(table, console)
     return stream.getvalue()
+
+
+def page_of(table: Leaderboard) -> str:
+    return markdown(document_of(table))
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
@@ -130,7 +135,7 @@ def test_a_metric_that_a_seed_lacks_is_pointed_out() -> None:
     assert "a (no hyperparameters): finished; lost is missing in 1 of 2." in text
 
 
-@pytest.mark.parametrize("page", [lambda board_: shown(board_, 200), markdown])
+@pytest.mark.parametrize("page", [lambda board_: shown(board_, 200), page_of])
 def test_the_same_failure_of_many_cases_is_told_once_with_their_number(page) -> None:
     broken = [failed("ewc", hyperparameters={"strength": s}, message="wrong size") for s in range(8)]
     text = page(board([*broken, failed("lwf", message="another"), result("a")]))
@@ -157,7 +162,7 @@ def test_the_base_model_is_what_the_plugin_calls_its_network() -> None:
     assert cells(board([named, result("b")]), "Basemodel") == ["ERFNet", "Network"]
 
 
-@pytest.mark.parametrize("page", [lambda board_: shown(board_, 80, terminal=False), markdown])
+@pytest.mark.parametrize("page", [lambda board_: shown(board_, 80, terminal=False), page_of])
 def test_a_text_tells_columns_that_are_the_same_in_every_row_once_below_the_table(page) -> None:
     text = page(board([result("a", 0, 0.6, hyperparameters={"rate": 1}), result("b", 0, 0.5)]))
     table, below = text.split("In every row: ")
@@ -173,12 +178,12 @@ def test_a_text_tells_columns_that_are_the_same_in_every_row_once_below_the_tabl
 
 
 def test_a_status_that_says_more_than_finished_stays() -> None:
-    text = markdown(board([failed("a"), failed("b")]))
+    text = page_of(board([failed("a"), failed("b")]))
     assert "| Status" in text
     assert "Status 1 of 1" not in text
 
 
 def test_one_row_keeps_all_its_columns() -> None:
-    text = markdown(board([result("a")]))
+    text = page_of(board([result("a")]))
     assert "In every row" not in text
     assert "| Paradigm" in text

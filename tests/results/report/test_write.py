@@ -10,19 +10,22 @@ import subprocess
 import sys
 from dataclasses import replace
 from html import unescape
+from importlib.resources import files
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
-from PIL import Image
 
 from ianvs.base.types import CaseResult
 from ianvs.config.spec import RankSpec
 from ianvs.results.report import build_leaderboard, to_frame, write_reports
-from ianvs.results.report.write import csv_text
+from ianvs.results.report.charts.svg import PAGE
+from ianvs.results.report.row_tables import csv_text
 from tests.results.report.report_cases import METRICS, WORKSPACE, board, cells, failed, matrix, result, suite
 
+SVG = "{http://www.w3.org/2000/svg}"
 PAGES = {"selected_rank.csv", "statistics.csv", "leaderboard.md", "leaderboard.tex"}
 EVERYTHING = RankSpec((), save_mode="selected_and_all_and_picture")
 
@@ -101,7 +104,7 @@ def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
         )
     one = {p.relative_to(tmp_path / "one"): p.read_bytes() for p in (tmp_path / "one").rglob("*.*")}
     two = {p.relative_to(tmp_path / "two"): p.read_bytes() for p in (tmp_path / "two").rglob("*.*")}
-    assert len(one) == 6
+    assert len(one) == 10  # five of them pictures
     assert one == two
 
 
@@ -140,21 +143,49 @@ def test_secrets_are_in_no_output(tmp_path: Path) -> None:
     assert "***" in (tmp_path / "rank" / "all_rank.csv").read_text()
 
 
+def heatmap_of(results: list[CaseResult], folder: Path) -> Path:
+    (path,) = (p for p in write(results, folder) if p.name.startswith("a-b-c-"))
+    return path
+
+
 def test_the_picture_of_a_row_is_its_mean_matrix_under_a_safe_name(tmp_path: Path) -> None:
-    (path,) = (p for p in write(pictured(), tmp_path) if p.suffix == ".png")
+    path = heatmap_of(pictured(), tmp_path)
     assert path.parent == tmp_path / "rank" / "pictures"
+    assert path.suffix == ".svg"
     assert set(path.stem) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
-    with Image.open(path) as picture:
-        width, height = picture.size
-        assert 400 < width < 800
-        assert 250 < height < 600
-        assert picture.text.keys() == {"Ianvs-Inputs"}  # neither a date nor a version
-        colours = picture.convert("RGB").getcolors(1 << 20)
-    assert len(colours) > 20
+    svg = ElementTree.parse(path).getroot()
+    assert 400 < float(svg.attrib["width"]) < 800
+    assert 200 < float(svg.attrib["height"]) < 600
+    texts = [text.text for text in svg.iter(f"{SVG}text")]
+    assert texts[:2] == ["a b/c: accuracy", "rate=0.1, mean of 2 seeds"]
+    assert [text for text in texts if re.fullmatch(r"[01]\.\d\d", text or "")][:6] == [
+        *("0.00", "0.00", "1.00", "0.00", "0.60", "1.00")
+    ]
+
+
+def test_pictures_stand_alone_in_whatever_draws_them(tmp_path: Path) -> None:
+    evil = '<script>alert(1)</script> & \x1b]]> "q"'
+    some = [replace(one, case=replace(one.case, algorithm=name)) for name in (evil, "b") for one in pictured()]
+    found = [path for path in write(some, tmp_path) if path.suffix == ".svg"]
+    kinds = {path.stem.partition("-")[0] for path in found}
+    assert kinds >= {"intervals", "kept", "learning", "stability", "peak_memory_mb"}
+    for path in found:
+        text = path.read_text()
+        svg = ElementTree.fromstring(text)
+        assert svg.tag == f"{SVG}svg"
+        assert not list(svg.iter(f"{SVG}script"))
+        assert "var(" not in text  # programs that make PDF or PNG of it know no variables
+        assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_a_picture_has_the_colours_of_the_page() -> None:
+    css = (files("ianvs.results.page") / "assets" / "page.css").read_text()
+    light = dict(re.findall(r"--([a-z]+): (#[0-9a-f]{6});", css[: css.index("@media")]))
+    assert {name: light[name] for name in PAGE} == PAGE
 
 
 def test_a_picture_is_drawn_anew_when_a_score_changes(tmp_path: Path) -> None:
-    (path,) = (p for p in write(pictured(), tmp_path) if p.suffix == ".png")
+    path = heatmap_of(pictured(), tmp_path)
     before = path.read_bytes()
     changed = [
         pictured()[0],
@@ -165,17 +196,17 @@ def test_a_picture_is_drawn_anew_when_a_score_changes(tmp_path: Path) -> None:
 
 
 def test_a_row_that_lacks_a_case_has_no_picture(tmp_path: Path) -> None:
-    assert not [p for p in write(pictured()[:1], tmp_path) if p.suffix == ".png"]
+    assert not [p for p in write(pictured()[:1], tmp_path) if p.parent.name == "pictures"]
 
 
 def test_a_score_that_one_seed_lacks_has_no_picture(tmp_path: Path) -> None:
     whole, other = pictured()
-    assert not [p for p in write([whole, replace(other, matrices={})], tmp_path) if p.suffix == ".png"]
+    assert not [p for p in write([whole, replace(other, matrices={})], tmp_path) if p.parent.name == "pictures"]
 
 
 def test_the_heatmap_method_draws_without_the_save_mode(tmp_path: Path) -> None:
     spec = RankSpec((), visualization_method="draw_heatmap_picture")
-    assert [p for p in write(pictured(), tmp_path, spec) if p.suffix == ".png"]
+    assert [p for p in write(pictured(), tmp_path, spec) if p.parent.name == "pictures"]
 
 
 def test_two_hundred_rows_are_written(tmp_path: Path) -> None:

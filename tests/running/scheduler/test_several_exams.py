@@ -72,12 +72,13 @@ def test_loaded_results_call_cases_as_their_job_does(tmp_path):
 
 
 def test_what_is_odd_about_a_row_names_its_exam(tmp_path):
+    from ianvs.results.report.build_document import document_of
     from ianvs.results.report.markdown import markdown
 
     plugin = "class Majority:\n    def train(self, train_data, valid_data=None):\n        raise RuntimeError('no')\n"
     plugin += "    def predict(self, data):\n        return [0] * len(data)\n"
     plugin += "    def save(self, path): ...\n    def load(self, path): ...\n"
-    page = markdown(ianvs.run(job(tmp_path, "accuracy", "accuracy", plugin=plugin)).leaderboard)
+    page = markdown(document_of(ianvs.run(job(tmp_path, "accuracy", "accuracy", plugin=plugin)).leaderboard))
     assert "2 cases of majority in five, majority in two: RuntimeError: no" in page
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from ianvs.base.errors import IanvsError
 from ianvs.results.comparing.history import History, HistoryLine
-from ianvs.results.report.picture_drawing import Picture, draw_pictures
 from ianvs.store import write_atomic
 
 if TYPE_CHECKING:
@@ -27,15 +26,14 @@ _STYLES = ("-", "--", ":", "-.")
 
 def draw_history(history: History, path: Path) -> Path:
     """Write it to `path`, .png or .svg; the same history makes the same bytes. Raises IanvsError for another suffix."""
-    if path.suffix == ".png":
-        return draw_pictures([Picture(path, (repr(history),), history_figure, (history,))])[0]
-    if path.suffix != ".svg":
+    if path.suffix not in (".png", ".svg"):
         raise IanvsError(f"'{path}' is no name of a picture that can be drawn: end it in .png or .svg.")
     from matplotlib import rc_context
 
     stream = io.BytesIO()
     with rc_context({"svg.hashsalt": "ianvs", "svg.fonttype": "none"}):  # ids that do not change; text stays text
-        history_figure(history).savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
+        unwritten = {".svg": ("Date", "Creator"), ".png": ("Software",)}[path.suffix]  # which would change the bytes
+        history_figure(history).savefig(stream, format=path.suffix[1:], metadata=dict.fromkeys(unwritten))
     write_atomic(path, stream.getvalue())
     return path
 

@@ -10,8 +10,7 @@ from ianvs.base.types import CaseResult
 from ianvs.exam.metrics.metric import Metric
 from ianvs.results.exports.case_runs import board_table, matrix_table
 from ianvs.results.report.leaderboard_row import LeaderboardRow
-from ianvs.results.report.provenance_facts import provenance_facts
-from ianvs.results.report.values import shown_hyperparameters, shown_number
+from ianvs.results.report.values import provenance_facts, shown_hyperparameters, shown_number
 from ianvs.results.stored import Results
 
 __all__ = ["dataset_card", "model_card"]

@@ -15,9 +15,7 @@ from ianvs.exam.metrics.definition import MatrixMetric
 from ianvs.exam.metrics.metric_columns import MetricColumn
 from ianvs.results.report import to_frame
 from ianvs.results.report.gather import case_costs, describe_failure, utc
-from ianvs.results.report.pictures import slug
-from ianvs.results.report.provenance_facts import provenance_facts
-from ianvs.results.report.values import Cell, shown_hyperparameters
+from ianvs.results.report.values import Value, provenance_facts, shown_hyperparameters, slug
 from ianvs.results.stored import Results
 
 __all__ = ["COSTS_OF_ROUNDS", "CaseRun", "board_table", "case_runs", "costs_of", "matrix_table", "metric_series"]
@@ -53,7 +51,7 @@ class CaseRun:
 
     name: str
     result: CaseResult
-    params: Mapping[str, Cell]
+    params: Mapping[str, Value]
     tags: Mapping[str, str]
     numbers: Mapping[str, float]
     series: Mapping[str, Series]
@@ -102,7 +100,7 @@ def matrix_table(matrix: ScoreMatrix) -> str:
 
 def _run(results: Results, result: CaseResult, columns: Sequence[MetricColumn]) -> CaseRun:
     case = result.case
-    params: dict[str, Cell] = {
+    params: dict[str, Value] = {
         "algorithm": case.algorithm,
         "exam": case.testenv or results.name,
         "dataset": result.dataset,

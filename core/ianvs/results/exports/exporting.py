@@ -13,7 +13,7 @@ from pathlib import Path
 from ianvs.base.entry_points import installed
 from ianvs.base.errors import IanvsError, closest, shown_path
 from ianvs.plugins.loader import cause
-from ianvs.results.report.provenance_facts import provenance_facts
+from ianvs.results.report.values import provenance_facts
 from ianvs.results.stored import Results
 from ianvs.store import write_atomic
 

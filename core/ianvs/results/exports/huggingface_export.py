@@ -9,7 +9,7 @@ from ianvs.base.types import CaseResult
 from ianvs.results.exports.cards import dataset_card, model_card
 from ianvs.results.exports.parquet_export import write_tables
 from ianvs.results.report.leaderboard_row import LeaderboardRow
-from ianvs.results.report.pictures import slug
+from ianvs.results.report.values import slug
 from ianvs.results.stored import Results
 from ianvs.store import CaseStore, ExamStore
 

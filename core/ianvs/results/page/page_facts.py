@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -11,44 +10,28 @@ import yaml
 
 from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import CaseResult
-from ianvs.results.report.layout import failure_groups, row_name, varied
-from ianvs.results.report.leaderboard import Leaderboard
+from ianvs.results.report.document import FailureGroup
 
-__all__ = ["Citation", "FailedGroup", "citation", "configuration_text", "failed_groups", "log_tail", "remarks"]
+__all__ = ["citation", "configuration_text", "failed_groups"]
 
 _LINES = 25
 _BYTES = 20_000  # of a log's end that are read
 _MOST = 30
 
 
-@dataclass(frozen=True)
-class FailedGroup:
-    """which: the cases that failed for one reason. log: of the first of them. tail: its last lines."""
+def failed_groups(groups: Sequence[FailureGroup], failed: Iterable[CaseResult]) -> list[tuple[FailureGroup, str]]:
+    """Each reason with the last lines of the first log.
 
-    which: str
-    reason: str
-    log: str
-    tail: str
-
-
-@dataclass(frozen=True)
-class Citation:
-    text: str
-    bibtex: str
-
-
-def failed_groups(leaderboard: Leaderboard, failed: Iterable[CaseResult]) -> list[FailedGroup]:
-    """Each reason once. failed: results whose hyperparameters tell what has to be hidden in their logs."""
+    failed: results whose hyperparameters tell what has to be hidden in their logs.
+    """
     hidden = {result.case.id: result.case.hyperparameters for result in failed}
-    found = []
-    for group in failure_groups(leaderboard)[:_MOST]:
-        first = group.logged
-        tail = log_tail(first.log, hidden.get(first.id, {})) if first and first.log else ""
-        found.append(FailedGroup(group.which, group.reason, (first.log_shown if first else "") or "", tail))
-    return found
+    logs = ((group, group.first) for group in groups[:_MOST])
+    return [
+        (group, _log_tail(first.log, hidden.get(first.id, {})) if first and first.log else "") for group, first in logs
+    ]
 
 
-def log_tail(log: Path, hyperparameters: Mapping[str, object]) -> str:
+def _log_tail(log: Path, hyperparameters: Mapping[str, object]) -> str:
     """The last lines of a log, without secrets; "" where it can't be read."""
     try:
         with log.open("rb") as stream:
@@ -71,8 +54,8 @@ def configuration_text(provenance: Mapping[str, object]) -> str:
     return yaml.safe_dump(found, sort_keys=False, allow_unicode=True, width=100, default_flow_style=False)
 
 
-def citation() -> Citation:
-    """As CITATION.cff has it."""
+def citation() -> tuple[str, str]:
+    """As CITATION.cff has it: (text, BibTeX entry)."""
     told = yaml.safe_load(files("ianvs.results.page").joinpath("assets/CITATION.cff").read_text(encoding="utf-8"))
     authors = [_name(author) for author in told["authors"]]
     released = str(told["date-released"])
@@ -87,18 +70,8 @@ def citation() -> Citation:
         "url": told["url"],
     }
     lines = [f"  {name:<7} = {{{value}}}," for name, value in fields.items()]
-    return Citation(f"{text}\n\n{told['message']}", "@software{ianvs,\n" + "\n".join(lines) + "\n}")
+    return (f"{text}\n\n{told['message']}", "@software{ianvs,\n" + "\n".join(lines) + "\n}")
 
 
 def _name(author: Mapping[str, str]) -> str:
     return author.get("name") or " ".join(filter(None, (author.get("given-names"), author.get("family-names"))))
-
-
-def remarks(leaderboard: Leaderboard) -> list[str]:
-    """What the methods say of how it went, for every seed."""
-    telling = varied(leaderboard)
-    return [
-        f"{row_name(row)}{f' ({settings})' if (settings := row.settings(telling)) else ''}, seed {seed}: {said}"
-        for row in leaderboard.rows
-        for seed, said in row.remarks.items()
-    ]

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.types import CaseResult
-from ianvs.results.page.heatmap_svg import png_uri
-from ianvs.results.page.shown_rows import ShownRow
+from ianvs.results.report.charts.heatmaps import png_uri
+from ianvs.results.report.charts.shown_rows import ShownRow
 from ianvs.results.report.leaderboard_row import RowKey
-from ianvs.results.report.scenes import Scene, colours, scenes_of
+from ianvs.results.report.scenes import scene_sheet
 
-__all__ = ["SceneLine", "SceneSheet", "Scenes"]
+__all__ = ["PageScenes", "Scenes"]
 
 _SIDE = 160  # pixels, the longer side of a picture in the page
 _MOST_ROWS = 16
@@ -22,21 +22,13 @@ _MOST_TESTS = 6
 
 
 @dataclass(frozen=True)
-class SceneLine:
-    """One picture of one test set: (what it is, its data URI) for the input, the truth, and each round."""
-
-    test: str
-    pictures: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class SceneSheet:
-    """What one row saw and said. legend: (class, colour as #rrggbb) of the classes that occur."""
+class PageScenes:
+    """What one row saw and said. lines: test set, and (head, data URI) of its pictures. legend: as of a SceneSheet."""
 
     label: str
     seed: int
-    lines: tuple[SceneLine, ...]
-    legend: tuple[tuple[str, str], ...]
+    lines: Sequence[tuple[str, Sequence[tuple[str, str]]]]
+    legend: Sequence[tuple[str, str]]
 
 
 class Scenes:
@@ -44,42 +36,25 @@ class Scenes:
 
     def __init__(self, rows: Sequence[ShownRow]) -> None:
         self._rows = {one.key: one for one in rows[:_MOST_ROWS]}
-        self.sheets: dict[RowKey, SceneSheet] = {}
+        self.sheets: dict[RowKey, PageScenes] = {}
 
     def add(self, key: RowKey, result: CaseResult) -> None:
         one = self._rows.get(key)
-        if one is None or result.case.seed != one.row.seeds[0] or (found := scenes_of(result)) is None:
+        if one is None or result.case.seed != one.row.seeds[0] or (found := scene_sheet(result, _MOST_TESTS)) is None:
             return
-        classes, lines = found
-        self.sheets[key] = _sheet(one, result.case.seed, classes, lines[:_MOST_TESTS])
+        lines = [
+            (test, [(head, png_uri(_small(head, cell))) for head, cell in cells.items()]) for test, cells in found.lines
+        ]
+        self.sheets[key] = PageScenes(one.label, result.case.seed, lines, found.legend)
 
 
-def _sheet(one: ShownRow, seed: int, classes: Sequence[str], scenes: Sequence[Scene]) -> SceneSheet:
-    palette = colours(len(classes))
-    used: set[int] = set()
-    lines = []
-    for name, x, y, predictions in scenes:
-        labelled: Mapping[str, NDArray[np.integer]] = {"truth": y, **predictions}
-        pictures = [("input", _photo(x))]
-        for head, pixels in labelled.items():
-            used.update(np.unique(pixels).tolist())
-            pictures.append((head, png_uri(_smaller(pixels).astype(np.uint8), palette)))
-        lines.append(SceneLine(name, tuple(pictures)))
-    legend = tuple((classes[c], "#" + bytes(palette[c]).hex()) for c in sorted(used) if c < len(classes))
-    return SceneSheet(one.label, seed, tuple(lines), legend)
-
-
-def _photo(x: NDArray[np.integer]) -> str:
-    """A picture of at most `_SIDE` pixels; one channel is shown in grey."""
+def _small(head: str, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """At most `_SIDE` pixels. Of labels every n-th: there is no colour between two classes."""
+    if head != "input":
+        step = -(-max(pixels.shape) // _SIDE)
+        return pixels[::step, ::step]
     from PIL import Image
 
-    pixels = np.asarray(x, dtype=np.uint8)
-    picture = Image.fromarray(pixels[..., 0] if pixels.ndim == 3 and pixels.shape[2] == 1 else pixels).convert("RGB")
+    picture = Image.fromarray(pixels)
     picture.thumbnail((_SIDE, _SIDE))
-    return png_uri(np.asarray(picture))
-
-
-def _smaller(pixels: NDArray[np.integer]) -> NDArray[np.integer]:
-    """Every n-th label: there is no colour between two classes."""
-    step = -(-max(pixels.shape) // _SIDE)
-    return pixels[::step, ::step]
+    return np.asarray(picture)

@@ -4,41 +4,40 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from ianvs.base.types import CaseResult
-from ianvs.results.page.critical_difference import critical_difference
-from ianvs.results.page.exam_pictures import ExamPictures, exam_pictures
-from ianvs.results.page.page_differences import difference_table
-from ianvs.results.page.page_facts import citation, configuration_text, failed_groups, remarks
-from ianvs.results.page.page_numbers import Matrices
-from ianvs.results.page.page_replies import PageReplies
+from ianvs.results.page.page_facts import citation, configuration_text, failed_groups
 from ianvs.results.page.page_scenes import Scenes
-from ianvs.results.page.page_table import page_table
-from ianvs.results.page.parallel_chart import parallel_chart
-from ianvs.results.page.replies import Exams, write_replies
-from ianvs.results.page.shown_rows import shown_rows
+from ianvs.results.page.page_table import page_tables
+from ianvs.results.page.replies import Exams, PageReplies, write_replies
 from ianvs.results.report import Leaderboard
-from ianvs.results.report.class_scores import ClassScores
-from ianvs.results.report.exams_table import over_exams_cells
-from ianvs.results.report.layout import ranking_notes
-from ianvs.results.report.line_styles import BOUND, DARK, LIGHT
-from ianvs.results.report.pictures import complete_rows, finished
-from ianvs.results.report.provenance_facts import provenance_facts
-from ianvs.results.report.row_scores import MatrixMeans
-from ianvs.results.report.trials import study_lines, study_name
+from ianvs.results.report.build_document import document_of
+from ianvs.results.report.charts.critical_difference import critical_difference
+from ianvs.results.report.charts.exam_charts import ExamCharts, Parts, class_bars, exam_charts
+from ianvs.results.report.charts.heatmaps import Heatmaps, Matrices, heatmaps
+from ianvs.results.report.charts.parallel import parallel_chart
+from ianvs.results.report.charts.shown_rows import ShownRow, shown_rows
+from ianvs.results.report.charts.svg import BOUND, DARK, LIGHT, chart_style
+from ianvs.results.report.document import Picture
+from ianvs.results.report.row_scores import ClassScores, MatrixMeans, complete_rows, finished
 from ianvs.store.files import write_atomic
 
 if TYPE_CHECKING:
     import jinja2
 
 __all__ = ["page_text", "write_page"]
+
+_MOST_BARS, _MOST_PARTS = 8, 40  # rows beside each other in bars, and parts of a score
+_MOST_BAR_CHARTS = 24
 
 
 def write_page(
@@ -67,6 +66,14 @@ def write_page(
     return page, directory / "rank" / "replies.csv"
 
 
+@dataclass(frozen=True)
+class ExamPictures:
+    exam: str
+    charts: ExamCharts
+    heatmaps: Sequence[Heatmaps]
+    bars: Sequence[Picture]
+
+
 def page_text(
     leaderboard: Leaderboard,
     results: Iterable[CaseResult],
@@ -77,6 +84,9 @@ def page_text(
     provenance: Mapping[str, object] | None = None,
 ) -> str:
     """The page. Whatever a name, a message or a reply says, it is shown as text."""
+    from jinja2.utils import htmlsafe_json_dumps
+
+    document = document_of(leaderboard, title, command, provenance=provenance)
     names = list(dict.fromkeys(row.testenv for row in leaderboard.rows))
     rows = complete_rows(leaderboard)
     means, parts = MatrixMeans(rows), ClassScores(rows)
@@ -88,47 +98,58 @@ def page_text(
         if result.status == "failed":
             failed.append(result)
         for key, _ in finished(rows, [result]):
-            means.add(key, result)
-            parts.add(key, result)
-            scenes[rows[key].testenv].add(key, result)
-            replies[rows[key].testenv].add(key, result)
+            exam = rows[key].testenv
+            for collector in (means, parts, scenes[exam], replies[exam]):
+                collector.add(key, result)
     matrices, by_part = Matrices(), parts.means()
-    pictures: list[ExamPictures] = [
-        exam_pictures(leaderboard, name, number, len(names), means, by_part, matrices)
-        for number, name in enumerate(names)
-    ]
-    from jinja2.utils import htmlsafe_json_dumps
-
-    facts = provenance or {}
-    told = {leaderboard.sealing, *leaderboard.statements}  # above the table
+    groups = len(names) * max(1, len(means.of_scores))
     return _template().render(
-        title=title,
-        command=command,
-        board=leaderboard,
+        document=document,
         summary=_summary(leaderboard, names),
-        notes=[note for note in (*ranking_notes(leaderboard), *leaderboard.notes) if note not in told],
-        tables=[page_table(leaderboard, name, number) for number, name in enumerate(names)],
-        differences=[found for name in names if (found := difference_table(leaderboard, name))],
+        notes=document.said("ranked by", "bound", "gate", "row", "data"),
+        tables=page_tables(document),
+        differences=document.tables_of("differences"),
         searches=[
-            (study_name(study), study_lines(study), parallel_chart(f"trials-{number}", study))
-            for number, study in enumerate(leaderboard.studies)
+            (table, parallel_chart(f"trials-{number}", study))
+            for number, (table, study) in enumerate(zip(document.tables_of("search"), leaderboard.studies, strict=True))
         ],
-        over_exams=over_exams_cells(leaderboard),
+        over_exams=document.tables_of("over exams"),
         mean_ranks=critical_difference("mean-ranks", leaderboard.over_exams),
-        pictures=pictures,
+        pictures=[
+            _pictures(leaderboard, f"e{number}", name, shown, means, by_part, matrices, groups)
+            for number, (name, shown) in enumerate(of_exams.items())
+        ],
         scenes=[(name, list(scenes[name].sheets.values())) for name in names if scenes[name].sheets],
         replies=[(name, asked) for name in names if (asked := replies[name].questions())],
-        failures=failed_groups(leaderboard, failed),
-        remarks=remarks(leaderboard),
-        provenance=provenance_facts(facts),
-        configuration=configuration_text(facts),
+        failures=failed_groups(document.failures, failed),
+        configuration=configuration_text(provenance or {}),
         citation=citation(),
         matrices=htmlsafe_json_dumps(matrices.as_data(), separators=(",", ":")),
         style=Markup(_style()),
         script=Markup(_asset("page.js")),
         policy=_policy(),
-        statements=leaderboard.statements,
     )
+
+
+def _pictures(
+    leaderboard: Leaderboard,
+    key: str,
+    exam: str,
+    rows: Sequence[ShownRow],
+    means: MatrixMeans,
+    parts: Parts,
+    matrices: Matrices,
+    groups: int,
+) -> ExamPictures:
+    """key: of the exam, which makes ids unique. groups: of heatmaps in the page."""
+    scores = {score: found for score in means.of_scores if (found := means.in_order(score, exam))}
+    maps = [
+        heatmaps(f"{key}h{n}", rows, found, matrices, leaderboard.baseline, groups)
+        for n, found in enumerate(scores.values())
+    ]
+    bars = class_bars(f"{key}b", exam, rows, parts, _MOST_BARS, _MOST_PARTS)
+    charts = exam_charts(key, leaderboard, exam, rows, scores)
+    return ExamPictures(exam, charts, maps, list(islice(bars, _MOST_BAR_CHARTS)))
 
 
 def _summary(leaderboard: Leaderboard, names: list[str]) -> str:
@@ -167,7 +188,7 @@ def _style() -> str:
     kinds = "".join(f".c{n}{{--own:var(--c{n})}}" for n in range(len(LIGHT))) + ".cb{--own:var(--cb)}"
     light, dark = rules(LIGHT, BOUND[0]), rules(DARK, BOUND[1])
     own = f":root{{{light}}}@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}{kinds}"
-    return own + "\n" + _asset("page.css")
+    return own + "\n" + chart_style() + _asset("page.css")
 
 
 def _policy() -> str:

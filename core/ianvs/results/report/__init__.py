@@ -1,8 +1,7 @@
 """Results of cases -> a ranked leaderboard -> terminal, csv, markdown, pictures, frames."""
 
-from ianvs.results.report.chosen import Chosen
 from ianvs.results.report.columns import Column
-from ianvs.results.report.leaderboard import Leaderboard, build_leaderboard
+from ianvs.results.report.leaderboard import Chosen, Leaderboard, build_leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.row_tables import cases_frame, rounds_frame, to_frame
 from ianvs.results.report.terminal import render

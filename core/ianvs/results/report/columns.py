@@ -1,20 +1,39 @@
-"""What the columns of a leaderboard are. Each carries its meaning, so that nobody has to guess it from its title."""
+"""What the columns of a leaderboard are, and the cells of those with published numbers.
+
+Each carries its meaning, so that nobody has to guess it from its title.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import floor, log10
 from types import MappingProxyType
 from typing import Literal, get_args
 
 from ianvs.base.types import Measure
 from ianvs.config.contracts import contracts
 from ianvs.config.models.contract_name import NATIVE
+from ianvs.config.spec import PublishedSpec
 from ianvs.exam.metrics.metric import Metric
+from ianvs.exam.metrics.metric_columns import columns_named
 from ianvs.exam.metrics.system import SYSTEM
-from ianvs.results.report.published import AGREES
+from ianvs.results.report.values import shown_number, signed_number
+from ianvs.results.stats import Agreement, Summary, compare
 
-__all__ = ["COSTS", "Column", "Kind", "make_columns", "table_columns", "title_of"]
+__all__ = [
+    "AGREES",
+    "COSTS",
+    "Column",
+    "Kind",
+    "agreement",
+    "agreement_words",
+    "by_column",
+    "make_columns",
+    "published_summary",
+    "table_columns",
+    "title_of",
+]
 
 _Standing = Literal["rank", "rank_low", "rank_high", "tier", "p_best"]
 _NamedByUser = Literal["metric", "metric_std", "published", "published_std", "agrees", "module", "hyperparameter"]
@@ -52,6 +71,12 @@ _STANDING = (
     Column("Rank_high", "rank_high", meaning="the number of methods less those that are surely worse"),
     Column("Tier", "tier", meaning="A is the best; two methods of one tier are not separated (docs/statistics.md)"),
     Column("P_best", "p_best", meaning="how probable it is that the method is the best", higher_is_better=True),
+)
+AGREES = (
+    'the verdict (ours - published, its 95 % interval after Welch, in the unit of the column). "equal": the interval '
+    'lies inside the margin of the entry, 0.01 unless it names one; else "differs": the interval excludes 0; else '
+    '"can\'t tell", and how many seeds of ours could, unless their runs are too few for any number. "no verdict": it '
+    "says what is missing, and the interval is of our seeds alone"
 )
 _PARETO = "no method that competes has a better score, less training time and less memory at once"
 
@@ -167,3 +192,35 @@ def _with_distinct_titles(columns: list[Column]) -> tuple[Column, ...]:
             taken.add(title.casefold())
             columns[position] = replace(column, title=title)
     return tuple(columns)
+
+
+def by_column(published: Mapping[str, PublishedSpec], columns: Sequence[str]) -> dict[str, PublishedSpec]:
+    """What is published of one algorithm, by the columns that its metrics have."""
+    return {column: spec for name, spec in published.items() for column in columns_named(name, columns)}
+
+
+def published_summary(spec: PublishedSpec | None) -> Summary | None:
+    """In the unit of our column; n is 0 where it is not known."""
+    return None if spec is None else Summary(*spec.in_our_unit()[:2], spec.n or 0)
+
+
+def agreement(ours: Summary | None, spec: PublishedSpec | None) -> str | None:
+    """ "equal (+0.002, -0.005 to 0.009)" or "can't tell (+0.038, -0.029 to 0.105; 31 seeds could)"."""
+    theirs = published_summary(spec)
+    if ours is None or ours.mean is None or spec is None or theirs is None:
+        return None
+    margin = spec.in_our_unit()[2]
+    found = compare(ours, theirs, margin)
+    verdict, aside = agreement_words(found)
+    decimals = max(0, 1 - floor(log10(margin)))  # a tenth of the margin
+    told = signed_number(found.difference, decimals)
+    if found.low is not None and found.high is not None:
+        told += f", {shown_number(found.low, decimals)} to {shown_number(found.high, decimals)}"
+    return f"{verdict} ({'; '.join(filter(None, (told, aside)))})"
+
+
+def agreement_words(found: Agreement) -> tuple[str, str]:
+    """The verdict, and what a reader must know of it besides."""
+    if found.verdict != "can't tell":
+        return found.verdict or "no verdict", found.missing
+    return found.verdict, "theirs are too few" if found.seeds is None else f"{found.seeds} seeds could"

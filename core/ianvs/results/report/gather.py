@@ -1,4 +1,4 @@
-"""Reads a stream of results once and keeps of each case only the few numbers that a leaderboard needs."""
+"""Reads a stream of results once, keeps of each case only the few numbers that a leaderboard needs, and makes rows."""
 
 from __future__ import annotations
 
@@ -15,37 +15,24 @@ from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import CaseResult, Failure, Measure, Sealing, TestCase
 from ianvs.exam.metrics.system import measured, measured_by_paradigm
 from ianvs.results.report.columns import COSTS
+from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow
+from ianvs.results.report.values import shown_hyperparameters
+from ianvs.results.stats import Summary, mean_interval, summarise
 
 __all__ = [
-    "FailedCase",
     "RowCases",
     "TestScores",
     "case_costs",
     "common_name",
     "describe_failure",
     "gather",
+    "row_of",
     "shown_log",
     "utc",
 ]
 
+_SHORT = 100  # characters of an error message in the Status column
 _LONGEST_MESSAGE = 500  # characters; the whole of it is in the log
-
-
-@dataclass(frozen=True)
-class FailedCase:
-    """A case without a result. Secrets are hidden in `message`."""
-
-    id: str
-    seed: int
-    error: str  # "RuntimeError", "killed by SIGKILL", "timeout"
-    message: str
-    log: Path | None
-    log_shown: str | None  # as files show it: relative to the workspace, wherever they are written from
-
-    def text(self, longest: int | None = None) -> str:
-        """Error and message in one line of at most `longest` characters."""
-        line = " ".join((f"{self.error}: {self.message}" if self.message else self.error).split())
-        return line if longest is None or len(line) <= longest else line[: longest - 3].rstrip() + "..."
 
 
 @dataclass
@@ -195,3 +182,78 @@ def _failed(result: CaseResult, root: Path | None) -> FailedCase:
         log=failure.log,
         log_shown=shown_log(failure.log, root),
     )
+
+
+def row_of(group: RowCases, seeds: int) -> LeaderboardRow:
+    """seeds: how many cases belong to a row."""
+    expected = max(seeds, len(group.seen))
+    complete = len(group.seeds) == expected
+    order = np.argsort(group.seeds).tolist()
+    by_seed = {name: tuple(values[i] for i in order) for name, values in group.metrics.items()} if complete else {}
+    metrics = {name: summarise(values) for name, values in by_seed.items()}
+    intervals = {name: mean_interval(values) for name, values in by_seed.items()}
+    costs = {name: summarise(values) for name, values in group.costs.items()} if complete else {}
+    modules: dict[str, str] = {}
+    for kind, name in group.case.modules:
+        modules[kind] = f"{modules[kind]}, {name}" if kind in modules else name
+    if group.basemodel:
+        modules["basemodel"] = group.basemodel
+    return LeaderboardRow(
+        id=group.case.row,
+        algorithm=group.case.algorithm,
+        paradigm=group.case.paradigm,
+        rounds=group.rounds,
+        dataset=group.dataset,
+        modules=modules,
+        hyperparameters=shown_hyperparameters(group.case.hyperparameters),
+        seeds=tuple(sorted(group.seeds)),
+        expected=expected,
+        metrics=metrics,
+        by_seed=by_seed,
+        intervals={name: interval for name, interval in intervals.items() if interval is not None},
+        samples=_mean_samples(group) if complete else {},
+        costs=costs,
+        tests={
+            common_name(found.names, "test set", j): (found.score, summarise(found.learned), summarise(found.final))
+            for j, found in (group.tests.items() if complete else ())
+        },
+        bound=group.bound,
+        failures=tuple(group.failures),
+        status=_status(group, expected, metrics),
+        testenv=group.case.testenv,
+        adopted=(group.adopted, group.judged) if group.judged else None,
+        over_budget=tuple(group.over_budget),
+        urls=tuple(f"cases/{case_id}" for case_id in sorted(group.seen)),
+        texts={name: "; ".join(said) for name, said in group.texts.items()} if complete else {},
+        remarks=dict(sorted(group.remarks.items())),
+        time=group.latest.strftime("%Y-%m-%d %H:%M:%S") if group.latest else "",
+    )
+
+
+def _mean_samples(group: RowCases) -> dict[str, NDArray[np.float64]]:
+    """Of scores of which all seeds have them, in as many groups."""
+    found = {}
+    for name, listed in group.samples.items():
+        known = [one for one in listed if one is not None]
+        if len(known) == len(listed) and len({len(one) for one in known}) == 1:
+            found[name] = np.mean(known, axis=0)
+    return found
+
+
+def _status(group: RowCases, expected: int, metrics: Mapping[str, Summary]) -> str:
+    """What a reader must know of a row, in one short line."""
+    parts = []
+    unfinished = expected - len(group.seeds) - len(group.failures)
+    if group.failures:
+        first = group.failures[0]
+        log = f"; log {first.log_shown}" if first.log_shown else ""
+        parts.append(f"{len(group.failures)} of {expected} failed: {first.text(_SHORT)}{log}")
+    if unfinished:
+        parts.append(f"{unfinished} of {expected} unfinished")
+    if group.over_budget:
+        parts.append(f"over the budget: {next(iter(group.over_budget))}")
+    parts += group.warnings
+    gaps = [name for name, summary in metrics.items() if 0 < summary.n < expected]
+    parts += [f"{name} is missing in {expected - metrics[name].n} of {expected}" for name in gaps]
+    parts += [f"{name} waits for its reference run" for name in group.waiting if name in metrics and name not in gaps]
+    return "; ".join(["finished", *parts] if len(group.seeds) == expected else parts)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ianvs.base.errors import closest, one_line
 from ianvs.base.types import CaseResult
@@ -16,24 +13,41 @@ from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.spec import PublishedSpec, RankSpec
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import columns_named
-from ianvs.results.report.chosen import Chosen
-from ianvs.results.report.columns import COSTS, Column, Kind, make_columns
-from ianvs.results.report.gather import FailedCase, RowCases, common_name, gather
-from ianvs.results.report.leaderboard_row import LeaderboardRow
-from ianvs.results.report.method_exams import MethodsOverExams, methods_over_exams
-from ianvs.results.report.noise import noise_statement
-from ianvs.results.report.published import agreement, by_column, published_summary
-from ianvs.results.report.ranking import ranked_by_testenv
-from ianvs.results.report.sealing_note import sealing_note
-from ianvs.results.report.significance import ExamSignificance
-from ianvs.results.report.statements import statements
-from ianvs.results.report.values import Cell, shown_hyperparameters
-from ianvs.results.stats import Summary, mean_interval, summarise
+from ianvs.results.report.columns import (
+    COSTS,
+    Column,
+    Kind,
+    agreement,
+    by_column,
+    make_columns,
+    published_summary,
+)
+from ianvs.results.report.gather import gather, row_of
+from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow
+from ianvs.results.report.ranking import ExamSignificance, MethodsOverExams, methods_over_exams, ranked_by_testenv
+from ianvs.results.report.statements import noise_statement, sealing_note, statements
+from ianvs.results.report.values import Value
+from ianvs.results.stats import Summary
 from ianvs.store import Study
 
-__all__ = ["Leaderboard", "build_leaderboard"]
+__all__ = ["Chosen", "Leaderboard", "build_leaderboard"]
 
-_SHORT = 100  # characters of an error message in the Status column
+
+@dataclass(frozen=True)
+class Chosen:
+    """Configurations that were chosen on other results than those that a leaderboard reports.
+
+    results: of the chosen configurations, as they are reported; seeds: how many belong to a row.
+
+    tried: by (testenv, algorithm), how many configurations there were. said: how it was chosen, in sentences.
+    marks: by (testenv, algorithm), what a reader must know of a row's choice, in a few words.
+    """
+
+    results: Iterable[CaseResult]
+    seeds: int
+    tried: Mapping[tuple[str, str], int]
+    said: tuple[str, ...]
+    marks: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -64,7 +78,7 @@ class Leaderboard:
         """Every failed case with its row, those of reference runs too."""
         return tuple((row, failure) for row in (*self.rows, *self.references) for failure in row.failures)
 
-    def cell(self, row: LeaderboardRow, column: Column) -> Cell:
+    def cell(self, row: LeaderboardRow, column: Column) -> Value:
         """The value of one cell, typed; None is blank."""
         return _CELLS[column.kind](row, column.key)
 
@@ -107,7 +121,7 @@ def _std(summary: Summary | None) -> float | None:
     return None if summary is None else summary.std
 
 
-_CELLS: Mapping[Kind, Callable[[LeaderboardRow, str], Cell]] = {
+_CELLS: Mapping[Kind, Callable[[LeaderboardRow, str], Value]] = {
     "rank": lambda row, _: row.place,
     "rank_low": lambda row, _: None if row.standing is None else row.standing.low,
     "rank_high": lambda row, _: None if row.standing is None else row.standing.high,
@@ -160,11 +174,11 @@ def build_leaderboard(
     shown = [(name, m) for name, m in zip(metric_columns, metrics, strict=True) if not m.mapping]
     sort_by = _sort_keys(rank, shown)
     everything = gather(results, [name for name, _ in shown], root)
-    references = tuple(_row(group, seeds) for group in everything if group.case.role)
+    references = tuple(row_of(group, seeds) for group in everything if group.case.role)
     groups = [group for group in everything if not group.case.role]
     names = [name for name, _ in shown]
     theirs = {algorithm: by_column(specs, names) for algorithm, specs in published.items()}
-    listed = [replace(_row(group, seeds), published=theirs.get(group.case.algorithm, {})) for group in groups]
+    listed = [replace(row_of(group, seeds), published=theirs.get(group.case.algorithm, {})) for group in groups]
     if chosen is not None:
         listed = [_as_chosen(row, chosen) for row in listed]
     rows, significance = ranked_by_testenv(listed, sort_by, rank.baseline)
@@ -221,77 +235,3 @@ def _sort_keys(spec: RankSpec, metrics: Sequence[tuple[str, Metric]]) -> tuple[t
             hint = closest(name, names)
             raise ValueError(f"sort_by: '{name}' is not a metric column.{hint} The columns are: {known}.")
     return tuple(found) or tuple((name, metric.higher_is_better) for name, metric in metrics[:1])
-
-
-def _row(group: RowCases, seeds: int) -> LeaderboardRow:
-    expected = max(seeds, len(group.seen))
-    complete = len(group.seeds) == expected
-    order = np.argsort(group.seeds).tolist()
-    by_seed = {name: tuple(values[i] for i in order) for name, values in group.metrics.items()} if complete else {}
-    metrics = {name: summarise(values) for name, values in by_seed.items()}
-    intervals = {name: mean_interval(values) for name, values in by_seed.items()}
-    costs = {name: summarise(values) for name, values in group.costs.items()} if complete else {}
-    modules: dict[str, str] = {}
-    for kind, name in group.case.modules:
-        modules[kind] = f"{modules[kind]}, {name}" if kind in modules else name
-    if group.basemodel:
-        modules["basemodel"] = group.basemodel
-    return LeaderboardRow(
-        id=group.case.row,
-        algorithm=group.case.algorithm,
-        paradigm=group.case.paradigm,
-        rounds=group.rounds,
-        dataset=group.dataset,
-        modules=modules,
-        hyperparameters=shown_hyperparameters(group.case.hyperparameters),
-        seeds=tuple(sorted(group.seeds)),
-        expected=expected,
-        metrics=metrics,
-        by_seed=by_seed,
-        intervals={name: interval for name, interval in intervals.items() if interval is not None},
-        samples=_mean_samples(group) if complete else {},
-        costs=costs,
-        tests={
-            common_name(found.names, "test set", j): (found.score, summarise(found.learned), summarise(found.final))
-            for j, found in (group.tests.items() if complete else ())
-        },
-        bound=group.bound,
-        failures=tuple(group.failures),
-        status=_status(group, expected, metrics),
-        testenv=group.case.testenv,
-        adopted=(group.adopted, group.judged) if group.judged else None,
-        over_budget=tuple(group.over_budget),
-        urls=tuple(f"cases/{case_id}" for case_id in sorted(group.seen)),
-        texts={name: "; ".join(said) for name, said in group.texts.items()} if complete else {},
-        remarks=dict(sorted(group.remarks.items())),
-        time=group.latest.strftime("%Y-%m-%d %H:%M:%S") if group.latest else "",
-    )
-
-
-def _mean_samples(group: RowCases) -> dict[str, NDArray[np.float64]]:
-    """Of scores of which all seeds have them, in as many groups."""
-    found = {}
-    for name, listed in group.samples.items():
-        known = [one for one in listed if one is not None]
-        if len(known) == len(listed) and len({len(one) for one in known}) == 1:
-            found[name] = np.mean(known, axis=0)
-    return found
-
-
-def _status(group: RowCases, expected: int, metrics: Mapping[str, Summary]) -> str:
-    """What a reader must know of a row, in one short line."""
-    parts = []
-    unfinished = expected - len(group.seeds) - len(group.failures)
-    if group.failures:
-        first = group.failures[0]
-        log = f"; log {first.log_shown}" if first.log_shown else ""
-        parts.append(f"{len(group.failures)} of {expected} failed: {first.text(_SHORT)}{log}")
-    if unfinished:
-        parts.append(f"{unfinished} of {expected} unfinished")
-    if group.over_budget:
-        parts.append(f"over the budget: {next(iter(group.over_budget))}")
-    parts += group.warnings
-    gaps = [name for name, summary in metrics.items() if 0 < summary.n < expected]
-    parts += [f"{name} is missing in {expected - metrics[name].n} of {expected}" for name in gaps]
-    parts += [f"{name} waits for its reference run" for name in group.waiting if name in metrics and name not in gaps]
-    return "; ".join(["finished", *parts] if len(group.seeds) == expected else parts)

@@ -4,18 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.config.spec import PublishedSpec
-from ianvs.results.report.gather import FailedCase
-from ianvs.results.report.values import Cell, cell_text
+from ianvs.results.report.values import Value, cell_text
 from ianvs.results.stats import Difference, Interval, RankInterval, Summary
 
-__all__ = ["LeaderboardRow", "RowKey"]
+__all__ = ["FailedCase", "LeaderboardRow", "RowKey"]
 
 RowKey = tuple[str, str]  # id and algorithm: two algorithms of the same content are two rows
+
+
+@dataclass(frozen=True)
+class FailedCase:
+    """A case without a result. Secrets are hidden in `message`."""
+
+    id: str
+    seed: int
+    error: str  # "RuntimeError", "killed by SIGKILL", "timeout"
+    message: str
+    log: Path | None
+    log_shown: str | None  # as files show it: relative to the workspace, wherever they are written from
+
+    def text(self, longest: int | None = None) -> str:
+        """Error and message in one line of at most `longest` characters."""
+        line = " ".join((f"{self.error}: {self.message}" if self.message else self.error).split())
+        return line if longest is None or len(line) <= longest else line[: longest - 3].rstrip() + "..."
 
 
 @dataclass(frozen=True)
@@ -31,7 +48,7 @@ class LeaderboardRow:
     rounds: int
     dataset: str
     modules: Mapping[str, str]
-    hyperparameters: Mapping[str, Cell]  # secrets are hidden already
+    hyperparameters: Mapping[str, Value]  # secrets are hidden already
     seeds: tuple[int, ...]  # of the cases that finished
     expected: int  # how many cases belong to the row
     metrics: Mapping[str, Summary]  # by column name; empty when a case is missing

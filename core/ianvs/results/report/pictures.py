@@ -1,156 +1,204 @@
-"""Heatmaps of score matrices: rounds down, test sets across."""
+"""The pictures of a report as files: the charts of report.html as SVG, and sheets of label pictures as PNG."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+from markupsafe import Markup
 
-from ianvs.base.types import CaseResult, ScoreMatrix
-from ianvs.results.report.layout import row_name
+from ianvs.base.types import CaseResult
+from ianvs.results.report.charts.critical_difference import critical_difference
+from ianvs.results.report.charts.exam_charts import ExamCharts, class_bars, exam_charts, file_part
+from ianvs.results.report.charts.heatmaps import SEQUENTIAL, colour_bar, heatmap_svg, limits
+from ianvs.results.report.charts.lines import stream_chart
+from ianvs.results.report.charts.parallel import parallel_chart
+from ianvs.results.report.charts.shown_rows import ShownRow, series, shown_rows
+from ianvs.results.report.charts.svg import BOUND, LIGHT, PAGE, chart_style, num, tag, text
+from ianvs.results.report.document import Picture
 from ianvs.results.report.leaderboard import Leaderboard
-from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
-from ianvs.results.report.picture_drawing import Picture
-from ianvs.results.report.row_scores import MatrixMeans, RowScore
-from ianvs.results.report.values import fit
+from ianvs.results.report.leaderboard_row import LeaderboardRow
+from ianvs.results.report.ranking_table import row_name
+from ianvs.results.report.row_scores import ClassScores, MatrixMeans, RowScore, StreamCurves, complete_rows, finished
+from ianvs.results.report.scenes import SceneSheet, scene_sheet, sheet_png
+from ianvs.results.report.trials import study_name
+from ianvs.results.report.values import slug
+from ianvs.store.files import write_atomic
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+__all__ = ["pictures", "standalone", "write_pictures"]
 
-__all__ = ["RowKey", "complete_rows", "finished", "heatmap", "heatmaps", "limits", "slug"]
-
-_CELL = (0.62, 0.42)  # inches
-_DPI = 120
-_LONGEST_LABEL = 22
-_LONGEST_FLAT = 8  # characters that fit below a cell
-_SCALE = "YlGnBu"
-_WHITE_INK = 0.55  # from this part of the scale on, white is easier to read than black
+_PANELS_ACROSS = 3
+_MARGIN, _GAP, _LINE = 14, 10, 17  # pixels
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def complete_rows(leaderboard: Leaderboard) -> dict[RowKey, LeaderboardRow]:
-    """The rows that pictures are made of: those that lack no case."""
-    return {(row.id, row.algorithm): row for row in leaderboard.rows if row.complete}
+def write_pictures(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> list[Path]:
+    """The paths of all. A file is written only when it changes."""
+    paths = []
+    for picture in pictures(leaderboard, results):
+        paths.append(folder / picture.file)
+        drawing = picture.drawing
+        write_atomic(paths[-1], standalone(picture).encode() if isinstance(drawing, Markup) else drawing)
+    return paths
 
 
-def finished(
-    rows: Mapping[RowKey, LeaderboardRow], results: Iterable[CaseResult]
-) -> Iterator[tuple[RowKey, CaseResult]]:
-    """The results that `rows` report, each with the key of its row: not of seeds that only chose a configuration."""
-    for result in results:
-        key = (result.case.row, result.case.algorithm)
-        if key in rows and result.status == "finished" and result.case.seed in rows[key].seeds:
-            yield key, result
-
-
-def heatmaps(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> Iterator[Picture]:
-    """One per complete row and score, in the rows' order: the mean score matrix over seeds.
-
-    What is not evaluated in one seed is blank in the mean.
-    """
+def pictures(leaderboard: Leaderboard, results: Iterable[CaseResult]) -> Iterator[Picture]:
+    """What report.html draws, for all rows that lack no case. results: read once."""
     rows = complete_rows(leaderboard)
-    means = MatrixMeans(rows)
+    means, parts, streams = MatrixMeans(rows), ClassScores(rows), StreamCurves(rows)
+    sheets = []
     for key, result in finished(rows, results):
-        means.add(key, result)
-    for key, row in rows.items():
-        for found in means.of_scores.values():
-            if key in found:
-                yield _picture(found[key], row, folder)
+        for collector in (means, parts, streams):
+            collector.add(key, result)
+        if result.case.seed == rows[key].seeds[0] and (sheet := scene_sheet(result)):
+            sheets.append(_scenes(rows[key], sheet))
+    by_part = parts.means()
+    heatmaps: list[Picture] = []
+    bars: list[Picture] = []
+    for exam in dict.fromkeys(row.testenv for row in leaderboard.rows):
+        shown = shown_rows(leaderboard, exam)
+        scores = {score: found for score in means.of_scores if (found := means.in_order(score, exam))}
+        charts = exam_charts("e", leaderboard, exam, shown, scores)
+        yield from _named(exam, (*_stream(exam, shown, streams), *charts.wide, *charts.narrow))
+        yield from _named(exam, _kept(exam, next(iter(scores), ""), charts))
+        heatmaps += [_heatmap(one, found[one.key]) for one in shown for found in scores.values() if one.key in found]
+        bars += _named(exam, class_bars("b", exam, shown, by_part))
+    yield from (*heatmaps, *sheets, *bars)
+    if ranks := critical_difference("r", leaderboard.over_exams):
+        yield Picture("mean-ranks", "Mean rank over exams", ranks, "A bar joins methods that no test tells apart.")
+    for study in leaderboard.studies:
+        if trials := parallel_chart("t", study):
+            name = f"trials-{file_part(study.testenv)}{slug(study.algorithm)}"
+            yield Picture(name, f"Trials of {study_name(study)}", trials, "The thick line is the winner.")
 
 
-def heatmap(matrix: ScoreMatrix | RowScore, title: str, subtitle: str = "") -> Figure:
-    """A figure of `matrix`: values in the cells, the untrained model on top, what a round has just taught framed."""
-    from matplotlib import colormaps
-    from matplotlib.figure import Figure
-    from matplotlib.patches import Rectangle
-
-    rows, columns = matrix.values.shape
-    low, high = limits(matrix.values)
-    width = columns * _CELL[0] + 2.9
-    subtitle = textwrap.fill(subtitle, width=max(44, int(width * 13)))
-    height = rows * _CELL[1] + 1.7 + 0.16 * subtitle.count("\n")
-    figure = Figure(figsize=(max(width, 4.8), height), dpi=_DPI, layout="constrained", facecolor="white")
-    axes = figure.add_subplot()
-    scale = colormaps[_SCALE].with_extremes(bad="#eeeeee")
-    image = axes.imshow(np.ma.masked_invalid(matrix.values), cmap=scale, vmin=low, vmax=high, aspect="auto")
-    for (k, j), value in np.ndenumerate(matrix.values):
-        known = bool(np.isfinite(value))
-        ink = "white" if known and (value - low) / (high - low) > _WHITE_INK else "#222222"
-        axes.text(j, k, _number(value) if known else "–", ha="center", va="center", fontsize=9, color=ink)
-    _draw_grid(axes, rows, columns)
-    if columns == rows - 1 and columns > 1:
-        for j in range(columns):
-            axes.add_patch(
-                Rectangle(
-                    (j - 0.5, j + 0.5), 1, 1, fill=False, edgecolor="#f28e2b", linewidth=2, zorder=3, clip_on=False
-                )
-            )
-    slanted = any(len(name) > _LONGEST_FLAT for name in matrix.tests)
-    labels = [fit(name, _LONGEST_LABEL) for name in matrix.tests]
-    axes.set_xticks(range(columns), labels, rotation=35 if slanted else 0, ha="right" if slanted else "center")
-    axes.set_yticks(
-        range(rows), ["untrained", *(f"{k}. {fit(name, _LONGEST_LABEL)}" for k, name in enumerate(matrix.rounds, 1))]
-    )
-    axes.tick_params(length=0, labelsize=9)
-    axes.set_xlabel("test set")
-    axes.set_ylabel("after round")
-    bar = figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(length=0, labelsize=8)
-    lines = subtitle.count("\n") + 1 if subtitle else 0
-    axes.set_title(title, fontsize=12, fontweight="bold", pad=8 + 13 * lines)
-    axes.annotate(
-        subtitle,
-        (0.5, 1),
-        xytext=(0, 6),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        ha="center",
-        va="bottom",
-        fontsize=9,
-        color="#555555",
-    )
-    return figure
+def _named(exam: str, found: Iterable[Picture]) -> Iterator[Picture]:
+    """With the exam in their titles: a file stands alone."""
+    return (replace(one, title=f"{one.title}: {exam}") if exam else one for one in found)
 
 
-def _draw_grid(axes: Axes, rows: int, columns: int) -> None:
-    """White lines between the cells, a wider one below the untrained model, which no round has taught."""
-    axes.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
-    axes.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
-    axes.grid(which="minor", color="white", linewidth=1)
-    axes.tick_params(which="minor", length=0)
-    axes.axhline(0.5, color="white", linewidth=4, zorder=2)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+def _stream(exam: str, rows: Sequence[ShownRow], streams: StreamCurves) -> Iterator[Picture]:
+    lines, title = streams.lines(exam), f"{streams.score} while learning"
+    if svg := stream_chart("c", rows, lines, streams.ends(exam), streams.score, title):
+        legend = series([one for one in rows if one.key in lines])
+        yield Picture(f"curves-{slug(exam or streams.score)}", title, svg, legend=legend)
 
 
-def _picture(matrix: RowScore, row: LeaderboardRow, folder: Path) -> Picture:
-    path = folder / f"{slug(row.algorithm)}-{slug(row.id[:8])}-{slug(matrix.score)}.png"
+def _kept(exam: str, score: str, charts: ExamCharts) -> Iterator[Picture]:
+    if charts.panels:
+        note = "An open circle is the score just after the test set's round, the mark that after the last round."
+        note += f" {charts.panels_left_out} rows are left out." if charts.panels_left_out else ""
+        title = f"What became of each test set, {score}"
+        yield Picture(f"kept-{file_part(exam)}{slug(score)}", title, _grid(charts.panels), note)
+
+
+def _heatmap(one: ShownRow, found: RowScore) -> Picture:
+    row, scale = one.row, limits(found.values)
+    title = f"{row_name(row)}: {found.score}" + (" (bound)" if row.bound else "")
+    about = "Rows: after each round, the untrained model first. Columns: test sets."
+    svg = heatmap_svg("m", found.values, found.rounds, found.tests, title, about, scale)
+    bar = [{"label": "", "sample": colour_bar("s", scale, SEQUENTIAL, found.score)}]
+    return Picture(f"{_file_of_row(row)}-{slug(found.score)}", title, svg, _settings(row), bar)
+
+
+def _scenes(row: LeaderboardRow, sheet: SceneSheet) -> Picture:
+    title = f"{row.algorithm}: predictions after each round"
+    note = ", ".join(filter(None, (row.settings(), f"seed {row.seeds[0]}")))
+    return Picture(f"{_file_of_row(row)}-scenes", title, sheet_png(sheet, title, note), note)
+
+
+def _settings(row: LeaderboardRow) -> str:
     seeds = f"mean of {row.expected} seeds" if row.expected > 1 else f"seed {row.seeds[0]}"
-    title = f"{row_name(row)}: {matrix.score}" + (" (bound)" if row.bound else "")
-    subtitle = ", ".join(filter(None, (row.settings(), seeds)))
-    inputs = (title, subtitle, *matrix.rounds, "/", *matrix.tests, matrix.values.tobytes().hex())
-    return Picture(path, inputs, heatmap, (matrix, title, subtitle))
+    return ", ".join(filter(None, (row.settings(), seeds)))
 
 
-def limits(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Range of the colours: 0 to 1 for scores, so that pictures compare; else from the lowest to the highest value."""
-    known = values[np.isfinite(values)]
-    if known.size == 0 or (known.min() >= 0 and known.max() <= 1):
-        return 0.0, 1.0
-    low, high = float(known.min()), float(known.max())
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
+def _file_of_row(row: LeaderboardRow) -> str:
+    return f"{slug(row.algorithm)}-{slug(row.id[:8])}"
 
 
-def _number(value: float) -> str:
-    return f"{value:.2f}" if abs(value) < 100 else f"{value:.3g}"
+def standalone(picture: Picture) -> str:
+    """An SVG document with title, note and legend in it, and plain colours: programs that make PDF or PNG of it know no
+    variables in style sheets. Every row is shown."""
+    drawing = Markup(picture.drawing)
+    wide, tall = _size(drawing)
+    width = max(wide, 420.0)
+    parts, y = [], float(_MARGIN)
+    for line in textwrap.wrap(picture.title, max(20, int(width / 7.8))):
+        parts.append(text(_MARGIN, y + 12, line, class_="title"))
+        y += _LINE + 2
+    for line in textwrap.wrap(picture.note, max(20, int(width / 5.9))):
+        parts.append(text(_MARGIN, y + 11, line, class_="note"))
+        y += _LINE
+    parts.append(_placed(_MARGIN, y + _GAP / 2, drawing))
+    y += _GAP + tall
+    legend, tall = _legend(picture.legend, width)
+    parts.append(_placed(_MARGIN, y, legend))
+    whole, height = width + 2 * _MARGIN, y + tall + _MARGIN
+    svg = tag(
+        "svg",
+        tag("style", Markup(_style())),
+        tag("rect", width=whole, height=height, fill="#ffffff"),
+        *parts,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {num(whole)} {num(height)}",
+        width=whole,
+        height=height,
+        font_family="system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif",
+    )
+    return _NO_XML.sub("\ufffd", svg) + "\n"
 
 
-def slug(name: str) -> str:
-    """`name` with only what every file system takes."""
-    return re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-")[:60] or "unnamed"
+def _legend(lines: Sequence[Mapping[str, object]], width: float) -> tuple[Markup, float]:
+    """Samples with their labels, as many beside each other as there is room for; and how tall they are."""
+    if not lines:
+        return Markup(""), 0
+    samples = [Markup(line["sample"]) for line in lines]
+    wide, tall = (max(sizes) for sizes in zip(*map(_size, samples), strict=True))
+    labels = [str(line["label"]) for line in lines]
+    step = wide + 6 + 6.4 * max(map(len, labels)) + 12
+    across = max(1, int(width / step))
+    placed = [
+        _placed(n % across * step, n // across * (tall + 2), tag("g", sample, text(wide + 6, tall / 2 + 4, label)))
+        for n, (sample, label) in enumerate(zip(samples, labels, strict=True))
+    ]
+    return tag("g", *placed), -(-len(lines) // across) * (tall + 2)
+
+
+def _grid(panels: Sequence[tuple[str, Markup]]) -> Markup:
+    """Small charts beside each other, each under its label."""
+    sizes = [_size(svg) for _, svg in panels]
+    wide, tall = max(w for w, _ in sizes) + _GAP, max(h for _, h in sizes) + 24
+    placed = [
+        _placed(
+            n % _PANELS_ACROSS * wide, n // _PANELS_ACROSS * tall, tag("g", text(0, 12, label), _placed(0, 18, svg))
+        )
+        for n, (label, svg) in enumerate(panels)
+    ]
+    across = min(len(panels), _PANELS_ACROSS)
+    return tag("svg", *placed, width=across * wide, height=-(-len(panels) // _PANELS_ACROSS) * tall)
+
+
+def _placed(x: float, y: float, drawing: Markup) -> Markup:
+    return tag("g", drawing, transform=f"translate({num(x)} {num(y)})")
+
+
+def _size(svg: Markup) -> tuple[float, float]:
+    found = re.search(r'\bwidth="([\d.]+)" height="([\d.]+)"', svg)
+    return (float(found[1]), float(found[2])) if found else (0.0, 0.0)
+
+
+@cache
+def _style() -> str:
+    """The style sheet of charts with the colours of a light page in place of its variables."""
+    of_rows = {f"c{n}": colour for n, colour in enumerate(LIGHT)} | {"cb": BOUND[0]}
+    colours, rules = PAGE | of_rows, []
+    for selector, said in re.findall(r"([^{}]+)\{([^{}]*)\}", re.sub(r"/\*.*?\*/", "", chart_style(), flags=re.S)):
+        for name in of_rows if "var(--own)" in said else ("",):
+            plain = re.sub(r"var\(--(\w+)\)", lambda found: colours[found[1]], said.replace("--own", f"--{name}"))
+            rules.append(f"{f'.{name}' if name else ''}{selector.strip()}{{{' '.join(plain.split())}}}")
+    rules.append(f".title{{font-size:14px;font-weight:600}}.note{{fill:{PAGE['soft']}}}")
+    return "".join(rules)

@@ -1,20 +1,51 @@
-"""What pictures show of each row: the mean score matrix over its seeds, and how it learned, with the spread."""
+"""What pictures show of each row over its seeds: score matrices, how it learned, and scores of parts such as classes.
+
+Collectors take results one after the other and keep little of each.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.types import CaseResult, ScoreMatrix
+from ianvs.base.types import CaseResult, Curve, ScoreMatrix
 from ianvs.results.report.gather import common_name
+from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
 
-__all__ = ["MatrixMeans", "RowScore", "taught_means"]
+__all__ = [
+    "ClassScores",
+    "MatrixMeans",
+    "RowScore",
+    "StreamCurves",
+    "StreamLine",
+    "complete_rows",
+    "curve_means",
+    "finished",
+    "taught_means",
+]
+
+_BROKEN_DOWN = ("topic ", "turn_")  # how names of parts begin that scores of texts break a score down to
+
+
+def complete_rows(leaderboard: Leaderboard) -> dict[RowKey, LeaderboardRow]:
+    """The rows that pictures are made of: those that lack no case."""
+    return {(row.id, row.algorithm): row for row in leaderboard.rows if row.complete}
+
+
+def finished(
+    rows: Mapping[RowKey, LeaderboardRow], results: Iterable[CaseResult]
+) -> Iterator[tuple[RowKey, CaseResult]]:
+    """The results that `rows` report, each with the key of its row: not of seeds that only chose a configuration."""
+    for result in results:
+        key = (result.case.row, result.case.algorithm)
+        if key in rows and result.status == "finished" and result.case.seed in rows[key].seeds:
+            yield key, result
 
 
 @dataclass(frozen=True)
@@ -127,3 +158,108 @@ def _mean(found: list[ScoreMatrix]) -> RowScore | None:
 
 def _common(kind: str, of_seeds: list[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(common_name(names, kind, k) for k, names in enumerate(zip(*of_seeds, strict=True)))
+
+
+class ClassScores:
+    """Keeps what scores of several parts, such as one for each class, say of them after the last round."""
+
+    def __init__(self, rows: Mapping[RowKey, LeaderboardRow]) -> None:
+        self._rows = rows
+        self._found: dict[tuple[RowKey, str, int], list[Mapping[str, float | None]]] = {}
+        self._names: dict[tuple[RowKey, str, int], dict[str, None]] = {}
+
+    def add(self, key: RowKey, result: CaseResult) -> None:
+        for score, details in result.details.items():
+            tests = next(iter(result.matrices.values())).tests if result.matrices else ()
+            for j, (test, found) in enumerate(zip(tests, details[-1], strict=False)):
+                found = _of_one_scale(score, found or {})
+                if len(found) > 1:
+                    self._found.setdefault((key, score, j), []).append(found)
+                    self._names.setdefault((key, score, j), {})[test] = None
+
+    def means(self) -> dict[tuple[str, str, str], dict[RowKey, dict[str, float]]]:
+        """By (exam, score, test set): the mean over seeds of each part of each row."""
+        parts: dict[tuple[str, str, str], dict[RowKey, dict[str, float]]] = {}
+        for (key, score, j), found in self._found.items():
+            test = common_name(self._names[key, score, j], "test set", j)
+            if means := _part_means(found):
+                parts.setdefault((self._rows[key].testenv, score, test), {})[key] = means
+        return parts
+
+
+def _of_one_scale(score: str, parts: Mapping[str, float | None]) -> Mapping[str, float | None]:
+    """The parts that are the score itself on a part of the samples, such as a topic; without counts beside them."""
+    told = {name: value for name, value in parts.items() if name == score or name.startswith(_BROKEN_DOWN)}
+    return told if score in parts else parts
+
+
+def _part_means(found: Sequence[Mapping[str, float | None]]) -> dict[str, float]:
+    """Mean over seeds of each part that all of them have."""
+    means = {}
+    for part in found[0]:
+        values = [parts.get(part) for parts in found]
+        known = [value for value in values if value is not None]
+        if len(known) == len(values):
+            means[part] = float(np.mean(known))
+    return means
+
+
+@dataclass(frozen=True)
+class StreamLine:
+    """How a row does on what has begun to arrive: (E,) training samples so far, mean over seeds, standard deviation."""
+
+    samples: NDArray[np.int64]
+    mean: NDArray[np.float64]
+    spread: NDArray[np.float64]
+
+
+class StreamCurves:
+    """Keeps the curves of the first score."""
+
+    def __init__(self, rows: Mapping[RowKey, LeaderboardRow]) -> None:
+        self._rows = rows
+        self._found: dict[RowKey, list[tuple[NDArray[np.int64], NDArray[np.float64]]]] = {}
+        self._ends: dict[str, NDArray[np.int64]] = {}
+        self.score = ""
+
+    def add(self, key: RowKey, result: CaseResult) -> None:
+        first = next(iter(result.matrices.values()), None)
+        if first is None or first.curve is None:
+            return
+        self.score, curve = first.metric, first.curve
+        self._found.setdefault(key, []).append((curve.samples, curve_means(curve)))
+        if not self._rows[key].bound:  # a bound goes over earlier rounds again
+            ends = curve.samples[np.flatnonzero(np.diff(curve.ended, prepend=0))]
+            self._ends.setdefault(self._rows[key].testenv, ends)
+
+    def ends(self, exam: str) -> NDArray[np.int64]:
+        """Samples so far at the end of each round."""
+        return self._ends.get(exam, np.empty(0, dtype=np.int64))
+
+    def lines(self, exam: str) -> dict[RowKey, StreamLine]:
+        """Of an exam's rows, in the order of the leaderboard; not of one whose seeds were examined at other places.
+
+        A bound's samples count again and again: it is drawn where the others' rounds end.
+        """
+        lines, ends = {}, self.ends(exam)
+        for key in (key for key, row in self._rows.items() if row.testenv == exam and key in self._found):
+            samples = self._found[key][0][0]
+            if any(not np.array_equal(samples, other) for other, _ in self._found[key]):
+                continue
+            values = np.stack([means for _, means in self._found[key]])
+            spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(values.shape[1])
+            at = ends if self._rows[key].bound and len(ends) == len(samples) else samples
+            lines[key] = StreamLine(at, values.mean(axis=0), spread)
+        return lines
+
+
+def curve_means(curve: Curve) -> NDArray[np.float64]:
+    """(E,) mean score over the test sets of rounds begun by then; over all asked ones where they belong to none."""
+    rounds = int(curve.ended.max(initial=0))
+    means = np.full(len(curve.samples), np.nan)
+    for e, row in enumerate(curve.scores):
+        asked = row[: curve.begun[e]] if len(row) == rounds else row
+        known = asked[~np.isnan(asked)]
+        if known.size:
+            means[e] = known.mean()
+    return means

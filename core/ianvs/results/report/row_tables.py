@@ -1,21 +1,32 @@
-"""Leaderboard and results as pandas frames, for the Python API."""
+"""Leaderboard and results as tables to compute with: pandas frames for the Python API, and csv."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import CaseResult
+from ianvs.results.report.columns import table_columns
+from ianvs.results.report.further_tables import standard_errors
 from ianvs.results.report.gather import case_costs, describe_failure, shown_log
 from ianvs.results.report.leaderboard import Leaderboard
-from ianvs.results.report.values import shown_hyperparameters
+from ianvs.results.report.values import Value, cell_text, shown_hyperparameters
+from ianvs.results.stats import Difference
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["cases_frame", "rounds_frame", "to_frame"]
+__all__ = ["cases_frame", "csv_of", "csv_text", "rounds_frame", "statistics_records", "to_frame"]
+
+_HEADER = (
+    *("Testenv", "Algorithm", "Hyperparameters", "Metric", "n", "mean", "std", "low", "high"),
+    *("error_of_seeds", "error_of_samples"),
+    *(f"minus_{other}{part}" for other in ("best", "baseline") for part in ("", "_low", "_high", "_p")),
+)
 
 
 def to_frame(leaderboard: Leaderboard) -> pd.DataFrame:
@@ -86,3 +97,55 @@ def rounds_frame(results: Iterable[CaseResult]) -> pd.DataFrame:
         for j, test in enumerate(matrix.tests)
     ]
     return pd.DataFrame.from_records(records, columns=list(names))
+
+
+def csv_text(leaderboard: Leaderboard) -> str:
+    """Comma-separated, one header line, numbers in the shortest form that reads back as the same number.
+
+    Which columns there are, and under which names, is for the contract of the plugins to say.
+    """
+    columns = table_columns(leaderboard.columns, leaderboard.contract)
+    cells = ([leaderboard.cell(row, column) for column in columns] for row in leaderboard.rows)
+    return csv_of([[column.title for column in columns], *cells])
+
+
+def csv_of(lines: Iterable[Sequence[Value]]) -> str:
+    """A text that a spreadsheet would take for a formula has a ' before it."""
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\n")
+    for line in lines:
+        writer.writerow(map(_no_formula, line))
+    return stream.getvalue()
+
+
+def _no_formula(cell: Value) -> str:
+    text = cell_text(cell).replace("\r", "\n")  # the writer leaves a lone carriage return without quotes
+    if not isinstance(cell, str) or not text.startswith(("=", "+", "-", "@", "\t", "\n")) or text == "-":
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
+
+
+def statistics_records(leaderboard: Leaderboard) -> Iterator[Sequence[Value]]:
+    """A header, then one line for each row and metric; a difference is of the metric that the exam is ranked by."""
+    yield _HEADER
+    ranked_by = leaderboard.sort_by[0][0] if leaderboard.sort_by else None
+    for row in leaderboard.rows:
+        for metric, summary in row.metrics.items():
+            interval = row.intervals.get(metric)
+            differences = (row.to_best, row.to_baseline) if metric == ranked_by else (None, None)
+            yield (
+                *(row.testenv, row.algorithm, row.settings(), metric, summary.n, summary.mean, summary.std),
+                *((interval.low, interval.high) if interval else (None, None)),
+                *standard_errors(row, metric),
+                *(cell for one in differences for cell in _cells(one)),
+            )
+
+
+def _cells(difference: Difference | None) -> tuple[Value, ...]:
+    if difference is None:
+        return (None,) * 4
+    return difference.mean, difference.low, difference.high, difference.p

@@ -2,135 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.types import Asked, CaseResult
 from ianvs.exam.kinds.picture_kind import FIRST, PictureKind
-from ianvs.results.report.class_scores import ClassScores
-from ianvs.results.report.layout import varied
-from ianvs.results.report.leaderboard import Leaderboard
-from ianvs.results.report.picture_drawing import Picture
-from ianvs.results.report.pictures import complete_rows, finished, slug
+from ianvs.results.report.values import fit
 from ianvs.store import CaseStore, ExamStore
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["Scene", "class_scores", "colours", "scene_sheet", "scenes", "scenes_of"]
+__all__ = ["SceneSheet", "colours", "scene_sheet", "sheet_png"]
 
 # Name, picture (H, W, 3), truth (H, W), prediction (H, W) by round.
-Scene = tuple[str, NDArray[np.integer], NDArray[np.integer], Mapping[str, NDArray[np.integer]]]
+_Scene = tuple[str, NDArray[np.integer], NDArray[np.integer], Mapping[str, NDArray[np.integer]]]
+
+_CELL, _GAP, _MARGIN, _LINE, _FONT = 180, 6, 14, 20, 13  # pixels; _CELL is the width of a picture
+_LETTER = 7.2  # pixels, about
+_LONGEST = 24  # characters
+# matplotlib's tab20 and tab20b.
+_COLOURS = (
+    "1f77b4 aec7e8 ff7f0e ffbb78 2ca02c 98df8a d62728 ff9896 9467bd c5b0d5 8c564b c49c94 e377c2 f7b6d2 7f7f7f c7c7c7 "
+    "bcbd22 dbdb8d 17becf 9edae5 393b79 5254a3 6b6ecf 9c9ede 637939 8ca252 b5cf6b cedb9c 8c6d31 bd9e39 e7ba52 e7cb94 "
+    "843c39 ad494a d6616b e7969c 7b4173 a55194 ce6dbd de9ed6"
+)
 
 
-def scenes(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> Iterator[Picture]:
-    """One per complete row: of its first seed, the first picture of each test set through the rounds."""
-    rows = complete_rows(leaderboard)
-    for key, result in finished(rows, results):
-        row = rows[key]
-        if result.case.seed != row.seeds[0] or (found := scenes_of(result)) is None:
-            continue
-        classes, lines = found
-        title = f"{row.algorithm}: predictions after each round"
-        subtitle = ", ".join(filter(None, (row.settings(), f"seed {result.case.seed}")))
-        path = folder / f"{slug(row.algorithm)}-{slug(row.id[:8])}-scenes.png"
-        inputs = [title, subtitle, *classes]
-        for name, x, y, predictions in lines:
-            inputs += [name, *(array.tobytes().hex() for array in (x, y, *predictions.values()))]
-        yield Picture(path, tuple(inputs), scene_sheet, (lines, classes, title, subtitle))
+@dataclass(frozen=True)
+class SceneSheet:
+    """The first picture of each test set through the rounds of a case.
+
+    lines: name of the test set, and (H, W, 3) the input, the truth and what was predicted after each round, under their
+    heads. Pixels that are ignored, and predictions of nothing, are black. legend: classes that occur, colours.
+    """
+
+    lines: tuple[tuple[str, Mapping[str, NDArray[np.uint8]]], ...]
+    legend: tuple[tuple[str, str], ...]
 
 
-def scene_sheet(
-    lines: Sequence[Scene],
-    classes: Sequence[str],
-    title: str,
-    subtitle: str = "",
-) -> Figure:
-    """A figure with a line for each of `lines`. Pixels that are ignored, and predictions of nothing, are black."""
-    from matplotlib.figure import Figure
-    from matplotlib.patches import Patch
+def scene_sheet(result: CaseResult, most: int | None = None) -> SceneSheet | None:
+    """Of the first `most` test sets; None of a case whose exam kept no pictures."""
+    found = _scenes_of(result)
+    if found is None:
+        return None
+    classes, scenes = found
+    palette, used, lines = colours(len(classes)), set[int](), []
+    for name, x, y, predictions in scenes[:most]:
+        cells = {"input": _photo(x)}
+        for head, labels in {"truth": y, **predictions}.items():
+            used.update(np.unique(labels).tolist())
+            cells[head] = palette[labels]
+        lines.append((name, cells))
+    legend = tuple((classes[c], "#" + bytes(palette[c]).hex()) for c in sorted(used) if c < len(classes))
+    return SceneSheet(tuple(lines), legend)
 
-    palette = colours(len(classes))
-    columns = 2 + max(len(predictions) for *_, predictions in lines)
-    height, width = lines[0][2].shape
-    tall = 1.7 * height / width
-    figure = Figure(figsize=(1.7 * columns + 0.6, (tall + 0.08) * len(lines) + 1.5), dpi=110, layout="constrained")
-    grid = figure.subplots(len(lines), columns, squeeze=False)
-    used: set[int] = set()
-    for number, (axes, (name, x, y, predictions)) in enumerate(zip(grid, lines, strict=True)):
-        shown = [("input", x), ("truth", y), *predictions.items()]
-        for cell, (head, pixels) in zip(axes, shown, strict=False):
-            cell.imshow(pixels if pixels.ndim == 3 else palette[pixels], interpolation="nearest")
+
+def _photo(x: NDArray[np.integer]) -> NDArray[np.uint8]:
+    """One channel is shown in grey."""
+    from PIL import Image
+
+    pixels = np.asarray(x, dtype=np.uint8)
+    grey = pixels.ndim == 3 and pixels.shape[2] == 1
+    return np.asarray(Image.fromarray(pixels[..., 0] if grey else pixels).convert("RGB"))
+
+
+def sheet_png(sheet: SceneSheet, title: str, note: str) -> bytes:
+    """A line for each test set."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    legend, first = sheet.legend, sheet.lines[0][1]["truth"]
+    tall = round(_CELL * first.shape[0] / first.shape[1])
+    left = _MARGIN + int(_LETTER * max(len(fit(name, _LONGEST)) for name, _ in sheet.lines)) + _GAP
+    columns = max(len(cells) for _, cells in sheet.lines)
+    width = max(left + (_CELL + _GAP) * columns, int(_LETTER * len(title))) + _MARGIN
+    step = int(_LETTER * max((len(name) for name, _ in legend), default=0)) + 30
+    across = max(1, (width - 2 * _MARGIN) // step)
+    top = _MARGIN + 3 * _LINE
+    foot = top + (tall + _GAP) * len(sheet.lines) + _GAP
+    drawn = Image.new("RGB", (width, foot + _LINE * -(-len(legend) // across) + _MARGIN), "white")
+    pen, font = ImageDraw.Draw(drawn), ImageFont.load_default(_FONT)
+    pen.text((_MARGIN, _MARGIN), title, "black", font)
+    pen.text((_MARGIN, _MARGIN + _LINE), fit(note, int(width / _LETTER)), "#545b65", font)
+    for number, (name, cells) in enumerate(sheet.lines):
+        y = top + number * (tall + _GAP)
+        pen.text((_MARGIN, y + tall // 2 - _FONT // 2), fit(name, _LONGEST), "black", font)
+        for place, (head, pixels) in enumerate(cells.items()):
+            x = left + place * (_CELL + _GAP)
             if number == 0:
-                cell.set_title(head, fontsize=9)
-            used.update(np.unique(pixels).tolist() if pixels.ndim == 2 else ())
-        axes[0].set_ylabel(name, fontsize=9)
-        for cell in axes:
-            cell.set_xticks([])
-            cell.set_yticks([])
-            for spine in cell.spines.values():
-                spine.set_visible(False)
-    patches = [Patch(color=palette[c] / 255, label=classes[c]) for c in sorted(used) if c < len(classes)]
-    figure.legend(handles=patches, loc="outside lower center", ncols=min(8, len(patches)), fontsize=8, frameon=False)
-    figure.suptitle(f"{title}\n{subtitle}" if subtitle else title, fontsize=10)
-    return figure
-
-
-def class_scores(leaderboard: Leaderboard, results: Iterable[CaseResult], folder: Path) -> Iterator[Picture]:
-    """One per score of several parts (per class) and test set: a bar for each row, the mean over its seeds."""
-    rows = complete_rows(leaderboard)
-    found = ClassScores(rows)
-    for key, result in finished(rows, results):
-        found.add(key, result)
-    for (exam, score, test), by_row in found.means().items():
-        bars = {
-            f"{rows[key].algorithm} {rows[key].settings(varied(leaderboard))}".strip(): by_row[key]
-            for key in rows
-            if key in by_row
-        }
-        path = folder / f"{f'{slug(exam)}-' if exam else ''}{slug(score)}-{slug(test)}.png"
-        title = f"{score} on {test}, after the last round" + (f" of {exam}" if exam else "")
-        yield Picture(path, (title, repr(bars)), class_bars, (bars, title))
-
-
-def class_bars(bars: Mapping[str, Mapping[str, float]], title: str) -> Figure:
-    """Grouped bars: parts (classes) across, a bar for each name in `bars`."""
-    from matplotlib.figure import Figure
-
-    names = list(dict.fromkeys(part for parts in bars.values() for part in parts))
-    figure = Figure(figsize=(max(6.0, 0.9 * len(names) + 1.5), 3.6), dpi=110, layout="constrained")
-    axes = figure.subplots()
-    width = 0.84 / len(bars)
-    for number, (name, parts) in enumerate(bars.items()):
-        places = np.arange(len(names)) - 0.42 + width * (number + 0.5)
-        axes.bar(places, [parts.get(part, np.nan) for part in names], width, label=name, color=f"C{number}")
-    axes.set_xticks(range(len(names)), names, rotation=30, ha="right", fontsize=8)
-    highest = max((value for parts in bars.values() for value in parts.values()), default=1.0)
-    axes.set_ylim(0, 1 if highest <= 1 else 100 if highest <= 100 else None)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="#dddddd")
-    axes.set_axisbelow(True)
-    axes.set_title(title, fontsize=11, fontweight="bold")
-    figure.legend(loc="outside lower center", ncols=min(4, len(bars)), fontsize=8, frameon=False)
-    return figure
+                pen.text((x, y - _LINE), fit(head, _LONGEST), "black", font)
+            drawn.paste(Image.fromarray(pixels).resize((_CELL, tall), Image.Resampling.NEAREST), (x, y))
+    for number, (name, fill) in enumerate(legend):
+        x, y = _MARGIN + number % across * step, foot + number // across * _LINE
+        pen.rectangle((x, y + 2, x + 12, y + 14), fill)
+        pen.text((x + 18, y), name, "black", font)
+    stream = BytesIO()
+    drawn.save(stream, "PNG")
+    return stream.getvalue()
 
 
 def colours(classes: int) -> NDArray[np.uint8]:
     """(256, 3) a colour for each class index, as far apart as a table of 40 gets them; what is no class is black."""
-    from matplotlib import colormaps
-
-    table = np.concatenate([colormaps["tab20"].colors, colormaps["tab20b"].colors])  # type: ignore[attr-defined]
+    table = np.array([list(bytes.fromhex(colour)) for colour in _COLOURS.split()], np.uint8)
     palette = np.zeros((256, 3), np.uint8)
-    palette[:classes] = np.round(255 * table[np.arange(classes) % len(table)])
+    palette[:classes] = table[np.arange(classes) % len(table)]
     return palette
 
 
-def scenes_of(result: CaseResult) -> tuple[Sequence[str], list[Scene]] | None:
-    """(class names, lines of `scene_sheet`) of a case; None where its exam kept no pictures."""
+def _scenes_of(result: CaseResult) -> tuple[Sequence[str], list[_Scene]] | None:
+    """(class names, scenes) of a case."""
     workspace = result.directory.parents[1]
     cases, exams = CaseStore(workspace), ExamStore(workspace)
     exam_id = cases.exam_id(result.case.id)
@@ -139,7 +120,7 @@ def scenes_of(result: CaseResult) -> tuple[Sequence[str], list[Scene]] | None:
         return None
     truth = exams.truth(exam_id)
     stored = {index: cases.predictions(result.case.id, index) for index in range(1, len(result.rounds))}
-    lines: list[Scene] = []
+    lines: list[_Scene] = []
     for j, name in enumerate(record.tests):
         found = ((k, kept[Asked(j)].extras.get(FIRST)) for k, kept in stored.items() if Asked(j) in kept)
         predictions = {f"after {record.rounds[k - 1]}": first[0] for k, first in found if first is not None}

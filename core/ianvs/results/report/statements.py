@@ -1,17 +1,21 @@
-"""What may be said of a ranking, in sentences: whose chance is counted, who is separated from whom, what would help."""
+"""What may be said of a ranking, in sentences: whose chance is counted, who is separated from whom, what would help;
+how much is noise of the machine, and how well the exam was sealed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import sqrt
 
 import numpy as np
 
+from ianvs.base.types import Sealing
+from ianvs.results.report.gather import RowCases
 from ianvs.results.report.leaderboard_row import LeaderboardRow
-from ianvs.results.report.significance import ExamSignificance
+from ianvs.results.report.ranking import ExamSignificance
+from ianvs.results.report.values import shown_hyperparameters
 from ianvs.results.stats import seeds_to_separate
 
-__all__ = ["statements"]
+__all__ = ["noise_statement", "sealing_note", "statements"]
 
 _MOST_PAIRS = 6
 
@@ -78,3 +82,50 @@ def _choice(rows: Sequence[LeaderboardRow]) -> list[str]:
         f"Several configurations of {listed}: the best of them is chosen on what is reported, and looks better than it "
         "is; `rank: {select: ...}` keeps the two apart (docs/statistics.md)."
     ]
+
+
+def noise_statement(rows: Iterable[LeaderboardRow], repeated: Sequence[RowCases], metric: str) -> str:
+    """What repetitions of the same case say; "" where nothing was repeated, or not to its end."""
+    known = {(row.testenv, row.algorithm, str(dict(row.hyperparameters))): row for row in rows}
+    widest, where, count = 0.0, "", 0
+    for group in repeated:
+        case = group.case
+        row = known.get((case.testenv, case.algorithm, str(shown_hyperparameters(case.hyperparameters))))
+        if row is None:
+            continue
+        first = dict(zip(row.seeds, row.by_seed.get(metric, ()), strict=False)).get(case.seed)
+        for value in group.metrics.get(metric, ()):
+            if value is None or first is None:
+                continue
+            count += 1
+            if abs(value - first) > widest:
+                widest, where = abs(value - first), row.algorithm
+    if not count:
+        return ""
+    if not widest:
+        return f"Repeated with the same seed, every case gave the same {metric} ({count} repetitions)."
+    return f"Repeated with the same seed, {metric} differs by up to {widest:.2g} ({where}; {count} repetitions)."
+
+
+def sealing_note(found: Collection[Sealing], contract: str) -> str:
+    """How the exam was kept from the learners, in the weakest of all cases; "" where none has ended."""
+    if not found:
+        return ""
+    if any(one.how == "handed" for one in found):
+        return (
+            f"Not sealed: plugins under `contract: {contract}` are handed the exam's files; metrics ran in processes "
+            "of their own (docs/trust.md)."
+        )
+    if any(one.how == "none" for one in found):
+        return "Not sealed: learners ran in the process that holds the exam (docs/trust.md)."
+    strictly = "Strictly sealed" if all(one.how == "strict" for one in found) else "Sealed"
+    said = [
+        f"{strictly}: learners ran in processes of their own, which were handed one round's data at a time",
+        "the kernel closed the files of the exam, the data and other cases to them"
+        if all(one.closed for one in found)
+        else "but the kernel did not close the files of the exam to them (no Landlock)",
+        "answers came from copies that were thrown away"
+        if all(one.copies != "none" for one in found)
+        else "answers came from copies that were thrown away, but for the learners that are marked",
+    ]
+    return "; ".join(said) + " (docs/trust.md)."

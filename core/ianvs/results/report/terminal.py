@@ -1,4 +1,4 @@
-"""The leaderboard on a terminal, fitted to its width; a plain table where there is none."""
+"""A document on a terminal, fitted to its width; a plain table where there is none."""
 
 from __future__ import annotations
 
@@ -7,26 +7,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ianvs.base.errors import shown_path
+from ianvs.results.report.build_document import document_of
 from ianvs.results.report.columns import Column
-from ianvs.results.report.constant_columns import constants_note, without_constants
-from ianvs.results.report.layout import (
-    TextColumn,
-    failure_groups,
-    legend,
-    plain_table,
-    published_notes,
-    ranking_notes,
-    short_status,
-    text_columns,
-    varied,
-)
+from ianvs.results.report.document import Cell, Document, FailureGroup, Table, TableColumn
 from ianvs.results.report.leaderboard import Leaderboard
+from ianvs.results.report.markdown import aligned
+from ianvs.results.report.ranking_table import constants_note, without_constants
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Table as RichTable
 
-__all__ = ["render"]
+__all__ = ["render", "show"]
 
 _SETTINGS = Column("Hyperparameters", "hyperparameter", "", "the hyperparameters in which rows differ")
 _SETTINGS_WIDTH = 44  # characters; longer texts are folded
@@ -34,26 +26,20 @@ _NARROWEST_SETTINGS = 20
 _GAP = 2  # blanks between two columns
 _MOST_FAILURES = 20
 _IMPORTANCE = (
-    "metric",
-    "agrees",
-    "published",
-    "tried",
-    "pareto",
-    "cost",
-    "module",
-    "dataset",
-    "round",
-    "paradigm",
-    "time",
+    *("metric", "agrees", "published", "tried", "pareto", "cost", "module", "dataset", "round", "paradigm", "time"),
     "hyperparameter",
 )  # the last goes first
+_STYLES = {"failed": "red", "unfinished": "yellow", "bound": "dim", "over": "dim"}  # of rows, by their marks
 
 
 def render(leaderboard: Leaderboard, console: Console | None = None) -> None:
-    """Print the leaderboard, what failed, and which definition each metric is.
+    """Print the leaderboard, what failed, and which definition each metric is."""
+    show(document_of(leaderboard), console)
 
-    Columns that say the same in every row are told once below the table. On a terminal, columns that don't fit are left
-    to the csv; a note says so.
+
+def show(document: Document, console: Console | None = None) -> None:
+    """Columns that say the same in every row are told once below the table. On a terminal, columns that don't fit are
+    left to the csv; a note says so.
     """
     from rich.console import Console
     from rich.text import Text
@@ -64,101 +50,97 @@ def render(leaderboard: Leaderboard, console: Console | None = None) -> None:
     def say(text: str, style: str) -> None:
         console.print(Text(text, style=style if live else ""), soft_wrap=not live)
 
-    if not leaderboard.rows:
+    ranking = document.ranking
+    if not ranking.rows:
         say("No results yet.", "")
         return
-    columns = text_columns(leaderboard)
-    theirs = [f"Published: {line}." for line in published_notes(leaderboard)]
-    notes = [*ranking_notes(leaderboard), *leaderboard.notes, *theirs]
+    notes = document.said("ranked by", "statement", "bound", "gate", "row", "sealing", "data")
+    notes += [f"Published: {line}." for line in document.said("published")]
     if live:
-        columns, told_once = without_constants(_without_repetition(leaderboard, columns))
-        shown, left_out = _fit(leaderboard, [c for c in columns if any(c.cells)], console.width)
-        console.print(_table(leaderboard, shown))
-        notes.append(constants_note([c for c in told_once if any(c.cells)]))
+        columns, told_once = without_constants(_without_repetition(ranking))
+        shown, left_out = _fit(ranking, [c for c in columns if not c.blank], console.width)
+        console.print(_drawn(ranking, shown))
+        notes.append(constants_note([c for c in told_once if not c.blank]))
         names = ", ".join(column.title for column in left_out)
         notes.append(f"Not shown here: {names}. The csv has all columns." if names else "")
     else:
-        columns, told_once = without_constants(columns)
-        say(plain_table(columns), "")
+        columns, told_once = without_constants(ranking.columns)
+        say(aligned(columns), "")
         notes.insert(0, constants_note(told_once))
     say("", "")
     for note in filter(None, notes):
         say(note, "dim")
-    for line in _failures(leaderboard):
+    for line in _failures(document.failures):
         say(line, "red")
-    for line in legend(leaderboard):
-        say(line, "dim")
+    for definition in document.definitions:
+        say(str(definition), "dim")
 
 
-def _without_repetition(leaderboard: Leaderboard, columns: Sequence[TextColumn]) -> list[TextColumn]:
+def _without_repetition(ranking: Table) -> list[TableColumn]:
     """Leave out what stands elsewhere: seeds and status in the notes.
 
     A row that lacks a case has no metrics; what it lacks stands in place of the first.
     """
-    metrics = [c.column.key for c in columns if c.column.kind == "metric"]
+    if not any(column.kind == "metric" for column in ranking.columns):
+        return list(ranking.columns)
+    status = next(column.cells for column in ranking.columns if column.kind == "status")
     kept = []
-    for column in columns:
-        kind, key = column.column.kind, column.column.key
-        if kind in ("seeds", "status") and metrics:
+    for column in ranking.columns:
+        if column.kind in ("seeds", "status"):
             continue
-        if kind == "metric" and key == (leaderboard.sort_by[0][0] if leaderboard.sort_by else metrics[0]):
-            pairs = zip(leaderboard.rows, column.cells, strict=True)
-            column = replace(column, cells=tuple(c if row.complete else short_status(row) for row, c in pairs))
+        if column.sort_order == 0:
+            lacking = [row.mark in ("failed", "unfinished") for row in ranking.rows]
+            cells = (why if lacks else cell for lacks, why, cell in zip(lacking, status, column.cells, strict=True))
+            column = replace(column, cells=tuple(cells))
         kept.append(column)
     return kept
 
 
-def _table(leaderboard: Leaderboard, columns: Sequence[TextColumn]) -> Table:
+def _drawn(ranking: Table, columns: Sequence[TableColumn]) -> RichTable:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    # The box puts one blank between columns, the padding another.
     table = Table(
         box=box.SIMPLE_HEAD, padding=(0, _GAP - 1, 0, 0), pad_edge=False, show_edge=False, header_style="bold"
     )
     for column in columns:
-        combined = column.column is _SETTINGS
+        combined = column.source is _SETTINGS
         table.add_column(
             Text(column.title),
-            justify="right" if column.right else "left",
+            justify="right" if column.align == "right" else "left",
             no_wrap=not combined,
             overflow="fold" if combined else "ellipsis",
             max_width=_SETTINGS_WIDTH if combined else None,
         )
-    for i, row in enumerate(leaderboard.rows):
-        style = "red" if row.failures else "yellow" if not row.complete else "" if row.competes else "dim"
-        first = "bold green" if row.rank == 1 else style
-        named = ("rank", "algorithm")
-        cells = (Text(c.cells[i], style=first if c.column.kind in named else style) for c in columns)
+    for n, row in enumerate(ranking.rows):
+        style = _STYLES.get(row.mark, "")
+        first = "bold green" if row.mark == "best" else style
+        cells = (Text(c.texts[n], style=first if c.kind in ("rank", "algorithm") else style) for c in columns)
         # Each exam's ranking stands by itself.
-        last = i + 1 < len(leaderboard.rows) and leaderboard.rows[i + 1].testenv != row.testenv
+        last = n + 1 < len(ranking.rows) and ranking.rows[n + 1].exam != row.exam
         table.add_row(*cells, end_section=last)
     return table
 
 
-def _fit(
-    leaderboard: Leaderboard, columns: Sequence[TextColumn], width: int
-) -> tuple[list[TextColumn], list[TextColumn]]:
+def _fit(ranking: Table, columns: Sequence[TableColumn], width: int) -> tuple[list[TableColumn], list[TableColumn]]:
     """(columns to show in order, columns left out) for a table of at most `width` characters."""
-    sorting = {name for name, _ in leaderboard.sort_by}
-    telling = varied(leaderboard)  # the others say nothing that the algorithm's name does not
-    settings = [c for c in columns if c.column.kind == "hyperparameter" and c.column.key in telling]
-    must = [c for c in columns if c.column.kind in ("rank", "tier", "algorithm", "testenv", "adopted", "status")]
-    must += [c for c in columns if c.column.kind == "metric" and c.column.key in sorting]
-    optional = [c for c in columns if c not in must and c not in settings and c.column.kind in _IMPORTANCE]
-    optional.sort(key=lambda c: _IMPORTANCE.index(c.column.kind))  # stable: the table's order within a kind
+    settings = [c for c in columns if c.telling]  # the others say nothing that the algorithm's name does not
+    must = [c for c in columns if c.kind in ("rank", "tier", "algorithm", "testenv", "adopted", "status")]
+    must += [c for c in columns if c.sort_order is not None]
+    optional = [c for c in columns if c not in must and c not in settings and c.kind in _IMPORTANCE]
+    optional.sort(key=lambda c: _IMPORTANCE.index(c.kind))  # stable: the table's order within a kind
 
     free = width - sum(map(_width, must))
     chosen = list(settings)
     if sum(map(_width, settings)) > free // 2:  # one column for all of them: most algorithms have few of the many
-        chosen = [_combined(leaderboard, settings)]
+        chosen = [_combined(ranking, settings)]
         free -= min(_width(chosen[0]), max(_NARROWEST_SETTINGS, free // 2))
     else:
         free -= sum(map(_width, settings))
     for column in optional:
-        if column.column.kind == "agrees" and _width(column) > free:  # the verdict alone, rather than none
-            column = replace(column, cells=tuple(cell.split(" (")[0] for cell in column.cells))
+        if column.kind == "agrees" and _width(column) > free:  # the verdict alone, rather than none
+            column = replace(column, cells=tuple(Cell(c.value, c.text.split(" (")[0]) for c in column.cells))
         if _width(column) <= free:
             chosen.append(column)
             free -= _width(column)
@@ -169,23 +151,26 @@ def _fit(
     return shown, [c for c in columns if c in optional and c.title not in titles]
 
 
-def _combined(leaderboard: Leaderboard, settings: Sequence[TextColumn]) -> TextColumn:
-    names = [column.column.key for column in settings]
-    return TextColumn(_SETTINGS, tuple(row.settings(names) for row in leaderboard.rows), right=False)
+def _combined(ranking: Table, settings: Sequence[TableColumn]) -> TableColumn:
+    texts = (
+        ", ".join(f"{c.key}={c.texts[n]}" for c in settings if c.cells[n].value is not None)
+        for n in range(len(ranking.rows))
+    )
+    return TableColumn(_SETTINGS.title, tuple(Cell(text, text) for text in texts), source=_SETTINGS)
 
 
-def _width(column: TextColumn) -> int:
+def _width(column: TableColumn) -> int:
     from rich.cells import cell_len
 
-    widest = max(map(cell_len, (column.title, *column.cells)))
-    return (min(widest, _SETTINGS_WIDTH) if column.column is _SETTINGS else widest) + _GAP
+    widest = max(map(cell_len, (column.title, *column.texts)))
+    return (min(widest, _SETTINGS_WIDTH) if column.source is _SETTINGS else widest) + _GAP
 
 
-def _failures(leaderboard: Leaderboard) -> list[str]:
+def _failures(groups: Sequence[FailureGroup]) -> list[str]:
     """Each reason once, with the cases that it hit and the first of their logs."""
     lines = []
-    for group in failure_groups(leaderboard):
-        log = group.logged and group.logged.log
+    for group in groups:
+        log = group.first and group.first.log
         lines.append(f"Failed: {group.which}: {group.reason}")
         lines[-1] += f"\n  {group.which_log}: {shown_path(log)}" if log else ""
     more = len(lines) - _MOST_FAILURES

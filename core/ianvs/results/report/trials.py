@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ianvs.base.secrets import without_secrets
-from ianvs.results.report.layout import tabulated
-from ianvs.results.report.values import Cell
+from ianvs.results.report.document import Table, text_table
+from ianvs.results.report.values import Value
 from ianvs.store import Study, Trial
 
-__all__ = ["became", "search_section", "study_lines", "study_name", "trials_records"]
+__all__ = ["became", "search_table", "study_name", "trials_records"]
 
 _SHOWN = 10  # trials in the text; all of them are in trials.csv
 
@@ -18,7 +18,7 @@ def study_name(study: Study) -> str:
     return f"{study.algorithm}{f' in {study.testenv}' if study.testenv else ''}"
 
 
-def study_lines(study: Study) -> list[str]:
+def study_text(study: Study) -> str:
     """How it went, in sentences."""
     how, count = study.how, len(study.trials)
     sampler = f" ({how['sampler']})" if how.get("sampler") else ""
@@ -41,7 +41,7 @@ def study_lines(study: Study) -> list[str]:
         shares = sorted(study.importance.items(), key=lambda one: -one[1])
         listed = ", ".join(f"{name} {share:.2f}" for name, share in shares)
         went.append(f"Importance of hyperparameters (fANOVA, of values after round {study.rungs[0]}): {listed}.")
-    return [" ".join([said, *went])]
+    return " ".join([said, *went])
 
 
 def became(study: Study, trial: Trial) -> str:
@@ -54,34 +54,30 @@ def became(study: Study, trial: Trial) -> str:
     return "finished" if trial.reached == study.rungs[-1] else f"stopped after round {trial.reached}"
 
 
-def search_section(studies: Sequence[Study], escape: Callable[[str], str]) -> list[str]:
-    """Blocks of markdown: of each search how it went, and its best trials."""
-    blocks = []
-    for study in studies:
-        blocks += [f"### {escape(study_name(study))}", *map(escape, study_lines(study))]
-        names = [axis.name for axis in study.axes]
-        shown = _ranked(study)[:_SHOWN]
-        head = ["Trial", *names, *(f"after round {rung}" for rung in study.rungs), ""]
-        table = [
-            [
-                str(trial.number),
-                *(str(without_secrets(trial.drawn)[name]) for name in names),
-                *(_shown(trial.values.get(rung)) for rung in study.rungs),
-                became(study, trial),
-            ]
-            for trial in shown
+def search_table(study: Study) -> Table:
+    """How it went, and its best trials."""
+    names = [axis.name for axis in study.axes]
+    shown = _ranked(study)[:_SHOWN]
+    heads = ["Trial", *names, *(f"after round {rung}" for rung in study.rungs), ""]
+    lines = [
+        [
+            str(trial.number),
+            *(str(without_secrets(trial.drawn)[name]) for name in names),
+            *(_shown(trial.values.get(rung)) for rung in study.rungs),
+            became(study, trial),
         ]
-        blocks.append(tabulated(list(map(escape, head)), [list(map(escape, line)) for line in table]))
-        if len(study.trials) > len(shown):
-            blocks.append(f"The best {len(shown)} of {len(study.trials)}; all are in trials.csv.")
-    return blocks
+        for trial in shown
+    ]
+    left_out = f"The best {len(shown)} of {len(study.trials)}; all are in trials.csv."
+    below = left_out if len(study.trials) > len(shown) else ""
+    return text_table("search", heads, lines, title=study_name(study), above=study_text(study), below=below)
 
 
-def trials_records(studies: Sequence[Study]) -> list[list[Cell]]:
+def trials_records(studies: Sequence[Study]) -> list[list[Value]]:
     """All trials, with a header: for trials.csv."""
     names = list(dict.fromkeys(axis.name for study in studies for axis in study.axes))
     rungs = sorted({rung for study in studies for rung in study.rungs})
-    lines: list[list[Cell]] = [
+    lines: list[list[Value]] = [
         ["Testenv", "Algorithm", "Trial", *names, "Metric", *(f"after_round_{rung}" for rung in rungs), "Became"]
     ]
     for study in studies:
@@ -117,5 +113,5 @@ def _shown(value: float | None) -> str:
     return "" if value is None else f"{value:.4f}"
 
 
-def _cell(value: object) -> Cell:
+def _cell(value: object) -> Value:
     return value if isinstance(value, int | float | str | None) else str(value)

@@ -1,18 +1,29 @@
-"""How values of hyperparameters and messages may be shown: typed, compact, and without secrets."""
+"""How values, and what is known of where a job ran, may be shown: typed, compact, and without secrets."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from typing import Any
 
 from ianvs.base.secrets import without_secrets
 
-__all__ = ["Cell", "cell_text", "fit", "shown_hyperparameters", "shown_number", "signed_number"]
+__all__ = [
+    "Value",
+    "cell_text",
+    "fit",
+    "provenance_facts",
+    "shown_hyperparameters",
+    "shown_number",
+    "signed_number",
+    "slug",
+]
 
-Cell = int | float | str | bool | None
+Value = int | float | str | bool | None
 
 
-def shown_hyperparameters(hyperparameters: Mapping[str, object]) -> dict[str, Cell]:
+def shown_hyperparameters(hyperparameters: Mapping[str, object]) -> dict[str, Value]:
     """Numbers, truth values and texts as they are, lists and mappings as compact JSON, secrets hidden."""
     return {
         name: value
@@ -22,7 +33,7 @@ def shown_hyperparameters(hyperparameters: Mapping[str, object]) -> dict[str, Ce
     }
 
 
-def cell_text(value: Cell) -> str:
+def cell_text(value: Value) -> str:
     """The shortest text that reads back as `value`; "" for None."""
     if value is None:
         return ""
@@ -45,3 +56,36 @@ def signed_number(value: float, decimals: int) -> str:
 def fit(said: str, longest: int) -> str:
     """`said` in at most `longest` characters."""
     return said if len(said) <= longest else f"{said[: longest - 1]}…"
+
+
+def slug(name: str) -> str:
+    """`name` with only what every file system takes."""
+    return re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-")[:60] or "unnamed"
+
+
+def provenance_facts(found: Mapping[str, Any]) -> dict[str, str]:
+    """What is known of versions, machine and commit, each under its name.
+
+    found: as ianvs.results.stored.provenance.collect gives it; of merged jobs what each of its "parts" says, once.
+    """
+    parts = [_facts(part) for part in found.get("parts", [found])]
+    said = {name: dict.fromkeys(filter(None, (part.get(name) for part in parts))) for name in parts[0]}
+    return {name: "; ".join(facts) for name, facts in said.items() if facts}
+
+
+def _facts(found: Mapping[str, Any]) -> dict[str, str]:
+    packages = found.get("packages") or {}
+    git = found.get("git") or {}
+    cpu = found.get("cpu") or {}
+    memory = found.get("memory_bytes")
+    commit = str(git.get("commit", ""))[:12]
+    facts = {
+        "Python": found.get("python"),
+        "Packages": ", ".join(f"{name} {version}" for name, version in packages.items() if version),
+        "Platform": found.get("platform"),
+        "CPU": f"{cpu.get('model')}, {cpu.get('count')} cores" if cpu.get("model") else "",
+        "Memory": f"{memory / 1e9:.0f} GB" if memory else "",
+        "GPU": ", ".join(found.get("gpus") or ()),
+        "Commit": f"{commit} with local changes" if commit and git.get("dirty") else commit,
+    }
+    return {name: str(fact or "") for name, fact in facts.items()}

@@ -1,29 +1,60 @@
-"""Score matrices as heatmaps: vectors with numbers where they are small, pixels without where they are large."""
+"""Score matrices as heatmaps: vectors with numbers where they are small, pixels without where they are large.
+
+Those of one score stand side by side, as they are and as differences to one row.
+"""
 
 from __future__ import annotations
 
 import base64
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from io import BytesIO
 
 import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import ArrayLike, NDArray
 
-from ianvs.results.page.svg import figure, num, tag, text
+from ianvs.results.report.charts.shown_rows import ShownRow
+from ianvs.results.report.charts.svg import figure, num, tag, text
+from ianvs.results.report.leaderboard_row import RowKey
+from ianvs.results.report.row_scores import RowScore
 from ianvs.results.report.values import fit
 
-__all__ = ["DIVERGING", "SEQUENTIAL", "colour_bar", "colours_of", "heatmap_svg", "png_uri"]
+__all__ = [
+    "DIVERGING",
+    "SEQUENTIAL",
+    "Heatmaps",
+    "Matrices",
+    "colour_bar",
+    "colours_of",
+    "heatmap_svg",
+    "heatmaps",
+    "limits",
+    "png_uri",
+]
 
-MOST_NUMBERED = 25  # rounds up to which cells hold their numbers
+_MOST_ROUNDS = 25  # rounds up to which cells hold their numbers
 _CELL = (46, 25)  # pixels
 _LARGE = 300  # pixels, the longer side of a heatmap without numbers
 _LABEL = 15  # characters
+_MOST_CELLS = 400_000  # of all heatmaps of a page: what a browser opens in a second or two
+_MOST_NUMBERED = 12_000  # of them that are drawn with their numbers, each some 250 characters
+_MOST_STORED = 1_500_000  # cells of score matrices that a page holds: some 6 MB
 _GREY = (0xE4, 0xE4, 0xE4)  # what was not evaluated
 
 # ColorBrewer's YlGnBu and PuOr (Brewer 2003), which are read alike with any kind of colour blindness.
 SEQUENTIAL = ("ffffd9", "edf8b1", "c7e9b4", "7fcdbb", "41b6c4", "1d91c0", "225ea8", "253494", "081d58")
 DIVERGING = ("b35806", "e08214", "fdb863", "fee0b6", "f7f7f7", "d8daeb", "b2abd2", "8073ac", "542788")
+
+
+def limits(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Range of the colours: 0 to 1 for scores, so that pictures compare; else from the lowest to the highest value."""
+    known = values[np.isfinite(values)]
+    if known.size == 0 or (known.min() >= 0 and known.max() <= 1):
+        return 0.0, 1.0
+    low, high = float(known.min()), float(known.max())
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
 def colours_of(values: ArrayLike, low: float, high: float, stops: tuple[str, ...] = SEQUENTIAL) -> NDArray[np.uint8]:
@@ -54,7 +85,7 @@ def heatmap_svg(
 
     numbered: cells hold their numbers, where there are no more than 25 rounds and test sets.
     """
-    if not numbered or max(values.shape[0] - 1, values.shape[1]) > MOST_NUMBERED:
+    if not numbered or max(values.shape[0] - 1, values.shape[1]) > _MOST_ROUNDS:
         return _pixels(key, values, scale, stops, title, about)
     colours = colours_of(values, *scale, stops)
     return _cells(key, values, colours, rounds, tests, title, about, signed=stops is DIVERGING)
@@ -189,3 +220,101 @@ def _luminance(colours: NDArray[np.uint8]) -> NDArray[np.float64]:
     shares = colours / 255
     linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
     return np.asarray(linear @ (0.2126, 0.7152, 0.0722))
+
+
+class Matrices:
+    """Score matrices for the page's script:
+    {"names": [[rounds, tests], ...], "of": {id: [which names, unit, numbers]}}.
+
+    numbers: row by row in thousandths of `unit`, null where not evaluated.
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = {}
+        self._of: dict[str, list[object]] = {}
+        self._cells = 0
+
+    def add(self, id_: str, score: RowScore) -> bool:
+        """False where there is no room for it."""
+        if self._cells + score.values.size > _MOST_STORED:
+            return False
+        self._cells += score.values.size
+        which = self._names.setdefault((score.rounds, score.tests), len(self._names))
+        largest = float(np.nanmax(np.abs(score.values)))
+        unit = 10.0 ** max(0, math.floor(math.log10(largest)) - 2) if largest >= 1000 else 1.0
+        thousandths = np.round(score.values.ravel() * 1000 / unit)
+        numbers = [None if math.isnan(value) else int(value) for value in thousandths.tolist()]
+        self._of[id_] = [which, unit, numbers]
+        return True
+
+    def as_data(self) -> dict[str, object]:
+        names = [[list(rounds), list(tests)] for rounds, tests in self._names]
+        return {"names": names, "of": self._of}
+
+
+@dataclass(frozen=True)
+class Heatmap:
+    """matrix: its id in the page's data, "" where there is no room for its numbers. difference: to the baseline."""
+
+    label: str
+    svg: Markup
+    difference: Markup | None
+    matrix: str
+
+
+@dataclass(frozen=True)
+class Heatmaps:
+    score: str
+    baseline: str
+    scale: Markup
+    difference_scale: Markup
+    maps: Sequence[Heatmap]
+    left_out: int
+
+
+def heatmaps(
+    key: str,
+    rows: Sequence[ShownRow],
+    scores: Mapping[RowKey, RowScore],
+    matrices: Matrices,
+    baseline: str | None,
+    groups: int,
+) -> Heatmaps:
+    shown = [one for one in rows if one.key in scores]
+    each = max(scores[one.key].values.size for one in shown)
+    some = shown[: max(1, _MOST_CELLS // groups // each)]  # those that are ranked first
+    numbered = len(some) * each <= _MOST_NUMBERED // groups
+    base = next((one for one in shown if one.row.algorithm == baseline), None)
+    base = base or next((one for one in shown if one.row.rank is not None), shown[0])
+    first = scores[base.key]
+    every = np.concatenate([scores[one.key].values.ravel() for one in some])
+    scale = limits(every)
+    differences = {
+        one.id: (found.values - first.values) * (1 if found.higher_is_better else -1)
+        for one in some
+        if (found := scores[one.key]).values.shape == first.values.shape and one is not base
+    }
+    far = max((float(np.nanmax(np.abs(d))) for d in differences.values() if not np.isnan(d).all()), default=0.0) or 1.0
+    around = (-far, far)
+    maps = []
+    for one in some:
+        found, title = scores[one.key], f"{first.score} of {one.label}"
+        about = "Rows: after each round, the untrained model first. Columns: test sets."
+        names = (found.rounds, found.tests)
+        svg = heatmap_svg(f"{key}{one.id}", found.values, *names, title, about, scale, numbered=numbered)
+        difference = None
+        if one.id in differences:
+            told = f"{title}, less that of {base.label}"
+            difference = heatmap_svg(
+                f"{key}{one.id}d", differences[one.id], *names, told, about, around, DIVERGING, numbered
+            )
+        id_ = f"{key}{one.id}"
+        maps.append(Heatmap(one.label, svg, difference, id_ if matrices.add(id_, found) else ""))
+    return Heatmaps(
+        first.score,
+        base.label,
+        colour_bar(f"{key}s", scale, SEQUENTIAL, first.score),
+        colour_bar(f"{key}t", around, DIVERGING, f"Difference of {first.score}"),
+        maps,
+        len(shown) - len(some),
+    )

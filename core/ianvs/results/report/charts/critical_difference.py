@@ -8,9 +8,9 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from ianvs.results.page.svg import figure, num, tag, text
-from ianvs.results.report.exams_table import short_names
-from ianvs.results.report.method_exams import MethodsOverExams
+from ianvs.results.report.charts.svg import figure, num, tag, text
+from ianvs.results.report.further_tables import short_names
+from ianvs.results.report.ranking import MethodsOverExams
 from ianvs.results.report.values import fit
 
 __all__ = ["critical_difference", "groups_not_apart"]

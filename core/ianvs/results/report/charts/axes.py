@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ianvs.results.page.svg import tag, text
+from ianvs.results.report.charts.svg import tag, text
 
 __all__ = ["Frame", "Scale", "log_scale", "nice_scale", "ordinal_scale"]
 

@@ -1,16 +1,48 @@
-"""Elements of inline SVG. What is not Markup is escaped; numbers are short."""
+"""Elements of SVG, and how rows are told apart: colour, dash and marker, no two rows alike, and none by colour alone.
+
+What is not Markup is escaped; numbers are short. The colours are after Okabe & Ito 2008 ("Color Universal Design"),
+which people with any common kind of colour blindness tell apart; darkened or lightened to a contrast of at least 3 : 1
+on white and on a dark page (WCAG 2.2, 1.4.11).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
 
 from markupsafe import Markup, escape
 
-from ianvs.results.report.line_styles import LineStyle
+__all__ = [
+    "BOUND",
+    "DARK",
+    "LIGHT",
+    "MARKERS",
+    "PAGE",
+    "LineStyle",
+    "chart_style",
+    "classes",
+    "dash",
+    "dots",
+    "figure",
+    "line_styles",
+    "marker",
+    "num",
+    "path",
+    "tag",
+    "text",
+]
 
-__all__ = ["classes", "dash", "dots", "figure", "marker", "num", "path", "tag", "text"]
 
+LIGHT = ("#0072b2", "#d04a00", "#008761", "#b0468a", "#8f6a00", "#2a86c8")
+DARK = ("#56b4e9", "#ff8f4a", "#2fc79b", "#e894c8", "#e6b422", "#a3b1ff")
+PAGE = {"paper": "#ffffff", "ink": "#16191d", "soft": "#545b65", "grid": "#e6e9ed"}  # as page.css has them
+BOUND = ("#6b6b6b", "#a8a8a8")
+"""The greys of references, which are no competitors: on a light and on a dark page."""
+
+MARKERS = ("circle", "square", "diamond", "up", "down", "plus", "cross", "star")
+_DASHES: tuple[tuple[int, ...], ...] = ((), (7, 3), (2, 2), (9, 3, 2, 3), (5, 2), (10, 3, 2, 2, 2, 3), (4, 4))
 _STAR = tuple(
     (size * math.sin(k * math.pi / 5), -size * math.cos(k * math.pi / 5)) for k, size in enumerate((1.45, 0.6) * 5)
 )
@@ -105,5 +137,48 @@ def classes(kind: str, style: LineStyle) -> str:
     return f"{kind} {'cb' if style.colour is None else f'c{style.colour}'}"
 
 
+def chart_style() -> str:
+    """The style sheet of charts; its colours are variables."""
+    return files("ianvs.results.report.charts").joinpath("chart.css").read_text(encoding="utf-8")
+
+
 def dash(style: LineStyle) -> str | None:
     return " ".join(map(str, style.dash)) or None
+
+
+@dataclass(frozen=True)
+class LineStyle:
+    """colour: index into LIGHT and DARK; None: the grey of bounds. dash: lengths of strokes and gaps; (): solid."""
+
+    colour: int | None
+    dash: tuple[int, ...]
+    marker: str
+
+
+def line_styles(bounds: Iterable[bool]) -> list[LineStyle]:
+    """One style for each row, all different, however many there are. bounds: which rows are references."""
+    competitors = references = 0
+    styles = []
+    for bound in bounds:
+        if bound:
+            styles.append(_style(references, None))
+            references += 1
+        else:
+            turn, colour = divmod(competitors, len(LIGHT))
+            styles.append(_style(turn, colour))
+            competitors += 1
+    return styles
+
+
+def _style(turn: int, colour: int | None) -> LineStyle:
+    """The style of the `turn`-th line of a colour. Turns that have a marker in common differ in their dash.
+
+    Neighbouring lines differ in the marker, too: a line that goes through its colours begins with another marker each.
+    """
+    marker = MARKERS[(turn + (colour or 0)) % len(MARKERS)]
+    again = turn // len(MARKERS)
+    if again < len(_DASHES):
+        # 7 dashes and 8 + 1 have no common divisor: turn + again differs for all turns of a marker.
+        number = (turn + again + (colour is None)) % len(_DASHES)
+        return LineStyle(colour, _DASHES[number], marker)
+    return LineStyle(colour, (3 + again, 3), marker)

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ianvs.results.page.svg import classes, dash, marker, tag
 from ianvs.results.report import Leaderboard, LeaderboardRow
-from ianvs.results.report.layout import varied
+from ianvs.results.report.charts.svg import LineStyle, classes, dash, line_styles, marker, tag
 from ianvs.results.report.leaderboard_row import RowKey
-from ianvs.results.report.line_styles import LineStyle, line_styles
+from ianvs.results.report.ranking_table import varied
 
 __all__ = ["ShownRow", "legend_sample", "series", "shown_rows"]
 

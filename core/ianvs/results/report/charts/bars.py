@@ -7,22 +7,23 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from ianvs.results.page.axes import Frame, Scale, nice_scale
-from ianvs.results.page.shown_rows import ShownRow
-from ianvs.results.page.svg import classes, dots, figure, num, tag, text
+from ianvs.results.report.charts.axes import Frame, Scale, nice_scale
+from ianvs.results.report.charts.shown_rows import ShownRow
+from ianvs.results.report.charts.svg import classes, dots, figure, num, tag, text
 from ianvs.results.report.row_scores import RowScore
 from ianvs.results.report.values import fit
 
 __all__ = ["class_bars_svg", "forgetting_panel"]
 
-_MOST_PARTS = 40
 _PLACES = 50
 
 
-def class_bars_svg(key: str, rows: Sequence[ShownRow], bars: Mapping[str, Mapping[str, float]], title: str) -> Markup:
-    """Parts (classes) across, in each a bar for each row. bars: by id of the shown row, by part."""
+def class_bars_svg(
+    key: str, rows: Sequence[ShownRow], bars: Mapping[str, Mapping[str, float]], title: str, most: int | None = None
+) -> Markup:
+    """Parts (classes) across, in each a bar for each row. bars: by id of the shown row, by part. most: parts shown."""
     shown = [one for one in rows if one.id in bars]
-    names = list(dict.fromkeys(part for one in shown for part in bars[one.id]))[:_MOST_PARTS]
+    names = list(dict.fromkeys(part for one in shown for part in bars[one.id]))[:most]
     if not shown or not names:
         return Markup("")
     values = [value for one in shown for part, value in bars[one.id].items() if part in names]

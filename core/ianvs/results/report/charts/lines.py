@@ -7,17 +7,18 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
-from ianvs.results.page.axes import Frame, nice_scale, ordinal_scale
-from ianvs.results.page.shown_rows import ShownRow
-from ianvs.results.page.svg import classes, dash, dots, figure, marker, num, path, tag, text
+from ianvs.results.report.charts.axes import Frame, Scale, nice_scale, ordinal_scale
+from ianvs.results.report.charts.shown_rows import ShownRow
+from ianvs.results.report.charts.svg import classes, dash, dots, figure, marker, num, path, tag, text
 from ianvs.results.report.leaderboard_row import RowKey
-from ianvs.results.report.row_scores import RowScore
+from ianvs.results.report.row_scores import RowScore, StreamLine
 from ianvs.results.report.values import fit
 
-__all__ = ["curve_chart", "interval_chart"]
+__all__ = ["curve_chart", "interval_chart", "stream_chart"]
 
-_MARKED = 12  # rounds up to which each is marked; of more, as many
+_MARKED = 12  # examinations up to which each is marked; of more, as many
 
 
 def curve_chart(key: str, rows: Sequence[ShownRow], scores: Mapping[RowKey, RowScore], title: str) -> Markup:
@@ -28,50 +29,88 @@ def curve_chart(key: str, rows: Sequence[ShownRow], scores: Mapping[RowKey, RowS
     if count < 2:
         return Markup("")
     names = next(score.rounds for _, score in lines if len(score.learned) == count)
-    reach = [value for _, s in lines for value in (*(s.learned - s.spread), *(s.learned + s.spread))]
-    inside = [value for _, score in lines for value in score.learned]
-    known = [value for value in inside if not np.isnan(value)]
-    unit = bool(known) and min(known) >= 0 and max(known) <= 1
     longest = max(map(len, names))
     labels = [fit(name, 12) for name in names] if count <= 12 and longest <= 12 else [str(k + 1) for k in range(count)]
-    frame = Frame(ordinal_scale(labels), nice_scale([0, 1] if unit else reach, unit=unit), width=620)
-    drawn = [_line(frame, one, score, unit) for one, score in lines]
+    scale, unit = _heights([(score.learned, score.spread) for _, score in lines])
+    frame = Frame(ordinal_scale(labels), scale, width=620)
+    drawn = []
+    for one, score in lines:
+        places, mean, spread = [float(k) for k in range(len(score.learned))], score.learned, score.spread
+        if len(mean) == 1:  # it learned everything at once: a level beside the others, which learn in several rounds
+            places = [0.0, round(frame.x.high - 0.35, 6)]
+            mean, spread = mean.repeat(2), spread.repeat(2)
+        said = f"{one.label}: {mean[0]:.3f} after the first round, {mean[-1]:.3f} after the last"
+        drawn.append(_line(frame, one, places, mean, spread, unit, said))
     about = f"{len(lines)} lines over {count} rounds. The table below the picture holds their numbers."
     y_name = f"mean {lines[0][1].score} on what was taught so far"
     return figure(key, *frame.size, title, about, frame.drawn("after round", fit(y_name, 60)), *drawn, class_="chart")
 
 
-def _mean(one: ShownRow, column: str) -> float:
-    found = one.row.metrics.get(column)
-    return math.nan if found is None or found.mean is None else found.mean
+def stream_chart(
+    key: str,
+    rows: Sequence[ShownRow],
+    lines: Mapping[RowKey, StreamLine],
+    ends: NDArray[np.int64],
+    score: str,
+    title: str,
+) -> Markup:
+    """The mean score on what has begun to arrive over the training samples so far. ends: where rounds end. "" where no
+    row was examined twice."""
+    shown = [(one, lines[one.key]) for one in rows if one.key in lines]
+    if max((len(line.samples) for _, line in shown), default=0) < 2:
+        return Markup("")
+    scale, unit = _heights([(line.mean, line.spread) for _, line in shown])
+    frame = Frame(nice_scale([0.0, *(float(at) for _, line in shown for at in line.samples)]), scale, width=620)
+    foot = frame.top + frame.height
+    upright = [
+        tag("path", d=f"M{num(frame.at(end, 0)[0])} {num(frame.top)}V{num(foot)}", class_="grid") for end in ends
+    ]
+    drawn = []
+    for one, line in shown:
+        said = f"{one.label}: {line.mean[0]:.3f} at first, {line.mean[-1]:.3f} at the end"
+        drawn.append(_line(frame, one, line.samples.tolist(), line.mean, line.spread, unit, said))
+    about = f"{len(shown)} lines. Upright lines are ends of rounds."
+    axes = frame.drawn(
+        "training samples so far (upright lines: ends of rounds)", fit(f"mean {score} on what has begun", 60)
+    )
+    return figure(key, *frame.size, title, about, axes, tag("g", *upright, class_="axes"), *drawn, class_="chart")
 
 
-def _line(frame: Frame, one: ShownRow, score: RowScore, unit: bool) -> Markup:
-    # A row that learns everything at once stands as a level beside the others, which learn in several rounds.
-    count = len(score.learned)
-    low, high = score.learned - score.spread, score.learned + score.spread
+def _heights(lines: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> tuple[Scale, bool]:
+    """The scale of lines with their spread, and whether all of it are shares, which are shown from 0 to 1."""
+    known = [value for mean, _ in lines for value in mean if not np.isnan(value)]
+    if known and min(known) >= 0 and max(known) <= 1:
+        return nice_scale([0, 1], unit=True), True
+    return nice_scale(value for mean, spread in lines for value in (*(mean - spread), *(mean + spread))), False
+
+
+def _line(
+    frame: Frame,
+    one: ShownRow,
+    places: Sequence[float],
+    mean: NDArray[np.float64],
+    spread: NDArray[np.float64],
+    unit: bool,
+    said: str,
+) -> Markup:
+    low, high = mean - spread, mean + spread
     if unit:
         low, high = np.clip(low, 0, 1), np.clip(high, 0, 1)
-    places = [float(k) for k in range(count)]
-    learned = score.learned
-    if count == 1 and frame.x.high > 1:
-        places = [0.0, round(frame.x.high - 0.35, 6)]
-        low, high, learned = low.repeat(2), high.repeat(2), learned.repeat(2)
-    points = [frame.at(x, float(y)) for x, y in zip(places, learned, strict=True)]
+    points = [frame.at(x, float(y)) for x, y in zip(places, mean, strict=True)]
     parts = []
-    if score.spread.any() and not np.isnan(low).any():
+    if spread.any() and not np.isnan(low).any():
         above = [frame.at(x, float(y)) for x, y in zip(places, high, strict=True)]
         below = [frame.at(x, float(y)) for x, y in zip(places, low, strict=True)]
         parts.append(tag("path", d=path([*above, *below[::-1]]) + "z", class_=classes("band", one.style)))
     parts.append(tag("path", d=path(points), class_=classes("line", one.style), stroke_dasharray=dash(one.style)))
     every = -(-len(points) // _MARKED)
     parts.append(dots(one.style, points[::every]))
-    final = f"{one.label}: {learned[0]:.3f} after the first round, {learned[-1]:.3f} after the last"
-    return tag("g", *parts, class_=_on(one), data_row=one.id, data_tip=final)
+    return tag("g", *parts, class_="series" if one.at_first else "series off", data_row=one.id, data_tip=said)
 
 
-def _on(one: ShownRow) -> str:
-    return "series" if one.at_first else "series off"
+def _mean(one: ShownRow, column: str) -> float:
+    found = one.row.metrics.get(column)
+    return math.nan if found is None or found.mean is None else found.mean
 
 
 def interval_chart(

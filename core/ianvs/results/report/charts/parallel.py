@@ -9,8 +9,8 @@ from typing import Any
 from markupsafe import Markup
 
 from ianvs.base.secrets import without_secrets
-from ianvs.results.page.axes import Scale, nice_scale
-from ianvs.results.page.svg import figure, path, tag, text
+from ianvs.results.report.charts.axes import Scale, nice_scale
+from ianvs.results.report.charts.svg import figure, path, tag, text
 from ianvs.results.report.trials import became, study_name
 from ianvs.results.report.values import fit
 from ianvs.store import Axis, Study, Trial

@@ -1,0 +1,196 @@
+"""The charts of one exam, each with its legend and its numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from ianvs.results.report.charts.axes import nice_scale
+from ianvs.results.report.charts.bars import class_bars_svg, forgetting_panel
+from ianvs.results.report.charts.lines import curve_chart, interval_chart
+from ianvs.results.report.charts.points import Point, point_chart
+from ianvs.results.report.charts.shown_rows import ShownRow, series
+from ianvs.results.report.columns import COSTS
+from ianvs.results.report.document import Picture, Table, text_table
+from ianvs.results.report.leaderboard import Leaderboard
+from ianvs.results.report.leaderboard_row import RowKey
+from ianvs.results.report.row_scores import RowScore
+from ianvs.results.report.values import shown_number, slug
+
+__all__ = ["ExamCharts", "Parts", "class_bars", "exam_charts", "file_part"]
+
+_MOST_INTERVALS = 40
+_MOST_PANELS = 24
+_MOST_NUMBERS = 8_000  # cells of a table beside a picture
+_COSTS = (("train_cpu_seconds", "processor seconds of training"), ("peak_memory_mb", "peak memory, MB"))
+
+Parts = Mapping[tuple[str, str, str], Mapping[RowKey, Mapping[str, float]]]  # ClassScores.means
+Scores = Mapping[RowKey, RowScore]
+
+
+def file_part(exam: str) -> str:
+    """What names of files say of an exam, before other parts."""
+    return f"{slug(exam)}-" if exam else ""
+
+
+@dataclass(frozen=True)
+class ExamCharts:
+    """wide: scores with their intervals, learning curves. narrow: rows as points. panels: what became of each test set,
+    (label, svg) of the first rows, with the numbers of all."""
+
+    wide: list[Picture]
+    narrow: list[Picture]
+    panels: list[tuple[str, Markup]]
+    panel_numbers: Table | None
+    panels_left_out: int
+
+
+def exam_charts(
+    key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRow], scores: Mapping[str, Scores]
+) -> ExamCharts:
+    """key: of the exam, which makes ids unique in a page. scores: by name; the first is what points and panels show."""
+    first = next(iter(scores.values()), {})
+    intervals = _intervals(f"{key}i", leaderboard, exam, rows)
+    curves = (_learning_curves(f"{key}l{n}", exam, rows, found) for n, found in enumerate(scores.values()))
+    return ExamCharts(
+        [one for one in (intervals, *curves) if one],
+        [*_stability(f"{key}p", exam, rows, first), *_costs(f"{key}k", leaderboard, exam, rows)],
+        *_panels(f"{key}f", rows, first),
+    )
+
+
+def _learning_curves(key: str, exam: str, rows: Sequence[ShownRow], scores: Scores) -> Picture | None:
+    score = next(iter(scores.values())).score
+    title = f"Learning: {score} after each round"
+    svg = curve_chart(key, rows, scores, title)
+    if not svg:
+        return None
+    note = "Mean over the test sets taught so far. Bands: one standard deviation over seeds to each side."
+    shown = [(one, scores[one.key]) for one in rows if one.key in scores]
+    longest = max((found for _, found in shown), key=lambda found: len(found.rounds))
+    numbers = _numbers(
+        [f"{k}. {name}" for k, name in enumerate(longest.rounds, 1)],
+        [(one.label, list(map(_spread, found.learned.tolist(), found.spread.tolist()))) for one, found in shown],
+    )
+    legend = series([one for one, _ in shown])
+    return Picture(f"learning-{file_part(exam)}{slug(score)}", title, svg, note, legend, numbers)
+
+
+def _intervals(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRow]) -> Picture | None:
+    if not leaderboard.sort_by or len(rows) < 2:
+        return None
+    column, falls = leaderboard.sort_by[0]
+    found = {one.id: one.row.intervals[column] for one in rows if column in one.row.intervals}
+    intervals = {id_: (interval.low, interval.high) for id_, interval in found.items()}
+    seeds = {one.id: one.row.by_seed.get(column, ()) for one in rows} if leaderboard.seeds > 1 else {}
+    some = rows[:_MOST_INTERVALS]
+    svg = interval_chart(key, some, column, f"{column} of each row", intervals, seeds)
+    note = f"{'Higher' if falls else 'Lower'} is better. "
+    note += "The bar is the 95 % interval of the mean over seeds, small dots are seeds." if intervals else ""
+    note += f" {len(rows) - len(some)} rows are left out." if len(rows) > len(some) else ""
+    title = f"{column} and how sure it is"
+    return Picture(f"intervals-{file_part(exam)}{slug(column)}", title, svg, note) if svg else None
+
+
+def _stability(key: str, exam: str, rows: Sequence[ShownRow], scores: Scores) -> Iterator[Picture]:
+    """A row that learned everything at once has nothing to forget, and is no point."""
+    known = [(one, scores[one.key]) for one in rows if one.key in scores]
+    points = [Point(one, score.just_learned, score.lost) for one, score in known]
+    points = [point for point in points if not math.isnan(point.x + point.y)]
+    if len(points) < 2:
+        return
+    score = known[0][1]
+    axes = f"mean {score.score} just learned", f"mean loss of {score.score} until the end"
+    title = "Stability against plasticity"
+    svg = point_chart(key, points, *axes, title, x_up=score.higher_is_better, y_up=False)
+    note = "Plasticity: the score on each test set just after its round. Stability: how little of that is lost."
+    yield _of_points(f"stability-{file_part(exam)}{slug(score.score)}", title, svg, note, axes, points)
+
+
+def _costs(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRow]) -> Iterator[Picture]:
+    column, falls = leaderboard.sort_by[0] if leaderboard.sort_by else ("", True)
+    for cost, name in _COSTS if column else ():
+        points = [
+            Point(one, float(spent), float(score))
+            for one in rows
+            if cost in one.row.costs and (spent := one.row.costs[cost].mean) is not None
+            if column in one.row.metrics and (score := one.row.metrics[column].mean) is not None
+        ]
+        title = f"{column} against {name.partition(',')[0]}"
+        up = COSTS[cost].higher_is_better
+        svg = point_chart(f"{key}{cost[0]}", points, name, column, title, x_up=up, y_up=falls, of_costs=True)
+        if svg:
+            note = "The line is the Pareto front: no other competitor is better in both."
+            file = f"{cost}-{file_part(exam)}{slug(column)}"
+            yield _of_points(file, title, svg, note, (name, column), points)
+
+
+def _of_points(
+    file: str, title: str, svg: Markup, note: str, axes: tuple[str, str], points: Sequence[Point]
+) -> Picture:
+    numbers = _numbers(axes, [(point.one.label, [f"{point.x:.4g}", f"{point.y:.4g}"]) for point in points])
+    return Picture(file, title, svg, note, series([point.one for point in points], every=True), numbers)
+
+
+def _panels(key: str, rows: Sequence[ShownRow], scores: Scores) -> tuple[list[tuple[str, Markup]], Table | None, int]:
+    known = [
+        (one, found) for one in rows if (found := scores.get(one.key)) and found.per_round and len(found.tests) > 1
+    ]
+    if not known:
+        return [], None, 0
+    scale = nice_scale([value for _, found in known for value in found.values[1:].ravel().tolist()], 4, unit=True)
+    some = known[:_MOST_PANELS]
+    panels = [(one.label, forgetting_panel(f"{key}{one.id}", one, found, scale)) for one, found in some]
+    longest = max((found for _, found in known), key=lambda found: len(found.tests))
+    lines = [
+        (
+            one.label,
+            [f"{_short(found.values[j + 1, j])} → {_short(found.values[-1, j])}" for j in range(len(found.tests))],
+        )
+        for one, found in known
+    ]
+    return panels, _numbers(longest.tests, lines), len(known) - len(some)
+
+
+def class_bars(
+    key: str,
+    exam: str,
+    rows: Sequence[ShownRow],
+    parts: Parts,
+    most_rows: int | None = None,
+    most_parts: int | None = None,
+) -> Iterator[Picture]:
+    """One chart for each score of several parts (classes) and test set; of the first rows and parts."""
+    for place, (score, test) in enumerate((score, test) for of, score, test in parts if of == exam):
+        by_row = parts[exam, score, test]
+        found = {one.id: by_row[one.key] for one in rows if one.key in by_row}
+        shown = [one for one in rows if one.id in found]
+        some = shown[:most_rows]
+        title = f"{score} on {test}, after the last round"
+        svg = class_bars_svg(f"{key}{place}", some, {one.id: found[one.id] for one in some}, title, most_parts)
+        if svg:
+            note = f"The first {len(some)} of {len(found)} rows; the table has all." if len(some) < len(found) else ""
+            names = list(dict.fromkeys(part for values in found.values() for part in values))
+            lines = [(one.label, [_short(found[one.id].get(name, math.nan)) for name in names]) for one in shown]
+            file = f"{file_part(exam)}{slug(score)}-{slug(test)}"
+            yield Picture(file, title, svg, note, series(some, every=True), _numbers(names, lines))
+
+
+def _numbers(heads: Sequence[str], lines: Sequence[tuple[str, Sequence[str]]]) -> Table:
+    """heads: of the columns after the first."""
+    room = max(1, _MOST_NUMBERS // (1 + len(heads)))
+    below = f"{len(lines) - room} rows are left out." if len(lines) > room else ""
+    return text_table("numbers", ["Row", *heads], [[name, *cells] for name, cells in lines[:room]], below=below)
+
+
+def _spread(mean: float, spread: float) -> str:
+    return f"{_short(mean)} ± {_short(spread)}" if spread else _short(mean)
+
+
+def _short(value: float) -> str:
+    if math.isnan(value):
+        return "–"
+    return shown_number(value, 3) if abs(value) < 1000 else f"{value:.4g}"

@@ -1,0 +1,225 @@
+"""What a report says, apart from how it looks: built once of a leaderboard, written by four views.
+
+The views are the terminal, markdown, LaTeX and html. Each takes what it shows by kind; none computes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from markupsafe import Markup
+
+from ianvs.results.report.columns import Column
+from ianvs.results.report.leaderboard_row import FailedCase
+from ianvs.results.report.values import Value
+
+__all__ = [
+    "Cell",
+    "Definition",
+    "Document",
+    "FailureGroup",
+    "Note",
+    "NoteKind",
+    "Picture",
+    "RowMark",
+    "Table",
+    "TableColumn",
+    "TableKind",
+    "TableRow",
+    "text_table",
+]
+
+TableKind = Literal[
+    "ranking", "exam ranking", "how sure", "differences", "search", "over exams", "test sets", "numbers"
+]
+NoteKind = Literal["ranked by", "statement", "bound", "gate", "row", "sealing", "seeds", "data", "published", "remark"]
+RowMark = Literal["", "best", "bound", "over", "failed", "unfinished"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """value: typed; None is blank. text: as it is shown. best: the best of its column, among rows of an exam that
+    compete. ranks: (lowest, highest, rank, of how many) where the cell is a rank that is not sure."""
+
+    value: Value
+    text: str
+    best: bool = False
+    ranks: tuple[int, int, int, int] | None = None
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """One column, its cells in the order of the rows. align: "" is as the view likes.
+
+    source: what of a leaderboard it shows. about: what it means, in sentences. sort_order: its place among the metrics
+    that rows are ranked by. telling: a hyperparameter that tells rows of one algorithm apart.
+    """
+
+    title: str
+    cells: tuple[Cell, ...]
+    align: Literal["", "left", "right"] = ""
+    source: Column | None = None
+    about: tuple[str, ...] = ()
+    sort_order: int | None = None
+    telling: bool = False
+
+    @property
+    def texts(self) -> list[str]:
+        return [cell.text for cell in self.cells]
+
+    @property
+    def kind(self) -> str:
+        """That of its source, "" without one."""
+        return self.source.kind if self.source else ""
+
+    @property
+    def key(self) -> str:
+        return self.source.key if self.source else ""
+
+    @property
+    def blank(self) -> bool:
+        return not any(cell.text for cell in self.cells)
+
+    @property
+    def constant(self) -> bool:
+        """Every row says the same."""
+        return len({cell.text for cell in self.cells}) <= 1
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """One row of a ranking. settings: hyperparameters that tell rows of one algorithm apart, as "rate=0.1"."""
+
+    mark: RowMark
+    exam: str
+    settings: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """above, below: sentences. exam: that it is of, "" where a job has one. rows: of a ranking."""
+
+    kind: TableKind
+    columns: tuple[TableColumn, ...]
+    title: str = ""
+    exam: str = ""
+    above: str = ""
+    below: str = ""
+    rows: tuple[TableRow, ...] = ()
+
+    @property
+    def heads(self) -> list[str]:
+        return [column.title for column in self.columns]
+
+    @property
+    def lines(self) -> list[list[str]]:
+        """The texts of each row, without the blanks at its end that nobody wrote."""
+        lines = []
+        for row in zip(*(column.cells for column in self.columns), strict=True):
+            end = max((n for n, cell in enumerate(row, 1) if cell.value is not None), default=0)
+            lines.append([cell.text for cell in row[:end]])
+        return lines
+
+
+def text_table(
+    kind: TableKind,
+    heads: Sequence[str],
+    lines: Iterable[Sequence[str]],
+    *,
+    title: str = "",
+    exam: str = "",
+    above: str = "",
+    below: str = "",
+) -> Table:
+    """A table of texts. What a short line lacks is blank."""
+    padded = [[*(Cell(text, text) for text in line), *[Cell(None, "")] * (len(heads) - len(line))] for line in lines]
+    columns = (TableColumn(head, tuple(line[place] for line in padded)) for place, head in enumerate(heads))
+    return Table(kind, tuple(columns), title, exam, above, below)
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that a reader has to know. subject: of whom, where many are told of."""
+
+    kind: NoteKind
+    text: str
+    subject: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.text}" if self.subject else self.text
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What a metric is."""
+
+    name: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """name: of its file, without a suffix. drawing: an svg element, or the bytes of a PNG.
+
+    legend: its lines, each with "id", "label", "sample" (an svg element) and whether it is "on" at first. numbers: what
+    it is drawn of.
+    """
+
+    name: str
+    title: str
+    drawing: Markup | bytes
+    note: str = ""
+    legend: Sequence[Mapping[str, object]] = ()
+    numbers: Table | None = None
+
+    @property
+    def file(self) -> str:
+        return f"{self.name}.{'svg' if isinstance(self.drawing, str) else 'png'}"
+
+
+@dataclass(frozen=True)
+class FailureGroup:
+    """Cases that failed for the same reason. which: they, in words. first: the first of them that has a log."""
+
+    which: str
+    reason: str
+    cases: int
+    first: FailedCase | None
+
+    @property
+    def which_log(self) -> str:
+        return "log" if self.cases == 1 else "first log"
+
+
+@dataclass(frozen=True)
+class Document:
+    """command: what makes the report. pictures: paths of files beside the report. origin: versions, machine, commit.
+
+    seeds: of each row.
+    """
+
+    title: str
+    command: str | None
+    seeds: int
+    tables: tuple[Table, ...]  # the ranking of all rows is the first
+    notes: tuple[Note, ...]
+    definitions: tuple[Definition, ...] = ()
+    failures: tuple[FailureGroup, ...] = ()
+    pictures: tuple[str, ...] = ()
+    origin: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def ranking(self) -> Table:
+        return self.tables[0]
+
+    def tables_of(self, kind: TableKind) -> list[Table]:
+        return [table for table in self.tables if table.kind == kind]
+
+    def said(self, *kinds: NoteKind) -> list[str]:
+        """The notes of these kinds as texts, in their order."""
+        return [str(note) for note in self.notes if note.kind in kinds]

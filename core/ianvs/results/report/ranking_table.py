@@ -1,0 +1,218 @@
+"""The ranking as a table of a document: mean and spread in one cell, and what each row and column is to a view."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ianvs.exam.metrics.metric import Metric
+from ianvs.results.report.columns import Column, published_summary
+from ianvs.results.report.document import Cell, RowMark, Table, TableColumn, TableRow
+from ianvs.results.report.leaderboard import Leaderboard
+from ianvs.results.report.leaderboard_row import LeaderboardRow
+from ianvs.results.report.values import Value, cell_text, shown_number
+from ianvs.results.stats import Summary
+
+__all__ = [
+    "TOLD_ONCE",
+    "constants_note",
+    "mean_text",
+    "ranking_table",
+    "ranking_tables",
+    "row_name",
+    "short_status",
+    "shown_rank",
+    "varied",
+    "without_constants",
+]
+
+_RIGHT = ("rank", "metric", "published", "round", "seeds", "cost")
+# They stand beside what they belong to, and the last in a table of its own.
+_ELSEWHERE = ("metric_std", "published_std", "rank_low", "rank_high", "p_best")
+
+# Who it is and how well it did stays, whatever the other rows say; and what a clock says, where all the same is chance.
+TOLD_ONCE = (
+    *("paradigm", "round", "dataset", "module", "hyperparameter", "adopted", "seeds", "cost", "status"),
+    "url",
+)
+_MEASURED = ("train_seconds", "eval_seconds", "train_cpu_seconds", "eval_cpu_seconds", "peak_memory_mb")
+
+
+def ranking_tables(leaderboard: Leaderboard) -> Iterator[Table]:
+    """All rows; and, where there are several exams, those of each, whose numbers have decimals of their own."""
+    yield ranking_table(leaderboard)
+    exams = dict.fromkeys(row.testenv for row in leaderboard.rows)
+    telling = varied(leaderboard)
+    for exam in exams if len(exams) > 1 else ():
+        rows = tuple(row for row in leaderboard.rows if row.testenv == exam)
+        yield replace(ranking_table(replace(leaderboard, rows=rows), telling), kind="exam ranking", exam=exam)
+
+
+def ranking_table(leaderboard: Leaderboard, telling: Sequence[str] | None = None) -> Table:
+    """telling: hyperparameters that tell rows apart; None: those that do among these rows."""
+    telling = varied(leaderboard) if telling is None else telling
+    keys = [column.key for column in leaderboard.columns if column.kind == "metric"]
+    metrics = dict(zip(keys, leaderboard.metrics, strict=True))
+    sorting = [name for name, _ in leaderboard.sort_by]
+    columns = []
+    for column in leaderboard.columns:
+        if column.kind in _ELSEWHERE:
+            continue
+        cells = _cells(leaderboard, column)
+        numeric = all(isinstance(cell.value, int | float | None) for cell in cells)
+        metric = metrics.get(column.key) if column.kind == "metric" else None
+        columns.append(
+            TableColumn(
+                column.title,
+                cells,
+                "right" if column.kind in _RIGHT or numeric else "left",
+                column,
+                (*_about(column), *_definition(metric)),
+                sorting.index(column.key) if column.kind == "metric" and column.key in sorting else None,
+                column.kind == "hyperparameter" and column.key in telling,
+            )
+        )
+    rows = tuple(TableRow(_mark(row), row.testenv, row.settings(telling)) for row in leaderboard.rows)
+    return Table("ranking", tuple(columns), rows=rows)
+
+
+def _cells(leaderboard: Leaderboard, column: Column) -> tuple[Cell, ...]:
+    rows = leaderboard.rows
+    values = [leaderboard.cell(row, column) for row in rows]
+    if column.kind in ("metric", "published", "cost"):
+        summaries = [_summary(row, column) for row in rows]
+        measure = column.kind != "cost"
+        decimals = _decimals(summaries, precise=3 if measure else 2)
+        texts = [_mean_and_spread(summary, decimals, spread=measure) for summary in summaries]
+        best = _best(rows, column, texts) if column.kind == "metric" else ()
+        return tuple(Cell(value, text, n in best) for n, (value, text) in enumerate(zip(values, texts, strict=True)))
+    if column.kind == "rank":
+        ranked = {row.testenv: sum(one.testenv == row.testenv and one.rank is not None for one in rows) for row in rows}
+        return tuple(
+            Cell(value, shown_rank(row, value), ranks=_ranks(row, ranked[row.testenv]))
+            for row, value in zip(rows, values, strict=True)
+        )
+    if column.kind == "status":  # why stands below, where there is room for it
+        return tuple(Cell(value, short_status(row)) for row, value in zip(rows, values, strict=True))
+    return tuple(Cell(value, cell_text(value)) for value in values)
+
+
+def _best(rows: Sequence[LeaderboardRow], column: Column, texts: Sequence[str]) -> set[int]:
+    """Places of the best means of a metric in each exam, among rows that compete; so is one that reads the same."""
+    found: set[int] = set()
+    for exam in {row.testenv for row in rows} if column.higher_is_better is not None else ():
+        competing = [n for n, row in enumerate(rows) if row.testenv == exam and row.competes]
+        means = {n: one.mean for n in competing if (one := rows[n].metrics.get(column.key)) is not None}
+        known = {n: mean for n, mean in means.items() if mean is not None}
+        if len(known) > 1:
+            first = (max if column.higher_is_better else min)(known, key=lambda n: known[n])
+            found |= {n for n in competing if mean_text(texts[n]) == mean_text(texts[first])}
+    return found
+
+
+def mean_text(text: str) -> str:
+    """ "0.912" of "0.912 ± 0.004"."""
+    return text.partition(" ± ")[0]
+
+
+def _ranks(row: LeaderboardRow, ranked: int) -> tuple[int, int, int, int] | None:
+    if row.standing is None or row.rank is None:
+        return None
+    return row.standing.low, row.standing.high, row.rank, ranked
+
+
+def _mark(row: LeaderboardRow) -> RowMark:
+    if row.failures:
+        return "failed"
+    if not row.complete:
+        return "unfinished"
+    return "bound" if row.bound else "over" if row.over_budget else "best" if row.rank == 1 else ""
+
+
+def _about(column: Column) -> Iterator[str]:
+    if column.meaning:
+        yield f"{column.meaning[:1].upper()}{column.meaning[1:].rstrip('.')}."
+    if column.higher_is_better is not None:
+        yield "Higher is better." if column.higher_is_better else "Lower is better."
+
+
+def _definition(metric: Metric | None) -> Iterator[str]:
+    if metric is not None and metric.formula:
+        yield f"Formula: {metric.formula}"
+    if metric is not None and metric.source and metric.source not in metric.summary:
+        yield f"Source: {metric.source}"
+
+
+def shown_rank(row: LeaderboardRow, rank: Value) -> str:
+    """ "2 (1-4)": the rank and its interval, where that is known and wider."""
+    where = row.standing
+    if where is None or where.low == where.high:
+        return cell_text(rank)
+    return f"{cell_text(rank)} ({where.low}-{where.high})"
+
+
+def short_status(row: LeaderboardRow) -> str:
+    """How much is missing, without the reason: "2 of 3 failed"."""
+    return row.status.split(":", 1)[0]
+
+
+def row_name(row: LeaderboardRow) -> str:
+    """ "ewc", or "ewc in online" where the job has several exams."""
+    return f"{row.algorithm} in {row.testenv}" if row.testenv else row.algorithm
+
+
+def varied(leaderboard: Leaderboard) -> list[str]:
+    """Hyperparameters that tell rows of one algorithm apart."""
+    known: dict[tuple[str, str], set[str]] = {}
+    for row in leaderboard.rows:
+        for name, value in row.hyperparameters.items():
+            known.setdefault((row.algorithm, name), set()).add(str(value))
+    return list(dict.fromkeys(name for (_, name), values in known.items() if len(values) > 1))
+
+
+def without_constants(columns: Sequence[TableColumn]) -> tuple[list[TableColumn], list[TableColumn]]:
+    """(columns to show, those that say the same in every row), both in order. Of a single row all are shown.
+
+    The status is left out only where every row says "finished".
+    """
+    told = [column for column in columns if _is_told_once(column)]
+    return [column for column in columns if column not in told], told
+
+
+def constants_note(told: Sequence[TableColumn]) -> str:
+    """One line that says what the columns in `told` say; "" where there are none."""
+    same = [f"{column.title} {column.texts[0]}" for column in told if not column.blank]
+    blank = [column.title for column in told if column.blank]
+    parts = [f"In every row: {', '.join(same)}." if same else "", f"In no row: {', '.join(blank)}." if blank else ""]
+    return " ".join(filter(None, parts))
+
+
+def _is_told_once(column: TableColumn) -> bool:
+    if column.key in _MEASURED and not column.blank:
+        return False
+    if len(column.cells) < 2 or not column.constant or column.kind not in TOLD_ONCE:
+        return False
+    return column.kind != "status" or column.texts[0] == "finished"
+
+
+def _summary(row: LeaderboardRow, column: Column) -> Summary | None:
+    if column.kind == "published":
+        return published_summary(row.published.get(column.key))
+    return (row.metrics if column.kind == "metric" else row.costs).get(column.key)
+
+
+def _decimals(summaries: Sequence[Summary | None], precise: int) -> int:
+    """One number of decimals for a column, so that its numbers stand under each other: fewer where they are large."""
+    means = [abs(s.mean) for s in summaries if s is not None and s.mean is not None]
+    largest = max(means, default=0.0)
+    if 0 < largest < 0.1**precise:  # a column of small numbers must not read 0.000
+        return min(precise + math.ceil(-math.log10(largest)), 12)
+    return precise if largest < 10 else 1 if largest < 1000 else 0
+
+
+def _mean_and_spread(summary: Summary | None, decimals: int, spread: bool) -> str:
+    if summary is None or summary.mean is None:
+        return ""
+    mean = shown_number(summary.mean, decimals)
+    return f"{mean} ± {shown_number(summary.std, decimals)}" if spread and summary.std is not None else mean
