@@ -323,6 +323,15 @@ def test_each_seed_may_have_an_exam_of_its_own(tmp_path: Path) -> None:
     assert named == {case.id for case, _ in plan.cases() if case.seed == 1}
 
 
+def test_references_take_the_exam_of_their_seed(tmp_path: Path) -> None:
+    drawn = edited(TESTENV, "rounds: 5", "rounds: 5, order_seed: case", "BWT", "IM")
+    plan = plan_of(tmp_path, testenv=drawn)
+    exams = {case.id: of.exam_id for case, of in plan.cases()}
+    for case, of in plan.cases():
+        if not case.role:
+            assert exams[plan.references.of(case, of)["joint"]] == of.exam_id
+
+
 CONDITIONS = [
     ("all", 4),
     ("failed", 1),

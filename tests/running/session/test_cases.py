@@ -79,19 +79,6 @@ def test_a_second_run_trains_nothing_and_changes_no_file(tmp_path: Path) -> None
     assert after == before
 
 
-def test_a_second_run_runs_only_what_failed(tmp_path: Path) -> None:
-    flag = tmp_path / "flag"
-    plugin = edited(
-        MAJORITY, "if round == self.fail_in_round", f"if self.fail_in_round and not open({str(flag)!r}).read()"
-    )
-    flag.write_text("")
-    path = write_job(tmp_path, plugin=plugin, hyperparameters="- fail_in_round: {values: [2, null]}")
-    assert ianvs.run(path, engine="inline").exit_code == 1
-    flag.write_text("well")
-    again = ianvs.run(path, engine="inline")
-    assert (again.exit_code, again.ran) == (0, 2)
-
-
 def test_a_metric_that_is_added_later_trains_nothing(tmp_path: Path) -> None:
     plugin = noting_rounds(noted(tmp_path))
     ianvs.run(write_job(tmp_path, plugin=plugin), engine="inline")
@@ -306,17 +293,6 @@ def test_results_can_be_loaded_from_a_workspace(tmp_path: Path) -> None:
     assert loaded.cases.equals(ran.cases)
     assert loaded.rounds.equals(ran.rounds)
     assert [found.case.id for found in loaded] == [found.case.id for found in ran]
-
-
-def test_the_failure_of_one_metric_is_told_by_its_name(tmp_path: Path) -> None:
-    path = write_job(tmp_path, testenv=edited(TESTENV, "{name: BWT}", "{name: broken, url: ./broken.py}"))
-    code = "def broken(y_true, y_pred):\n    return 1 / int((y_true == y_pred).all())\n"
-    (tmp_path / "broken.py").write_text(code)  # all is well with the perfect answers that it is tried on
-    [found, *_] = ianvs.run(path, engine="inline")
-    assert found.failure is not None
-    assert "metric 'broken' failed: " in found.failure.message
-    assert "broken.py" in found.failure.message
-    assert "ZeroDivisionError" in found.failure.message
 
 
 def test_a_plugin_that_ends_the_process_at_import_is_a_configuration_error(tmp_path: Path) -> None:
