@@ -46,7 +46,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     if call.when == "teardown":
-        item.user_properties.append((PROPERTY, used() - item.stash[_before]))
+        spent = used() - item.stash[_before]  # less than nothing where a test ended the warm process
+        item.user_properties.append((PROPERTY, max(0.0, spent)))
     return (yield)
 
 

@@ -58,7 +58,7 @@ def test_a_wheel_puts_one_name_beside_its_metadata(wheel: Path) -> None:
     for carried in ("testalgorithms/ewc/basemodel.py", "testenv/__init__.py", "configs/clear10/benchmarkingjob.yaml"):
         assert f"ianvs/{carried}" in names
     for asset in ("page.html.j2", "page.css", "page.js", "CITATION.cff"):
-        assert f"ianvs/page/assets/{asset}" in names
+        assert f"ianvs/results/page/assets/{asset}" in names
     assert not [name for name in names if "__pycache__" in name or "/workspace/" in name]
 
 
