@@ -91,15 +91,6 @@ def test_a_metric_that_is_added_later_trains_nothing(tmp_path: Path) -> None:
     assert ianvs.run(path).ran == 0
 
 
-def test_jobs_and_engine_do_not_change_a_result(tmp_path: Path) -> None:
-    runs = [
-        ianvs.run(write_job(tmp_path / str(n)), engine=engine, jobs=jobs)
-        for n, (engine, jobs) in enumerate([("inline", 1), ("local", 1), ("local", 2)])
-    ]
-    matrices = [[found.matrices["accuracy"].values.tolist() for found in results] for results in runs]
-    assert matrices[0] == matrices[1] == matrices[2]
-
-
 def test_a_case_killed_from_outside_resumes_and_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
     gate, trained = tmp_path / "gate", noted(tmp_path)
     wait = (
