@@ -8,6 +8,8 @@ from ianvs.processes import isolated
 from ianvs.processes.engines import forking
 from tests import warm_server
 
+pytest_plugins = ["tests.cpu_time"]
+
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("gpu") is not None:

@@ -10,6 +10,7 @@ import contextlib
 import gc
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -25,13 +26,14 @@ from ianvs.processes.engines import forking
 from ianvs.processes.engines.engine import preload_modules, thread_limits
 from ianvs.processes.engines.huge_pages import gather
 
-__all__ = ["boot", "boot_isolated", "cold", "cold_isolated"]
+__all__ = ["boot", "boot_isolated", "cold", "cold_isolated", "used"]
 
 PRELOADED = (
     *("torch", "torch._dynamo", "torchvision", "sklearn.datasets", "ianvs.authoring", "ianvs.running.inspector"),
     *("ianvs.running.session.case", "ianvs.running.session.exams", "ianvs.running.session.beforehand:warm_up"),
 )
 _MOST = 1 << 20
+_USED = b"used"  # the other request
 _ONE_THREAD = thread_limits(1)
 cold, cold_isolated = forking._boot, isolated._boot  # as they are outside of tests
 _warm: list[socket.socket] = []  # the channel to the one process, when it has been started
@@ -115,6 +117,14 @@ def _forked(environment: Mapping[str, str], descriptors: Sequence[int], preload:
     return None
 
 
+def used() -> float:
+    """CPU seconds of all servers that have ended, and of what they forked."""
+    with contextlib.suppress(OSError):
+        if _warm and _warm[0].send(_USED) and (told := _warm[0].recv(100)):
+            return float(told)
+    return 0.0
+
+
 def _start() -> socket.socket:
     """The channel to a new warm process."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -137,12 +147,16 @@ def main(descriptor: int) -> None:
     gc.collect()
     gc.freeze()  # else the first collection of each server would copy every page
     gather()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how they ended
+    signal.signal(signal.SIGCHLD, _reap)
     requests = socket.socket(fileno=descriptor)
     while True:
         message, descriptors, _, _ = socket.recv_fds(requests, _MOST, 4)
         if not message:
             os._exit(0)
+        if message == _USED:
+            _reap()
+            requests.send(str(_of_children()).encode())
+            continue
         pid = os.fork()
         if pid == 0:
             requests.close()
@@ -150,6 +164,17 @@ def main(descriptor: int) -> None:
         for one in descriptors:
             os.close(one)
         requests.send(str(pid).encode())
+
+
+def _reap(*_: object) -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _of_children() -> float:
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended.ru_utime + ended.ru_stime
 
 
 def _serve(told: dict[str, object], descriptors: Sequence[int]) -> None:

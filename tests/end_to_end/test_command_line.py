@@ -266,17 +266,13 @@ def test_logs_of_an_unknown_case_say_so(tmp_path: Path, capsys: pytest.CaptureFi
     assert (status, error) == (2, "no case 'zzzz'. `ianvs plan -f benchmarkingjob.yaml` lists the cases.\n")
 
 
-@pytest.mark.parametrize(
-    ("wanted", "expected"),
-    [("all", 4), ("majority", 4), ("seed=1", 2), ("bias=1e3", 2), ("bias=1000,seed=0", 1), ("failed", 0)],
-)
-def test_rerun_starts_over_what_matches(tmp_path: Path, wanted: str, expected: int) -> None:
+def test_rerun_starts_over_what_matches(tmp_path: Path) -> None:
     import ianvs
 
     path = write_job(tmp_path, job="seeds: [0, 1]\nengine: inline")
     before = [found.metrics for found in ianvs.run(path)]
-    again = ianvs.run(path, rerun=wanted)
-    assert again.ran == expected
+    again = ianvs.run(path, rerun="bias=1000,seed=0")
+    assert again.ran == 1
     assert [found.metrics for found in again] == before
 
 

@@ -7,9 +7,11 @@ from ianvs import api
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
+INLINE = "seeds: [0, 1]\nengine: inline"
+
 
 def test_a_report_shows_what_an_earlier_method_has_stored_and_marks_it_until_it_is_run_again(tmp_path: Path) -> None:
-    job = write_job(tmp_path)
+    job = write_job(tmp_path, job=INLINE)
     before = ianvs.run(job)
     (tmp_path / "plugin.py").write_text(edited(MAJORITY, "seed / 1000", "seed / 999"))
     for _ in range(2):  # the mark is stored with what is reported, and stands there once
@@ -24,9 +26,9 @@ def test_a_report_shows_what_an_earlier_method_has_stored_and_marks_it_until_it_
 
 
 def test_compare_says_which_methods_are_others(tmp_path: Path) -> None:
-    job = write_job(tmp_path / "a")
+    job = write_job(tmp_path / "a", job=INLINE)
     ianvs.run(job)
-    other = write_job(tmp_path / "b", plugin=edited(MAJORITY, "seed / 1000", "seed / 999"))
+    other = write_job(tmp_path / "b", job=INLINE, plugin=edited(MAJORITY, "seed / 1000", "seed / 999"))
     ianvs.run(other)
     said = str(ianvs.compare([tmp_path / "a/ws", tmp_path / "b/ws"]).contrasts[0].rows[0].pair.differs)
     assert "source plugin.py" in said

@@ -122,14 +122,6 @@ def test_only_and_limit_take_some_of_the_cases_and_say_when_there_are_none(tmp_p
         cases(job, only="nobody")
 
 
-def test_references_of_the_chosen_cases_come_with_them(tmp_path: Path) -> None:
-    job = two(tmp_path)
-    asked = {"settings": ["metrics=[accuracy, IM]"], "only": "majority,seed=1,bias=0"}
-    found = [planned.case for planned in ianvs.plan(job, **asked)]  # type: ignore[arg-type]
-    assert [(case.role, case.seed) for case in found] == [("", 1), ("joint", 1)]
-    assert len(ianvs.plan(job, **asked)) == 2  # type: ignore[arg-type]
-
-
 def test_a_grid_of_a_million_is_refused_before_its_cases_are_made(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

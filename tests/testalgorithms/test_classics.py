@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.er_ace.basemodel import ERACE
 from ianvs.testalgorithms.icarl.basemodel import ICaRL
 from ianvs.testalgorithms.lucir.basemodel import LUCIR
@@ -99,11 +98,6 @@ def test_methods_with_exemplars_work_on_either_network_when_classes_come_back(cl
     found = learner.predict(Data(exam.tests[0][0]), num_classes=4, classes_seen=(0, 1, 2, 3), seed=0)
     assert set(found) <= {0, 1, 2, 3}
     assert learner.memory.y.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
-
-
-def test_a_stream_that_fills_the_memory_during_a_round_is_no_place_for_exemplars():
-    with pytest.raises(PluginError, match="chosen after a round"):
-        ICaRL(selection="reservoir", fill="during_round")
 
 
 # MAS, RWalk.

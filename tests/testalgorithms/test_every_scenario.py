@@ -142,18 +142,6 @@ def test_with_a_tenth_of_the_labels_a_method_learns_from_those(make):
     assert np.mean(found == exam.tests[1][1]) > 0.4  # of four classes
 
 
-@every_method
-def test_a_round_without_any_label_is_no_trouble(make):
-    exam = digits()
-    learner = make()
-    x, y = exam.rounds[0]
-    exam.rounds[0] = (x, np.full_like(y, -1))
-    for k in (1, 2):
-        learner.train(Data(*exam.rounds[k - 1]), None, **context(exam, k, learner))
-    learner.predict(Data(exam.tests[1][0]), **context(exam, 2))
-    assert all(bool(p.isfinite().all()) for p in learner.network.parameters())
-
-
 def test_without_labels_fine_tuning_takes_no_step_whatever_the_optimiser_would_do():
     exam = digits()
     learner = Finetune(weight_decay=0.1, **SHORT)

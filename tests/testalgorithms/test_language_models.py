@@ -182,35 +182,6 @@ def test_without_peft_the_remedy_is_told_before_anything_is_loaded(monkeypatch):
         LanguageLearner(tuning="lora")
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"batch_size": 0},
-        {"batch_size": 2.5},
-        {"epochs": 0},
-        {"accumulation": 0},
-        {"learning_rate": -1},
-        {"learning_rate": float("nan")},
-        {"warmup": 2},
-        {"max_length": 1},
-        {"max_new_tokens": 0},
-        {"generation_batch": 0},
-        {"width": 30, "heads": 4},
-        {"lora_dropout": -0.1},
-    ],
-)
-def test_a_number_that_can_not_be_is_told_by_its_name(wrong):
-    with pytest.raises(PluginError, match=f"{next(iter(wrong))} is {next(iter(wrong.values()))}"):
-        LanguageLearner(**wrong)
-
-
-def test_slips_in_the_options_are_explained():
-    with pytest.raises(PluginError, match="Did you mean 'lora'"):
-        LanguageLearner(tuning="lorra")
-    with pytest.raises(PluginError, match="multiple of the 4 experts"):
-        LanguageLearner(tuning="moelora", lora_r=6)
-
-
 def test_the_tokens_of_a_tiny_model_come_from_the_first_round_alone():
     learner = taught(LanguageLearner(**SIZE), (FIRST, SECOND))
     alone = taught(LanguageLearner(**SIZE), (FIRST,))

@@ -1,11 +1,8 @@
 """What every method of continual segmentation promises, and what sets each apart."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
-import yaml
 
 from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.mdil_ss.basemodel import MDILSS
@@ -155,30 +152,6 @@ def test_the_best_checkpoint_is_the_one_that_scores_best_on_held_out_pictures():
 def test_the_best_checkpoint_needs_held_out_pictures():
     with pytest.raises(PluginError, match="train_ratio"):
         teach(FineTuning(**SHORT, checkpoint="best"), 1)
-
-
-FOLDERS = {
-    "mdil_ss": MDILSS,
-    "segmentation/finetune": FineTuning,
-    "segmentation/feature_extraction": FeatureExtraction,
-    "segmentation/multi_task": MultiTask,
-    "segmentation/single_task": SingleTask,
-    "segmentation/lwf": LwF,
-    "segmentation/replay": Replay,
-}
-
-
-@pytest.mark.parametrize("file", ["algorithm.yaml", "streets.yaml", "camvid.yaml"])
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_an_algorithm_file_names_its_class_and_hyperparameters_that_it_has(folder, file):
-    path = Path(__file__).resolve().parents[2] / "testalgorithms" / folder / file
-    (module,) = yaml.safe_load(path.read_text())["algorithm"]["modules"]
-    assert module["name"] == FOLDERS[folder].__name__
-    values = {name: entry["values"] for pair in module["hyperparameters"] for name, entry in pair.items()}
-    assert {"learning_rate", "epochs", "batch_size"} <= set(values)
-    for name, choices in values.items():
-        for choice in choices:
-            FOLDERS[folder](**{name: choice})
 
 
 @pytest.mark.slow

@@ -13,7 +13,6 @@ import pytest
 import ianvs
 from ianvs.config.spec import ScenarioSpec
 from ianvs.exam.scenarios.drawn import drawn_by, seeds_of_case
-from ianvs.running.planning import Plan
 from ianvs.store import CaseStore, ExamStore
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
@@ -112,26 +111,6 @@ def test_a_job_that_was_cut_off_goes_on_with_the_order_of_its_seed(tmp_path: Pat
 def test_nothing_changes_for_an_exam_that_all_seeds_share(tmp_path: Path) -> None:
     found = orders(ianvs.run(job(tmp_path, SHARED)))
     assert len(set(found.values())) == 1
-
-
-def test_a_plan_counts_each_case_once(tmp_path: Path) -> None:
-    plan: Plan = ianvs.plan(job(tmp_path, hyperparameters="- bias: {values: [0, 1]}", algorithms=("one",)))
-    assert len(plan) == len(list(plan)) == len({planned.case.id for planned in plan}) == 6
-    assert len({planned.case.row for planned in plan}) == 2
-
-
-def test_references_are_of_the_same_exam(tmp_path: Path) -> None:
-    testenv = edited(OWN, "BWT", "IM, FWT_survey")
-    results = ianvs.run(job(tmp_path, testenv, algorithms=("one",)))
-    cases = CaseStore(results.workspace)
-    for case in results.case_list:
-        if case.role:
-            continue
-        roles = results.references[case.id]
-        assert set(roles) == {"joint", "single_task"}
-        exams = {(cases.identity(case_id) or {})["exam_id"] for case_id in (case.id, *roles.values())}
-        assert len(exams) == 1
-    assert all(result.metrics["IM"] is not None for result in results if not result.case.role)
 
 
 @pytest.mark.parametrize(

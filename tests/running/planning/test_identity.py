@@ -111,15 +111,6 @@ def test_a_file_of_weights_counts_by_its_content(tmp_path: Path, option: str, fi
     assert ids(tmp_path / "job", **given) == first
 
 
-def test_a_plan_says_what_changed_since_the_last_run(tmp_path: Path) -> None:
-    ianvs.run(write_job(tmp_path), engine="inline")
-    changed = ianvs.plan(write_job(tmp_path, plugin=edited(MAJORITY, "/ 1000", "/ 999")))
-    assert {planned.state for planned in changed} == {"new"}
-    assert all("source plugin.py" in planned.reason for planned in changed)
-    changed = ianvs.plan(write_job(tmp_path, testenv=edited(TESTENV, "rounds: 5", "rounds: 2")))
-    assert all("scenario" in planned.reason for planned in changed)
-
-
 def test_secret_values_are_not_written_into_the_identity(tmp_path: Path) -> None:
     grid = "- api_key: {values: [sesame-open-1234]}"
     plugin = edited(MAJORITY, "bias=0,", "bias=0, api_key=None,")

@@ -73,16 +73,17 @@ def test_imports_of_a_job_are_top_level_names(tmp_path: Path) -> None:
 
 PLAIN = """
 import sys
-from ianvs.testalgorithms.{module}.basemodel import {name}
+from ianvs.testalgorithms.ewc.basemodel import EWC
+from ianvs.testalgorithms.replay.basemodel import Replay
 from tests.testalgorithms.exam_of_arrays import digits, examine
 
-examine({name}(momentum=0.9), digits(), 0, rounds=2)
-sys.exit("the compiler" if "torch._dynamo" in sys.modules else 0)
+for method in (Replay, EWC):
+    examine(method(momentum=0.9), digits(), 0, rounds=2)
+    if "torch._dynamo" in sys.modules:
+        sys.exit(f"{method.__name__} imports the compiler")
 """
 
 
-@pytest.mark.parametrize(("module", "name"), [("replay", "Replay"), ("ewc", "EWC")])
-def test_training_a_perceptron_imports_no_compiler(module: str, name: str) -> None:
-    text = PLAIN.format(module=module, name=name)
-    done = subprocess.run([sys.executable, "-c", text], check=False, capture_output=True, text=True)
+def test_training_a_perceptron_imports_no_compiler() -> None:
+    done = subprocess.run([sys.executable, "-c", PLAIN], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

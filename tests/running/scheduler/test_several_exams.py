@@ -51,13 +51,6 @@ def test_an_exam_that_nothing_ranks_is_refused_at_its_metrics(tmp_path):
     assert "other.yaml:5:12: nothing ranks this exam: sort_by names accuracy" in str(caught.value)
 
 
-def test_the_same_exam_twice_is_refused(tmp_path):
-    path = job(tmp_path, "accuracy", "accuracy")
-    (tmp_path / "other.yaml").write_text((tmp_path / "testenv.yaml").read_text())
-    with pytest.raises(ConfigError, match=r"other.yaml:1:1: this is the same exam as .*testenv.yaml"):
-        ianvs.run(path)
-
-
 def test_loaded_results_call_cases_as_their_job_does(tmp_path):
     ianvs.run(write_job(tmp_path, testenv=FIRST.format("accuracy"), hyperparameters="", job="engine: inline"))
     results = ianvs.run(job(tmp_path, "accuracy", "accuracy", algorithms=("majority", "twin")))
@@ -80,19 +73,3 @@ def test_what_is_odd_about_a_row_names_its_exam(tmp_path):
     plugin += "    def save(self, path): ...\n    def load(self, path): ...\n"
     page = markdown(document_of(ianvs.run(job(tmp_path, "accuracy", "accuracy", plugin=plugin)).leaderboard))
     assert "2 cases of majority in five, majority in two: RuntimeError: no" in page
-
-
-def test_a_reference_that_two_exams_share_is_scored_for_both(tmp_path):
-    path = job(tmp_path, "accuracy, FWT_survey", "f1, {name: FWT_survey, of: f1}, accuracy")
-    other = edited((tmp_path / "other.yaml").read_text(), "rounds: 2}", "rounds: 5}\n  budget: {passes: 3}")
-    (tmp_path / "other.yaml").write_text(other)
-    results = ianvs.run(path)
-    references = [found for found in results if found.case.role]
-    assert len(references) == 1
-    single_task, (one, other) = references[0], [found for found in results if not found.case.role]
-    gains = np.diagonal(one.matrices["accuracy"].values[1:]) - np.diagonal(single_task.matrices["accuracy"].values[1:])
-    found = one.metrics["FWT_survey of accuracy"]
-    assert found == pytest.approx(np.mean(gains[1:]))
-    assert found < -0.4  # Majority never answers a later round's classes; the reference does
-    assert other.metrics["FWT_survey of f1"] is not None
-    assert other.metrics["FWT_survey of f1"] != pytest.approx(found)

@@ -124,29 +124,34 @@ def test_a_network_for_pictures_on_feature_vectors(tmp_path: Path) -> None:
 # --- plugins --------------------------------------------------------------------------------------------------------
 
 
-def test_a_constructor_that_refuses_is_told_once_with_the_value_that_it_names(tmp_path: Path) -> None:
-    body = "\n        if depth > 2: raise ValueError('depth is at most 2')"
-    grid = "- depth: {values: [1, 3]}\n- rate: {values: [0.1, 0.2, 0.3]}"
-    path = write_job(tmp_path, plugin=model(", depth=1, rate=0.1", body), name="Model", hyperparameters=grid)
-    assert refused(path) == [
-        "algorithm.yaml:8:31: Model can't be built: plugin.py:5: ValueError: depth is at most 2",
-    ]
+MANY = ", ".join(map(str, range(40)))
 
 
-def test_each_value_of_a_large_grid_is_built_with_once(tmp_path: Path) -> None:
-    body = "\n        if 'odd' in (a, b): raise ValueError('this is odd')"
-    values = ", ".join(map(str, range(40)))
-    grid = f"- a: {{values: [{values}]}}\n- b: {{values: [{values}, odd]}}"
-    path = write_job(tmp_path, plugin=model(", a, b", body), name="Model", hyperparameters=grid)
-    assert refused(path) == ["algorithm.yaml:5:13: Model can't be built: plugin.py:5: ValueError: this is odd"]
-
-
-def test_a_plugin_whose_import_never_ends(tmp_path: Path) -> None:
-    plugin = model(before="import time\ntime.sleep(600)")
-    path = write_job(tmp_path, plugin=plugin, name="Model", hyperparameters="", job=IMPATIENT)
-    assert refused(path) == [
-        "algorithm.yaml:5:13: importing plugin.py of majority took longer than limits.check_seconds: 2."
-    ]
+@pytest.mark.parametrize(
+    ("plugin", "grid", "line"),
+    [
+        (
+            model(", depth=1, rate=0.1", "\n        if depth > 2: raise ValueError('depth is at most 2')"),
+            "- depth: {values: [1, 3]}\n- rate: {values: [0.1, 0.2, 0.3]}",
+            "8:31: Model can't be built: plugin.py:5: ValueError: depth is at most 2",  # once, with the value
+        ),
+        (
+            model(", a, b", "\n        if 'odd' in (a, b): raise ValueError('this is odd')"),
+            f"- a: {{values: [{MANY}]}}\n- b: {{values: [{MANY}, odd]}}",  # each is built with once
+            "5:13: Model can't be built: plugin.py:5: ValueError: this is odd",
+        ),
+        (
+            model(before="import time\ntime.sleep(600)"),
+            "",
+            "5:13: importing plugin.py of majority took longer than limits.check_seconds: 2.",
+        ),
+    ],
+    ids=["a value", "a large grid", "an import that never ends"],
+)
+def test_a_plugin_that_can_not_be_built(tmp_path: Path, plugin: str, grid: str, line: str) -> None:
+    job = IMPATIENT if "sleep" in plugin else "seeds: [0, 1]"
+    path = write_job(tmp_path, plugin=plugin, name="Model", hyperparameters=grid, job=job)
+    assert refused(path) == [f"algorithm.yaml:{line}"]
 
 
 def test_a_plugin_whose_import_ends_the_process_does_not_hide_what_is_wrong_with_others(tmp_path: Path) -> None:
@@ -208,35 +213,43 @@ def talk(folder: Path, grid: str, before: str = "") -> Path:
                      sort_by="[{ROUGE_L: descend}]")  # fmt: skip
 
 
-def test_a_base_model_that_is_nowhere(tmp_path: Path) -> None:
-    assert refused(talk(tmp_path, "- base_model: {values: [/nope/model]}")) == [
-        "algorithm.yaml:8:33: Sequential can't be built: base_model '/nope/model': there is no folder /nope/model."
-    ]
+@pytest.mark.parametrize(
+    ("before", "grid", "lines"),
+    [
+        (
+            "",
+            "- base_model: {values: [/nope/model]}",
+            ["8:33: Sequential can't be built: base_model '/nope/model': there is no folder /nope/model."],
+        ),
+        (
+            "",
+            "- tuning: {values: [lora]}\n- target_modules: {values: [all-linear, [q_proj, qroj]]}",
+            [
+                "9:49: Sequential can't take this exam: target_modules names 'qroj', which base_model 'tiny' lacks. "
+                "Did you mean 'q_proj'? Its linear layers are: down_proj, gate_proj, k_proj, lm_head, o_proj, q_proj, "
+                "up_proj, v_proj."
+            ],
+        ),
+        (
+            "import sys\nsys.modules['transformers'] = sys.modules['peft'] = None\n",
+            "- tuning: {values: [lora, full]}",
+            [
+                "5:13: Sequential can't be built: transformers and peft are not installed. Get it by: pip install "
+                "'ianvs[llm]'",
+                "5:13: Sequential can't be built: transformers is not installed. Get it by: pip install 'ianvs[llm]'",
+            ],
+        ),
+    ],
+    ids=["a model that is nowhere", "modules that it lacks", "without the extra"],
+)
+def test_a_language_model_that_can_not_be_built(tmp_path: Path, before: str, grid: str, lines: list[str]) -> None:
+    assert refused(talk(tmp_path, grid, before)) == [f"algorithm.yaml:{line}" for line in lines]
 
 
 def test_a_base_model_that_would_have_to_be_fetched(tmp_path: Path) -> None:
     [said] = refused(talk(tmp_path, "- base_model: {values: [nobody/no-such-model]}"))
     assert said.startswith("algorithm.yaml:8:33: Sequential can't take this exam: base_model 'nobody/no-such-model'")
     assert "hf download nobody/no-such-model" in said
-
-
-def test_modules_that_the_base_model_lacks(tmp_path: Path) -> None:
-    grid = "- tuning: {values: [lora]}\n- target_modules: {values: [all-linear, [q_proj, qroj]]}"
-    assert refused(talk(tmp_path, grid)) == [
-        "algorithm.yaml:9:49: Sequential can't take this exam: target_modules names 'qroj', which base_model 'tiny' "
-        "lacks. Did you mean 'q_proj'? Its linear layers are: down_proj, gate_proj, k_proj, lm_head, o_proj, q_proj, "
-        "up_proj, v_proj."
-    ]
-
-
-def test_a_language_job_without_the_extra_that_it_needs(tmp_path: Path) -> None:
-    hidden = "import sys\nsys.modules['transformers'] = sys.modules['peft'] = None\n"
-    assert refused(talk(tmp_path, "- tuning: {values: [lora, full]}", before=hidden)) == [
-        "algorithm.yaml:5:13: Sequential can't be built: transformers and peft are not installed. "
-        "Get it by: pip install 'ianvs[llm]'",
-        "algorithm.yaml:5:13: Sequential can't be built: transformers is not installed. "
-        "Get it by: pip install 'ianvs[llm]'",
-    ]
 
 
 # --- types of hyperparameters -----------------------------------------------------------------------------------------

@@ -28,25 +28,45 @@ def refused(folder: Path, scenario: str, metrics: str = "accuracy", more: str = 
     return str(caught.value)
 
 
-def test_a_stream_holds_nothing_out_that_could_decide_about_a_model(tmp_path):
-    said = refused(tmp_path, "{name: online, rounds: 5}", more=GATE)
-    assert "testenv.yaml:5:3: model_eval holds back a part of each round, and online brings a stream" in said
+FIVE = "{name: CIL, rounds: 5}"
+NO_LABELS = "{name: continual-pre-training, rounds: 5}"
+AS_ONE = "a paradigm that teaches all rounds as one can't take this exam"
+NO_SCORE = "is not a score that BWT can be computed from"
+MISFITS = [  # (scenario, what else is asked for, what is told)
+    (
+        "{name: online, rounds: 5}",
+        {"more": GATE},
+        ["testenv.yaml:5:3: model_eval holds back a part of each round, and online brings a stream"],
+    ),
+    (NO_LABELS, {"more": GATE}, ["continual-pre-training hides its labels"]),
+    (
+        SHARED,
+        {"more": "linear_probe: true"},
+        ["linear_probe needs a test set for each round, and this exam has 3 rounds and 1 test set."],
+    ),
+    (
+        SHARED,
+        {"metrics": "accuracy, IM, FWT_survey"},
+        [
+            "IM compares with joint runs round by round, and this exam has 3 rounds and 1 test set",
+            "FWT_survey compares with single_task runs",
+        ],
+    ),
+    (
+        "{name: DIL, rotation: [0, 90]}",
+        {"paradigm": "singletasklearning"},
+        [AS_ONE, "each transformed in a way of its own"],
+    ),
+    ("{name: CPT, rounds: 5}", {"paradigm": "singletasklearning"}, [AS_ONE, "its labels are hidden"]),
+    (FIVE, {"metrics": "accuracy, {name: BWT, of: per_class_accuracy}"}, [f"'per_class_accuracy' {NO_SCORE}"]),
+    (FIVE, {"metrics": "accuracy, {name: BWT, of: AAA}"}, [f"'AAA' {NO_SCORE}"]),
+]
 
 
-def test_hidden_labels_can_not_decide_about_a_model(tmp_path):
-    said = refused(tmp_path, "{name: continual-pre-training, rounds: 5}", more=GATE)
-    assert "continual-pre-training hides its labels" in said
-
-
-def test_a_linear_probe_needs_a_test_set_for_each_round(tmp_path):
-    said = refused(tmp_path, SHARED, more="linear_probe: true")
-    assert "linear_probe needs a test set for each round, and this exam has 3 rounds and 1 test set." in said
-
-
-def test_references_are_not_trained_where_nothing_can_be_compared(tmp_path):
-    said = refused(tmp_path, SHARED, "accuracy, IM, FWT_survey")
-    assert "IM compares with joint runs round by round, and this exam has 3 rounds and 1 test set" in said
-    assert "FWT_survey compares with single_task runs" in said
+@pytest.mark.parametrize(("scenario", "asked", "told"), MISFITS)
+def test_a_misfit_is_told_before_anything_is_trained(tmp_path, scenario, asked, told):
+    said = refused(tmp_path, scenario, **asked)
+    assert not [one for one in told if one not in said], said
     assert not list((tmp_path / "ws" / "cases").glob("*/case.json"))
 
 
@@ -54,25 +74,6 @@ def test_a_misfit_is_found_too_when_the_exam_is_there_already(tmp_path):
     exam = f"dataset: {{name: digits}}\nscenario: {SHARED}\nmetrics: [accuracy]"
     ianvs.run(write_job(tmp_path, hyperparameters="", testenv=exam, job="engine: inline"))
     assert "this exam has 3 rounds and 1 test set" in refused(tmp_path, SHARED, "accuracy, IM")
-
-
-@pytest.mark.parametrize(
-    ("scenario", "why"),
-    [
-        ("{name: DIL, rotation: [0, 90]}", "each transformed in a way of its own"),
-        ("{name: CPT, rounds: 5}", "its labels are hidden"),
-    ],
-)
-def test_a_single_task_is_refused_where_rounds_can_not_be_one(tmp_path, scenario, why):
-    said = refused(tmp_path, scenario, paradigm="singletasklearning")
-    assert "a paradigm that teaches all rounds as one can't take this exam" in said
-    assert why in said
-
-
-@pytest.mark.parametrize("score", ["per_class_accuracy", "AAA"])
-def test_a_metric_over_a_matrix_needs_one_number_in_each_cell(tmp_path, score):
-    said = refused(tmp_path, "{name: CIL, rounds: 5}", f"accuracy, {{name: BWT, of: {score}}}")
-    assert f"'{score}' is not a score that BWT can be computed from" in said
 
 
 def test_nothing_is_held_out_of_a_stream(tmp_path):

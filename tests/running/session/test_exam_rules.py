@@ -59,19 +59,25 @@ def training(code: str) -> str:
 
 
 STREAM = "{name: online, rounds: 5, batch: 100}"
+CIL = "{name: class-incremental, rounds: 5}"
 
 
-def test_a_stream_comes_in_equal_chunks_that_do_not_tell_where_a_round_ends(tmp_path):
-    found = calls(sat(tmp_path, yaml_of(STREAM)))
+@pytest.fixture(scope="module")
+def stream(tmp_path_factory) -> list[dict]:
+    """The calls of an online stream."""
+    return calls(sat(tmp_path_factory.mktemp("stream"), yaml_of(STREAM)))
+
+
+def test_a_stream_comes_in_equal_chunks_that_do_not_tell_where_a_round_ends(stream):
+    found = stream
     assert [len(call["ids"]) for call in found] == [100] * 14 + [38]
     assert [call["round"] for call in found] == list(range(1, 16))
     assert all(call["task"] is None and call["passes"] == 1 for call in found)
 
 
-def test_every_sample_of_a_stream_comes_once_and_rounds_follow_each_other(tmp_path):
-    results = sat(tmp_path, yaml_of(STREAM))
-    found = calls(results)
-    ids = [name for call in found for name in call["ids"]]
+def test_every_sample_of_a_stream_comes_once_and_rounds_follow_each_other(stream, tmp_path):
+    ids = [name for call in stream for name in call["ids"]]
+    write_job(tmp_path, testenv=yaml_of(STREAM))
     exam = ianvs.api.exams(tmp_path / "benchmarkingjob.yaml")["online"]
     rounds = [set(exam.dataset.train.ids[r.train]) for r in exam.rounds]
     start = 0
@@ -87,64 +93,18 @@ def test_the_order_within_a_round_of_a_stream_is_drawn_by_the_seed(tmp_path):
     assert first != second
 
 
-def test_classes_of_a_stream_are_those_that_it_has_shown(tmp_path):
-    seen = [set(call["classes_seen"]) for call in calls(sat(tmp_path, yaml_of(STREAM)))]
+def test_classes_of_a_stream_are_those_that_it_has_shown(stream):
+    seen = [set(call["classes_seen"]) for call in stream]
     assert seen[0] == {0, 1}
     assert seen[2] == {0, 1, 2, 3}  # the third chunk runs over the end of the first round
     assert seen[-1] == set(range(10))
     assert all(before <= after for before, after in pairwise(seen))
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "for _ in range(2):\n    for batch in train_data.loader(10): pass",
-        "for _ in range(2):\n    train_data.x.sum()",
-        "train_data.tensors()\nlist(train_data.loader(10))",
-    ],
-)
-def test_a_second_pass_over_an_online_stream_breaks_a_rule(tmp_path, code):
-    said = failure(sat(tmp_path, yaml_of(STREAM), plugin=training(code)))
-    assert "the rules of this exam allow one pass over the data of chunk 1 of the stream" in said
-
-
 def test_a_task_free_stream_may_be_gone_over_as_often_as_one_likes(tmp_path):
     code = "for _ in range(3):\n    for batch in train_data.loader(10): pass"
     [found] = sat(tmp_path, yaml_of("{name: task-free, rounds: 5, batch: 100}"), plugin=training(code))
     assert found.status == "finished"
-
-
-@pytest.mark.parametrize("scenario", [STREAM, "{name: class-incremental, rounds: 5}"])
-def test_the_loader_of_an_earlier_round_is_out_of_reach(tmp_path, scenario):
-    code = "if round == 2: list(self.kept.loader(10))\nself.kept = train_data"
-    said = failure(sat(tmp_path, yaml_of(scenario), plugin=training(code)))
-    assert "is not available after it" in said
-    assert "keep your own memory" in said
-
-
-@pytest.mark.parametrize(
-    ("scenario", "method"),
-    [("class-incremental", "predict"), ("online", "train"), ("task-free", "train"), ("blurred-boundary", "predict")],
-)
-def test_the_task_is_hidden_where_the_scenario_hides_it(tmp_path, scenario, method):
-    more = ", kind: blurry, M: 10" if scenario == "blurred-boundary" else ""
-    plugin = edited(
-        MAJORITY,
-        "def predict(self, data)",
-        "def predict(self, data, **context)",
-        "*, round, seed)",
-        "*, round, seed, **context)",
-    )
-    at = "        for label in" if method == "train" else "        counts = {**"
-    plugin = edited(plugin, at, '        context["task"]\n' + at)
-    said = failure(sat(tmp_path, yaml_of(f"{{name: {scenario}, rounds: 5{more}}}"), plugin=plugin))
-    assert f"{scenario} hides the identity of the task" in said
-
-
-def test_labels_of_a_test_set_are_out_of_reach(tmp_path):
-    plugin = edited(MAJORITY, "counts = {**self", "data.y\n        counts = {**self")
-    said = failure(sat(tmp_path, yaml_of("{name: class-incremental, rounds: 5}"), plugin=plugin))
-    assert said == "labels of a test set are hidden; predict() gives them."
 
 
 def test_a_task_incremental_exam_tells_the_task_and_its_classes_in_training_and_testing(tmp_path):
@@ -159,11 +119,6 @@ def test_a_task_incremental_exam_tells_the_task_and_its_classes_in_training_and_
     assert [(call["task"], call["task_classes"]) for call in found] == [(k, [2 * k, 2 * k + 1]) for k in range(5)]
     [result] = results
     assert np.all(result.matrices["accuracy"].values > 0.4)  # even untrained: one of two classes
-
-
-def test_stages_of_pre_training_hide_labels(tmp_path):
-    said = failure(sat(tmp_path, yaml_of("{name: continual-pre-training, rounds: 5}"), plugin=training("train_data.y")))
-    assert "labels are hidden in the stages of continual pre-training" in said
 
 
 def test_copies_are_adapted_to_each_downstream_task_and_the_learner_is_not(tmp_path):
@@ -225,19 +180,77 @@ def test_a_bound_in_a_stream_is_trained_once_per_round_on_all_so_far(tmp_path):
     ]
 
 
-# --- budget -----------------------------------------------------------------------------------------------------------
+# --- rules that are broken --------------------------------------------------------------------------------------------
 
 HOARDER = edited(
     MAJORITY,
     "        for label in train_data",
     "        self.memory = list(range(40 * round))\n        for label in train_data",
 )
-CIL = "{name: class-incremental, rounds: 5}"
 
 
-def test_a_case_over_the_budget_fails_with_what_it_used(tmp_path):
-    said = failure(sat(tmp_path, yaml_of(CIL, more="budget: {memory_samples: 100}"), plugin=HOARDER))
-    assert "memory_samples 120 in round 3, the budget is 100" in said
+def asking(method: str) -> str:
+    """A plugin whose `method` asks for the task."""
+    plugin = edited(
+        MAJORITY,
+        "def predict(self, data)",
+        "def predict(self, data, **context)",
+        "*, round, seed)",
+        "*, round, seed, **context)",
+    )
+    at = "        for label in" if method == "train" else "        counts = {**"
+    return edited(plugin, at, '        context["task"]\n' + at)
+
+
+ONE_PASS = "the rules of this exam allow one pass over the data of chunk 1 of the stream"
+EARLIER = training("if round == 2: list(self.kept.loader(10))\nself.kept = train_data")
+HIDDEN = "labels of a test set are hidden; predict() gives them."
+BROKEN = [  # (scenario, plugin, what is told, more of the testenv)
+    (STREAM, training("for _ in range(2):\n    for batch in train_data.loader(10): pass"), [ONE_PASS], ""),
+    (STREAM, training("for _ in range(2):\n    train_data.x.sum()"), [ONE_PASS], ""),
+    (STREAM, training("train_data.tensors()\nlist(train_data.loader(10))"), [ONE_PASS], ""),
+    (STREAM, EARLIER, ["is not available after it", "keep your own memory"], ""),
+    (CIL, EARLIER, ["is not available after it", "keep your own memory"], ""),
+    (
+        CIL,
+        training("self.old = getattr(self, 'old', train_data); self.old.y"),
+        ["data of round 1 is not available after it"],
+        "",
+    ),
+    (CIL, asking("predict"), ["class-incremental hides the identity of the task"], ""),
+    ("{name: online, rounds: 5}", asking("train"), ["online hides the identity of the task"], ""),
+    ("{name: task-free, rounds: 5}", asking("train"), ["task-free hides the identity of the task"], ""),
+    (
+        "{name: blurred-boundary, rounds: 5, kind: blurry, M: 10}",
+        asking("predict"),
+        ["blurred-boundary hides the identity of the task"],
+        "",
+    ),
+    (
+        CIL,
+        edited(MAJORITY, "def predict(self, data)", "def predict(self, data, task)"),
+        ["asks for 'task', but class-incremental hides the identity of the task in testing"],
+        "",
+    ),
+    (CIL, edited(MAJORITY, "counts = {**self", "data.y\n        counts = {**self"), [HIDDEN], ""),
+    (CIL, edited(MAJORITY, "return [max", "return data.y if self.counts else [max"), [HIDDEN], ""),
+    (
+        "{name: continual-pre-training, rounds: 5}",
+        training("train_data.y"),
+        ["labels are hidden in the stages of continual pre-training"],
+        "",
+    ),
+    (CIL, HOARDER, ["memory_samples 120 in round 3, the budget is 100"], "budget: {memory_samples: 100}"),
+]
+
+
+@pytest.mark.parametrize(("scenario", "plugin", "told", "more"), BROKEN, ids=range(len(BROKEN)))
+def test_a_rule_that_is_broken_ends_the_case_and_is_named(tmp_path, scenario, plugin, told, more):
+    said = failure(sat(tmp_path, yaml_of(scenario, more=more), plugin=plugin))
+    assert not [one for one in told if one not in said], said
+
+
+# --- budget -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_row_over_the_budget_can_be_marked_instead(tmp_path):

@@ -136,29 +136,6 @@ def test_a_reference_is_a_fresh_model_of_the_same_class_trained_on_one_round_or_
     assert mine.metrics["IM"] == pytest.approx(by_role["joint"][4, 4] - mine.matrices["accuracy"].values[5, 4])
 
 
-def test_cases_with_the_same_network_data_and_seed_share_a_reference(tmp_path: Path) -> None:
-    grid = "- strength: {values: [1, 2, 3]}\n- epochs: {values: [1, 2]}"
-    plan = ianvs.plan(planned_job(tmp_path, "accuracy, IM", grid, name="Other"))
-    references = [planned.case for planned in plan if planned.case.role]
-    assert sorted((case.hyperparameters["epochs"], case.seed) for case in references) == [
-        (1, 0),
-        (1, 1),
-        (2, 0),
-        (2, 1),
-    ]
-    assert {case.modules for case in references} == {(("basemodel", "Finetune"),)}
-    by_case = {case.id: plan.references.of(case, algorithm) for case, algorithm in plan.cases() if not case.role}
-    assert len(by_case) == 12
-    assert {found["joint"] for found in by_case.values()} == {case.id for case in references}
-
-
-def test_no_reference_is_planned_where_the_job_says_none_or_no_metric_needs_one(tmp_path: Path) -> None:
-    assert len(ianvs.plan(planned_job(tmp_path / "a", "accuracy, BWT"))) == 2
-    path = planned_job(tmp_path / "b", "accuracy, IM")
-    path.write_text(edited(path.read_text(), "engine: inline", "engine: inline\n  references: none"))
-    assert len(ianvs.plan(path)) == 2
-
-
 def test_a_reference_that_fails_is_told_and_leaves_the_metric_empty(tmp_path: Path) -> None:
     path = planned_job(tmp_path, "accuracy, IM")
     broken = edited(PLAIN, "class Majority:", "class Majority:\n    reference = 'plugin_of_test:Broken'")
@@ -209,16 +186,3 @@ def test_a_single_task_has_no_references(tmp_path: Path) -> None:
     found = {result.case.algorithm: result.metrics["IM"] for result in ianvs.run(path)}
     assert found["alone"] is None
     assert found["mine"] is not None
-
-
-def test_exams_that_differ_in_what_is_held_out_have_references_of_their_own(tmp_path: Path) -> None:
-    path = planned_job(tmp_path, "accuracy, IM")
-    gated = edited((tmp_path / "testenv.yaml").read_text(), "testenv:", "testenv:\n  name: gated", count=1)
-    gate = "  model_eval: {model_metric: {name: accuracy}, threshold: 0, operator: '>='}\n"
-    (tmp_path / "gated.yaml").write_text(gated + gate)
-    path.write_text(edited(path.read_text(), "testenv: ./testenv.yaml", "testenv: [./testenv.yaml, ./gated.yaml]"))
-    plan = ianvs.plan(path)
-    exam_of = {case.id: case.testenv for case, _ in plan.cases()}
-    for case, algorithm in plan.cases():
-        if not case.role:
-            assert exam_of[plan.references.of(case, algorithm)["joint"]] == case.testenv
