@@ -16,7 +16,7 @@ from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec
 from ianvs.exam import data
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.scenarios.drawn import seeds_of_case, with_seed
-from ianvs.running.planning.cases import PlannedAlgorithm, repetition_of
+from ianvs.running.planning.cases import DrawnExam, EndedTrial, PlannedAlgorithm, Searched, repetition_of
 from ianvs.running.planning.conditions import fits
 from ianvs.running.planning.identity import algorithm_identity, exam_identity, metric_key
 from ianvs.running.planning.paradigm_info import paradigm_info
@@ -123,8 +123,9 @@ class Plan:
         state, until = self.store.state(case.id), algorithm.until
         status = state.status
         planned = partial(PlannedCase, case, algorithm)
-        if algorithm.settled:
-            return planned(status if status in ("finished", "failed") else "stopped", "nothing", algorithm.settled)
+        if isinstance(algorithm.origin, EndedTrial):
+            shown = status if status in ("finished", "failed") else "stopped"
+            return planned(shown, "nothing", algorithm.origin.said)
         if until is not None and status is not None and len(self.store.complete_rounds(case.id)) > until:
             scored = all(self.store.has_score(case.id, key, until) for _, key in self.scores_of(algorithm))
             return planned("stopped", "nothing" if scored else "score", f"paused after round {until}")
@@ -182,18 +183,17 @@ def make_plan(job: JobSpec, samples: Sequence[str | None] = ()) -> Plan:
                 continue
             for seed in job.seeds:
                 facts = exam_identity(with_seed(exam, seed), spec, paradigm, fingerprint)
-                own = replace(planned, exam=facts, exam_id=digest(facts), seed=seed, exam_group_id=planned.exam_id)
-                algorithms.append(own)
+                drawn = DrawnExam(seed, group_id=planned.exam_id)
+                algorithms.append(replace(planned, exam=facts, exam_id=digest(facts), drawn=drawn))
         named = scored_metrics(exam)
         stored = named if exam.settings is not None else [m for m in named if metric_header(m).level == "score"]
         scores.append(tuple((metric, metric_key(metric)) for metric in stored))
     _refuse_repeated(algorithms)
     studies = plan_studies(job, algorithms)
     trials = [trial for study in studies for trial in study.planned()]
-    # Who is searched for stays, without a case of its own: its class is looked at, and its exam prepared.
-    algorithms = [replace(of, choices=()) if job.search and is_searched(of.spec) else of for of in algorithms]
+    algorithms = [replace(of, origin=Searched()) if job.search and is_searched(of.spec) else of for of in algorithms]
     algorithms += trials
-    ranked = [of for of in algorithms if not (of.settled or of.until)]
+    ranked = [of for of in algorithms if of.is_ranked]
     repetitions = [repetition_of(planned, k, job.seeds) for k in range(1, job.repeat) for planned in ranked]
     references = plan_references(job, ranked)
     plan = Plan(

@@ -16,7 +16,7 @@ from functools import partial
 from ianvs.base.types import TestCase
 from ianvs.config.spec import JobSpec, ModuleSpec, ParadigmSpec, TestEnvSpec
 from ianvs.exam.metrics.registry import metric_header
-from ianvs.running.planning.cases import PlannedAlgorithm, grid, own_hyperparameters
+from ianvs.running.planning.cases import PlannedAlgorithm, Reference, grid, own_hyperparameters
 from ianvs.running.planning.closed import denied_paths
 from ianvs.running.planning.identity import algorithm_identity
 from ianvs.running.planning.info import PluginInfo, plugin_info
@@ -45,7 +45,7 @@ class PlannedReferences:
         found = {}
         for role in ROLES:
             known = self.by_student.get(_key(algorithm, role))
-            if known is not None and not (case.role or algorithm.settled or algorithm.until):
+            if known is not None and algorithm.is_ranked and not case.role:
                 reference, taken = known
                 found[role] = reference.case(taken(case.hyperparameters), case.seed).id
         return found
@@ -62,7 +62,7 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> Plann
             continue  # it has no rounds to compare
         for role in _needed(student.testenv):
             if (name := job.references.get(role)) is not None:
-                same = (s for s in students if s.testenv is student.testenv and s.seed == student.seed)
+                same = (s for s in students if s.testenv is student.testenv and s.drawn == student.drawn)
                 named = next(s for s in same if s.spec.name == name)
                 only = next(
                     grid(named.spec.modules)
@@ -78,11 +78,13 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> Plann
             taken_by = partial(_taken, known.takes, [module.type for module in student.spec.modules])
             by_student[_key(student, role)] = (reference, taken_by)
             choices = planned.setdefault(key, {})
-            chosen = grid(student.spec.modules) if student.choices is None else student.choices
-            for hyperparameters in chosen:
+            for hyperparameters in student.hyperparameters():
                 taken = taken_by(hyperparameters)
                 choices.setdefault(digest(taken), taken)
-    algorithms = tuple(replace(made[key], choices=tuple(choices.values())) for key, choices in planned.items())
+    algorithms = tuple(
+        replace(made[key], origin=Reference(made[key].role, tuple(choices.values())))
+        for key, choices in planned.items()
+    )
     return PlannedReferences(algorithms, by_student)
 
 
@@ -119,9 +121,7 @@ def _reference(job: JobSpec, student: PlannedAlgorithm, facts: PluginInfo, role:
         paradigm=paradigm,
         identity=identity,
         identity_digest=digest(identity),
-        role=role,
-        choices=(),
-        trial=None,
+        origin=Reference(role),
     )
 
 
