@@ -92,13 +92,17 @@ _KUBEEDGE = {
 
 
 def metric_header(spec: MetricSpec) -> Metric:
-    """What `resolve` gives, but without running the code at a `url`: of the metric there, that it is a score.
+    """What `resolve` gives, but without running the code at a `url`: of the metric there, its level.
+
+    That is told by `of`, which one over a score matrix must have there, and a score can't have.
 
     One of KubeEdge Ianvs counts as measured: the process of a case computes it, and tells a number or a text.
     """
     if spec.contract == "ianvs":
         return _of_kubeedge(spec)
-    return _fitting(spec, _of_package(spec) if spec.url is None else Metric(spec.name, "score", ""))
+    return _fitting(
+        spec, _of_package(spec) if spec.url is None else Metric(spec.name, "matrix" if spec.of else "score", "")
+    )
 
 
 def _of_package(spec: MetricSpec) -> Metric:
@@ -128,5 +132,8 @@ def _of_kubeedge(spec: MetricSpec) -> Metric:
 def _fitting(spec: MetricSpec, metric: Metric) -> Metric:
     if spec.of is not None and metric.level != "matrix":
         message = f"`of` names the score that a metric over a score matrix is computed from; '{spec.name}' is none."
+        raise ConfigError([Problem(message, spec.place)])
+    if spec.of is None and spec.url is not None and metric.level == "matrix":
+        message = f"metric '{spec.name}' is over a score matrix: say of which score, such as `of: accuracy`."
         raise ConfigError([Problem(message, spec.place)])
     return metric

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter
 
 from ianvs.base.errors import ConfigError, IanvsError, Problem
 from ianvs.config.spec import MetricSpec
-from ianvs.exam.metrics.metric import Metric
+from ianvs.exam.metrics.definition import MatrixMetric, Unit
+from ianvs.exam.metrics.metric import Fed, Metric
 from ianvs.exam.metrics.registry import metric_header, resolve
 from ianvs.plugins.loader import load
 from ianvs.plugins.reference import reference_of
@@ -83,8 +85,19 @@ def metric_info(specs: Sequence[MetricSpec], cache: Path, seconds: float = 120.0
         if isinstance(answer, str):
             answer = {"problems": [f"importing the file of metric '{spec.name}' {answer}."]}
         wrong = [Problem(message, spec.place) for message in answer.get("problems", ())]
-        found[n] = wrong or Metric(spec.name, "score", **answer)
+        found[n] = wrong or _told(spec.name, **answer)
     return found
+
+
+def _told(name: str, *, unit: Unit | None = None, accumulates: bool = False, **facts: Any) -> Metric:
+    """unit: of a metric over a score matrix."""
+    if unit is not None:
+        return MatrixMetric(name, "matrix", unit=unit, **facts)
+    return Metric(name, "score", accumulate=_elsewhere if accumulates else None, **facts)
+
+
+def _elsewhere() -> Fed:
+    raise RuntimeError("an author's metric is computed where its file is imported")
 
 
 def look_at_plugin(url: str | None, name: str) -> Answer:
@@ -110,7 +123,8 @@ def _still_true(answer: Answer) -> bool:
 
 def _path_of(spec: MetricSpec, cache: Path) -> Path | None:
     there = spec.url is not None and spec.url.is_file()
-    return cache / "metrics" / f"{metric_key(spec)}.json" if there else None
+    # One that is over a score matrix is so only with an `of`, and without one it is refused.
+    return cache / "metrics" / f"{metric_key(spec)}{'-matrix' if spec.of else ''}.json" if there else None
 
 
 def look_at_metric(name: str, url: str, of: str | None, options: Mapping[str, object]) -> Answer:
@@ -121,4 +135,10 @@ def look_at_metric(name: str, url: str, of: str | None, options: Mapping[str, ob
         return {"problems": [problem.message for problem in error.problems]}
     except IanvsError as error:
         return {"problems": [str(error)]}
-    return {name: getattr(metric, name) for name in ("summary", "higher_is_better", "source", "pictures")}
+    told = {name: getattr(metric, name) for name in _TOLD}
+    if isinstance(metric, MatrixMetric):
+        return {**told, "unit": metric.unit, "needs": metric.needs}
+    return {**told, "accumulates": metric.accumulate is not None}
+
+
+_TOLD = ("summary", "higher_is_better", "source", "formula", "pictures", "pooled", "over_rounds", "partial", "mapping")

@@ -18,7 +18,7 @@ from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.scenarios.drawn import seeds_of_case, with_seed
 from ianvs.running.planning.cases import DrawnExam, EndedTrial, PlannedAlgorithm, Searched, repetition_of
 from ianvs.running.planning.conditions import fits
-from ianvs.running.planning.identity import algorithm_identity, exam_identity, metric_key
+from ianvs.running.planning.identity import algorithm_identity, exam_identity, metric_keys
 from ianvs.running.planning.paradigm_info import paradigm_info
 from ianvs.running.planning.references import PlannedReferences, plan_references
 from ianvs.running.planning.studies import PlannedStudy, is_searched, plan_studies
@@ -186,8 +186,13 @@ def make_plan(job: JobSpec, samples: Sequence[str | None] = ()) -> Plan:
                 drawn = DrawnExam(seed, group_id=planned.exam_id)
                 algorithms.append(replace(planned, exam=facts, exam_id=digest(facts), drawn=drawn))
         named = scored_metrics(exam)
-        stored = named if exam.settings is not None else [m for m in named if metric_header(m).level == "score"]
-        scores.append(tuple((metric, metric_key(metric)) for metric in stored))
+        scores.append(
+            tuple(
+                (metric, key)
+                for metric, key in zip(named, metric_keys(named), strict=True)
+                if exam.settings is not None or metric.url is not None or metric_header(metric).level == "score"
+            )
+        )
     _refuse_repeated(algorithms)
     studies = plan_studies(job, algorithms)
     trials = [trial for study in studies for trial in study.planned()]

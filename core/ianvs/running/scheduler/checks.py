@@ -79,6 +79,9 @@ def metric_levels(job: JobSpec) -> tuple[list[Problem], dict[str, str]]:
                 problems += metric
                 continue
             levels[spec.name] = "mapping" if metric.mapping else metric.level
+            if exam.gate is not None and spec is exam.gate.metric and metric.accumulate is not None:
+                message = f"model_eval scores one model, and '{spec.name}' has state over rounds. Name another score."
+                problems.append(Problem(message, spec.place))
             if metric.missing is not None and (why := metric.missing()) is not None:
                 problems.append(Problem(why, spec.place))
     return problems, levels

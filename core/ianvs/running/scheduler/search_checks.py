@@ -77,6 +77,11 @@ def _metric_problems(job: JobSpec, levels: Mapping[str, str]) -> Iterator[Proble
     if levels.get(base) == "system":
         told = f"search goes by '{name}', which says what a case costs, not what it is worth. Name a score,"
         yield Problem(f"{told} or what is computed from one, such as accuracy.", place)
+    if any(
+        one.name == base and one.of is not None and one.url is not None for exam in job.testenvs for one in exam.metrics
+    ):
+        told = f"search goes by '{name}', which is of a `url` and over a score matrix: that is computed of whole cases"
+        yield Problem(f"{told} alone. Search by a score, or bring it with a package.", place)
     needs = {
         need for exam in job.testenvs for one in exam.metrics if one.name == base for need in metric_header(one).needs
     }
