@@ -69,7 +69,7 @@ def _write_scores(request: CaseRequest, record: ExamRecord, metrics: Sequence[tu
     """metrics: with the keys of their values."""
     cases, exams, after = CaseStore(request.workspace), ExamStore(request.workspace), request.until
     at_once = any(metric.batch is not None for _, _, metric in metrics)
-    wanted = KINDS[record.kind].stores_summary and any(metric.pictures for _, _, metric in metrics)
+    wanted = not KINDS[record.kind].stores_truth and any(metric.pictures for _, _, metric in metrics)
     every = _every_truth(request) if wanted else None
     scores: dict[str, list[list[Score]]] = {key: [] for _, key, _ in metrics}
     state = {key: _OverRounds(spec, metric.accumulate) for spec, key, metric in metrics if metric.accumulate}
