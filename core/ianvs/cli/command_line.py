@@ -134,14 +134,22 @@ def _job(options: argparse.Namespace) -> Path:
 
 
 def _command_line() -> Parser:
-    from ianvs.cli import completion
+    from ianvs.cli import compare, completion, examination, job_files, listing, metrics, run, stored
     from ianvs.testenv.datasets.dataset_command import add_commands
 
     parser = Parser(prog="ianvs", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action=_Version)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name in ("run", "stored", "new", "listing", "compare", "jobs", "metrics", "schemas", "export", "examination"):
-        importlib.import_module(f"ianvs.cli.{name}").add_commands(commands)
+    run.add_commands(commands)
+    stored.add_commands(commands)
+    job_files.add_new(commands)
+    listing.add_commands(commands)
+    compare.add_commands(commands)
+    job_files.add_jobs(commands)
+    metrics.add_commands(commands)
+    job_files.add_schema(commands)
+    stored.add_export(commands)
+    examination.add_commands(commands)
     add_commands(commands)
     completion.add_commands(commands, parser)
     return parser

@@ -12,7 +12,7 @@ import pytest
 from ianvs.base.errors import IanvsError
 from ianvs.cli import main
 from ianvs.cli.catalogue import KINDS, listed, shown
-from ianvs.cli.catalogue.first_sentence import first_sentence
+from ianvs.cli.catalogue.nameable import first_sentence
 from ianvs.plugins.loader import installed
 from tests.packages import install
 

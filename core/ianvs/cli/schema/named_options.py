@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from ianvs.config.models.samples import DatasetSpec
-from ianvs.exam.data.dataset_source import Source
+from ianvs.exam.data.named import Source
 from ianvs.exam.paradigms import GROUP, PARADIGMS
 from ianvs.exam.scenarios.request import Scenario
 from ianvs.plugins.loader import installed

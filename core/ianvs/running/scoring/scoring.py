@@ -1,10 +1,13 @@
-"""Metrics of a case from what is stored of its evaluations; nothing is trained or predicted again."""
+"""Metrics of a case from what is stored of its evaluations; nothing is trained or predicted again.
+
+A score is also computed without parts of the last round's samples: how much of it is chance of the samples.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, SupportsFloat, TypeVar
 
 import numpy as np
@@ -20,11 +23,11 @@ from ianvs.exam.metrics.registry import resolve
 from ianvs.plugins.loader import cause
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.identity import metric_key
-from ianvs.running.scoring.left_out import jackknife_groups
 from ianvs.store import CaseStore, ExamRecord, ExamStore
 from ianvs.store.stored_score import score_curve
 
-__all__ = ["as_read", "score_case", "score_of"]
+__all__ = ["GROUPS", "as_read", "jackknife_groups", "score_case", "score_of"]
+
 
 Batch = Callable[[Sequence[EvaluationRecord]], tuple[list[Mapping[str, float]], Mapping[str, str]]]
 Seen = TypeVar("Seen")
@@ -286,3 +289,46 @@ def _score(spec: MetricSpec, metric: Metric, value: Mapping[str, SupportsFloat] 
 def _finite(value: SupportsFloat) -> float | None:
     number = float(value)
     return number if math.isfinite(number) else None
+
+
+GROUPS = 20
+_SEED = 20_240_903  # the same groups for all methods, rounds and seeds: differences are paired
+_BY_SAMPLE = ("y_true", "y_pred", "probe", "topics", "unseen")
+
+
+def jackknife_groups(row: Sequence[EvaluationRecord | None]) -> list[list[EvaluationRecord | None]]:
+    """[g][j] test set j without the g-th of its groups of samples, which are drawn at random and equally large.
+
+    There are GROUPS of them, or as many as the smallest test set has samples. Empty where samples are not kept (of
+    label pictures only counts are), or where a test set has a single one.
+    """
+    sizes = [_size(record) for record in row if record is not None]
+    groups = min([GROUPS, *sizes])
+    if not sizes or groups < 2:
+        return []
+    drawn = [None if record is None else _drawn(_size(record), groups) for record in row]
+    return [
+        [
+            None if record is None or of is None else _part(record, of != group)
+            for record, of in zip(row, drawn, strict=True)
+        ]
+        for group in range(groups)
+    ]
+
+
+def _size(record: EvaluationRecord) -> int:
+    """How many samples can be told apart; 0: none."""
+    if record.y_true is None or isinstance(record.y_true, LabelPictures):
+        return 0
+    return len(record.y_true)
+
+
+def _drawn(samples: int, groups: int) -> NDArray[np.int64]:
+    return np.asarray(np.random.default_rng(_SEED).permutation(samples) % groups)
+
+
+def _part(record: EvaluationRecord, kept: NDArray[np.bool_]) -> EvaluationRecord:
+    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    parts = {name: values[name][kept] for name in _BY_SAMPLE if values[name] is not None}
+    extras = {name: value[kept] for name, value in record.extras.items()}
+    return replace(record, **parts, extras=extras, counts=None)
