@@ -10,9 +10,10 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any, TypedDict, Unpack
 
 from ianvs.base.digests import doubt
-from ianvs.base.errors import ConfigError, DamagedError, IanvsError, one_line, shown_path
+from ianvs.base.errors import ConfigError, DamagedError, IanvsError, closest, one_line, shown_path
 from ianvs.base.garbage import not_collecting
 from ianvs.base.shipped import job_path
 from ianvs.config import load_job, resolved
@@ -70,6 +71,32 @@ PathLike = str | Path
 Settings = Sequence[str] | Mapping[str, object]
 """Values in place of what the files say: {"learning_rate": 0.1}, or texts such as "learning_rate=0.1"."""
 
+
+class JobOptions(TypedDict, total=False):
+    """What takes the place of what the files of a job say; None: what they say.
+
+    root: the folder that paths of datasets are relative to. settings: as in
+    {"learning_rate": 0.1, "scenario.rounds": 10} (ianvs.config.overrides).
+    """
+
+    workspace: PathLike | None
+    root: PathLike | None
+    settings: Settings
+    jobs: int | None
+    engine: str | None
+    device: str | None
+
+
+class CaseOptions(JobOptions, total=False):
+    """JobOptions, and which cases are meant; None: all.
+
+    only: those that fulfil conditions such as "ewc,seed=1" (running/planning/conditions.py). limit: the first of them.
+    """
+
+    only: str | None
+    limit: int | None
+
+
 MOST_CASES = 100_000
 MOST_LOOKED_AT = 1_000  # cases of which a report asks why they are new
 
@@ -77,28 +104,19 @@ MOST_LOOKED_AT = 1_000  # cases of which a report asks why they are new
 def run(
     path: PathLike,
     *,
-    workspace: PathLike | None = None,
-    jobs: int | None = None,
-    root: PathLike | None = None,
-    engine: str | None = None,
-    device: str | None = None,
     fail_fast: bool | None = None,
     rerun: str | None = None,
-    settings: Settings = (),
-    only: str | None = None,
-    limit: int | None = None,
     yes: bool = False,
     listener: Listener | None = None,
+    **options: Unpack[CaseOptions],
 ) -> Results:
     """Run what is not finished of the job at `path`, write its reports, and return its results.
 
-    The keyword arguments take the place of what the files say. rerun: cases that start over from the first round:
-    "failed", "all", or conditions such as "ewc,seed=1" (running/planning/rerun.py). settings: values in place of what
-    the files say, as in {"learning_rate": 0.1, "scenario.rounds": 10} (ianvs.config.overrides). only: the cases that
-    fulfil such conditions, limit: the first of them. yes: go on with more than 100 000 cases. Raises ConfigError before
-    anything runs; a case that fails raises nothing: it is a row with a status.
+    fail_fast: takes the place of what the job's file says. rerun: cases that start over from the first round: "failed",
+    "all", or conditions as in `only` (running/planning/rerun.py). yes: go on with more than 100 000 cases. Raises
+    ConfigError before anything runs; a case that fails raises nothing: it is a row with a status.
     """
-    with _loaded(path, workspace, jobs, root, engine, device, settings, only, limit) as (job, inspector):
+    with _loaded(path, CaseOptions, options) as (job, inspector):
         if not yes:
             _refuse_many(job)
         if fail_fast is not None:
@@ -125,31 +143,13 @@ def run(
             return results
 
 
-def plan(
-    path: PathLike,
-    *,
-    workspace: PathLike | None = None,
-    jobs: int | None = None,
-    root: PathLike | None = None,
-    settings: Settings = (),
-    only: str | None = None,
-    limit: int | None = None,
-) -> Plan:
+def plan(path: PathLike, **options: Unpack[CaseOptions]) -> Plan:
     """The test cases of the job at `path` with their states and reasons; nothing runs."""
-    with _loaded(path, workspace, jobs, root, None, None, settings, only, limit) as (job, inspector):
+    with _loaded(path, CaseOptions, options) as (job, inspector):
         return plan_files(job, inspector)
 
 
-def validate(
-    path: PathLike,
-    *,
-    workspace: PathLike | None = None,
-    root: PathLike | None = None,
-    engine: str | None = None,
-    device: str | None = None,
-    settings: Settings = (),
-    watcher: Watcher | None = None,
-) -> JobSpec:
+def validate(path: PathLike, *, watcher: Watcher | None = None, **options: Unpack[JobOptions]) -> JobSpec:
     """The job at `path`, if nothing is wrong with it; its `warnings` tell what has no effect, and what looks wrong.
 
     Makes every check that `run` makes before the first case, in the same order and with the same words
@@ -157,26 +157,17 @@ def validate(
     plugins, and the exam itself, whose data are decoded into the workspace as a run would do. Code of authors runs in a
     process of its own. Raises ConfigError with everything that is wrong.
     """
-    with _loaded(path, workspace, None, root, engine, device, settings) as (job, inspector):
+    with _loaded(path, JobOptions, options) as (job, inspector):
         return check_job(job, inspector, watcher or Listener())
 
 
-def report(
-    path: PathLike,
-    *,
-    workspace: PathLike | None = None,
-    root: PathLike | None = None,
-    page_only: bool = False,
-    settings: Settings = (),
-    only: str | None = None,
-    limit: int | None = None,
-) -> Results:
+def report(path: PathLike, *, page_only: bool = False, **options: Unpack[CaseOptions]) -> Results:
     """Write the reports of the job at `path` from what is stored; nothing runs. page_only: report.html alone.
 
     Where all that is stored was made before the job, a method or ianvs changed, it is reported and marked as that.
     Raises IanvsError where nothing of the job is stored.
     """
-    with _loaded(path, workspace, None, root, None, None, settings, only, limit) as (job, inspector):
+    with _loaded(path, CaseOptions, options) as (job, inspector):
         _refuse_many(job)
         plan_ = plan_files(job, inspector)
         if any(plan_.store.folder(case.id).is_dir() for case, _ in plan_.cases()):
@@ -253,14 +244,12 @@ def migrate(path: PathLike, out: PathLike, *, root: PathLike | None = None) -> d
     return files
 
 
-def exams(
-    path: PathLike, *, workspace: PathLike | None = None, root: PathLike | None = None, settings: Settings = ()
-) -> dict[str, Exam]:
+def exams(path: PathLike, **options: Unpack[JobOptions]) -> dict[str, Exam]:
     """The exams of the job at `path` by name, with their data; nothing runs.
 
     Where each seed has one of its own, it is that of the first seed, and its name says so.
     """
-    with _loaded(path, workspace, None, root, None, None, settings) as (job, inspector):
+    with _loaded(path, JobOptions, options) as (job, inspector):
         require_files(job, inspector)
     found = {}
     for testenv in job.testenvs:
@@ -270,31 +259,29 @@ def exams(
 
 
 @contextmanager
-def _loaded(
-    path: PathLike,
-    workspace: PathLike | None = None,
-    jobs: int | None = None,
-    root: PathLike | None = None,
-    engine: str | None = None,
-    device: str | None = None,
-    settings: Settings = (),
-    only: str | None = None,
-    limit: int | None = None,
-) -> Iterator[tuple[JobSpec, Inspector]]:
-    """The job, and who asks its authors' files."""
+def _loaded(path: PathLike, known: type[JobOptions], options: Mapping[str, Any]) -> Iterator[tuple[JobSpec, Inspector]]:
+    """The job, and who asks its authors' files.
+
+    known: the class of the options that the caller takes; raises TypeError for another one.
+    """
+    names = known.__annotations__  # those of its bases are among them
+    for name in options:
+        if name not in names:
+            raise TypeError(f"unknown option '{name}'.{closest(name, names)} There are: {', '.join(sorted(names))}.")
+    workspace, root = options.get("workspace"), options.get("root")
     job = load_job(
         job_path(Path(path)),
         workspace=Path(workspace) if workspace is not None else None,
-        jobs=jobs,
+        jobs=options.get("jobs"),
         root=Path(root) if root is not None else None,
-        engine=engine,
-        device=device,
+        engine=options.get("engine"),
+        device=options.get("device"),
         environment=os.environ,
-        overrides=parsed(settings),
+        overrides=parsed(options.get("settings", ())),
     )
     with closing(Inspector(job)) as inspector:
         job = with_hyperparameters(without_unused(job, inspector), inspector)
-        yield replace(job, only=only, limit=limit), inspector
+        yield replace(job, only=options.get("only"), limit=options.get("limit")), inspector
 
 
 def _made_earlier(plan_: Plan) -> Results:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import numpy as np
 import pytest
 
 import ianvs
+from ianvs.base.types import Asked
 from ianvs.exam.metrics import EvaluationRecord, find
+from ianvs.store import CaseStore, ExamStore
 from tests.edits import edited
 from tests.packages import install
 
@@ -18,11 +21,11 @@ TESTENV = "testenv:\n  dataset: {name: digits}\n  scenario: {name: CIL, rounds: 
 ALGORITHM = "algorithm:\n  paradigm_type: incrementallearning\n  modules: [{type: basemodel, name: Finetune}]\n"
 
 
-def run(folder: Path, page: str, file: str) -> ianvs.Results:
-    """A job in which the page's python is `file` and its yaml takes the place of ours."""
+def run(folder: Path, page: str, file: str, example: int = 0) -> ianvs.Results:
+    """A job in which the python of the page's example is `file` and its yaml takes the place of ours."""
     blocks = re.findall(r"```(python|yaml)\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
-    [code] = [text for kind, text in blocks if kind == "python"]
-    [yaml] = [text for kind, text in blocks if kind == "yaml"]
+    code = [text for kind, text in blocks if kind == "python"][example]
+    yaml = [text for kind, text in blocks if kind == "yaml"][example]
     (folder / file).write_text(code)
     own_metrics = yaml.startswith("testenv:")
     metrics = f"{yaml.partition(chr(10))[2]}    - accuracy\n" if own_metrics else "  metrics: [accuracy]\n"
@@ -59,6 +62,32 @@ def test_a_metric(tmp_path: Path) -> None:
     [found] = run(tmp_path, "add_a_metric.md", "worst_class.py")
     assert 0 <= (found.metrics["worst_class"] or 0) < (found.metrics["accuracy"] or 0)
     assert (found.metrics["BWT of worst_class"] or 0) < 0
+
+
+def test_a_metric_over_rounds(tmp_path: Path) -> None:
+    [found] = run(tmp_path, "add_a_metric.md", "forgetting_events.py", 1)
+    cases, exams = CaseStore(tmp_path / "ws"), ExamStore(tmp_path / "ws")
+    expected = np.zeros((3, 2))
+    for j, truth in enumerate(exams.truth(cases.exam_id(found.case.id))):
+        right = [cases.predictions(found.case.id, k)[Asked(j)].labels == truth for k in range(3)]
+        lost = [0.0, *(np.mean(before & ~now) for before, now in itertools.pairwise(right))]
+        expected[:, j] = np.cumsum(lost)
+    np.testing.assert_allclose(found.matrices["ForgettingEvents"].values, expected)
+    assert found.metrics["ForgettingEvents"] == pytest.approx(expected[-1].mean())
+    assert expected[-1, 0] > 0.5
+
+
+def test_a_metric_over_a_score_matrix(tmp_path: Path) -> None:
+    results = run(tmp_path, "add_a_metric.md", "largest_drop.py", 2)
+    [found] = results
+    R = found.matrices["accuracy"].R
+    assert found.metrics["largest_drop"] == pytest.approx(R[0, 0] - R[1, 0])
+    assert (found.metrics["largest_drop"] or 0) > 0.5
+    [row] = results.leaderboard.rows
+    assert row.metrics["largest_drop"].mean == found.metrics["largest_drop"]
+    (tmp_path / "largest_drop.py").unlink()  # its numbers are stored
+    [loaded] = ianvs.load_results(tmp_path / "ws")
+    assert loaded.metrics == found.metrics
 
 
 def test_metrics_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

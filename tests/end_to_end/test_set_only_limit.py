@@ -156,3 +156,11 @@ def test_quiet_says_nothing_of_how_it_goes_and_verbose_each_round(
     lines = capsys.readouterr().err.splitlines()
     assert any(line.endswith("begins: second, seed 1 (never run)") for line in lines)
     assert next(line.split(" ", 1)[1] for line in lines if "round 5" in line) == "round 5: train"
+
+
+def test_an_option_that_a_function_does_not_take_is_refused(tmp_path: Path) -> None:
+    path = write_job(tmp_path)
+    with pytest.raises(TypeError, match=r"unknown option 'worksapce'\. Did you mean 'workspace'\?"):
+        ianvs.plan(path, worksapce=tmp_path)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="unknown option 'only'"):
+        ianvs.validate(path, only="majority")  # type: ignore[call-arg]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "POOLED",
     "REPEAT",
     "Asked",
     "CaseResult",
@@ -30,6 +31,8 @@ Status = Literal["finished", "failed", "unfinished"]
 FailureKind = Literal["exception", "killed", "timeout", "memory", "interrupted", "lost"]
 REPEAT = "repeat"
 """The role of a case that repeats another one with the same seed."""
+POOLED = "all test sets"
+"""The one test set in the matrix of a score that is of the samples of all of them."""
 
 
 @dataclass(frozen=True)

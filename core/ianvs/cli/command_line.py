@@ -46,12 +46,6 @@ Examines continual-learning algorithms and ranks them.
   ianvs metrics compute FILE               every metric of a score matrix (json or csv), as json
 """
 
-# In the order of `ianvs --help`.
-_COMMANDS = (
-    *("run_command", "stored_commands", "new_command", "list_commands", "compare_commands", "jobs_command"),
-    *("metrics_commands", "schema_command", "export_command", "doctor_command"),
-)
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status: 0 good, 1 a case failed or got worse, 2 wrong input, 130 interrupted."""
@@ -140,14 +134,31 @@ def _job(options: argparse.Namespace) -> Path:
 
 
 def _command_line() -> Parser:
-    from ianvs.cli import completion_command
+    from ianvs.cli import (
+        compare_commands,
+        completion_command,
+        doctor_command,
+        job_files,
+        list_commands,
+        metrics_commands,
+        run_command,
+        stored_commands,
+    )
     from ianvs.testenv.datasets.dataset_command import add_commands
 
     parser = Parser(prog="ianvs", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action=_Version)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name in _COMMANDS:
-        importlib.import_module(f"ianvs.cli.{name}").add_commands(commands)
+    run_command.add_commands(commands)
+    stored_commands.add_commands(commands)
+    job_files.add_new(commands)
+    list_commands.add_commands(commands)
+    compare_commands.add_commands(commands)
+    job_files.add_jobs(commands)
+    metrics_commands.add_commands(commands)
+    job_files.add_schema(commands)
+    stored_commands.add_export(commands)
+    doctor_command.add_commands(commands)
     add_commands(commands)
     completion_command.add_commands(commands, parser)
     return parser

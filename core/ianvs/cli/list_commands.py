@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
 
 __all__ = ["KINDS", "add_commands"]
 
@@ -17,7 +18,7 @@ _MEANT = {
 }
 
 
-def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     parser = commands.add_parser("list", help="what can be named in the files: algorithms, scenarios, metrics, ...")
     parser.add_argument("kind", metavar="KIND", help=", ".join(KINDS))
     parser.set_defaults(command=_list)

@@ -10,13 +10,14 @@ import json
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 __all__ = ["add_commands"]
 
 WIDTH = 100  # characters of a line
 
 
-def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     metrics = commands.add_parser("metrics", help="list the metrics, or compute them for a score matrix")
     metrics.set_defaults(command=_metrics)
     inside = metrics.add_subparsers(metavar="")

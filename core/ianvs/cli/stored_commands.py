@@ -1,4 +1,4 @@
-"""`ianvs status`, `logs`, `report`: commands about what a workspace holds of a job."""
+"""`ianvs status`, `logs`, `report`, `export`: commands about what a workspace holds of a job."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ianvs.cli.shown import counted, job_arguments, selected, show
 if TYPE_CHECKING:
     from ianvs.running.planning import PlannedCase
 
-__all__ = ["add_commands"]
+__all__ = ["add_commands", "add_export"]
 
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
@@ -103,3 +103,32 @@ def _open(page: Path) -> None:
 
     if not webbrowser.open(page.absolute().as_uri()):
         print(f"warning: there is no browser here to open {os.path.relpath(page)} with", file=sys.stderr)
+
+
+def add_export(commands: argparse._SubParsersAction[Any]) -> None:
+    parser = commands.add_parser("export", help="stored results for pandas, MLflow, TensorBoard, W&B, Hugging Face")
+    parser.add_argument(
+        *("-f", "--file"),
+        dest="file",
+        required=True,
+        metavar="JOB",
+        help="a job file, the name of a job, WORKSPACE, or WORKSPACE:JOB",
+    )
+    parser.add_argument("--workspace", type=Path, metavar="DIR", help="where the results are, over what the file says")
+    parser.add_argument(
+        "--to",
+        required=True,
+        metavar="TOOL",
+        help="parquet, mlflow, tensorboard, wandb, huggingface, or what an installed package brings",
+    )
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="a new folder; nothing is overwritten")
+    parser.set_defaults(command=_export)
+
+
+def _export(options: argparse.Namespace) -> int:
+    from ianvs import api
+    from ianvs.base.errors import shown_path
+
+    out = api.export(options.file, options.to, options.out, workspace=options.workspace)
+    print(f"files: {shown_path(out)}")
+    return 0

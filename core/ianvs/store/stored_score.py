@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["StoredScore", "score_facts", "stored_score"]
+from ianvs.base.types import Curve, RoundResult
+
+__all__ = ["StoredScore", "score_curve", "score_facts", "stored_score"]
 
 
 class StoredScore(NamedTuple):
@@ -40,3 +42,21 @@ def stored_score(found: Mapping[str, Any]) -> StoredScore:
     without = found.get("left_out")
     left_out = np.array(without, dtype=float) if without else None
     return StoredScore(np.array(found["values"], dtype=float), found["details"], between, left_out)
+
+
+def score_curve(score: StoredScore, rounds: Sequence[RoundResult]) -> Curve:
+    """Examinations within rounds and at their ends, in the order of time; without the untrained model."""
+    values, between = score.values, score.between
+    points: list[tuple[int, int, int, NDArray[np.float64]]] = []
+    arrived = 0
+    for round_ in rounds[1 : len(values)]:
+        points += [(n, begun, ended, between[n]) for n, begun, ended in round_.examined[:-1] if n in between]
+        arrived += round_.train_samples
+        n = round_.examined[-1][0] if round_.examined else arrived
+        points.append((n, round_.index, round_.index, values[round_.index]))
+    return Curve(
+        np.array([point[0] for point in points], dtype=np.int64),
+        np.array([point[1] for point in points], dtype=np.int64),
+        np.array([point[2] for point in points], dtype=np.int64),
+        np.array([point[3] for point in points]).reshape(len(points), values.shape[1]),
+    )

@@ -13,7 +13,7 @@ from ianvs.base.entry_points import installed
 from ianvs.base.errors import IanvsError
 from ianvs.cli import main
 from ianvs.cli.catalogue import KINDS, listed, shown
-from ianvs.cli.catalogue.first_sentence import first_sentence
+from ianvs.cli.catalogue.nameable import first_sentence
 from tests.packages import install
 
 

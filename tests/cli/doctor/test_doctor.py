@@ -8,10 +8,16 @@ from pathlib import Path
 import pytest
 
 from ianvs.cli import main
-from ianvs.cli.doctor import Finding
-from ianvs.cli.doctor.machine import card_findings, folder_findings, memory_findings, seal_findings
-from ianvs.cli.doctor.models_here import cache_findings
-from ianvs.cli.doctor.software import package_findings, torch_findings
+from ianvs.cli.doctor import (
+    Finding,
+    cache_findings,
+    card_findings,
+    folder_findings,
+    memory_findings,
+    package_findings,
+    seal_findings,
+    torch_findings,
+)
 
 GB = 1e9
 

@@ -12,7 +12,8 @@ import pytest
 import ianvs
 from ianvs.base.types import Asked
 from ianvs.exam.data.dataset import Samples
-from ianvs.exam.kinds.picture_kind import FIRST, PictureKind
+from ianvs.exam.kinds.picture_kind import EVERY, FIRST, PictureKind
+from ianvs.exam.metrics.label_pictures import PackedPictures
 from ianvs.exam.scenarios.parts import Part
 from ianvs.store import CaseStore, ExamStore
 from tests.edits import edited
@@ -170,7 +171,7 @@ def test_scores_of_a_whole_job_are_those_of_a_loop_over_the_label_pictures(tmp_p
     assert not math.isclose(case.metrics["BWT of mIoU"], case.metrics["FWT of mIoU"])
 
 
-def test_what_is_stored_is_counts_and_the_first_pictures(tmp_path):
+def test_what_is_stored_is_counts_and_pictures_the_first_ones_at_hand(tmp_path):
     written = write_scenes(tmp_path)
     results, workspace = run(tmp_path, AS_ARRAYS)
     (case,) = results
@@ -190,7 +191,9 @@ def test_what_is_stored_is_counts_and_the_first_pictures(tmp_path):
             assert counts.shape == (7, 8)
             assert counts.dtype == np.int64
             assert counts.sum() == sum(t is not None for t in truth.ravel())
-            assert set(stored[Asked(j)].extras) == {FIRST}
+            assert set(stored[Asked(j)].extras) == {FIRST, EVERY}
+            every = np.asarray(PackedPictures(stored[Asked(j)].extras[EVERY]))
+            assert [None if i == 255 else UNION[i] for i in every.ravel().tolist()] == said.ravel().tolist()
             shown = stored[Asked(j)].extras[FIRST]
             assert (shown.dtype, shown.shape) == (np.uint8, (min(3, len(said)), 6, 5))
             named = [None if i == 255 else UNION[i] for i in shown.ravel().tolist()]

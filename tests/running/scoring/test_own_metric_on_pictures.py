@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import ianvs
 from ianvs.base.errors import ConfigError
-from ianvs.exam.kinds.picture_kind import EVERY
+from ianvs.exam.kinds.picture_kind import EVERY, PictureKind
 from ianvs.store import CaseStore
 from tests.jobs import write_job
 from tests.running.scoring.test_label_pictures_scored import AS_ARRAYS, TESTENV, write_scenes
@@ -53,17 +54,40 @@ def test_it_gets_all_label_pictures_and_agrees_with_the_built_in_score(tmp_path)
     assert EVERY in stored_names(case)
 
 
-def test_one_that_takes_the_confusion_matrix_stores_no_pictures(tmp_path):
+def test_one_that_takes_the_confusion_matrix_gets_the_counts(tmp_path):
     write_scenes(tmp_path)
     (case,) = ianvs.run(job_of(tmp_path, OWN[1]), engine="inline")
     assert case.status == "finished", case.failure
     np.testing.assert_array_equal(case.matrices["counted"].values, case.matrices["pixel_accuracy"].values)
-    assert EVERY not in stored_names(case)
 
 
-def test_added_to_a_finished_job_it_says_which_cases_have_to_run_again(tmp_path):
+def test_added_to_a_finished_job_it_is_computed_and_nothing_runs_again(tmp_path):
     write_scenes(tmp_path)
     (before,) = ianvs.run(job_of(tmp_path, "mIoU"), engine="inline")
+    (after,) = ianvs.run(job_of(tmp_path, OWN[0]), engine="inline")
+    assert after.rounds == before.rounds
+    assert after.metrics["mine"] == pytest.approx(before.metrics["mIoU"], abs=1e-12)
+
+
+def keep_counts_alone(monkeypatch):
+    """As versions did that stored predicted label pictures only where a metric read them."""
+    kept = PictureKind.kept
+
+    def without(*given):
+        said = kept(*given)
+        return replace(said, extras={name: value for name, value in said.extras.items() if name != EVERY})
+
+    monkeypatch.setattr(PictureKind, "kept", without)
+
+
+def test_of_a_job_of_before_pictures_were_stored_it_says_which_cases_have_to_run_again(tmp_path, monkeypatch):
+    write_scenes(tmp_path)
+    with monkeypatch.context() as before_that:
+        keep_counts_alone(before_that)
+        (before,) = ianvs.run(job_of(tmp_path, "mIoU"), engine="inline")
+    assert EVERY not in stored_names(before)
+    (read,) = ianvs.run(job_of(tmp_path, "mIoU, pixel_accuracy"), engine="inline")
+    assert read.metrics["mIoU"] == before.metrics["mIoU"]
     job = job_of(tmp_path, OWN[0])
     for ask in (ianvs.run, ianvs.api.report):
         with pytest.raises(

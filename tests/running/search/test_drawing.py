@@ -10,7 +10,7 @@ import pytest
 
 from ianvs.config.spec import Range, SearchSpec
 from ianvs.running.search import draw, next_wave, record_value
-from ianvs.running.search.importance import importance_of
+from ianvs.running.search.waves import importance_of
 from ianvs.store import Study, Trial
 
 SPACE = {

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from ianvs.base.entry_points import installed
 from ianvs.config.models.samples import DatasetSpec
-from ianvs.exam.data.dataset_source import Source
+from ianvs.exam.data.named import Source
 from ianvs.exam.paradigms import GROUP, PARADIGMS
 from ianvs.exam.scenarios.request import Scenario
 

@@ -10,7 +10,6 @@ from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.authored import authored
 from ianvs.exam.data.cache import Progress, slice_of
 from ianvs.exam.data.dataset import Dataset, Samples
-from ianvs.exam.data.dataset_source import Source
 from ianvs.exam.data.doubts import doubts_of, find_doubts
 from ianvs.exam.data.encoding import check_backbone, encoded, encoded_fingerprint
 from ianvs.exam.data.fingerprint import files_fingerprint
@@ -18,7 +17,7 @@ from ianvs.exam.data.handed_files import check_handed, handed_fingerprint
 from ianvs.exam.data.large_tables import keep_table, kept_fingerprint, load_large, table_key
 from ianvs.exam.data.listed import check_listed, load_listed, warnings_of
 from ianvs.exam.data.listing import SourceError
-from ianvs.exam.data.named import check_named, named_source
+from ianvs.exam.data.named import Source, check_named, named_source
 from ianvs.exam.data.sources import read_parts
 
 __all__ = [

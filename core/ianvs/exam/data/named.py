@@ -1,14 +1,43 @@
-"""Sources by name: entry points of the group `ianvs.datasets`, ianvs's own and those of other packages."""
+"""Sources: datasets that a testenv names, by entry points of the group `ianvs.datasets`, ours and those of others."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import ClassVar
+
 from ianvs.base.errors import ConfigError, PluginError, Problem
 from ianvs.config.spec import DatasetSpec
-from ianvs.exam.data.dataset_source import Source
-from ianvs.exam.data.options import check_options
+from ianvs.exam.data.cache import Progress
+from ianvs.exam.data.dataset import Dataset
+from ianvs.exam.data.options import Options, check_options
 from ianvs.plugins.loader import load
 
-__all__ = ["ENTRY_POINTS", "check_named", "named_source"]
+__all__ = ["ENTRY_POINTS", "Source", "check_named", "named_source"]
+
+
+class Source(Options, ABC):
+    """A dataset by name: a class that an entry point of the group `ianvs.datasets` names. Its fields are its options.
+
+    Nothing heavy is imported before `load`. Raise SourceError, or any IanvsError, for what can't be read.
+    summary: a line for `ianvs dataset list`. takes: of `using` and `image_size`, the keys that mean something to it.
+    """
+
+    summary: ClassVar[str]
+    takes: ClassVar[tuple[str, ...]] = ()
+
+    def check(self, spec: DatasetSpec) -> list[Problem]:
+        """What is wrong beside the options, and can be found without decoding."""
+        return []
+
+    @abstractmethod
+    def fingerprint(self, spec: DatasetSpec, cache_dir: Path) -> str:
+        """A hash that changes when, and only when, the samples do. The cache may keep what it takes to find out."""
+
+    @abstractmethod
+    def load(self, spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
+        """The samples. What is slow to read is kept in the cache (ianvs.exam.data.cache), as memory maps."""
+
 
 ENTRY_POINTS = "ianvs.datasets"
 _OF_FILES = ("train", "test", "image_size", "layout", "classes", "label", "using")

@@ -29,7 +29,7 @@ class ConversationKind(Kind):
         turns = [len(one["user"]) for one in asked.samples.x[asked.positions]]
         return lambda found, where: checked_replies(found, turns, where)
 
-    def kept(self, answers: Iterable[tuple[Part, Any]], classes: int, every: bool) -> Predictions:
+    def kept(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
         [(_, replies)] = answers
         return Predictions(packed(replies))
 

@@ -26,14 +26,14 @@ class Kind(Protocol):
     """How answers to samples of one kind are checked, kept in the store, and read again by metrics.
 
     batch_limit: samples that are asked in one call, which bounds the memory that it takes; None: all of a test set.
-    probes: whether a linear probe can be fitted to the labels. stores_summary: whether less is kept than was answered,
-    unless a metric reads everything. own_extras: names of what it keeps beside the answers.
+    probes: whether a linear probe can be fitted to the labels. stores_truth: whether all true labels are stored with
+    the exam; else a metric that reads them needs the data. own_extras: names of what it keeps beside the answers.
     """
 
     name: ClassVar[str]
     batch_limit: ClassVar[int | None] = None
     probes: ClassVar[bool] = False
-    stores_summary: ClassVar[bool] = False
+    stores_truth: ClassVar[bool] = True
     own_extras: ClassVar[tuple[str, ...]] = ("probe",)
 
     def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
@@ -46,8 +46,8 @@ class Kind(Protocol):
         count = len(asked.positions)
         return lambda found, where: one_for_each(found, count, where)
 
-    def kept(self, answers: Iterable[tuple[Part, Any]], classes: int, every: bool) -> Predictions:
-        """What is stored of the checked answers to a test set, which come a piece at a time. every: all of them.
+    def kept(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
+        """What is stored of the checked answers to a test set, which come a piece at a time.
 
         Every label as it was answered, where nothing else is said; such a test set comes in one piece.
         """
@@ -98,6 +98,6 @@ def perfect_answers(kind: Kind, exam: Exam) -> EvaluationRecord:
     truth = np.asarray(samples.y[few])
     about = EvaluationRecord(classes, labels=test.classes, earlier=())
     answers = truth.tolist() if truth.dtype == object else truth
-    said = kind.kept([(Part(samples, few), answers)], len(classes), every=True)
+    said = kind.kept([(Part(samples, few), answers)], len(classes))
     seen = kind.record(about, kind.truth(samples, few), said, kind.every_truth(samples, few))
     return replace(seen, probe=truth) if kind.probes else seen

@@ -1,8 +1,8 @@
-"""Pictures with a label picture each (segmentation). Of answers only counts are kept, and a few for reports."""
+"""Pictures with a label picture each (segmentation). Of answers the counts are kept, and the pictures, compressed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -19,40 +19,38 @@ from ianvs.exam.metrics.label_pictures import LabelPictures, PackedPictures, Pic
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.scenarios.parts import Part
 
-__all__ = ["EVERY", "FIRST", "PictureKind"]
+__all__ = ["EVERY", "FIRST", "PictureKind", "lacks_pictures"]
 
 FIRST = "pictures"
 """The extra that holds the first few predicted label pictures, (n, height, width)."""
 EVERY = "all_pictures"
-"""The extra that holds all of them, packed, where a metric reads them."""
+"""The extra that holds all of them, packed. Up to ianvs 0.2 it was stored only where a metric read them."""
 SHOWN = 3  # samples of each test set whose predicted label pictures are kept for reports
 
 
 class PictureKind(Kind):
     name: ClassVar[str] = "segmentation"
     batch_limit: ClassVar[int | None] = 64
-    stores_summary: ClassVar[bool] = True
+    stores_truth: ClassVar[bool] = False
     own_extras: ClassVar[tuple[str, ...]] = (FIRST, EVERY)
 
     def checker(self, asked: Part, classes: int, *, unseen: bool = False) -> Callable[[object, str], Any]:
         shape = (len(asked.positions), *asked.samples.y.shape[1:])
         return lambda found, where: _label_pictures(found, shape, classes, where)
 
-    def kept(self, answers: Iterable[tuple[Part, Any]], classes: int, every: bool) -> Predictions:
+    def kept(self, answers: Iterable[tuple[Part, Any]], classes: int) -> Predictions:
         counts = np.zeros((classes, classes + 1), dtype=np.int64)
         first: NDArray[np.uint8] | None = None
         packed: list[bytes] = []
         shape: tuple[int, ...] = ()
         for piece, said in answers:
             counts += picture_confusion(np.asarray(piece.samples.y[piece.positions]), said, classes)
-            if first is None or every:
-                here = said if every else said[:SHOWN]
-                here = here if isinstance(here, np.ndarray) else here.cpu().numpy()
-                first = here[:SHOWN].copy() if first is None else first
-                packed += [compressed(picture) for picture in here] if every else []
+            here = said if isinstance(said, np.ndarray) else said.cpu().numpy()
+            first = here[:SHOWN].copy() if first is None else first
+            packed += [compressed(picture) for picture in here]
             shape = piece.samples.y.shape[1:]
         extras = {} if first is None else {FIRST: first}
-        return Predictions(counts, extras | ({EVERY: packed_pictures(packed, shape)} if every else {}))
+        return Predictions(counts, {**extras, EVERY: packed_pictures(packed, shape)})
 
     def truth(self, samples: Samples, positions: NDArray[np.int64]) -> NDArray[Any]:
         return samples.y[positions[:SHOWN]]
@@ -71,6 +69,11 @@ class PictureKind(Kind):
         if every_truth is None or packed is None:
             return replace(about, counts=said.labels)
         return replace(about, counts=said.labels, y_true=every_truth, y_pred=PackedPictures(packed))
+
+
+def lacks_pictures(extras: Collection[str]) -> bool:
+    """Whether only counts and the first predicted label pictures are stored. extras: names of what is."""
+    return FIRST in extras and EVERY not in extras
 
 
 def _label_pictures(found: object, shape: tuple[int, ...], classes: int, where: str) -> NDArray[np.uint8] | Any:

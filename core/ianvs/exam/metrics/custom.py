@@ -1,4 +1,5 @@
-"""Makes a `Metric` of what an author wrote: a function `(y_true, y_pred) -> number | mapping`, or a class.
+"""Makes a `Metric` of what an author wrote: a function `(y_true, y_pred) -> number | mapping`, a class, or what
+`score_metric` or `matrix_metric` has made of a function.
 
 Where samples have label pictures, y_true and y_pred are those of the whole test set (LabelPictures). A function or an
 update() whose first argument is called `confusion` is given the confusion matrix instead, of any kind of labels:
@@ -6,23 +7,26 @@ update() whose first argument is called `confusion` is given the confusion matri
 "ignore".
 
 The class accumulates: it is built anew for each evaluation, `update(y_true, y_pred)` is called with its samples, and
-`compute()` returns what the function would. Other keys of the metric in the testenv are keyword arguments of the
-function or the constructor. An attribute `higher_is_better = False` on either turns the direction round.
+`compute()` returns what the function would. Where the first argument of update() is called `round`, it has state over
+rounds: it is built once for each test set and fed the answers after round 0 (the untrained model), 1, ..., without
+rounds after which the test set was not asked, and compute() after each of them returns the score of that round.
+Other keys of the metric in the testenv are keyword arguments of the function or the constructor. An attribute
+`higher_is_better = False` on either turns the direction round.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ianvs.base.errors import ConfigError, PluginError, Problem, closest, one_line, shown_path
-from ianvs.exam.metrics.label_pictures import LabelPictures
-from ianvs.exam.metrics.metric import EvaluationRecord, Labels, Metric
+from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Labels, Metric
 
 if TYPE_CHECKING:
     from ianvs.config.spec import MetricSpec
@@ -39,45 +43,52 @@ def from_object(spec: MetricSpec, obj: object) -> Metric:
     Its flag `mapping` stays False: whether it returns a mapping shows when it is called. Raises PluginError if `obj`
     is no metric, ConfigError (with the place in the testenv) if the options of `spec` don't fit it.
     """
+    if isinstance(obj, Metric):
+        return _decorated(spec, obj)
     where = _named(spec)
     options = dict(spec.options)
     accumulates = inspect.isclass(obj)
-    counted = _takes_confusion(getattr(obj, "update", obj) if accumulates else obj)
-    arguments, count = ("(confusion)", 1) if counted else ("(y_true, y_pred)", 2)
+    named = _parameters(getattr(obj, "update", obj) if accumulates else obj)
+    by_round = accumulates and named[:1] == ["round"]
+    arguments = named[:1] if by_round else []
+    counted = named[len(arguments) :][:1] == ["confusion"]
+    arguments += ["confusion"] if counted else ["y_true", "y_pred"]
     if not callable(obj):
         raise PluginError(
-            f"{where} is a {type(obj).__name__}. A metric is a function (y_true, y_pred) -> number, or a class with "
-            "update(y_true, y_pred) and compute()."
+            f"{where} is a {type(obj).__name__}. A metric is a function (y_true, y_pred) -> number, a class with "
+            "update(y_true, y_pred) and compute(), or a function under @score_metric or @matrix_metric."
         )
     build: Callable[..., Any] = obj
     if accumulates:
-        _check_method(where, build, "update", arguments, count)
-        _check_method(where, build, "compute", "()", 0)
-        count = 0
-    _check(spec, build, count, options)
+        _check_method(where, build, "update", arguments)
+        _check_method(where, build, "compute", [])
+    _check(spec, build, 0 if accumulates else len(arguments), options)
 
-    def evaluate(*seen: Labels) -> object:
-        if not accumulates:
-            return build(*seen, **options)
-        state = build(**options)
-        state.update(*seen)
-        return state.compute()
-
-    def function(record: EvaluationRecord) -> float | dict[str, float]:
+    def seen(record: EvaluationRecord) -> list[Labels]:
         labels = [part for part in (record.y_true, record.y_pred) if part is not None]
         if not counted and len(labels) < 2:
             raise PluginError(
                 f"{where} needs the label of every sample, and of this evaluation only a confusion matrix is stored. "
                 "Run the case again (`--rerun`), or let the metric take an argument `confusion`, that matrix."
             )
-        # Copies: a metric that sorts in place must not change what the next one sees. Label pictures give their own.
-        own = (part if isinstance(part, LabelPictures) else part.copy() for part in labels)
-        try:
-            value = evaluate(*([record.confusion.copy()] if counted else own))
-        except Exception as error:
-            error.add_note(f"while {where} was computed")
-            raise
-        return _result(value, where)
+        return [record.confusion.copy()] if counted else [_own(part) for part in labels]
+
+    def fresh() -> Callable[[int, EvaluationRecord], object]:
+        state = build(**options)
+
+        def fed(round_: int, record: EvaluationRecord) -> object:
+            state.update(*([round_] if by_round else []), *seen(record))
+            return state.compute()
+
+        return fed
+
+    def accumulate() -> Fed:
+        fed = fresh()
+        return lambda round_, record: _computed(where, lambda: fed(round_, record))
+
+    def function(record: EvaluationRecord) -> float | dict[str, float]:
+        once = fresh if accumulates else lambda: lambda _, record: build(*seen(record), **options)
+        return _computed(where, lambda: once()(1, record))
 
     direction = getattr(obj, "higher_is_better", None)
     if not isinstance(direction, bool | None):
@@ -92,32 +103,81 @@ def from_object(spec: MetricSpec, obj: object) -> Metric:
         source=file,
         function=function,
         pictures=not counted,
+        accumulate=accumulate if by_round else None,
     )
 
 
-def _takes_confusion(called: object) -> bool:
-    """Whether the first argument, after self, is called `confusion`."""
-    if not callable(called):
-        return False
+def _decorated(spec: MetricSpec, metric: Metric) -> Metric:
+    """What a decorator has made, as the metric that `spec` asks for. Raises ConfigError and PluginError."""
+    where = _named(spec)
+    function = metric.function
+    if function is None:
+        raise PluginError(f"{where} has no function. Write one under @score_metric or @matrix_metric.")
+    if spec.options:
+        raise ConfigError(
+            Problem(f"metric '{spec.name}' is under a decorator and has no option '{name}'.", spec.place)
+            for name in spec.options
+        )
+    if compared := [role for role in metric.needs if role != "untrained"]:
+        message = (
+            f"metric '{spec.name}' compares with reference runs ({', '.join(compared)}), and what a `url` brings is "
+            "computed with each case, before these are there. Bring it with a package: docs/add_a_metric.md."
+        )
+        raise ConfigError([Problem(message, spec.place)])
+
+    def asked(seen: Any) -> object:
+        try:
+            return function(seen)
+        except PluginError as error:  # a matrix metric's of the wrong shape, which does not know its file
+            raise PluginError(f"{shown_path(spec.url)}: {error}" if spec.url else str(error)) from None
+
+    def evaluate(seen: Any) -> float | dict[str, float]:
+        if isinstance(seen, EvaluationRecord):  # that of a matrix is made for each metric
+            seen = replace(seen, y_true=_own(seen.y_true), y_pred=_own(seen.y_pred))
+        return _computed(where, lambda: asked(seen))
+
+    source = metric.source or (shown_path(spec.url) if spec.url else "")
+    return replace(metric, name=spec.name, aliases=(), source=source, function=evaluate)
+
+
+def _own(labels: Any) -> Any:
+    """A copy: a metric that sorts in place must not change what the next one sees. Label pictures give their own."""
+    return labels.copy() if isinstance(labels, np.ndarray) else labels
+
+
+def _computed(where: str, compute: Callable[[], object]) -> float | dict[str, float]:
+    """A number, or numbers by the names of parts. Raises PluginError for what is none, and what `compute` raises."""
     try:
-        names = [name for name in inspect.signature(called).parameters if name != "self"]
-    except (TypeError, ValueError):  # one that does not tell
-        return False
-    return names[:1] == ["confusion"]
+        value = compute()
+    except Exception as error:
+        error.add_note(f"while {where} was computed")
+        raise
+    return _result(value, where)
+
+
+def _parameters(called: object) -> list[str]:
+    """Their names, without self; none of what does not tell."""
+    if not callable(called):
+        return []
+    try:
+        return [name for name in inspect.signature(called).parameters if name != "self"]
+    except (TypeError, ValueError):
+        return []
 
 
 def _named(spec: MetricSpec) -> str:
     return f"metric '{spec.name}' ({shown_path(spec.url)})" if spec.url else f"metric '{spec.name}'"
 
 
-def _check_method(where: str, build: object, name: str, arguments: str, count: int) -> None:
+def _check_method(where: str, build: object, name: str, arguments: Sequence[str]) -> None:
     method = getattr(build, name, None)
     if not callable(method):
         raise PluginError(f"{where} is a class without {name}(). A metric has update(y_true, y_pred) and compute().")
     try:
-        inspect.signature(method).bind(*[None] * (1 + count))  # with self
+        inspect.signature(method).bind(None, *arguments)  # with self
     except TypeError:
-        raise PluginError(f"{where}: {name}{inspect.signature(method)} can't be called as {name}{arguments}.") from None
+        called = f"{name}({', '.join(arguments)})"
+        raise PluginError(f"{where}: {name}{inspect.signature(method)} can't be called as {called}.") from None
 
 
 def _check(spec: MetricSpec, called: Callable[..., object], leading: int, options: Mapping[str, object]) -> None:

@@ -10,10 +10,13 @@ from typing import Literal, TypedDict, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from ianvs.base.errors import PluginError, closest
 from ianvs.base.types import Curve, ScoreMatrix
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 
 __all__ = ["MatrixMetric", "matrix_metric", "mean", "score_metric"]
+
+_BESIDE_R = ("untrained", "joint", "single_task", "curve")
 
 Array = NDArray[np.float64]
 Unit = Literal["change", "score", "ratio", "relative change"]
@@ -27,6 +30,7 @@ class _OfScore(TypedDict, total=False):
     higher_is_better: bool
     mapping: bool
     partial: bool
+    pictures: bool
     pooled: bool
     over_rounds: Literal["last", "mean"]
 
@@ -95,13 +99,18 @@ def matrix_metric(
 
     def define(function: Callable[..., float | Array]) -> MatrixMetric:
         takes = tuple(inspect.signature(function).parameters)[1:]
+        for taken in takes:
+            if taken not in _BESIDE_R:
+                known = f"{closest(taken, _BESIDE_R)} There are: {', '.join(_BESIDE_R)}."
+                raise PluginError(f"matrix metric '{name}' names '{taken}', which does not come with R.{known}")
         needs = tuple(name for name in takes if name != "curve")
 
         def series(inputs: ScoreMatrix) -> Array:
             error = not inputs.higher_is_better
             arguments = _arguments(_negated(inputs) if error else inputs, takes, square)
-            values = np.full(len(inputs.R), np.nan) if arguments is None else function(*arguments)
-            values = np.atleast_1d(np.asarray(values, dtype=np.float64))
+            values = np.full(len(inputs.R) if by_round else 1, np.nan)
+            if arguments is not None:
+                values = _fitting(name, function(*arguments), (len(inputs.R),) if by_round else ())
             return 0.0 - values if error and unit in ("score", "relative change") else values  # never -0.0
 
         def evaluate(inputs: ScoreMatrix) -> float:
@@ -115,6 +124,19 @@ def matrix_metric(
         )  # fmt: skip
 
     return define
+
+
+def _fitting(name: str, value: float | Array | None, shape: tuple[int, ...]) -> Array:
+    """(T,) or (1,). Raises PluginError for a value of another shape than the metric says that it has."""
+    if value is None:
+        raise PluginError(f"metric '{name}' returned None. Does the function lack a `return`?")
+    values = np.asarray(value, dtype=np.float64)
+    if values.shape != shape:
+        wanted = (
+            "one number a round, as `by_round=True` says" if shape else "one number (with `by_round=True` one a round)"
+        )
+        raise PluginError(f"metric '{name}' returned an array of shape {values.shape}; it must return {wanted}.")
+    return np.atleast_1d(values)
 
 
 def _arguments(inputs: ScoreMatrix, takes: tuple[str, ...], square: bool) -> list[Array | Curve] | None:

@@ -16,7 +16,7 @@ from ianvs.exam.metrics.label_pictures import LabelPictures
 if TYPE_CHECKING:
     from ianvs.config.spec import MetricSpec
 
-__all__ = ["EvaluationRecord", "Labels", "Metric"]
+__all__ = ["EvaluationRecord", "Fed", "Labels", "Metric"]
 
 Labels = NDArray[Any] | LabelPictures
 
@@ -64,6 +64,9 @@ class EvaluationRecord:
         return confusion_matrix(self.y_true, self.y_pred, len(self.classes), none=self.unseen is not None)
 
 
+Fed = Callable[[int, EvaluationRecord], float | Mapping[str, float]]
+
+
 @dataclass(frozen=True)
 class Metric:
     """A metric that the leaderboard can show.
@@ -91,6 +94,9 @@ class Metric:
     batch: Callable[[Sequence[EvaluationRecord]], tuple[list[Mapping[str, float]], Mapping[str, str]]] | None = field(
         default=None, compare=False, repr=False
     )
+    # Of a "score" with state over rounds: makes what is fed the evaluations of one test set, (round, evaluation) in
+    # their order, and gives the score after each. `function` is that of one evaluation alone.
+    accumulate: Callable[[], Fed] | None = field(default=None, compare=False, repr=False)
     configure: Callable[[MetricSpec], Metric] | None = field(default=None, compare=False, repr=False)  # by its options
     # The same metric computed on a device, "auto", "cpu" or "cuda"; None where it makes no difference.
     on_device: Callable[[str], Metric] | None = field(default=None, compare=False, repr=False)

@@ -21,7 +21,7 @@ _OF = " of "
 class MetricColumn:
     """A metric of a testenv. name: of its column. of: the score that a metric over a matrix reads, else "".
 
-    metric: its direction is that of the column. key: under which a score is stored.
+    metric: its direction is that of the column. key: under which it is stored.
     """
 
     name: str
@@ -29,6 +29,11 @@ class MetricColumn:
     metric: Metric
     key: str
     of: str = ""
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether its values are stored with each case; else they are computed from those of scores."""
+        return self.metric.level == "score" or (self.metric.level == "matrix" and self.spec.url is not None)
 
 
 def column_names(exams: Sequence[Sequence[tuple[MetricSpec, str]]]) -> list[list[tuple[str, str]]]:

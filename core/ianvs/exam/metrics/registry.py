@@ -82,14 +82,18 @@ def resolve(spec: MetricSpec, loading: Callable[[str, str], Loaded] = load) -> M
 
 
 def metric_header(spec: MetricSpec) -> Metric:
-    """What `resolve` gives, but without running the code at a `url`: of the metric there, that it is a score.
+    """What `resolve` gives, but without running the code at a `url`: of the metric there, its level.
+
+    That is told by `of`, which one over a score matrix must have there, and a score can't have.
 
     One of a contract that runs its cases itself counts as measured: it tells a number or a text.
     """
     told = contract_named(spec.contract).metric(spec)
     if told is not None:
         return Metric(spec.name, "system", told.summary, told.higher_is_better, mapping=told.mapping)
-    return _fitting(spec, _of_package(spec) if spec.url is None else Metric(spec.name, "score", ""))
+    return _fitting(
+        spec, _of_package(spec) if spec.url is None else Metric(spec.name, "matrix" if spec.of else "score", "")
+    )
 
 
 def _of_package(spec: MetricSpec) -> Metric:
@@ -111,5 +115,8 @@ def _of_package(spec: MetricSpec) -> Metric:
 def _fitting(spec: MetricSpec, metric: Metric) -> Metric:
     if spec.of is not None and metric.level != "matrix":
         message = f"`of` names the score that a metric over a score matrix is computed from; '{spec.name}' is none."
+        raise ConfigError([Problem(message, spec.place)])
+    if spec.of is None and spec.url is not None and metric.level == "matrix":
+        message = f"metric '{spec.name}' is over a score matrix: say of which score, such as `of: accuracy`."
         raise ConfigError([Problem(message, spec.place)])
     return metric

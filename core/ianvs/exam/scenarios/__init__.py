@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from ianvs.exam.scenarios.build import build_exam, check_scenario, open_exam
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, Stream, TestSet
-from ianvs.exam.scenarios.holdout import hold_out
 from ianvs.exam.scenarios.manifest import load_manifest, manifest, read_manifest, save_manifest
 from ianvs.exam.scenarios.parts import Part
-from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, classes_in, everything_asked, named_rounds, refuse
+from ianvs.exam.scenarios.request import (
+    Scenario,
+    ScenarioRequest,
+    classes_in,
+    everything_asked,
+    hold_out,
+    named_rounds,
+    refuse,
+)
 from ianvs.exam.scenarios.scenario_catalogue import ENTRY_POINTS, is_authors
 from ianvs.exam.scenarios.views import TestView, TrainView
 

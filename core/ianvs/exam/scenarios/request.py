@@ -1,4 +1,4 @@
-"""What a scenario is, and what those that are built in share: errors with a place, and what labels say."""
+"""What a scenario is, and what scenarios share: errors with a place, what labels say, what rounds hold out."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ianvs.base.errors import ConfigError, Problem
+from ianvs.base.seeding import generator
 from ianvs.config.spec import ScenarioSpec
 from ianvs.exam.data.dataset import Dataset, Positions, Samples
 from ianvs.exam.data.options import Options
+from ianvs.exam.data.split import stratified_split
 from ianvs.exam.scenarios.exam import Exam, Round, TestSet
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "class_labels",
     "classes_in",
     "everything_asked",
+    "hold_out",
     "named_rounds",
     "positions_by_class",
     "refuse",
@@ -118,3 +121,21 @@ def everything_asked(request: ScenarioRequest) -> tuple[TestSet, ...]:
     dataset = request.dataset
     positions = np.arange(len(dataset.test))
     return (TestSet("test", positions, classes_in(dataset, dataset.test, positions)),)
+
+
+def hold_out(exam_round: Round, dataset: Dataset, ratio: float, seed: int) -> tuple[Positions, Positions]:
+    """(positions to train on, positions held out) of a round, both in the round's order.
+
+    ratio: share to train on, 0 < ratio <= 1; 1 holds nothing out. Drawn at random, class by class where samples have
+    one; every class keeps a sample to train on.
+    """
+    if not 0 < ratio <= 1:
+        raise ConfigError([Problem(f"`train_ratio` is {ratio}; it must be above 0 and at most 1.")])
+    labels = class_labels(dataset.train)
+    kept, taken = stratified_split(
+        None if labels is None else labels[exam_round.train],
+        len(exam_round.train),
+        1 - ratio,
+        generator(seed, 0, f"hold-out of {exam_round.name}"),
+    )
+    return exam_round.train[kept], exam_round.train[taken]

@@ -1,6 +1,9 @@
 """Closes folders to this process and to all that it starts, by Landlock (Linux 5.13 and later), without privileges.
 
 What is closed can't be opened any more by whatever way; what was open stays open. A process may close more, never less.
+
+Folders that lead to a closed one may be entered and not listed, and Python lists a folder to find a module in it: the
+names that a module can have are tried there.
 """
 
 from __future__ import annotations
@@ -8,13 +11,16 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
+from importlib.abc import MetaPathFinder
+from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, ModuleSpec
+from importlib.util import spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
-from ianvs.processes.sealing.unlisted import find_unlisted
+__all__ = ["confine", "find_unlisted", "landlock_version"]
 
-__all__ = ["confine", "landlock_version"]
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # system calls; the same numbers on all machines
 _PATH_BENEATH, _VERSION = 1, 1
@@ -116,3 +122,42 @@ def _call(number: int, *arguments: object) -> int:
 def _libc() -> ctypes.CDLL:
     """One for all calls: each makes classes of its own, and there are hundreds of calls."""
     return ctypes.CDLL(None, use_errno=True)
+
+
+def find_unlisted() -> None:
+    """Find modules in folders of sys.path that can't be listed, in the order of sys.path."""
+    if not any(isinstance(finder, _Unlisted) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Unlisted())
+
+
+class _Unlisted(MetaPathFinder):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Of folders that lead the path; those behind one that can be listed are not asked."""
+        for entry in sys.path if path is None else path:
+            folder = Path(entry or ".")
+            if not folder.is_dir():
+                continue
+            if _listable(folder):
+                return None
+            for file in _candidates(folder / fullname.rpartition(".")[2]):
+                if file.is_file():
+                    inside = [str(file.parent)] if file.stem == "__init__" else None
+                    return spec_from_file_location(fullname, file, submodule_search_locations=inside)
+        return None
+
+
+def _listable(folder: Path) -> bool:
+    try:
+        os.scandir(folder).close()
+    except OSError:
+        return False
+    return True
+
+
+def _candidates(module: Path) -> Iterator[Path]:
+    """In Python's order: a package, an extension, a file."""
+    suffixes = (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES)
+    yield from (module / f"__init__{suffix}" for suffix in suffixes)
+    yield from (module.with_name(module.name + suffix) for suffix in suffixes)

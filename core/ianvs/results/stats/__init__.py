@@ -1,7 +1,6 @@
 """Means, spreads, ranks and how sure they are; equivalence with what others found. Arrays in, dataclasses out."""
 
-from ianvs.results.stats.agreement import Agreement, Verdict, compare
-from ianvs.results.stats.interval import Interval, mean_interval
+from ianvs.results.stats.agreement import Agreement, Verdict, compare, unpaired_difference
 from ianvs.results.stats.over_exams import ENOUGH_EXAMS, Aggregate, OverExams, exams_needed, over_exams
 from ianvs.results.stats.pairs import (
     ENOUGH_FOR_BOOTSTRAP,
@@ -12,10 +11,8 @@ from ianvs.results.stats.pairs import (
     holm,
     paired_difference,
 )
-from ianvs.results.stats.pareto import pareto_front
-from ianvs.results.stats.standing import RankInterval, Standings, seeds_to_separate, standings
-from ianvs.results.stats.summary import Ranking, Summary, rank, summarise
-from ianvs.results.stats.welch import unpaired_difference
+from ianvs.results.stats.standing import RankInterval, Standings, pareto_front, seeds_to_separate, standings
+from ianvs.results.stats.summary import Interval, Ranking, Summary, mean_interval, rank, summarise
 
 __all__ = [
     "ENOUGH_EXAMS",

@@ -1,4 +1,4 @@
-"""Where methods stand: the interval of each rank, tiers of those that are not separated, chance of being the best."""
+"""Where methods stand: ranks with intervals, tiers, chance of being best; who is not beaten in everything at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from ianvs.results.stats.bootstrap import DRAWS, Array, resampled
 from ianvs.results.stats.pairs import ENOUGH_FOR_BOOTSTRAP, Pairs, Source, compare_all
 
-__all__ = ["RankInterval", "Standings", "seeds_to_separate", "standings"]
+__all__ = ["RankInterval", "Standings", "pareto_front", "seeds_to_separate", "standings"]
+
 
 _SEED = 20_240_902
 _MOST = 10_000  # seeds that anybody would run
@@ -103,3 +104,13 @@ def _chance_of_best(estimates: Array, sources: Sequence[Source]) -> Array:
             worlds += sqrt(n / (n - 1)) * resampled(centred, DRAWS, generator) @ centred
     best = worlds >= worlds.max(axis=1, keepdims=True) - 1e-12
     return np.asarray((best / best.sum(axis=1, keepdims=True)).mean(axis=0))
+
+
+def pareto_front(points: Sequence[Sequence[float]]) -> list[int]:
+    """Positions of the (m, k) points, less being better, that no other matches in all and beats in one."""
+    if not len(points):
+        return []
+    found = np.asarray(points, dtype=float)
+    no_worse = (found[:, None, :] <= found[None, :, :]).all(axis=2)  # [i, j]: i is nowhere worse than j
+    better = (found[:, None, :] < found[None, :, :]).any(axis=2)
+    return np.flatnonzero(~(no_worse & better).any(axis=0)).tolist()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.digests import CHANGED
 from ianvs.base.errors import DamagedError
-from ianvs.base.types import CaseResult, Curve, Measure, RoundResult, ScoreMatrix, Sealing, TestCase
+from ianvs.base.types import POOLED, CaseResult, Measure, RoundResult, ScoreMatrix, Sealing, TestCase
 from ianvs.config.spec import BudgetSpec
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn
@@ -21,10 +21,9 @@ from ianvs.exam.scenarios.budget import over_budget, unmeasured
 from ianvs.results.stored.reference_scores import ReferenceScores
 from ianvs.results.stored.told_results import told_result
 from ianvs.store import CaseState, CaseStore, ExamRecord, as_record
+from ianvs.store.stored_score import score_curve
 
 __all__ = ["by_group", "numbers_of", "read_case"]
-
-POOLED = "all test sets"
 
 
 def read_case(
@@ -71,14 +70,14 @@ def read_case(
                 and not damaged
                 and (found := store.score(case.id, column.key, known=state.known)) is not None
             ):
-                values, parts, between, without = found
+                values, parts, _, without = found
                 if values.size:
                     matrices[score] = ScoreMatrix(
                         values,
                         score,
                         names,
                         (POOLED,) if column.metric.pooled else exam.tests,
-                        curve=_curve(values, between, rounds),
+                        curve=score_curve(found, rounds),
                         joint=references.vector(case.id, "joint", score) if references else None,
                         single_task=references.vector(case.id, "single_task", score) if references else None,
                         higher_is_better=column.metric.higher_is_better,
@@ -94,6 +93,10 @@ def read_case(
                 continue  # several numbers: in `details`
             if metric.level == "system":
                 numbers[name] = measured(metric.name, rounds)
+                continue
+            if column.is_stored and metric.level == "matrix":
+                found = store.score(case.id, column.key, known=state.known)
+                numbers[name] = None if found is None else _finite(found.values[-1, -1])
                 continue
             some = metric.partial or (exam is not None and exam.rules.get("asked") == "future")
             numbers[name] = _number(column, matrices, some)
@@ -138,25 +141,6 @@ def _marks(sealing: Sealing) -> tuple[str, ...]:
         ()
         if sealing.how in ("none", "handed") or sealing.copies != "none"
         else ("it goes on learning while it is tested",)
-    )
-
-
-def _curve(
-    values: NDArray[np.float64], between: Mapping[int, NDArray[np.float64]], rounds: Sequence[RoundResult]
-) -> Curve:
-    """Examinations within rounds and at their ends, in the order of time; without the untrained model."""
-    points: list[tuple[int, int, int, NDArray[np.float64]]] = []
-    arrived = 0
-    for round_ in rounds[1 : len(values)]:
-        points += [(n, begun, ended, between[n]) for n, begun, ended in round_.examined[:-1] if n in between]
-        arrived += round_.train_samples
-        n = round_.examined[-1][0] if round_.examined else arrived
-        points.append((n, round_.index, round_.index, values[round_.index]))
-    return Curve(
-        np.array([point[0] for point in points], dtype=np.int64),
-        np.array([point[1] for point in points], dtype=np.int64),
-        np.array([point[2] for point in points], dtype=np.int64),
-        np.array([point[3] for point in points]).reshape(len(points), values.shape[1]),
     )
 
 

@@ -266,10 +266,11 @@ def _metric_record(column: MetricColumn) -> dict[str, object]:
         "options": without_secrets(spec.options),
         "key": column.key,
         "custom": spec.url is not None or find(spec.name) is None,  # of a contract, such as MATRIX
-        "summary": metric.summary,
-        "higher_is_better": metric.higher_is_better,
-        "mapping": metric.mapping,
+        **{name: getattr(metric, name) for name in _RECORDED},
     }
+
+
+_RECORDED = ("level", "summary", "higher_is_better", "mapping", "pooled", "over_rounds", "partial")
 
 
 def _metric_from_record(stored: Mapping[str, Any]) -> tuple[MetricSpec, Metric, str]:
@@ -278,5 +279,5 @@ def _metric_from_record(stored: Mapping[str, Any]) -> tuple[MetricSpec, Metric, 
     if not stored["custom"]:
         return spec, resolve(spec), stored["key"]
     spec = replace(spec, url=_ELSEWHERE)  # for who writes a record of these results
-    metric = Metric(spec.name, "score", stored["summary"], stored["higher_is_better"], mapping=stored["mapping"])
-    return spec, metric, stored["key"]
+    facts = {"level": "score"} | {name: stored[name] for name in _RECORDED if name in stored}
+    return spec, Metric(spec.name, **facts), stored["key"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ianvs.base.types import ScoreMatrix
+from ianvs.base.types import POOLED, ScoreMatrix
 from ianvs.config.spec import SelectSpec
 from ianvs.exam.metrics.metric_columns import MetricColumn
 from ianvs.results.stored.case_results import by_group, numbers_of
@@ -41,7 +41,7 @@ def worth_after(
         found.values,
         score,
         exam.rounds[:count],
-        exam.tests if found.values.shape[1] == len(exam.tests) else ("all test sets",),
+        exam.tests if found.values.shape[1] == len(exam.tests) else (POOLED,),
         higher_is_better=stored.metric.higher_is_better,
     )
     if each:

@@ -11,6 +11,8 @@ from ianvs.base.errors import ConfigError, IanvsError, Place, PluginError, close
 from ianvs.config.models import AlgorithmSpec
 from ianvs.config.spec import MetricSpec, ParadigmSpec
 from ianvs.exam.data.options import check_options
+from ianvs.exam.metrics.definition import MatrixMetric, Unit
+from ianvs.exam.metrics.metric import Fed, Metric
 from ianvs.exam.metrics.registry import resolve
 from ianvs.exam.paradigms import Paradigm, find_paradigm
 from ianvs.plugins.loader import load_once
@@ -27,9 +29,14 @@ __all__ = [
     "look_at_metric",
     "look_at_paradigm",
     "look_at_plugin",
+    "metric_from",
 ]
 
 Answer = dict[str, Any]  # ready for json; what has "problems" is not kept
+_METRIC_FACTS = (
+    *("summary", "higher_is_better", "source", "formula", "pictures"),
+    *("pooled", "over_rounds", "partial", "mapping"),
+)
 
 
 @dataclass(frozen=True)
@@ -102,7 +109,21 @@ def look_at_metric(spec: MetricSpec) -> Answer:
         return {"problems": [problem.message for problem in error.problems]}
     except IanvsError as error:
         return {"problems": [str(error)]}
-    return {name: getattr(metric, name) for name in ("summary", "higher_is_better", "source", "pictures")}
+    told = {name: getattr(metric, name) for name in _METRIC_FACTS}
+    if isinstance(metric, MatrixMetric):
+        return {**told, "unit": metric.unit, "needs": metric.needs}
+    return {**told, "accumulates": metric.accumulate is not None}
+
+
+def metric_from(name: str, *, unit: Unit | None = None, accumulates: bool = False, **facts: Any) -> Metric:
+    """The metric of which `look_at_metric` told this. It can't be computed here. unit: of one over a score matrix."""
+    if unit is not None:
+        return MatrixMetric(name, "matrix", unit=unit, **facts)
+    return Metric(name, "score", accumulate=_elsewhere if accumulates else None, **facts)
+
+
+def _elsewhere() -> Fed:
+    raise RuntimeError("an author's metric is computed where its file is imported")
 
 
 def look_at_paradigm(spec: ParadigmSpec) -> Answer:

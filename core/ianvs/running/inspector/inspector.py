@@ -25,6 +25,7 @@ from ianvs.running.inspector.facts import (
     look_at_metric,
     look_at_paradigm,
     look_at_plugin,
+    metric_from,
 )
 from ianvs.running.inspector.plugin_check import Checked, Subject, check_plugin, checked, unanswered
 from ianvs.store.keys import digest
@@ -90,7 +91,7 @@ class Inspector:
         if isinstance(told, str):
             return [Problem(f"importing the file of metric '{spec.name}' {told}.", spec.place)]
         wrong = [Problem(message, spec.place) for message in told.get("problems", ())]
-        return wrong or Metric(spec.name, "score", **told)
+        return wrong or metric_from(spec.name, **told)
 
     def _paradigm(self, spec: ParadigmSpec) -> ParadigmFacts:
         if spec.url is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,18 +15,101 @@ from ianvs.exam.scenarios.drawn import with_seed
 from ianvs.running.inspector import ParadigmFacts
 from ianvs.store.keys import digest
 
-__all__ = ["PlannedAlgorithm", "repetition_of", "axes", "cells", "grid", "own_hyperparameters", "prefixed"]
+__all__ = [
+    "DrawnExam",
+    "EndedTrial",
+    "Grid",
+    "PlannedAlgorithm",
+    "Reference",
+    "Repetition",
+    "Searched",
+    "TrialStage",
+    "Winner",
+    "axes",
+    "cells",
+    "grid",
+    "own_hyperparameters",
+    "prefixed",
+    "repetition_of",
+]
+
+
+@dataclass(frozen=True)
+class DrawnExam:
+    """An exam that one seed has for itself. group_id: of those of all seeds, whose cases are one row."""
+
+    seed: int
+    group_id: str
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Cases of every choice of its grid."""
+
+
+@dataclass(frozen=True)
+class Searched:
+    """No cases: those of its search's trials stand beside it. Its class is looked at, and its exam prepared."""
+
+
+@dataclass(frozen=True)
+class _OfTrial:
+    """study: the key of its search. number: of the trial."""
+
+    study: str
+    number: int
+    hyperparameters: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class TrialStage(_OfTrial):
+    """A trial on its way to the next round where its search looks at it, with one of the seeds that it is run with.
+
+    until: that round, after which its case pauses; None: it goes to the end.
+    """
+
+    seed: int
+    until: int | None
+
+
+@dataclass(frozen=True)
+class EndedTrial(_OfTrial):
+    """A trial that did not win, with one of the seeds that it was run with: there is nothing more to do for it.
+
+    said: what became of it, in words.
+    """
+
+    seed: int
+    said: str
+
+
+@dataclass(frozen=True)
+class Winner(_OfTrial):
+    """The trial that won, with every seed of the job."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Reference runs. choices: of their hyperparameters, those that the algorithms have that need them."""
+
+    role: str
+    choices: tuple[Mapping[str, object], ...] = ()
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """The cases of one seed once more, from nothing."""
+
+    of: Grid | Searched | TrialStage | Winner
+    seed: int
 
 
 @dataclass(frozen=True)
 class PlannedAlgorithm:
     """An algorithm in one exam, with what its cases share.
 
-    testenv_name: "" where the job has one exam only. role: of reference runs, and of repetitions (REPEAT).
-    choices: hyperparameters of reference runs; None: the grid of `spec`. seed: of its cases, where each seed has an
-    exam of its own, or only one is repeated; exam_group_id stands for the exams of all seeds, so that their cases are
-    one row. until: the round after which its cases pause; None: they go to the end. trial: (key of a search, number)
-    where they are one; settled: what the search knows of it, in words: there is nothing more to do for it.
+    testenv_name: "" where the job has one exam only. drawn: None: the exam is that of all seeds. origin: where its
+    cases come from.
     """
 
     spec: AlgorithmSpec
@@ -37,18 +120,63 @@ class PlannedAlgorithm:
     exam: Mapping[str, Any]
     identity: Mapping[str, object]
     identity_digest: str
-    role: str = ""
-    choices: tuple[Mapping[str, object], ...] | None = None
-    seed: int | None = None
-    exam_group_id: str = ""
-    until: int | None = None
-    trial: tuple[str, int] | None = None
-    settled: str = ""
+    drawn: DrawnExam | None = None
+    origin: Grid | Searched | TrialStage | EndedTrial | Winner | Reference | Repetition = Grid()
+
+    @property
+    def role(self) -> str:
+        """As TestCase.role: of reference runs, and of repetitions."""
+        match self.origin:
+            case Reference(role):
+                return role
+            case Repetition():
+                return REPEAT
+        return ""
+
+    @property
+    def choices(self) -> tuple[Mapping[str, object], ...] | None:
+        """Hyperparameters of its cases; None: the grid of `spec`."""
+        match self._first_origin:
+            case Grid():
+                return None
+            case Reference(choices=choices):
+                return choices
+            case _OfTrial(hyperparameters=hyperparameters):
+                return (hyperparameters,)
+        return ()
+
+    @property
+    def trial(self) -> tuple[str, int] | None:
+        """(key of its search, number) where its cases are a trial's."""
+        origin = self._first_origin
+        return (origin.study, origin.number) if isinstance(origin, _OfTrial) else None
+
+    @property
+    def until(self) -> int | None:
+        """The round after which its cases pause; None: they go to the end."""
+        return self.origin.until if isinstance(self.origin, TrialStage) else None
+
+    @property
+    def is_ranked(self) -> bool:
+        """Whether its cases go to the end: a trial that is stopped before it is not compared with others."""
+        return self.until is None and not isinstance(self.origin, EndedTrial)
+
+    @property
+    def _first_origin(self) -> Grid | Searched | TrialStage | EndedTrial | Winner | Reference:
+        """What is repeated, where it is a repetition."""
+        return self.origin.of if isinstance(self.origin, Repetition) else self.origin
+
+    @property
+    def seed(self) -> int | None:
+        """The one seed that its cases have; None: all of the job's."""
+        if isinstance(self.origin, TrialStage | EndedTrial | Repetition):
+            return self.origin.seed
+        return None if self.drawn is None else self.drawn.seed
 
     @property
     def testenv_for_seed(self) -> TestEnvSpec:
         """The testenv as its cases take it."""
-        return self.testenv if self.seed is None else with_seed(self.testenv, self.seed)
+        return self.testenv if self.drawn is None else with_seed(self.testenv, self.drawn.seed)
 
     def seeds(self, seeds: Sequence[int]) -> Sequence[int]:
         """Those of a job's seeds that its cases have."""
@@ -56,17 +184,21 @@ class PlannedAlgorithm:
 
     def cases(self, seeds: Sequence[int]) -> Iterator[TestCase]:
         """Hyperparameters x seeds."""
-        for hyperparameters in grid(self.spec.modules) if self.choices is None else self.choices:
+        for hyperparameters in self.hyperparameters():
             for seed in self.seeds(seeds):
                 yield self.case(hyperparameters, seed)
 
+    def hyperparameters(self) -> Iterable[Mapping[str, object]]:
+        """Each choice of them that its cases have."""
+        return grid(self.spec.modules) if self.choices is None else self.choices
+
     def case(self, hyperparameters: Mapping[str, object], seed: int) -> TestCase:
-        without_seed = [
-            digest([e, self.identity_digest, dict(hyperparameters)]) for e in (self.exam_id, self.exam_group_id)
-        ]
+        chosen = dict(hyperparameters)
+        without_seed = digest([self.exam_id, self.identity_digest, chosen])
+        row = without_seed if self.drawn is None else digest([self.drawn.group_id, self.identity_digest, chosen])
         return TestCase(
-            id=digest([without_seed[0], seed]),
-            row=without_seed[bool(self.exam_group_id)],
+            id=digest([without_seed, seed]),
+            row=row,
             algorithm=self.spec.name,
             paradigm=self.spec.paradigm.name,
             modules=tuple((module.type, module.name) for module in self.spec.modules),
@@ -92,10 +224,12 @@ class PlannedAlgorithm:
 
 def repetition_of(planned: PlannedAlgorithm, repetition: int, seeds: Sequence[int]) -> PlannedAlgorithm | None:
     """The same algorithm once more with the first of the seeds, from nothing: what changes is noise, not chance."""
-    if planned.seed not in (None, seeds[0]):
+    origin = planned.origin
+    if planned.seed not in (None, seeds[0]) or not isinstance(origin, Grid | Searched | TrialStage | Winner):
         return None
     identity = {**planned.identity, "repetition": repetition}
-    return replace(planned, identity=identity, identity_digest=digest(identity), role=REPEAT, seed=seeds[0])
+    origin = Repetition(origin, seeds[0])
+    return replace(planned, identity=identity, identity_digest=digest(identity), origin=origin)
 
 
 def _options_shown(facts: Mapping[str, Any], name: str) -> dict[str, object]:

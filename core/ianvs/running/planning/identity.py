@@ -9,7 +9,7 @@ device's index, the list of metrics.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ianvs.base.entry_points import installed, is_ours
@@ -25,7 +25,7 @@ from ianvs.running.inspector import ParadigmFacts
 from ianvs.running.planning.cases import prefixed
 from ianvs.store.keys import digest
 
-__all__ = ["IDENTITY_VERSION", "algorithm_identity", "exam_identity", "metric_key"]
+__all__ = ["IDENTITY_VERSION", "algorithm_identity", "exam_identity", "metric_key", "metric_keys"]
 
 IDENTITY_VERSION = 3
 """Raised when a change of ours changes results, so that results of before are not taken for results of after."""
@@ -118,9 +118,20 @@ def train_ratio(exam: TestEnvSpec, algorithm: AlgorithmSpec) -> float:
     return 0.8 if exam.gate is not None else 1.0
 
 
-def metric_key(metric: MetricSpec) -> str:
-    """Name under which a metric's values are stored; another definition under the same name has another key."""
+def metric_keys(metrics: Sequence[MetricSpec]) -> list[str]:
+    """The `metric_key` of each of an exam's metrics: one of a `url` over a score matrix is computed with that score."""
+    scores = {metric.name: metric for metric in metrics}
+    return [metric_key(metric, scores.get(metric.of or "") if metric.url else None) for metric in metrics]
+
+
+def metric_key(metric: MetricSpec, of: MetricSpec | None = None) -> str:
+    """Name under which a metric's values are stored; another definition under the same name has another key.
+
+    of: the score that it is computed from, where it is stored beside it.
+    """
     facts: dict[str, object] = {"version": IDENTITY_VERSION, "name": metric.name, "options": dict(metric.options)}
+    if of is not None:
+        facts["of"] = metric_key(of)
     if metric.url is None and metric.name in _REDEFINED:
         facts["definition"] = _REDEFINED[metric.name]
     url = foreign_module(metric.name) if metric.url is None else str(metric.url)

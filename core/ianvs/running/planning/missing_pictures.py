@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ianvs.base.errors import Problem, one_line
-from ianvs.exam.kinds.picture_kind import EVERY, FIRST
+from ianvs.exam.kinds.picture_kind import lacks_pictures
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.plan import Plan
 from ianvs.store import CaseStore
@@ -31,14 +31,13 @@ def missing_pictures(plan: Plan, inspector: Inspector) -> list[Problem]:
 
 def _lacks_pictures(store: CaseStore, case_id: str) -> bool:
     """Whether of some round only the first predicted label pictures are stored, not all of them."""
-    stored = (store.extras(case_id, round_.index) for round_ in store.complete_rounds(case_id))
-    return any(FIRST in extras and EVERY not in extras for extras in stored)
+    return any(lacks_pictures(store.extras(case_id, round_.index)) for round_ in store.complete_rounds(case_id))
 
 
 def _message(name: str, cases: list[str]) -> str:
     count = f"{len(cases)} finished cases" if len(cases) > 1 else "a finished case"
     return (
-        f"metric '{name}' reads all predicted label pictures, which are stored only where a metric asks for them, and "
-        f"of {count} only counts are: {one_line(cases)}. Run them again (`--rerun all`, or `--rerun` with the "
+        f"metric '{name}' reads all predicted label pictures, which were stored only where a metric asked for them, "
+        f"and of {count} only counts are: {one_line(cases)}. Run them again (`--rerun all`, or `--rerun` with the "
         "beginning of an id), or let the metric take one argument `confusion`: the counts."
     )

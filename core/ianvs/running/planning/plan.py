@@ -18,9 +18,9 @@ from ianvs.exam import data
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.scenarios.drawn import seeds_of_case, with_seed
 from ianvs.running.inspector import Inspector
-from ianvs.running.planning.cases import PlannedAlgorithm, repetition_of
+from ianvs.running.planning.cases import DrawnExam, EndedTrial, PlannedAlgorithm, Searched, repetition_of
 from ianvs.running.planning.conditions import fits
-from ianvs.running.planning.identity import algorithm_identity, exam_identity, metric_key
+from ianvs.running.planning.identity import algorithm_identity, exam_identity, metric_keys
 from ianvs.running.planning.references import PlannedReferences, plan_references
 from ianvs.running.planning.studies import PlannedStudy, is_searched, plan_studies
 from ianvs.store import CaseState, CaseStore, ExamStore
@@ -124,8 +124,9 @@ class Plan:
         state, until = self.store.state(case.id), algorithm.until
         status = state.status
         planned = partial(PlannedCase, case, algorithm)
-        if algorithm.settled:
-            return planned(status if status in ("finished", "failed") else "stopped", "nothing", algorithm.settled)
+        if isinstance(algorithm.origin, EndedTrial):
+            shown = status if status in ("finished", "failed") else "stopped"
+            return planned(shown, "nothing", algorithm.origin.said)
         if until is not None and status is not None and len(self.store.complete_rounds(case.id)) > until:
             scored = all(self.store.has_score(case.id, key, until) for _, key in self.scores_of(algorithm))
             return planned("stopped", "nothing" if scored else "score", f"paused after round {until}")
@@ -183,19 +184,23 @@ def make_plan(job: JobSpec, inspector: Inspector, samples: Sequence[str | None] 
                 continue
             for seed in job.seeds:
                 facts = exam_identity(with_seed(exam, seed), spec, paradigm, fingerprint)
-                own = replace(planned, exam=facts, exam_id=digest(facts), seed=seed, exam_group_id=planned.exam_id)
-                algorithms.append(own)
+                drawn = DrawnExam(seed, group_id=planned.exam_id)
+                algorithms.append(replace(planned, exam=facts, exam_id=digest(facts), drawn=drawn))
         named = scored_metrics(exam)
         every = contract_named(exam.contract).runs_cases
-        stored = [metric for metric in named if every or metric_header(metric).level == "score"]
-        scores.append(tuple((metric, metric_key(metric)) for metric in stored))
+        scores.append(
+            tuple(
+                (metric, key)
+                for metric, key in zip(named, metric_keys(named), strict=True)
+                if every or metric.url is not None or metric_header(metric).level == "score"
+            )
+        )
     _refuse_repeated(algorithms)
     studies = plan_studies(job, algorithms)
     trials = [trial for study in studies for trial in study.planned()]
-    # Who is searched for stays, without a case of its own: its class is looked at, and its exam prepared.
-    algorithms = [replace(of, choices=()) if job.search and is_searched(of.spec) else of for of in algorithms]
+    algorithms = [replace(of, origin=Searched()) if job.search and is_searched(of.spec) else of for of in algorithms]
     algorithms += trials
-    ranked = [of for of in algorithms if not (of.settled or of.until)]
+    ranked = [of for of in algorithms if of.is_ranked]
     repetitions = [repetition_of(planned, k, job.seeds) for k in range(1, job.repeat) for planned in ranked]
     references = plan_references(job, ranked, inspector)
     plan = Plan(

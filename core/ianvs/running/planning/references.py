@@ -17,7 +17,7 @@ from ianvs.base.types import TestCase
 from ianvs.config.spec import JobSpec, ModuleSpec, ParadigmSpec, TestEnvSpec
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.running.inspector import Inspector, ParadigmFacts, PluginFacts, ReferenceFacts
-from ianvs.running.planning.cases import PlannedAlgorithm, grid, own_hyperparameters
+from ianvs.running.planning.cases import PlannedAlgorithm, Reference, grid, own_hyperparameters
 from ianvs.running.planning.identity import algorithm_identity
 from ianvs.store.keys import digest
 
@@ -43,7 +43,7 @@ class PlannedReferences:
         found = {}
         for role in ROLES:
             known = self.by_student.get(_key(algorithm, role))
-            if known is not None and not (case.role or algorithm.settled or algorithm.until):
+            if known is not None and algorithm.is_ranked and not case.role:
                 reference, taken = known
                 found[role] = reference.case(taken(case.hyperparameters), case.seed).id
         return found
@@ -60,7 +60,7 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm], inspecto
             continue  # it has no rounds to compare
         for role in _needed(student.testenv):
             if (name := job.references.get(role)) is not None:
-                same = (s for s in students if s.testenv is student.testenv and s.seed == student.seed)
+                same = (s for s in students if s.testenv is student.testenv and s.drawn == student.drawn)
                 named = next(s for s in same if s.spec.name == name)
                 only = next(
                     grid(named.spec.modules)
@@ -76,11 +76,13 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm], inspecto
             taken_by = partial(_taken, known.reference.takes, [module.type for module in student.spec.modules])
             by_student[_key(student, role)] = (reference, taken_by)
             choices = planned.setdefault(key, {})
-            chosen = grid(student.spec.modules) if student.choices is None else student.choices
-            for hyperparameters in chosen:
+            for hyperparameters in student.hyperparameters():
                 taken = taken_by(hyperparameters)
                 choices.setdefault(digest(taken), taken)
-    algorithms = tuple(replace(made[key], choices=tuple(choices.values())) for key, choices in planned.items())
+    algorithms = tuple(
+        replace(made[key], origin=Reference(made[key].role, tuple(choices.values())))
+        for key, choices in planned.items()
+    )
     return PlannedReferences(algorithms, by_student)
 
 
@@ -115,9 +117,7 @@ def _reference(job: JobSpec, student: PlannedAlgorithm, facts: ReferenceFacts, r
         paradigm=paradigm,
         identity=identity,
         identity_digest=digest(identity),
-        role=role,
-        choices=(),
-        trial=None,
+        origin=Reference(role),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ianvs.base.errors import DamagedError
 from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec, Range, SearchSpec
-from ianvs.running.planning.cases import PlannedAlgorithm, axes, grid
+from ianvs.running.planning.cases import EndedTrial, PlannedAlgorithm, TrialStage, Winner, axes, grid
 from ianvs.running.planning.identity import metric_key
 from ianvs.store.keys import digest
 from ianvs.store.study_store import Study, StudyStore, Trial
@@ -67,19 +67,12 @@ class PlannedStudy:
         first = next(grid(self.any_base.spec.modules))
         return {name: drawn.get(name, value) for name, value in first.items()}
 
-    def stage(self, trial: Trial, *, settled: str = "") -> Iterator[PlannedAlgorithm]:
-        """The cases of a trial as they go to its goal, by seed. settled: why there is nothing to do for them."""
+    def stage(self, trial: Trial) -> Iterator[PlannedAlgorithm]:
+        """The cases of a trial as they go to its goal, by seed."""
         choice = self.hyperparameters(trial.drawn)
-        rounds = None if self.stored is None else self.stored.rounds
+        until = None if self.stored is not None and trial.goal == self.stored.rounds else trial.goal
         for seed in self.seeds:
-            yield replace(
-                self.bases[seed],
-                choices=(choice,),
-                seed=seed,
-                until=None if trial.goal == rounds else trial.goal,
-                trial=(self.key, trial.number),
-                settled=settled,
-            )
+            yield replace(self.bases[seed], origin=TrialStage(self.key, trial.number, choice, seed, until))
 
     def planned(self) -> Iterator[PlannedAlgorithm]:
         """Every trial that it has asked for, and the winner with all seeds of the job."""
@@ -87,12 +80,16 @@ class PlannedStudy:
             return
         found = self.stored.winner if self.ended else None
         for trial in self.stored.trials:
-            if trial.number != found:
-                yield from self.stage(trial, settled="" if trial.waits else _became(trial, self.stored.rounds))
-                continue
             choice = self.hyperparameters(trial.drawn)
-            for base in {id(base): base for base in self.bases.values()}.values():
-                yield replace(base, choices=(choice,), trial=(self.key, trial.number))
+            if trial.number == found:
+                for base in {id(base): base for base in self.bases.values()}.values():
+                    yield replace(base, origin=Winner(self.key, trial.number, choice))
+            elif trial.waits:
+                yield from self.stage(trial)
+            else:
+                said = _became(trial, self.stored.rounds)
+                for seed in self.seeds:
+                    yield replace(self.bases[seed], origin=EndedTrial(self.key, trial.number, choice, seed, said))
 
 
 def _became(trial: Trial, rounds: int) -> str:

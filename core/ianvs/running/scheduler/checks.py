@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ianvs.base.errors import IanvsError, Place, Problem, closest
 from ianvs.config.contracts import contract_of
@@ -32,6 +32,7 @@ __all__ = [
     "sample_problems",
     "scenario_problems",
     "setting_problems",
+    "wrong_column",
 ]
 
 PROBED = "linear_probe_accuracy"
@@ -94,6 +95,9 @@ def metric_levels(job: JobSpec, inspector: Inspector) -> tuple[list[Problem], di
                 problems += metric
                 continue
             levels[spec.name] = "mapping" if metric.mapping else metric.level
+            if exam.gate is not None and spec is exam.gate.metric and metric.accumulate is not None:
+                message = f"model_eval scores one model, and '{spec.name}' has state over rounds. Name another score."
+                problems.append(Problem(message, spec.place))
             if metric.missing is not None and (why := metric.missing()) is not None:
                 problems.append(Problem(why, spec.place))
     return problems, levels
@@ -103,18 +107,9 @@ def column_problems(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
     """What is wrong with `sort_by`, which names columns."""
     problems = []
     columns = columns_of(job, levels)
-    shown = list(dict.fromkeys(name for of_exam in columns for name in of_exam))
     for name, _ in job.rank.sort_by:
-        place = job.rank.places.get(name) or Place(job.file)
-        if not columns_named(name, shown):
-            listed = f"The testenv's metrics are: {', '.join(shown)}." if shown else "The testenv has no metrics."
-            message = f"sort_by names '{name}', which is not a column.{closest(name, shown)} {listed}"
-            problems.append(Problem(message, place))
-        for several in [found for of_exam in columns if len(found := columns_named(name, of_exam)) > 1][:1]:
-            listed = " or ".join(f"'{column}'" for column in several)
-            problems.append(
-                Problem(f"sort_by names '{name}', which is there of several scores: write {listed}.", place)
-            )
+        if wrong := wrong_column("sort_by names", name, columns):
+            problems.append(Problem(wrong, job.rank.places.get(name) or Place(job.file)))
     keys = {name for name, _ in job.rank.sort_by}
     for exam, of_exam in zip(job.testenvs, columns, strict=True):
         if not problems and not any(columns_named(name, of_exam) for name in keys):
@@ -126,7 +121,7 @@ def column_problems(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
 def published_problems(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
     """What is wrong with `published`, which names columns and is of one row."""
     problems = []
-    shown = list(dict.fromkeys(name for of_exam in columns_of(job, levels) for name in of_exam))
+    columns = columns_of(job, levels)
     algorithms = {algorithm.name: algorithm for algorithm in job.algorithms}
     for algorithm, specs in job.published.items():
         first = next(iter(specs.values())).place
@@ -137,19 +132,28 @@ def published_problems(job: JobSpec, levels: dict[str, str]) -> list[Problem]:
             message = f"`published` of {algorithm} is of one setting, and its hyperparameters give {count}."
             problems.append(Problem(f"{message} Keep one value of each, or take `published` out.", first))
         for name, spec in specs.items():
-            found = columns_named(name, shown)
-            if not found:
-                listed = f"The testenv's metrics are: {', '.join(shown)}."
-                message = f"published names '{name}', which is not a column.{closest(name, shown)} {listed}"
-                problems.append(Problem(message, spec.place))
-            elif len(found) > 1:
-                listed = " or ".join(f"'{column}'" for column in found)
-                message = f"published names '{name}', which is there of several scores: write {listed}."
-                problems.append(Problem(message, spec.place))
+            if wrong := wrong_column("published names", name, columns):
+                problems.append(Problem(wrong, spec.place))
             elif levels.get(name) == "score" and spec.unit == "fraction" and 1 < abs(spec.mean) <= 100:
                 message = f"is {spec.mean:g} a percentage? Scores are fractions here: write `unit: percent` if it is."
                 problems.append(Problem(message, spec.places.get("mean", spec.place), warning=True))
     return problems
+
+
+def wrong_column(said: str, name: str, columns: Sequence[Sequence[str]], what: str = "is not a column") -> str:
+    """Why `name` means no column, or more than one, of an exam; "" where it doesn't. columns: those of each exam.
+
+    said: who names it, as in "sort_by names". what: what it is if nobody has such a column.
+    """
+    shown = list(dict.fromkeys(column for of_exam in columns for column in of_exam))
+    if not columns_named(name, shown):
+        listed = f"The testenv's metrics are: {', '.join(shown)}." if shown else "The testenv has no metrics."
+        return f"{said} '{name}', which {what}.{closest(name, shown)} {listed}"
+    for of_exam in columns:
+        if len(found := columns_named(name, of_exam)) > 1:
+            listed = " or ".join(f"'{column}'" for column in found)
+            return f"{said} '{name}', which is there of several scores: write {listed}."
+    return ""
 
 
 def columns_of(job: JobSpec, levels: dict[str, str]) -> list[list[str]]:

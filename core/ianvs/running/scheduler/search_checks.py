@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 
-from ianvs.base.errors import Place, Problem, closest
+from ianvs.base.errors import Place, Problem
 from ianvs.config.contracts import contract_of
 from ianvs.config.spec import AlgorithmSpec, JobSpec, Range
 from ianvs.exam.metrics.metric_columns import columns_named
@@ -13,7 +13,7 @@ from ianvs.exam.metrics.registry import metric_header
 from ianvs.running.planning import Plan
 from ianvs.running.planning.references import ROLES
 from ianvs.running.planning.studies import is_searched, search_metric
-from ianvs.running.scheduler.checks import columns_of
+from ianvs.running.scheduler.checks import columns_of, wrong_column
 from ianvs.running.scheduler.searching import FIRST_RUNG, last_round
 from ianvs.running.scheduler.selection_checks import problems_of_select, round_problems
 from ianvs.store import ExamRecord
@@ -60,24 +60,23 @@ def _metric_problems(job: JobSpec, levels: Mapping[str, str]) -> Iterator[Proble
     spec = job.search
     assert spec is not None
     name, place = search_metric(job), spec.places.get("metric", spec.place)
-    listed = columns_of(job, dict(levels))
-    shown = list(dict.fromkeys(column for of_exam in listed for column in of_exam))
-    if not columns_named(name, shown):
-        told = f"search goes by '{name}', which is no metric of the testenv.{closest(name, shown)}"
-        yield Problem(f"{told} The testenv's metrics are: {', '.join(shown)}.", place)
+    columns = columns_of(job, dict(levels))
+    if wrong := wrong_column("search goes by", name, columns, "is no metric of the testenv"):
+        yield Problem(wrong, place)
         return
-    for exam, of_exam in zip(job.testenvs, listed, strict=True):
-        found = columns_named(name, of_exam)
-        if len(found) > 1:
-            several = " or ".join(f"'{column}'" for column in found)
-            yield Problem(f"search goes by '{name}', which is there of several scores: write {several}.", place)
-        elif not found:
+    for exam, of_exam in zip(job.testenvs, columns, strict=True):
+        if not columns_named(name, of_exam):
             told = f"search goes by '{name}', which the testenv {exam.name} does not ask for"
             yield Problem(f"{told}. Add it to its metrics.", place)
     base = name.partition(" of ")[0]
     if levels.get(base) == "system":
         told = f"search goes by '{name}', which says what a case costs, not what it is worth. Name a score,"
         yield Problem(f"{told} or what is computed from one, such as accuracy.", place)
+    if any(
+        one.name == base and one.of is not None and one.url is not None for exam in job.testenvs for one in exam.metrics
+    ):
+        told = f"search goes by '{name}', which is of a `url` and over a score matrix: that is computed of whole cases"
+        yield Problem(f"{told} alone. Search by a score, or bring it with a package.", place)
     needs = {
         need for exam in job.testenvs for one in exam.metrics if one.name == base for need in metric_header(one).needs
     }

@@ -34,6 +34,10 @@ def problems_of_select(
                 f"'{select.exam}' is no testenv of the job.{closest(select.exam, names)} They are: {', '.join(names)}."
             )
             yield Problem(told, select.places.get("exam", place))
+    metrics = (one for exam in job.testenvs for one in exam.metrics)
+    if select.by == "first_rounds" and any(one.url and one.of and one.name == metric for one in metrics):
+        told = f"`by: first_rounds` cuts score matrices, and '{metric}' of a `url` is computed of whole ones alone."
+        yield Problem(f"{told} Sort by a score first, or bring it with a package.", place)
     if select.by == "validation" and levels.get(metric) not in (None, "score"):
         told = f"`by: validation` splits the samples of each test set, and '{metric}' is no score of samples."
         yield Problem(f"{told} Sort by a score first, or choose by first_rounds, seeds or exam.", place)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from ianvs.base.errors import IanvsError, Problem
+from ianvs.base.types import ScoreMatrix
 from ianvs.config.spec import MetricSpec, TestEnvSpec
 from ianvs.exam.data.fingerprint import digest_of, read_memo, write_memo
 from ianvs.exam.kinds import KINDS, perfect_answers
+from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.registry import metric_header, resolve
 from ianvs.exam.scenarios.exam import Exam
 from ianvs.running.planning.identity import metric_key
@@ -28,13 +32,23 @@ def preflight_scores(exam: Exam, spec: TestEnvSpec) -> list[Problem]:
     seen = perfect_answers(kind, exam)
     for metric_spec in _tried(spec):
         metric = resolve(metric_spec)
-        if metric.level != "score" or metric.batch is not None:
+        if metric.level == "matrix" and metric_spec.url is not None:
+            tried: EvaluationRecord | ScoreMatrix | None = _perfect_scores(exam)
+        elif metric.level == "score" and metric.batch is None:
+            tried = as_read(metric, seen)
+        else:
             continue
         try:
-            score_of(metric_spec, metric, as_read(metric, seen))
+            score_of(metric_spec, metric, tried)
         except IanvsError as error:
             problems.append(Problem(kind.misfit(metric_spec.name, error), metric_spec.place))
     return problems
+
+
+def _perfect_scores(exam: Exam) -> ScoreMatrix:
+    """Of a learner that makes no mistakes on what it was taught, and knows nothing before."""
+    rounds, tests = len(exam.rounds), len(exam.tests)
+    return ScoreMatrix.of(np.tri(rounds, tests), untrained=np.zeros(tests))
 
 
 def scores_fit(cache: Path, exam_id: str, spec: TestEnvSpec) -> bool:

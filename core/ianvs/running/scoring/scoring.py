@@ -1,28 +1,33 @@
-"""Metrics of a case from what is stored of its evaluations; nothing is trained or predicted again."""
+"""Metrics of a case from what is stored of its evaluations; nothing is trained or predicted again.
+
+A score is also computed without parts of the last round's samples: how much of it is chance of the samples.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, SupportsFloat, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import IanvsError, PluginError
-from ianvs.base.types import Asked, Predictions
+from ianvs.base.types import POOLED, Asked, Predictions, ScoreMatrix
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.kinds import KINDS
 from ianvs.exam.metrics.label_pictures import LabelPictures
-from ianvs.exam.metrics.metric import EvaluationRecord, Metric
+from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Metric
 from ianvs.exam.metrics.registry import resolve
 from ianvs.plugins.loader import cause
 from ianvs.running.planning.case_request import CaseRequest
-from ianvs.running.scoring.left_out import jackknife_groups
+from ianvs.running.planning.identity import metric_key
 from ianvs.store import CaseStore, ExamRecord, ExamStore
+from ianvs.store.stored_score import score_curve
 
-__all__ = ["as_read", "score_case", "score_of"]
+__all__ = ["GROUPS", "as_read", "jackknife_groups", "score_case", "score_of"]
+
 
 Batch = Callable[[Sequence[EvaluationRecord]], tuple[list[Mapping[str, float]], Mapping[str, str]]]
 Seen = TypeVar("Seen")
@@ -43,10 +48,34 @@ def score_case(request: CaseRequest) -> None:
     if record is None:
         raise FileNotFoundError(f"{exams.folder(request.exam_id)} is gone: run the job again to make it anew")
     metrics = [(spec, key, _resolved(spec, request.device)) for spec, key in missing]
+    over_matrix = [(spec, key, metric) for spec, key, metric in metrics if metric.level == "matrix"]
+    if scores := [(spec, key, metric) for spec, key, metric in metrics if metric.level != "matrix"]:
+        _write_scores(request, record, scores)
+    for spec, key, metric in over_matrix:  # they read the scores
+        of, of_key = next((of, of_key) for of, of_key in request.scores if metric_key(spec, of) == key)
+        found = cases.score(request.case.id, of_key, after)
+        assert found is not None, "scores are written first"
+        rounds = cases.complete_rounds(request.case.id)[: len(found.values)]
+        matrix = ScoreMatrix(
+            found.values,
+            of.name,
+            tuple(round_.name for round_ in rounds[1:]),
+            record.tests if found.values.shape[1] == len(record.tests) else (POOLED,),
+            curve=score_curve(found, rounds),
+            higher_is_better=resolve(of).higher_is_better,
+        )
+        value, _ = score_of(spec, metric, matrix)
+        cases.write_score(request.case.id, key, [[value]], [[None]], after=after)
+
+
+def _write_scores(request: CaseRequest, record: ExamRecord, metrics: Sequence[tuple[MetricSpec, str, Metric]]) -> None:
+    """metrics: with the keys of their values."""
+    cases, exams, after = CaseStore(request.workspace), ExamStore(request.workspace), request.until
     at_once = any(metric.batch is not None for _, _, metric in metrics)
-    wanted = KINDS[record.kind].stores_summary and any(metric.pictures for _, _, metric in metrics)
+    wanted = not KINDS[record.kind].stores_truth and any(metric.pictures for _, _, metric in metrics)
     every = _every_truth(request) if wanted else None
-    scores: dict[str, list[list[Score]]] = {key: [] for _, key in missing}
+    scores: dict[str, list[list[Score]]] = {key: [] for _, key, _ in metrics}
+    state = {key: _OverRounds(spec, metric.accumulate) for spec, key, metric in metrics if metric.accumulate}
     about: dict[str, Mapping[str, str]] = {}
     when: list[int | None] = []
     kept: list[list[EvaluationRecord | None]] = []  # where a metric wants everything at once
@@ -56,7 +85,9 @@ def score_case(request: CaseRequest) -> None:
         kept += [row] if at_once else []
         last = row if arrived is None else last
         for spec, key, metric in metrics:
-            if metric.batch is None:
+            if key in state:
+                scores[key].append(state[key].row_scores(metric, row, at_end=arrived is None))
+            elif metric.batch is None:
                 scores[key].append(_row_scores(spec, metric, row))
     parts = jackknife_groups(last)
     for spec, key, metric in metrics:
@@ -64,18 +95,50 @@ def score_case(request: CaseRequest) -> None:
             found, about[key] = _at_once(spec, metric, metric.batch, [*kept, *parts])
             scores[key], without = found[: len(kept)], found[len(kept) :]
         else:
-            without = _part_scores(spec, metric, parts) if metric.over_rounds == "last" else []
+            alone = metric.over_rounds == "last" and key not in state  # the answers of the last round alone tell it
+            without = _part_scores(spec, metric, parts) if alone else []
         numbers = [[number for number, _ in row] for row in scores[key]]
         cases.write_score(
             request.case.id,
             key,
             [row for arrived, row in zip(when, numbers, strict=True) if arrived is None],
             [[part for _, part in row] for arrived, row in zip(when, scores[key], strict=True) if arrived is None],
-            {arrived: row for arrived, row in zip(when, numbers, strict=True) if arrived is not None},
+            {
+                arrived: row
+                for arrived, row in zip(when, numbers, strict=True)
+                if arrived is not None and key not in state
+            },
             about.get(key),
             [[number for number, _ in row] for row in without],
             after,
         )
+
+
+class _OverRounds:
+    """A metric with state over rounds: one for each test set, fed in the order of rounds."""
+
+    def __init__(self, spec: MetricSpec, make: Callable[[], Fed]) -> None:
+        self._spec, self._make = spec, make
+        self._of: dict[int, Fed] = {}
+        self._round = -1
+
+    def row_scores(self, metric: Metric, row: Sequence[EvaluationRecord | None], *, at_end: bool) -> list[Score]:
+        """at_end: of a round; what is asked within one is not fed."""
+        if not at_end:
+            return [(None, None)] * len(row)
+        self._round += 1
+        return [self._fed(metric, j, as_read(metric, cell)) for j, cell in enumerate(row)]
+
+    def _fed(self, metric: Metric, test: int, seen: EvaluationRecord | None) -> Score:
+        if seen is None:
+            return None, None
+
+        def feed(record: EvaluationRecord) -> float | Mapping[str, float]:
+            if test not in self._of:
+                self._of[test] = self._make()
+            return self._of[test](self._round, record)
+
+        return _score(self._spec, metric, _guarded(self._spec, feed, seen))
 
 
 def _resolved(spec: MetricSpec, device: str) -> Metric:
@@ -198,7 +261,7 @@ def _at_once(
     return [[_score(spec, metric, None if cell is None else next(left)) for cell in row] for row in rows], about
 
 
-def score_of(spec: MetricSpec, metric: Metric, seen: EvaluationRecord | None) -> Score:
+def score_of(spec: MetricSpec, metric: Metric, seen: EvaluationRecord | ScoreMatrix | None) -> Score:
     """(number, parts): a metric that yields a mapping gives parts, and its number is the part of its own name."""
     if seen is None or metric.function is None:
         return None, None
@@ -226,3 +289,46 @@ def _score(spec: MetricSpec, metric: Metric, value: Mapping[str, SupportsFloat] 
 def _finite(value: SupportsFloat) -> float | None:
     number = float(value)
     return number if math.isfinite(number) else None
+
+
+GROUPS = 20
+_SEED = 20_240_903  # the same groups for all methods, rounds and seeds: differences are paired
+_BY_SAMPLE = ("y_true", "y_pred", "probe", "topics", "unseen")
+
+
+def jackknife_groups(row: Sequence[EvaluationRecord | None]) -> list[list[EvaluationRecord | None]]:
+    """[g][j] test set j without the g-th of its groups of samples, which are drawn at random and equally large.
+
+    There are GROUPS of them, or as many as the smallest test set has samples. Empty where samples are not kept (of
+    label pictures only counts are), or where a test set has a single one.
+    """
+    sizes = [_size(record) for record in row if record is not None]
+    groups = min([GROUPS, *sizes])
+    if not sizes or groups < 2:
+        return []
+    drawn = [None if record is None else _drawn(_size(record), groups) for record in row]
+    return [
+        [
+            None if record is None or of is None else _part(record, of != group)
+            for record, of in zip(row, drawn, strict=True)
+        ]
+        for group in range(groups)
+    ]
+
+
+def _size(record: EvaluationRecord) -> int:
+    """How many samples can be told apart; 0: none."""
+    if record.y_true is None or isinstance(record.y_true, LabelPictures):
+        return 0
+    return len(record.y_true)
+
+
+def _drawn(samples: int, groups: int) -> NDArray[np.int64]:
+    return np.asarray(np.random.default_rng(_SEED).permutation(samples) % groups)
+
+
+def _part(record: EvaluationRecord, kept: NDArray[np.bool_]) -> EvaluationRecord:
+    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    parts = {name: values[name][kept] for name in _BY_SAMPLE if values[name] is not None}
+    extras = {name: value[kept] for name, value in record.extras.items()}
+    return replace(record, **parts, extras=extras, counts=None)

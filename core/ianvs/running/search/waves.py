@@ -1,4 +1,7 @@
-"""What a search does next, from what it knows: trials that go on, and new ones. Nothing depends on when they ended."""
+"""What a search does next, from what it knows: trials that go on, and new ones. Nothing depends on when they ended.
+
+And how much of what makes trials differ comes from each hyperparameter.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ianvs.config.spec import Range, SearchSpec
-from ianvs.running.search.drawing import draw
+from ianvs.running.search.drawing import draw, study_of
 from ianvs.running.search.halving import going_on
-from ianvs.running.search.importance import importance_of
 from ianvs.store import Study, Trial
 
-__all__ = ["next_wave", "record_value"]
+__all__ = ["importance_of", "next_wave", "record_value"]
+
 
 REDUCTION = 3  # one in so many goes on, where `reduction` does not say
 
@@ -58,3 +61,25 @@ def record_value(study: Study, number: int, value: float | None) -> Study:
         for trial in study.trials
     )
     return replace(study, trials=tuple(trials))
+
+
+_FEWEST = 4  # trials of which anything can be said
+
+
+def importance_of(study: Study, space: Mapping[str, Range]) -> dict[str, float] | None:
+    """By hyperparameter its share, together 1: fANOVA (Hutter, Hoos & Leyton-Brown, ICML 2014) by Optuna.
+
+    Of what trials were worth at the first rung, which all have come to. None where that is too little, or all the same.
+    """
+    import optuna
+
+    rung = study.rungs[0]
+    known = [trial for trial in study.trials if trial.values.get(rung) is not None]
+    if len(known) < _FEWEST or len({trial.values[rung] for trial in known}) == 1:
+        return None
+    if len(space) == 1:
+        return dict.fromkeys(space, 1.0)
+    evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
+    told = study_of(space, known, study.higher_is_better, rung)
+    found = optuna.importance.get_param_importances(told, evaluator=evaluator)
+    return {name: float(found[name]) for name in space if name in found}

@@ -63,8 +63,7 @@ class Examination:
     """Of one learner, before the test sets of an exam. spent: on answers, since it was last set.
 
     probe: whether features are examined too. task_scores: whether scores of all classes are asked for too. forced:
-    whether it is asked what it makes of the true replies. every: whether all answers are kept, also where the kind of
-    data would keep less. folder: for what is too large for memory.
+    whether it is asked what it makes of the true replies. folder: for what is too large for memory.
     """
 
     def __init__(
@@ -78,10 +77,9 @@ class Examination:
         probe: bool,
         task_scores: bool,
         forced: bool,
-        every: bool,
     ) -> None:
         self._exam, self._feed, self._learner = exam, feed, learner
-        self._seed, self._folder, self._probe, self._every = seed, folder, probe, every
+        self._seed, self._folder, self._probe = seed, folder, probe
         self._task_scores, self._forced = task_scores, forced
         self._kind = KINDS[exam.dataset.kind]
         self._secret = _secret(exam)
@@ -126,11 +124,8 @@ class Examination:
                 found[Asked(j)] = replace(found[Asked(j)], extras=extras)
         return found
 
-    def held_out(self, model: Model, index: int, every: bool) -> EvaluationRecord:
-        """What the model answers to the part that is held out of the training of round `index`.
-
-        every: whether all answers are asked for, also where the kind of data would keep less. Its time is not counted.
-        """
+    def held_out(self, model: Model, index: int) -> EvaluationRecord:
+        """What the model answers to the part that is held out of the training of round `index`; untimed."""
         dataset, rounds = self._exam.dataset, self._exam.rounds
         round_, positions = rounds[index - 1], self._feed.held_out(index)
         seen = sorted({c for one in rounds[:index] for c in one.classes})
@@ -141,12 +136,12 @@ class Examination:
         before = self.spent
         [answer] = self._asked([question], model, index)
         self.spent = before
-        said = self._kept(part, answer, np.arange(len(positions)), every)
+        said = self._kept(part, answer, np.arange(len(positions)))
         earlier = tuple(sorted({label for one in rounds[: index - 1] for label in one.classes}))
         known = None if self._exam.rules.unseen == "none" else np.zeros(len(positions), bool)
         about = EvaluationRecord(dataset.classes, labels=round_.classes, earlier=earlier, unseen=known)
-        truth = self._kind.every_truth(dataset.train, positions) if every else None
-        return self._kind.record(about, self._kind.truth(dataset.train, positions), said, truth)
+        every = self._kind.every_truth(dataset.train, positions)
+        return self._kind.record(about, self._kind.truth(dataset.train, positions), said, every)
 
     def broken_down(self, predictions: Mapping[Asked, Predictions], taught: int) -> str:
         """A sentence where each answer is the same class, though round `taught` has taught several; else ""."""
@@ -305,9 +300,9 @@ class Examination:
     ) -> Iterator[tuple[int, Predictions]]:
         """(test set, what is kept of the answers to it)."""
         for j, part, rows in zip(which, question.parts, _rows(question), strict=True):
-            yield j, self._kept(part, answer, rows, self._every)
+            yield j, self._kept(part, answer, rows)
 
-    def _kept(self, part: Part, answer: Predictions, rows: NDArray[np.int64], every: bool) -> Predictions:
+    def _kept(self, part: Part, answer: Predictions, rows: NDArray[np.int64]) -> Predictions:
         size = self._kind.batch_limit or max(1, len(rows))
 
         def pieces() -> Iterator[tuple[Part, Any]]:
@@ -315,7 +310,7 @@ class Examination:
                 here = rows[start : start + size]
                 yield replace(part, positions=part.positions[start : start + size]), _taken(answer.labels, here)
 
-        kept = self._kind.kept(pieces(), self._classes, every)
+        kept = self._kind.kept(pieces(), self._classes)
         if taken := answer.extras.keys() & {*kept.extras, "probe", TASK_LABELS, *FORCED}:
             raise PluginError(f"predict() returned an extra '{min(taken)}', a name of ours.")
         return replace(kept, extras={**kept.extras, **{name: v[rows] for name, v in answer.extras.items()}})

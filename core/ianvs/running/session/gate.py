@@ -9,7 +9,7 @@ from ianvs.base.errors import PluginError
 from ianvs.config.spec import GateSpec
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.registry import resolve
-from ianvs.running.scoring.scoring import score_of
+from ianvs.running.scoring.scoring import as_read, score_of
 
 __all__ = ["Gate"]
 
@@ -22,17 +22,12 @@ class Gate:
     def __init__(self, spec: GateSpec) -> None:
         self._spec, self._metric = spec, resolve(spec.metric)
 
-    @property
-    def pictures(self) -> bool:
-        """Whether its metric reads all label pictures."""
-        return self._metric.pictures
-
     def score(self, seen: EvaluationRecord | None) -> float | None:
         """Of the model that gave the answers in `seen`; None in `seen`: the round has no held-out part."""
         if seen is None:
             message = "model_eval needs a held-out part of each round, and here is none: set train_ratio below 1"
             raise PluginError(f"{message}, and have more than one sample of each class in a round.")
-        return score_of(self._spec.metric, self._metric, seen)[0]
+        return score_of(self._spec.metric, self._metric, as_read(self._metric, seen))[0]
 
     def decide(
         self, index: int, before: float | None, after: float | None, undo: Callable[[], None]

@@ -103,6 +103,8 @@ def _lacks(request: CaseRequest, exam: ExamRecord, tests: Sequence[int | None], 
     half = np.full(rounds, 0.5)
     matrix = ScoreMatrix.of(known, untrained=half, joint=half, single_task=half)
     metrics = [resolve(spec) for spec in request.testenv.metrics]
+    if any(metric.accumulate for metric in metrics):
+        return True
     functions = [metric.function for metric in metrics if metric.level == "matrix" and metric.function is not None]
     whole = replace(matrix, values=np.nan_to_num(matrix.values, nan=0.5))
     return any(_is_nan(formula(matrix)) and not _is_nan(formula(whole)) for formula in functions)

@@ -16,9 +16,7 @@ import numpy as np
 from ianvs.base.errors import ExamRuleError, PluginError
 from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import Asked, Predictions, RoundResult
-from ianvs.exam.kinds import KINDS
-from ianvs.exam.kinds.picture_kind import EVERY
-from ianvs.exam.metrics.registry import resolve
+from ianvs.exam.kinds.picture_kind import lacks_pictures
 from ianvs.exam.scenarios.budget import check_budget
 from ianvs.exam.scenarios.exam import Exam
 from ianvs.processes.engines.engine import Reporter
@@ -217,12 +215,6 @@ class CaseRounds:
     # --- evaluation ---------------------------------------------------------------------------------------------
 
     @cached_property
-    def _keeps_every(self) -> bool:
-        """Whether all answers are kept, for a metric that reads them, where the kind of data would keep less."""
-        metrics = (resolve(metric) for metric, _ in self._request.scores if metric.url is not None)
-        return KINDS[self._exam.dataset.kind].stores_summary and any(metric.pictures for metric in metrics)
-
-    @cached_property
     def _examination(self) -> Examination:
         return Examination(
             self._exam,
@@ -233,7 +225,6 @@ class CaseRounds:
             probe=self._request.testenv.linear_probe,
             task_scores=self._request.testenv.task_scores,
             forced=self._request.testenv.teacher_forced,
-            every=self._keeps_every,
         )
 
     def _examine_between(self, chunk: Chunk) -> None:
@@ -255,8 +246,7 @@ class CaseRounds:
             return None
         seen = None
         if self._feed.valid(index) is not None:
-            every = self._gate.pictures and KINDS[self._exam.dataset.kind].stores_summary
-            seen = self._examination.held_out(self._model, index, every)
+            seen = self._examination.held_out(self._model, index)
         return self._gate.score(seen)
 
     def _pass_gate(
@@ -318,7 +308,7 @@ class CaseRounds:
         is allowed only where no formula reads them.
         """
         earlier = find_earlier(self._request, self._lineage) if self._may_take_over else None
-        if earlier is None or not self._is_enough(earlier.predictions(earlier.last)):
+        if earlier is None or _lack_pictures(earlier.predictions(earlier.last)):
             return 0
         try:
             self._model = Model(earlier.modules, self._store.model_folder(earlier.case_id, earlier.last))
@@ -352,10 +342,8 @@ class CaseRounds:
         last = done[-1].index
         stored = self._store.predictions(self._id, last)
         before = {asked: said for asked, said in stored.items() if asked.samples is None}
-        if not self._is_enough(before):
-            print(
-                "a metric reads all predicted label pictures, and only counts are stored; starting over from round 1."
-            )
+        if _lack_pictures(before):
+            print("of predicted label pictures an earlier version stored only counts; starting over from round 1.")
             self._store.reset(self._id)
             return -1
         self._data_server.saw_past_rounds = done[-1].bound
@@ -380,12 +368,12 @@ class CaseRounds:
         print(f"resuming after round {last} of {rounds}")
         return last
 
-    def _is_enough(self, stored: Mapping[Asked, Predictions]) -> bool:
-        """Whether what is stored of a round is enough for the metrics that read all predicted label pictures."""
-        return not self._keeps_every or any(EVERY in said.extras for said in stored.values())
-
     def _who(self) -> str:
         return self.learner.state.who.partition(".")[0]
+
+
+def _lack_pictures(stored: Mapping[Asked, Predictions]) -> bool:
+    return any(lacks_pictures(said.extras) for said in stored.values())
 
 
 def _kind(error: Exception) -> str:

@@ -1,22 +1,100 @@
-"""A job that comes with ianvs, as files in one folder that stand on nothing but the installed package.
-
-Texts are changed where a path stands, and nowhere else: comments and layout stay.
-"""
+"""First files of somebody who begins: `ianvs new`."""
 
 from __future__ import annotations
 
+import keyword
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.machinery import PathFinder
 from pathlib import Path
 
-from ianvs.base.errors import IanvsError, one_line
-from ianvs.base.package import own_name
+from ianvs.base.errors import IanvsError, one_line, shown_path
+from ianvs.base.package import PACKAGE, own_name
 from ianvs.base.shipped import JOB_FILE, job_path, shipped_jobs
 from ianvs.config.load import files_of_job
 from ianvs.config.models.base import at, entries
 from ianvs.config.strict_yaml import Document, Step, Steps, read
 
-__all__ = ["copied_job"]
+__all__ = ["KINDS", "SCHEMA_LINE", "copied_job", "from_template", "write_new"]
+
+
+SCHEMA_LINE = "# yaml-language-server: $schema="
+"""Begins the comment by which editors find the schema of a yaml file; it is the file's last line."""
+
+_FOLDER = ".schema"
+_KINDS = {"benchmarkingjob:": "job", "testenv:": "testenv", "algorithm:": "algorithm"}
+
+
+def write_new(folder: Path, files: Mapping[str, str]) -> list[Path]:
+    """Write {name: text} into `folder`, which is made; the paths. Raises IanvsError where it would replace a file."""
+    files = _with_schemas(files)
+    # Schemas are the same for all: those that are there may stay, or be newer.
+    there = [folder / name for name in files if (folder / name).exists() and not name.startswith(_FOLDER)]
+    if there:
+        what = shown_path(there[0])
+        raise IanvsError(f"{what} is there already, and nothing was written. Choose another name, or remove it.")
+    try:
+        (folder / _FOLDER).mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            with (folder / name).open("w" if name.startswith(_FOLDER) else "x", encoding="utf-8") as stream:
+                stream.write(text)
+    except OSError as error:
+        raise IanvsError(f"{shown_path(folder)} can't be written: {error.strerror}.") from error
+    return [folder / name for name in files if not name.startswith(_FOLDER)]
+
+
+def _with_schemas(files: Mapping[str, str]) -> dict[str, str]:
+    """`files`, each yaml file with the path of its schema, and the schemas: they hold wherever the folder goes."""
+    found = {}
+    for name, text in files.items():
+        kinds = [kind for top, kind in _KINDS.items() if name.endswith(".yaml") and f"\n{top}" in f"\n{text}"]
+        lines = [line for line in text.splitlines() if not line.startswith(SCHEMA_LINE)]
+        lines += [f"{SCHEMA_LINE}{_FOLDER}/{kind}.json" for kind in kinds[:1]]
+        found[name] = "\n".join([*lines, ""])
+    schemas = {f"{_FOLDER}/{path.name}": path.read_text("utf-8") for path in sorted((PACKAGE / "schemas").iterdir())}
+    return found | schemas
+
+
+KINDS = ("job", "algorithm", "metric", "dataset", "paradigm")
+_TEMPLATES = PACKAGE / "cli" / "templates"
+
+
+def from_template(kind: str, name: str, folder: str) -> dict[str, str]:
+    """{file name: text} of a new thing of this kind, called `name`, in `folder` as the user has said it.
+
+    In a template of the kind "metric" it is called my_metric, and MyMetric where it is a class. Raises IanvsError for a
+    name that no file of python code can have.
+    """
+    own, file_name = f"my_{kind}", name if kind == "job" else _module_name(kind, name)
+    class_name = "".join(part[:1].upper() + part[1:] for part in file_name.split("_"))
+    new = {f"-f {own}": f"-f {folder}", own: file_name, f"My{kind.title()}": class_name}
+
+    def renamed(text: str) -> str:
+        return re.sub("|".join(new), lambda found: new[found[0]], text)
+
+    files = (path for path in sorted((_TEMPLATES / kind).iterdir()) if path.is_file())
+    return {renamed(path.name): renamed(path.read_text(encoding="utf-8")) for path in files}
+
+
+def _module_name(kind: str, name: str) -> str:
+    module = re.sub(r"[- ]", "_", name)
+    if not module.isidentifier() or not module.isascii() or keyword.iskeyword(module) or module.startswith("_"):
+        raise IanvsError(f"a {kind} can't be called '{name}': take letters, digits and _, a letter first.")
+    if module in sys.stdlib_module_names or _is_installed(module):
+        raise IanvsError(
+            f"{module}.py would stand in the way of the installed module '{module}': whoever imports that would get "
+            f"this file. Choose another name, such as my_{module}."
+        )
+    return module
+
+
+def _is_installed(module: str) -> bool:
+    """Whether `import module` finds something elsewhere than in the folder that ianvs is called from."""
+    folders = [folder for folder in sys.path if folder and Path(folder).resolve() != Path.cwd().resolve()]
+    found = PathFinder.find_spec(module, folders)
+    return found is not None and found.origin is not None
+
 
 _UPWARDS = re.compile(r"(\.\./)+")
 

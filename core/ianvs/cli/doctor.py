@@ -1,0 +1,278 @@
+"""Whether what a run needs is here, and what to do where it is not: `ianvs doctor`."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Any, Literal
+
+from ianvs.base.errors import shown_path
+from ianvs.processes.sealing.landlock import landlock_version
+
+__all__ = [
+    "Finding",
+    "cache_findings",
+    "card_findings",
+    "examine",
+    "folder_findings",
+    "looked",
+    "machine_findings",
+    "memory_findings",
+    "model_findings",
+    "package_findings",
+    "seal_findings",
+    "software_findings",
+    "torch_findings",
+]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """state: "wrong" would break a run; "note" limits what can be done here. remedy: what to do, a sentence or more."""
+
+    state: Literal["ok", "note", "wrong"]
+    said: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.state:<6}{self.said}" + (f"\n      {self.remedy}" if self.remedy else "")
+
+
+def examine(workspace: Path) -> Iterator[Finding]:
+    """All findings, each when it is made; results would go into `workspace`, which is not made for it."""
+    yield from software_findings()
+    yield from machine_findings(workspace)
+    yield from model_findings()
+
+
+_SECONDS = 120.0  # that importing torch may take
+_OPTIONAL = (
+    ("ray", "the engine `ray`, for clusters", "ray"),
+    ("transformers", "language models and networks of Hugging Face", "llm"),
+    ("peft", "low-rank tuning of language models", "llm"),
+    ("timm", "networks of timm", "vision"),
+    ("optuna", "`search` for hyperparameters", "search"),
+)
+
+# In a process of its own: a pair that does not match may end the process that imports it.
+_LOOK = """
+import json
+said = {}
+try:
+    import torch
+    said["cuda"] = torch.version.cuda
+    said["cards"] = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
+    import torchvision
+    torchvision.ops.nms
+except Exception as error:
+    said["error"] = f"{type(error).__name__}: {error}".splitlines()[0]
+print(json.dumps(said))
+"""
+
+
+def software_findings() -> Iterator[Finding]:
+    """Of Python, ianvs, torch and the packages that may be left out."""
+    system = f"{platform.system()} {platform.release()}"
+    yield Finding("ok", f"ianvs {version('ianvs')}, Python {platform.python_version()}, {system}")
+    if sys.platform != "linux":
+        remedy = "Where exams have to be kept from learners, use Linux (docs/install.md)."
+        said = "each case starts a new Python, which is slower than on Linux, and nothing is sealed"
+        yield Finding("note", said, remedy)
+    yield from torch_findings(_version("torch"), _version("torchvision"), _wanted_torch(), looked())
+    yield from package_findings({name: _version(name) for name, _, _ in _OPTIONAL})
+
+
+def torch_findings(
+    torch: str | None, torchvision: str | None, wanted: str | None, seen: Mapping[str, Any]
+) -> Iterator[Finding]:
+    """wanted: the version of torch that torchvision was built for. seen: what importing both said."""
+    again = "Install both anew, together: pip install --upgrade --force-reinstall torch torchvision"
+    if torch is None or torchvision is None:
+        missing = "torch" if torch is None else "torchvision"
+        yield Finding("wrong", f"{missing} is not installed", "pip install torch torchvision")
+        return
+    pair = f"torch {torch} and torchvision {torchvision}"
+    if wanted is not None and torch.partition("+")[0] != wanted.partition("+")[0]:
+        yield Finding("wrong", f"{pair} don't belong together: this torchvision is for torch {wanted}", again)
+    elif "error" in seen:
+        yield Finding("wrong", f"{pair} can't be imported: {seen['error']}", again)
+    else:
+        build = f"for CUDA {seen['cuda']}" if seen.get("cuda") else "for CPUs"
+        yield Finding("ok", f"{pair}, built {build}")
+
+
+def package_findings(versions: Mapping[str, str | None]) -> Iterator[Finding]:
+    """Of packages that only some jobs need."""
+    for name, purpose, extra in _OPTIONAL:
+        if versions[name] is None:
+            yield Finding("note", f"{name} is not installed: no {purpose}", f"pip install 'ianvs[{extra}]'")
+        else:
+            yield Finding("ok", f"{name} {versions[name]}")
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _wanted_torch() -> str | None:
+    try:
+        needs = requires("torchvision") or []
+    except PackageNotFoundError:
+        return None
+    found = (re.match(r"torch\s*\(?==\s*([\w.+]+)", need) for need in needs)
+    return next((match[1] for match in found if match), None)
+
+
+@lru_cache(maxsize=1)
+def looked() -> Mapping[str, Any]:
+    """What importing torch and torchvision says: "cuda" that it is built for, "cards", or an "error"."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", _LOOK], capture_output=True, text=True, timeout=_SECONDS, check=True
+        )
+        return dict(json.loads(done.stdout.splitlines()[-1]))
+    except subprocess.TimeoutExpired:
+        return {"error": f"it took longer than {_SECONDS:g} seconds"}
+    except subprocess.CalledProcessError as error:
+        return {"error": f"the process ended with status {error.returncode}"}
+    except (OSError, ValueError, IndexError) as error:
+        return {"error": str(error)}
+
+
+_GB = 1e9
+_LITTLE_MEMORY = 2 * _GB  # a case with torch takes half of it
+_LITTLE_ROOM = 1 * _GB
+_CGROUP = Path("/sys/fs/cgroup/memory.max")
+
+
+def machine_findings(workspace: Path) -> Iterator[Finding]:
+    """Of this machine, and of the folders that a run writes into."""
+    import psutil
+
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    yield Finding("ok", f"{usable} of {os.cpu_count()} cores can be used: as many cases run at a time, or --jobs N")
+    memory = psutil.virtual_memory()
+    yield from memory_findings(memory.total, memory.available, _limit())
+    torch = looked()
+    yield from card_findings(_drivers_cards(), torch.get("cuda"), torch.get("cards", ()))
+    yield from folder_findings(workspace, "the workspace", "Choose another with --workspace.")
+    yield from folder_findings(Path(tempfile.gettempdir()), "the folder for temporary files", "Set TMPDIR to another.")
+    yield from seal_findings(landlock_version())
+
+
+def memory_findings(total: float, available: float, limit: float | None) -> Iterator[Finding]:
+    """Bytes; limit: of the container."""
+    most = min(total, limit or total)
+    said = f"{most / _GB:.0f} GB of memory, {min(available, most) / _GB:.1f} GB of it free"
+    said += "" if limit is None or limit >= total else f" (the container's limit; the machine has {total / _GB:.0f} GB)"
+    if min(available, most) < _LITTLE_MEMORY:
+        yield Finding("note", said, "Run one case at a time: --jobs 1. Close what else takes memory.")
+    else:
+        yield Finding("ok", said)
+
+
+def card_findings(driver: Sequence[str] | None, built: str | None, usable: Sequence[str]) -> Iterator[Finding]:
+    """driver: cards that the driver sees; None: there is no driver. built: the CUDA that torch was built for.
+
+    usable: cards that torch sees.
+    """
+    if usable:
+        yield Finding("ok", f"cards that torch can use: {', '.join(usable)}")
+    elif not driver:
+        yield Finding("ok", "no graphics card, or no driver of one: everything runs on the CPU")
+    elif built is None:
+        remedy = "pip install --force-reinstall torch torchvision, from an index with CUDA builds: see pytorch.org."
+        yield Finding("note", f"{', '.join(driver)}: torch can't use it, it is a build for CPUs", remedy)
+    else:
+        remedy = "Update the driver (`nvidia-smi` says up to which CUDA it goes), or look at CUDA_VISIBLE_DEVICES."
+        yield Finding("note", f"{', '.join(driver)}: torch, built for CUDA {built}, can't use it", remedy)
+
+
+def folder_findings(folder: Path, what: str, remedy: str) -> Iterator[Finding]:
+    """Whether it, or the nearest folder above that there is, can be written."""
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+        room = shutil.disk_usage(there).free
+    except OSError as error:
+        yield Finding("wrong", f"{what}, {shown_path(folder)}, can't be written: {error.strerror}", remedy)
+        return
+    said = f"{what}, {shown_path(folder)}, can be written; {room / _GB:.0f} GB are free"
+    yield Finding("note", said, f"That is little. {remedy}") if room < _LITTLE_ROOM else Finding("ok", said)
+
+
+def seal_findings(version: int) -> Iterator[Finding]:
+    """version: of Landlock, 0 where there is none."""
+    if version:
+        yield Finding("ok", f"Landlock {version}: the kernel keeps exams closed to learners")
+    else:
+        remedy = (
+            "Linux 5.13 or later has it, unless it is switched off or the container forbids it. Without it learners "
+            "are kept apart by processes alone: fine for methods that you trust (docs/trust.md)."
+        )
+        yield Finding("note", "no Landlock: the kernel can't keep exams closed to learners", remedy)
+
+
+def _limit() -> float | None:
+    try:
+        said = _CGROUP.read_text().strip()
+    except OSError:
+        return None
+    return float(said) if said.isdecimal() else None
+
+
+def _drivers_cards() -> list[str] | None:
+    if shutil.which("nvidia-smi") is None:
+        return None
+    command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return [line.replace(", ", ", driver ") for line in done.stdout.splitlines()]
+
+
+def model_findings() -> Iterator[Finding]:
+    """Of metrics that need a model, and of the caches of Hugging Face and torchvision."""
+    from ianvs.exam.metrics.registry import metrics, unusable
+
+    for metric in metrics():
+        if metric.missing is not None:
+            why = metric.missing()
+            if why is None:
+                yield Finding("ok", f"the model of the metric {metric.name} is here")
+            else:
+                yield Finding("note", f"the metric {metric.name} can't be computed here", why)
+    for why in unusable():
+        yield Finding("note", why, "Update or uninstall that package.")
+    home = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    hub = Path(os.environ.get("HF_HUB_CACHE") or Path(os.environ.get("HF_HOME") or home / "huggingface") / "hub")
+    torch = Path(os.environ.get("TORCH_HOME") or home / "torch") / "hub" / "checkpoints"
+    yield from cache_findings("Hugging Face", hub.expanduser(), "models--*")
+    yield from cache_findings("torchvision", torch.expanduser(), "*.pth")
+
+
+def cache_findings(whose: str, folder: Path, pattern: str) -> Iterator[Finding]:
+    """Which models there are, as far as a folder shows it."""
+    names = sorted(path.name.removeprefix("models--").replace("--", "/") for path in folder.glob(pattern))
+    if names:
+        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        yield Finding("ok", f"models of {whose} in {shown_path(folder)}: {shown}")
+    else:
+        remedy = "Methods that need one say so; `download: true` fetches it (docs/backbones.md)."
+        yield Finding("ok", f"no models of {whose} in {shown_path(folder)}", remedy)
