@@ -17,8 +17,8 @@ from ianvs.base.errors import Place, Problem, one_line, shown_path
 from ianvs.config.contracts import ContractCase
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, SourceSpec, TestEnvSpec
 from ianvs.exam import data
-from ianvs.kubeedge.kubeedge_work import metrics_of, settings_of_exam, work_of
 from ianvs.kubeedge.needed_packages import missing_packages, registered_names
+from ianvs.kubeedge.work import metrics_of, settings_of_exam, work_of
 from ianvs.kubeedge.yaml.file_models import PRIVATE_PARADIGMS
 from ianvs.processes.isolated import Unanswered, ask_isolated
 
@@ -117,7 +117,7 @@ def import_problems(job: JobSpec) -> Iterator[Problem]:
                 work = work_of(ContractCase(algorithm, exam, {}, 0, (), below, below, job.working_directory))
                 question = {"work": dataclasses.asdict(work), "metrics": metrics}
                 try:
-                    found = ask_isolated("ianvs.kubeedge.preparing:look", question, seconds)
+                    found = ask_isolated("ianvs.kubeedge.run:look", question, seconds)
                 except Unanswered as error:
                     found = [f"importing its files {error}" + ("" if error.overran else ".")]
             yield from (Problem(f"{algorithm.name}: {message}", place) for message in found)

@@ -16,11 +16,10 @@ from ianvs.config.models.algorithm import MODULE_TYPES
 from ianvs.config.paths import Lookup
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ParadigmSpec, TestEnvSpec
 from ianvs.config.strict_yaml import Document
-from ianvs.kubeedge.kubeedge_work import settings_of, settings_of_exam
+from ianvs.kubeedge.work import settings_of, settings_of_exam, work_of
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_FORMULAS, KUBEEDGE_METRICS, PARADIGM_MODULES
-from ianvs.kubeedge.yaml.kubeedge_dialect import dialect_of
+from ianvs.kubeedge.yaml.kubeedge_dialect import IANVS, dialect_of
 from ianvs.kubeedge.yaml.settings import ModelMetric, ThirdPartyPackage
-from ianvs.kubeedge.yaml.which_contract import IANVS
 
 __all__ = ["KubeEdge"]
 
@@ -86,12 +85,12 @@ class KubeEdge(Contract):
         return {"settings": _facts(settings), **{name: _existing(getattr(settings, name)) for name in _FILES}}
 
     def run(self, case: ContractCase, report: Callable[[str], None]) -> None:
-        from ianvs.kubeedge.kubeedge_case import run_case
+        from ianvs.kubeedge.run import run
 
-        run_case(case, report)
+        run(work_of(case), report)
 
     def score(self, case: ContractCase) -> ContractResult:
-        from ianvs.kubeedge.kubeedge_case import score_case
+        from ianvs.kubeedge.scores import score_case
 
         return score_case(case)
 
