@@ -10,7 +10,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 from ianvs.base.errors import ConfigError, Problem, closest, shown_path
-from ianvs.config.contracts import Contract, ContractCase, ContractResult, MetricFacts, ModuleTypes, Table
+from ianvs.config.contracts import Contract, ContractCase, ContractResult, MetricFacts, Table
 from ianvs.config.dialect import Dialect
 from ianvs.config.models.algorithm import MODULE_TYPES
 from ianvs.config.paths import Lookup
@@ -46,8 +46,8 @@ class KubeEdge(Contract):
     def dialect(self, job: Document, lookup: Lookup) -> Dialect | None:
         return dialect_of(job, lookup)
 
-    def module_types(self, paradigm: ParadigmSpec) -> ModuleTypes:
-        return ModuleTypes(MODULE_TYPES, PARADIGM_MODULES.get(paradigm.name, ()))
+    def module_types(self, paradigm: ParadigmSpec) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return MODULE_TYPES, PARADIGM_MODULES.get(paradigm.name, ())
 
     def metric(self, spec: MetricSpec) -> MetricFacts:
         if spec.url is not None:

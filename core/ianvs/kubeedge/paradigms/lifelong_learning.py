@@ -20,11 +20,11 @@ from ianvs.kubeedge.outcome import Outcome, number
 from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.artifact import Model, Task
 from ianvs.kubeedge.provided.datasources import BaseDataSource, as_array
+from ianvs.kubeedge.yaml.file_models import MULTI_INFERENCE_MODULES
 
 __all__ = ["run"]
 
 _KINDS = ("model_train", "model_eval")
-_CUSTOM = ("task_allocation", "task_remodeling", "inference_integrate")  # these are handed sources with labels
 _OF_PREDICT: Mapping[str, Any] = {"with_nms": False, "model_forward_result": None, "only_nms": None, "conf": None}
 
 Score = Mapping[str, object]  # the name of the function of model_metric: its value
@@ -205,7 +205,7 @@ def _finished(steps: _Lifelong, mode: str | None, matrix: bool) -> Outcome:
         task_avg_acc=average,
         R=numbers[1:] if matrix else None,
         untrained=numbers[0] if matrix else None,
-        handed_test_labels=matrix and any(case.modules.get(type_) is not None for type_ in _CUSTOM),
+        handed_test_labels=matrix and any(case.modules.get(type_) is not None for type_ in MULTI_INFERENCE_MODULES),
         measures={"dropped_tasks": now.dropped},
     )
 
@@ -225,11 +225,13 @@ def _mean(scores: Scores) -> float | None:
 
 def _multi_inference(case: Case) -> Outcome:
     """Nothing is trained; several models answer each test sample together. The integrated result of each."""
-    missing = [type_ for type_ in _CUSTOM if case.modules.get(type_) is None]
+    missing = [type_ for type_ in MULTI_INFERENCE_MODULES if case.modules.get(type_) is None]
     if missing:
-        raise PluginError(f"mode multi-inference needs modules {', '.join(_CUSTOM)}; {', '.join(missing)} is missing.")
+        raise PluginError(
+            f"mode multi-inference needs modules {', '.join(MULTI_INFERENCE_MODULES)}; {', '.join(missing)} is missing."
+        )
     model = Estimator(case.need("basemodel"))
-    modules = [case.made(type_) for type_ in _CUSTOM]
+    modules = [case.made(type_) for type_ in MULTI_INFERENCE_MODULES]
     data = case.source(case.data("test"), "inference", paths_and_label)
     results = []
     for i in range(len(data.x)):
