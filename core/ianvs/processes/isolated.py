@@ -162,4 +162,4 @@ def _received(process: subprocess.Popen[bytes], seconds: float) -> list[Any]:
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        process.kill() if os.name == "nt" else os.killpg(process.pid, signal.SIGKILL)
+        os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
