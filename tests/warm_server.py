@@ -24,7 +24,7 @@ from pathlib import Path
 from ianvs.processes import isolated
 from ianvs.processes.engines import forking
 from ianvs.processes.engines.engine import preload_modules, thread_limits
-from ianvs.processes.engines.huge_pages import gather
+from ianvs.processes.engines.forked import gather_pages
 
 __all__ = ["boot", "boot_isolated", "cold", "cold_isolated", "used"]
 
@@ -146,7 +146,7 @@ def main(descriptor: int) -> None:
     preload_modules(PRELOADED)
     gc.collect()
     gc.freeze()  # else the first collection of each server would copy every page
-    gather()
+    gather_pages()
     signal.signal(signal.SIGCHLD, _reap)
     requests = socket.socket(fileno=descriptor)
     while True:

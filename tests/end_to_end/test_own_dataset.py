@@ -10,8 +10,7 @@ import pytest
 import ianvs
 from ianvs.base.errors import IanvsError
 from ianvs.config import load_job
-from ianvs.processes.engines.ray.ray_code import gather_code
-from ianvs.processes.engines.ray.ray_files import relocate
+from ianvs.processes.engines.ray.ray_files import gather_code, relocate
 from ianvs.running.scheduler.opening import authors_files
 from tests.edits import edited
 from tests.jobs import write_job

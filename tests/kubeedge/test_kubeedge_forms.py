@@ -6,7 +6,7 @@ import pytest
 
 from ianvs.base.errors import ConfigError
 from ianvs.config import load_job
-from ianvs.kubeedge.yaml.which_contract import contract_of, is_ianvs_plugin
+from ianvs.kubeedge.yaml.kubeedge_dialect import contract_of, is_ianvs_plugin
 from tests.checkout import ALGORITHM, TESTENV, Checkout
 from tests.edits import edited
 

@@ -9,7 +9,7 @@ from ianvs.base.errors import IanvsError
 from ianvs.cli import main
 from ianvs.config import load_job, resolved
 from ianvs.config.strict_yaml import parse
-from ianvs.kubeedge.yaml.yaml_text import yaml_text
+from ianvs.kubeedge.yaml.migration import yaml_text
 from tests.checkout import Checkout
 
 

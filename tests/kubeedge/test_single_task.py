@@ -10,8 +10,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from ianvs.base.errors import PluginError
-from ianvs.kubeedge.preparing import problems
-from ianvs.kubeedge.run import run
+from ianvs.kubeedge.run import problems, run
 from ianvs.kubeedge.scores import score
 from ianvs.kubeedge.work import Metric, Module, Work
 from tests.kubeedge.children import in_child, other_sedna

@@ -137,10 +137,8 @@ def _command_line() -> Parser:
     from ianvs.cli import (
         compare_commands,
         completion_command,
-        doctor_command,
+        installed_commands,
         job_files,
-        list_commands,
-        metrics_commands,
         run_command,
         stored_commands,
     )
@@ -152,13 +150,13 @@ def _command_line() -> Parser:
     run_command.add_commands(commands)
     stored_commands.add_commands(commands)
     job_files.add_new(commands)
-    list_commands.add_commands(commands)
+    installed_commands.add_list(commands)
     compare_commands.add_commands(commands)
     job_files.add_jobs(commands)
-    metrics_commands.add_commands(commands)
+    installed_commands.add_metrics(commands)
     job_files.add_schema(commands)
     stored_commands.add_export(commands)
-    doctor_command.add_commands(commands)
+    installed_commands.add_doctor(commands)
     add_commands(commands)
     completion_command.add_commands(commands, parser)
     return parser

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ianvs.base.errors import shown_path
+from ianvs.processes.engines.engine import usable_cores
 from ianvs.processes.sealing.landlock import landlock_version
 
 __all__ = [
@@ -163,8 +164,9 @@ def machine_findings(workspace: Path) -> Iterator[Finding]:
     """Of this machine, and of the folders that a run writes into."""
     import psutil
 
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    yield Finding("ok", f"{usable} of {os.cpu_count()} cores can be used: as many cases run at a time, or --jobs N")
+    yield Finding(
+        "ok", f"{usable_cores()} of {os.cpu_count()} cores can be used: as many cases run at a time, or --jobs N"
+    )
     memory = psutil.virtual_memory()
     yield from memory_findings(memory.total, memory.available, _limit())
     torch = looked()

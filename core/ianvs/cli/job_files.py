@@ -65,8 +65,6 @@ def add_jobs(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _jobs(options: argparse.Namespace) -> int:
-    from pathlib import Path
-
     from ianvs.base.shipped import job_path, shipped_jobs
     from ianvs.config.load import files_of_job
 
@@ -83,8 +81,6 @@ def _jobs(options: argparse.Namespace) -> int:
 
 
 def _migrate(options: argparse.Namespace) -> int:
-    from pathlib import Path
-
     from ianvs import api
     from ianvs.base.errors import shown_path
 

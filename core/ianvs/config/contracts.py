@@ -31,7 +31,6 @@ __all__ = [
     "ContractCase",
     "ContractResult",
     "MetricFacts",
-    "ModuleTypes",
     "Table",
     "contract_named",
     "contract_of",
@@ -51,14 +50,6 @@ class MetricFacts:
     summary: str = ""
     mapping: bool = False
     higher_is_better: bool = True
-
-
-@dataclass(frozen=True)
-class ModuleTypes:
-    """The types of modules that a paradigm knows, and those of them that an algorithm has to list."""
-
-    known: tuple[str, ...]
-    needed: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -119,8 +110,8 @@ class Contract:
         """
         return None
 
-    def module_types(self, paradigm: ParadigmSpec) -> ModuleTypes | None:
-        """Those of a paradigm of its own; None: it is one of ours."""
+    def module_types(self, paradigm: ParadigmSpec) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+        """(all that a paradigm of its own knows, those that an algorithm has to list); None: it is one of ours."""
         return None
 
     def metric(self, spec: MetricSpec) -> MetricFacts | None:

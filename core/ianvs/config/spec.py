@@ -7,11 +7,14 @@ comparison.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
+from typing import cast
 
 from ianvs.base.errors import Problem
+from ianvs.base.secrets import without_secrets
 from ianvs.config.models.algorithm import AlgorithmSpec, ModuleSpec, ParadigmSpec, SplitSpec
 from ianvs.config.models.job import EngineSpec, JobSettings, LimitsSpec, PublishedSpec, RankSpec
 from ianvs.config.models.ranges import Range
@@ -41,6 +44,7 @@ __all__ = [
     "SourceSpec",
     "SplitSpec",
     "TestEnvSpec",
+    "resolved",
 ]
 
 
@@ -65,3 +69,34 @@ class JobSpec(JobSettings):
     unexpanded_paths: Mapping[Path, str] = field(
         default_factory=dict, compare=False
     )  # paths that files give with `${NAME}`
+
+
+_NOT_CONTENT = ("place", "places", "value_places", "warnings", "problems", "written", "overrides")
+
+
+def resolved(job: JobSpec) -> dict[str, object]:
+    """What the files of `job` say, defaults filled in, in dicts and lists that json can hold. Secrets are hidden.
+
+    A grid is a mapping from hyperparameters to lists of values. Infinite numbers and nan are text. A path that was
+    written with `${NAME}` is shown with it.
+    """
+    overrides = {f"{one.algorithm}.{one.key}".lstrip("."): one.value for one in job.overrides}
+    plain = cast("dict[str, object]", _plain(job, job.unexpanded_paths))
+    return without_secrets(plain | ({"set": _plain(overrides, job.unexpanded_paths)} if overrides else {}))
+
+
+def _plain(value: object, unexpanded_paths: Mapping[Path, str]) -> object:
+    if is_dataclass(value):
+        names = [one.name for one in fields(value) if one.name not in _NOT_CONTENT]
+        value = {name: dict(getattr(value, name)) if name == "grid" else getattr(value, name) for name in names}
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item, unexpanded_paths) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, unexpanded_paths) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Path) or (isinstance(value, str) and value.startswith("/")):
+        path = Path(value)
+        known = next((parent for parent in (path, *path.parents) if parent in unexpanded_paths), None)
+        return str(value if known is None else Path(unexpanded_paths[known]) / path.relative_to(known))
+    return value

@@ -20,7 +20,6 @@ from yaml.scanner import Scanner
 
 from ianvs.base.errors import ConfigError, Place, Problem
 from ianvs.config.scalars import Scalar, resolve_scalar
-from ianvs.config.yaml_errors import Refused, place_of, syntax_problem
 
 __all__ = ["Document", "Step", "Steps", "parse", "read"]
 
@@ -103,7 +102,7 @@ def parse(text: str, file: Path) -> Document:
         loader = _Loader(text)
         node = loader.get_single_node()
     except yaml.MarkedYAMLError as error:
-        raise ConfigError([syntax_problem(error, file)]) from None
+        raise ConfigError([_syntax_problem(error, file)]) from None
     except ReaderError as error:
         message = f"the character U+{int(error.character):04X} is not allowed in YAML. Remove it."
         raise _refusal(message, _place_at(file, text, int(error.position))) from None
@@ -121,6 +120,57 @@ def _refusal(message: str, place: Place) -> ConfigError:
 def _place_at(file: Path, text: str, position: int) -> Place:
     before = text[:position]
     return Place(file, before.count("\n") + 1, position - before.rfind("\n"))
+
+
+class _Refused(yaml.MarkedYAMLError):
+    """A refusal of ours in the middle of PyYAML's work; `problem` is the whole sentence."""
+
+
+def _mark_place(file: Path, mark: yaml.Mark) -> Place:
+    return Place(file, mark.line + 1, mark.column + 1)
+
+
+def _syntax_problem(error: yaml.MarkedYAMLError, file: Path) -> Problem:
+    """One line about `error`, at the place to look at."""
+    mark = error.problem_mark or error.context_mark
+    opened = error.context_mark
+    message = error.problem or ""
+    if not isinstance(error, _Refused):
+        message = _said(message, error.context or "", opened.line + 1 if opened else 0)
+    return Problem(message, _mark_place(file, mark) if mark else Place(file))
+
+
+def _said(problem: str, context: str, opened: int) -> str:
+    if "found character '\\t'" in problem:
+        return "a tab stands where YAML allows only blanks. Use blanks."
+    if problem == "mapping values are not allowed here":
+        return "unexpected ':'. Put a value with ': ' in quotes, or mend the line before: its ':', its indentation."
+    if problem == "could not find expected ':'":
+        return f"the key on line {opened} has no ':' after it. Write 'key: value'."
+    if "found unexpected end of stream" in problem:
+        return f"the quote opened on line {opened} is never closed."
+    if "while parsing a flow node" in context:
+        return "a value is missing here. Write it, or close the '[' or '{' before it."
+    if "while parsing a flow" in context:
+        opening, closing = ("[", "]") if "sequence" in context else ("{", "}")
+        return f"the '{opening}' opened on line {opened} is not closed here. Add a ',' or a '{closing}'."
+    if "block scalar" in context:
+        return "'>' and '|' begin a block of text in YAML. Put an operator in quotes, as in '>='."
+    if "expected <block end>, but found '-'" in problem:
+        return f"a '- ' entry among the keys that began on line {opened}. Indent it below the key that it belongs to."
+    if "expected <block end>" in problem:
+        return f"this does not line up with what began on line {opened}. Indent entries of one level alike."
+    if "that cannot start any token" in problem:
+        return f"a value can't begin with {problem.split()[2]}. Put the value in quotes."
+    if "unknown escape character" in problem:
+        return "a backslash in double quotes begins an escape. Use single quotes, or write '\\\\'."
+    if "undefined alias" in problem or "scanning an alias" in context:
+        return "'*' begins an alias, and its anchor is nowhere before. Put a value that begins with '*' in quotes."
+    if problem == "second occurrence":
+        return f"this anchor was given before, on line {opened}. Choose another name."
+    if "document start" in problem:
+        return "'%' begins a directive of YAML. Put the value in quotes."
+    return f"not valid YAML: {problem or context}."
 
 
 class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
@@ -155,8 +205,8 @@ class _Loader(Reader, Scanner, Parser, Composer, BaseResolver):
     def _mark(self) -> yaml.Mark:
         return self.peek_event().start_mark  # type: ignore[no-any-return, no-untyped-call]
 
-    def _refused(self, message: str) -> Refused:
-        return Refused(problem=message, problem_mark=self._mark())
+    def _refused(self, message: str) -> _Refused:
+        return _Refused(problem=message, problem_mark=self._mark())
 
     def resolve(self, kind: type[yaml.Node], value: object, implicit: tuple[bool, bool]) -> str:
         if kind is yaml.ScalarNode:
@@ -175,7 +225,7 @@ class _Builder:
         self._nodes = 0
 
     def build(self, node: yaml.Node, path: Steps) -> object:
-        place = place_of(self.file, node.start_mark)
+        place = _mark_place(self.file, node.start_mark)
         self._nodes += 1
         if self._nodes > MAX_NODES:
             raise _refusal(f"more than {MAX_NODES} values once aliases are expanded. Use fewer.", place)
@@ -194,7 +244,7 @@ class _Builder:
         data: dict[str, object] = {}
         first: dict[tuple[type, object], Place] = {}
         for key_node, value_node in node.value:
-            place = place_of(self.file, key_node.start_mark)
+            place = _mark_place(self.file, key_node.start_mark)
             key = self._key(key_node, place)
             if key is _UNUSABLE:
                 continue

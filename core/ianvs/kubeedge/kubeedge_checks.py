@@ -17,9 +17,9 @@ from ianvs.base.errors import Place, Problem, one_line, shown_path
 from ianvs.config.contracts import ContractCase
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ModuleSpec, SourceSpec, TestEnvSpec
 from ianvs.exam import data
-from ianvs.kubeedge.kubeedge_work import metrics_of, settings_of_exam, work_of
 from ianvs.kubeedge.needed_packages import missing_packages, registered_names
-from ianvs.kubeedge.yaml.file_models import PRIVATE_PARADIGMS
+from ianvs.kubeedge.work import metrics_of, settings_of_exam, work_of
+from ianvs.kubeedge.yaml.file_models import MINING_MODES, MULTI_INFERENCE_MODULES, PRIVATE_PARADIGMS
 from ianvs.processes.isolated import Unanswered, ask_isolated
 
 __all__ = ["code_problems", "data_problems", "import_problems", "setting_problems"]
@@ -30,8 +30,6 @@ _BUILT_IN = {
 }
 _NEED_FILES = ("basemodel", "edgemodel", "cloudmodel", "dataset_processor")
 _READS_JSON = "pycocotools"
-_MINING_MODES = ("mining-then-inference", "inference-then-mining", "self-design")
-_OF_MULTI_INFERENCE = ("task_allocation", "task_remodeling", "inference_integrate")
 _ONE_PART_MORE = ("fwt_splitting", "hard-example_splitting")  # than rounds
 
 
@@ -78,14 +76,14 @@ def _between(algorithm: AlgorithmSpec, exam: TestEnvSpec) -> Iterator[Problem]:
     settings, paradigm = settings_of_exam(exam), algorithm.paradigm.name
     metric = settings.model_eval.model_metric
     mode = settings.hard_example_mining_mode
-    if paradigm == "jointinference" and mode not in _MINING_MODES:
-        message = f"hard_example_mining_mode should be one of {', '.join(_MINING_MODES)}, found '{mode}'."
+    if paradigm == "jointinference" and mode not in MINING_MODES:
+        message = f"hard_example_mining_mode should be one of {', '.join(MINING_MODES)}, found '{mode}'."
         yield Problem(message, exam.places.get("hard_example_mining_mode", exam.place))
     place = metric.place or exam.places.get("model_eval", exam.place)
     lifelong = paradigm == "lifelonglearning"
     if lifelong and metric.mode == "multi-inference":
         types = [module.type for module in algorithm.modules]
-        if lacking := [kind for kind in _OF_MULTI_INFERENCE if kind not in types]:
+        if lacking := [kind for kind in MULTI_INFERENCE_MODULES if kind not in types]:
             message = f"mode multi-inference needs modules of the types {', '.join(lacking)}. Add them."
             yield Problem(message, algorithm.places.get("modules", algorithm.place))
         return
@@ -117,7 +115,7 @@ def import_problems(job: JobSpec) -> Iterator[Problem]:
                 work = work_of(ContractCase(algorithm, exam, {}, 0, (), below, below, job.working_directory))
                 question = {"work": dataclasses.asdict(work), "metrics": metrics}
                 try:
-                    found = ask_isolated("ianvs.kubeedge.preparing:look", question, seconds)
+                    found = ask_isolated("ianvs.kubeedge.run:look", question, seconds)
                 except Unanswered as error:
                     found = [f"importing its files {error}" + ("" if error.overran else ".")]
             yield from (Problem(f"{algorithm.name}: {message}", place) for message in found)

@@ -10,17 +10,16 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 from ianvs.base.errors import ConfigError, Problem, closest, shown_path
-from ianvs.config.contracts import Contract, ContractCase, ContractResult, MetricFacts, ModuleTypes, Table
+from ianvs.config.contracts import Contract, ContractCase, ContractResult, MetricFacts, Table
 from ianvs.config.dialect import Dialect
 from ianvs.config.models.algorithm import MODULE_TYPES
 from ianvs.config.paths import Lookup
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ParadigmSpec, TestEnvSpec
 from ianvs.config.strict_yaml import Document
-from ianvs.kubeedge.kubeedge_work import settings_of, settings_of_exam
+from ianvs.kubeedge.work import settings_of, settings_of_exam, work_of
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_FORMULAS, KUBEEDGE_METRICS, PARADIGM_MODULES
-from ianvs.kubeedge.yaml.kubeedge_dialect import dialect_of
+from ianvs.kubeedge.yaml.kubeedge_dialect import IANVS, dialect_of
 from ianvs.kubeedge.yaml.settings import ModelMetric, ThirdPartyPackage
-from ianvs.kubeedge.yaml.which_contract import IANVS
 
 __all__ = ["KubeEdge"]
 
@@ -47,8 +46,8 @@ class KubeEdge(Contract):
     def dialect(self, job: Document, lookup: Lookup) -> Dialect | None:
         return dialect_of(job, lookup)
 
-    def module_types(self, paradigm: ParadigmSpec) -> ModuleTypes:
-        return ModuleTypes(MODULE_TYPES, PARADIGM_MODULES.get(paradigm.name, ()))
+    def module_types(self, paradigm: ParadigmSpec) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return MODULE_TYPES, PARADIGM_MODULES.get(paradigm.name, ())
 
     def metric(self, spec: MetricSpec) -> MetricFacts:
         if spec.url is not None:
@@ -86,12 +85,12 @@ class KubeEdge(Contract):
         return {"settings": _facts(settings), **{name: _existing(getattr(settings, name)) for name in _FILES}}
 
     def run(self, case: ContractCase, report: Callable[[str], None]) -> None:
-        from ianvs.kubeedge.kubeedge_case import run_case
+        from ianvs.kubeedge.run import run
 
-        run_case(case, report)
+        run(work_of(case), report)
 
     def score(self, case: ContractCase) -> ContractResult:
-        from ianvs.kubeedge.kubeedge_case import score_case
+        from ianvs.kubeedge.scores import score_case
 
         return score_case(case)
 

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 
 from ianvs.base.errors import PluginError
-from ianvs.base.types import ScoreMatrix
+from ianvs.base.types import Measure, RoundResult, ScoreMatrix
+from ianvs.config.contracts import ContractCase, ContractResult
 from ianvs.exam.metrics import MatrixMetric, find
 from ianvs.kubeedge.datafiles import true_labels
 from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.loading import import_modules, load_metric, prepare
 from ianvs.kubeedge.outcome import number
 from ianvs.kubeedge.storing import read_outcome, read_pickle
-from ianvs.kubeedge.work import METRICS, Metric, Work
+from ianvs.kubeedge.work import Metric, Work, metrics_of, settings_of_exam, work_of
+from ianvs.kubeedge.yaml.file_models import KUBEEDGE_METRICS
 
-__all__ = ["Scores", "score", "system_scores"]
+__all__ = ["Scores", "score", "score_case", "system_scores"]
 
 Value = float | str | None
 Matrix = list[list[float | None]]  # [k][j]; None: not evaluated
+
+_MEASURES = {
+    "uploaded_bytes": Measure("Bytes that clients sent to the server, over all rounds and clients."),
+    "downloaded_bytes": Measure("Bytes that the server sent to clients, over all rounds and clients."),
+    "edge_share": Measure("Share of samples that the edge model answered.", "last", higher_is_better=True),
+}
+"""What Ianvs's paradigms measure that becomes a column, as far as they do."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +46,64 @@ class Scores:
     matrices: Mapping[str, Matrix] = field(default_factory=dict)
 
 
+def score_case(case: ContractCase) -> ContractResult:
+    """Its metrics, by `score`, and what it recorded. Raises PluginError where it has not run to its end."""
+    work = work_of(case)
+    outcome = read_outcome(work.folder)
+    if outcome is None:
+        raise PluginError("the plugin's process has ended without a result.")
+    scored = score(work, metrics_of(case.metrics))
+    rounds = _rounds(outcome)
+    return ContractResult(
+        scored.values,
+        rounds,
+        metric=settings_of_exam(case.testenv).model_eval.model_metric.name,
+        R=outcome["R"],
+        untrained=outcome["untrained"],
+        matrices=scored.matrices,
+        measures={name: measure for name, measure in _MEASURES.items() if name in rounds[-1].measures},
+        test_labels=outcome["handed_test_labels"],
+        warnings=scored.warnings,
+        notes=outcome["notes"],
+    )
+
+
+def _rounds(outcome: Mapping[str, Any]) -> list[RoundResult]:
+    """What rounds cost: numbered ones in their order; all else, such as the last test, goes with the last of them."""
+    seconds, cpu = outcome["seconds"], outcome["cpu_seconds"]
+    names = [name for name in seconds if name.isdigit()] or ["1"]
+    first = max(0, len(names) - len(outcome["R"] or names))  # lifelong learning begins with a round 0, as we count
+    groups = [names[:first], *([name] for name in names[first:])]
+    groups[-1] = [*groups[-1], *(other for other in seconds if not other.isdigit())]
+    found = []
+    for index, group in enumerate(groups):
+        walls, cpus = ([of.get(name, {}) for name in group] for of in (seconds, cpu))
+        last = index == len(groups) - 1
+        told = outcome["measures"] if last else {}
+        found.append(
+            RoundResult(
+                index,
+                group[0] if group else "",
+                train_seconds=_sum(walls, "train"),
+                eval_seconds=_sum(walls, ""),
+                train_cpu_seconds=_sum(cpus, "train"),
+                eval_cpu_seconds=_sum(cpus, ""),
+                measures={name: _total(value) for name, value in told.items() if name in _MEASURES},
+            )
+        )
+    return found
+
+
+def _total(value: SupportsFloat | list[SupportsFloat] | None) -> float:
+    """Of a number, or of lists of them."""
+    return math.fsum(map(_total, value)) if isinstance(value, list) else float(value or 0)
+
+
+def _sum(phases: list[Mapping[str, float]], phase: str) -> float:
+    """Of the training phase, or ("") of all others."""
+    return math.fsum(v for one in phases for name, v in one.items() if (name == "train") == (phase == "train"))
+
+
 def score(work: Work, metrics: Sequence[Metric]) -> Scores:
     """Compute metrics of a finished case. To be called in a process of its own, which runs authors' code.
 
@@ -46,7 +114,7 @@ def score(work: Work, metrics: Sequence[Metric]) -> Scores:
         raise PluginError("this case has not finished: it has no result to be scored.")
     values, warnings, found = system_scores(outcome)
     wanted: dict[str, Value] = {}
-    ours = [metric for metric in metrics if not metric.url and metric.name in METRICS]
+    ours = [metric for metric in metrics if not metric.url and metric.name in KUBEEDGE_METRICS]
     for metric in ours:
         wanted.update({name: values[name] for name in _columns(metric.name)})
     told = [text for metric in ours for text in warnings.get(metric.name, ())]
@@ -57,7 +125,7 @@ def score(work: Work, metrics: Sequence[Metric]) -> Scores:
         for metric in theirs:
             function = load_metric(metric)
             with during(f"metric '{metric.name}'", metric.url):
-                if metric.name in METRICS:
+                if metric.name in KUBEEDGE_METRICS:
                     value = function(_stored(work, "system"))
                 else:
                     if labels is None:
@@ -103,7 +171,7 @@ def system_scores(outcome: Mapping[str, Any]) -> tuple[dict[str, Value], dict[st
         "forget_rate": round(sum(forget) / len(forget), 3) if forget else None,
     }
     found = {key: _numbers_of(rows)[1:] for key, rows in (outcome["MATRIX"] or {}).items()}  # after round 1 and later
-    empty = [name for name in METRICS if (not found if name == "MATRIX" else values[name] is None)]
+    empty = [name for name in KUBEEDGE_METRICS if (not found if name == "MATRIX" else values[name] is None)]
     warnings = {name: [f"{outcome['paradigm']} gave no {name} in this case: its cell is empty."] for name in empty}
     return values, warnings, found
 

@@ -33,9 +33,9 @@ def source_of(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path |
     return {_short(path, entry.parent): _digest(path) for path in sorted(found)}
 
 
-def local_files(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path | None = None) -> set[Path]:
+def local_files(url: str | None, name: str, job: Path | None = None) -> set[Path]:
     """The file of the plugin and the local ones that it reaches; none where it is not known. See `source_of`."""
-    return _files(url, name, group, job)[1]
+    return _files(url, name, ENTRY_POINTS, job)[1]
 
 
 def imported_by(path: Path) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -63,22 +64,20 @@ class Isolated:
 
     def each(self, function: str, question: object, seconds: float) -> Iterator[Any]:
         """What `function` yields to `question`; each answer may take `seconds`. Raises Unanswered."""
-        used, told, whole = self._process is not None, False, False
+        used, told = self._process is not None, False
         try:
             process = self._process = self._process or self._started()
             _send(process, (function, question))
             while answer := _received(process, seconds):
                 told = True
                 yield answer[0]
-            whole = True
-        except Unanswered as error:
-            if told or error.overran or not used:
+            return
+        except BaseException as error:  # whoever wants no more answers has it ended, too
+            self.close()
+            if told or not used or not isinstance(error, Unanswered) or error.overran:
                 raise
-        finally:
-            if not whole:
-                self.close()
-        if not whole:  # what was asked before may have left something that ended the process
-            yield from self.each(function, question, seconds)
+        # What was asked before may have left something that ended the process.
+        yield from self.each(function, question, seconds)
 
     def close(self) -> None:
         """End the process, with all that it has started; a further question starts another."""
@@ -104,7 +103,7 @@ def ask_isolated(function: str, question: object, seconds: float) -> Any:
 def main() -> None:
     """The life of the process."""
     prctl(PARENT_DEATH_SIGNAL, getattr(signal, "SIGKILL", 0))
-    questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "w")
     null = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):  # what authors' code prints ends there
         os.dup2(null, stream)
@@ -119,10 +118,8 @@ def main() -> None:
         module, _, name = function.partition(":")
         told = getattr(importlib.import_module(module), name)(question)
         for answer in told if isinstance(told, Iterator) else [told]:
-            answers.write(json.dumps([answer]).encode() + b"\n")
-            answers.flush()
-        answers.write(b"[]\n")
-        answers.flush()
+            print(json.dumps([answer]), file=answers, flush=True)
+        print("[]", file=answers, flush=True)
 
 
 def _boot(environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -147,13 +144,8 @@ def _send(process: subprocess.Popen[bytes], message: object) -> None:
 def _received(process: subprocess.Popen[bytes], seconds: float) -> list[Any]:
     """[answer], or [] after the last."""
     assert process.stdout is not None
-    overran = threading.Event()
-
-    def end() -> None:
-        overran.set()
-        _kill(process)
-
-    timer = threading.Timer(seconds, end)
+    latest = time.monotonic() + seconds
+    timer = threading.Timer(seconds, _kill, [process])
     timer.start()
     try:
         line = process.stdout.readline()
@@ -163,14 +155,11 @@ def _received(process: subprocess.Popen[bytes], seconds: float) -> list[Any]:
         with contextlib.suppress(ValueError):  # what authors' code has written there
             answer: list[Any] = json.loads(line)
             return answer
-    if overran.is_set():
+    if time.monotonic() >= latest:
         raise Unanswered(f"took longer than limits.check_seconds: {seconds:g}", overran=True)
     raise Unanswered("ended the process")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    if os.name == "nt":
-        process.kill()
-        return
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+        os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()

@@ -40,7 +40,7 @@ from ianvs.store.round_files import (
     stored_modules,
 )
 from ianvs.store.sealed import as_record, checked, read_sealed, remove, write_sealed
-from ianvs.store.stored_score import StoredScore, score_facts, stored_score
+from ianvs.store.stored_score import StoredScore, stored_score
 
 __all__ = ["CaseState", "CaseStore"]
 
@@ -272,8 +272,8 @@ class CaseStore:
         about: what the score was computed with, such as the revision of an encoder. left_out: [g][j] scores after the
         last round without the g-th group of samples. after: of the first rounds, so many; None: of all.
         """
-        told = score_facts(values, details, between, about, left_out)
-        self._write(case_id, _score_name(key, after), told)
+        told = {"values": values, "details": details, "between": dict(between or {}), "about": dict(about or {})}
+        self._write(case_id, _score_name(key, after), told | ({"left_out": left_out} if left_out else {}))
 
     def score(self, case_id: str, key: str, after: int | None = None, known: Known = UNKNOWN) -> StoredScore | None:
         """As it was written. known: of its state, which saves time. Raises DamagedError."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.types import Curve, RoundResult
 
-__all__ = ["StoredScore", "score_curve", "score_facts", "stored_score"]
+__all__ = ["StoredScore", "score_curve", "stored_score"]
 
 
 class StoredScore(NamedTuple):
@@ -24,20 +24,8 @@ class StoredScore(NamedTuple):
     left_out: NDArray[np.float64] | None
 
 
-def score_facts(
-    values: list[list[float | None]],
-    details: object,
-    between: Mapping[int, list[float | None]] | None = None,
-    about: Mapping[str, str] | None = None,
-    left_out: list[list[float | None]] | None = None,
-) -> dict[str, object]:
-    """What is written; arguments are those of CaseStore.write_score."""
-    found = {"values": values, "details": details, "between": dict(between or {}), "about": dict(about or {})}
-    return found | ({"left_out": left_out} if left_out else {})
-
-
 def stored_score(found: Mapping[str, Any]) -> StoredScore:
-    """From what was written."""
+    """From what CaseStore.write_score wrote."""
     between = {int(n): np.array(row, dtype=float) for n, row in found.get("between", {}).items()}
     without = found.get("left_out")
     left_out = np.array(without, dtype=float) if without else None

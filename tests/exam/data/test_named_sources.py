@@ -11,7 +11,7 @@ import pytest
 from ianvs.base.errors import ConfigError, Place
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam import data
-from ianvs.processes.engines.ray.ray_code import gather_code
+from ianvs.processes.engines.ray.ray_files import gather_code
 from tests.packages import install
 
 PACKAGE = """

@@ -15,8 +15,7 @@ from ianvs.base.errors import ConfigError
 from ianvs.config import load_job
 from ianvs.config.spec import ScenarioSpec
 from ianvs.exam.scenarios import build_exam, check_scenario
-from ianvs.processes.engines.ray.ray_code import gather_code
-from ianvs.processes.engines.ray.ray_files import relocate
+from ianvs.processes.engines.ray.ray_files import gather_code, relocate
 from ianvs.running.scheduler.opening import authors_files
 from tests.documents import python_of
 from tests.edits import edited

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from ianvs.base.errors import IanvsError, Place
 from ianvs.config import load_job
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec, ParadigmSpec
-from ianvs.processes.engines.ray import ray_code
-from ianvs.processes.engines.ray.ray_code import gather_code
+from ianvs.processes.engines.ray import ray_files
 from ianvs.processes.engines.ray.ray_connection import capacity
-from ianvs.processes.engines.ray.ray_files import pack, relocate, unpack
+from ianvs.processes.engines.ray.ray_files import gather_code, pack, relocate, unpack
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning import make_plan
 from ianvs.running.planning.case_request import case_request
@@ -166,7 +165,7 @@ def test_a_gathered_plugin_runs_elsewhere_with_what_it_imports(tmp_path: Path) -
 
 
 def test_data_and_results_beside_a_plugin_stay_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_code, "_BESIDE_LIMIT", 1000)
+    monkeypatch.setattr(ray_files, "_BESIDE_LIMIT", 1000)
     folder = tmp_path / "job"
     path = write_job(folder)
     write(
@@ -204,7 +203,7 @@ def test_our_own_algorithms_travel_once(tmp_path: Path) -> None:
 def test_code_that_is_too_large_to_travel_is_refused_with_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ray_code, "CODE_LIMIT", 5 << 20)
+    monkeypatch.setattr(ray_files, "CODE_LIMIT", 5 << 20)
     model = tmp_path / "model.bin"
     model.write_bytes(bytes(6 << 20))
     with pytest.raises(IanvsError, match=r"model\.bin.*Put the job on storage that all nodes share"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,9 @@ from ianvs.kubeedge.calls import Estimator, offer
 from ianvs.kubeedge.outcome import Outcome
 from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.config import Context
+from ianvs.kubeedge.yaml.file_models import HUB_NAME, MINING_MODES
 
 __all__ = ["run"]
-
-
-MODES = ("mining-then-inference", "inference-then-mining", "self-design")
-
-_HUB_NAME = re.compile(r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*")
 
 
 def run(case: Case) -> Outcome:
@@ -38,9 +33,9 @@ def run(case: Case) -> Outcome:
     edge = Estimator(edge_model)
     _load(case, edge)
     hem = case.made("hard_example_mining")
-    mode = str(case.work.testenv.get("hard_example_mining_mode") or MODES[0])
-    if mode not in MODES:
-        raise PluginError(f"testenv: hard_example_mining_mode is '{mode}'; it can be {', '.join(MODES)}.")
+    mode = str(case.work.testenv.get("hard_example_mining_mode") or MINING_MODES[0])
+    if mode not in MINING_MODES:
+        raise PluginError(f"testenv: hard_example_mining_mode is '{mode}'; it can be {', '.join(MINING_MODES)}.")
     results = [_answer(case, edge, cloud, hem, item, mode) for item in data.x]
     for type_, thing in (*case.modules.items(), ("hard_example_mining", hem)):
         if hasattr(thing, "cleanup"):
@@ -56,7 +51,7 @@ def _load(case: Case, edge: Estimator) -> None:
     if not path:
         return
     hub = not Path(path).exists()
-    if hub and not _HUB_NAME.fullmatch(path):
+    if hub and not HUB_NAME.fullmatch(path):
         raise PluginError(
             f"FileExistsError: {path} miss: the edge model that model_path names is no file, and no name of a hub."
         )

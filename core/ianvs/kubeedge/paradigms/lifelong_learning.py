@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sized
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,14 +17,15 @@ from ianvs.kubeedge.datafiles import paths_and_label
 from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.knowledge import Knowledge, source_of
 from ianvs.kubeedge.outcome import Outcome, number
-from ianvs.kubeedge.paradigms.multi_inference import multi_inference
 from ianvs.kubeedge.plugin_case import Case
+from ianvs.kubeedge.provided.artifact import Model, Task
 from ianvs.kubeedge.provided.datasources import BaseDataSource, as_array
+from ianvs.kubeedge.yaml.file_models import MULTI_INFERENCE_MODULES
 
 __all__ = ["run"]
 
 _KINDS = ("model_train", "model_eval")
-_CUSTOM = ("task_allocation", "task_remodeling", "inference_integrate")  # these are handed sources with labels
+_OF_PREDICT: Mapping[str, Any] = {"with_nms": False, "model_forward_result": None, "only_nms": None, "conf": None}
 
 Score = Mapping[str, object]  # the name of the function of model_metric: its value
 Scores = list[tuple[object, Score]]  # by the entry of a task
@@ -141,7 +143,7 @@ def run(case: Case) -> Outcome:
     """By the `mode` of model_metric: no-inference, hard-example-mining, multi-inference, or the default."""
     mode = case.work.eval_mode
     if mode == "multi-inference":
-        return multi_inference(case)
+        return _multi_inference(case)
     n = case.work.rounds
     pairs = case.pairs(_KINDS, n)
     matrix = mode in ("no-inference", "hard-example-mining")
@@ -203,7 +205,7 @@ def _finished(steps: _Lifelong, mode: str | None, matrix: bool) -> Outcome:
         task_avg_acc=average,
         R=numbers[1:] if matrix else None,
         untrained=numbers[0] if matrix else None,
-        handed_test_labels=matrix and any(case.modules.get(type_) is not None for type_ in _CUSTOM),
+        handed_test_labels=matrix and any(case.modules.get(type_) is not None for type_ in MULTI_INFERENCE_MODULES),
         measures={"dropped_tasks": now.dropped},
     )
 
@@ -219,3 +221,44 @@ def _mean(scores: Scores) -> float | None:
     values = [number(next(iter(score.values()))) for _, score in scores]
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def _multi_inference(case: Case) -> Outcome:
+    """Nothing is trained; several models answer each test sample together. The integrated result of each."""
+    missing = [type_ for type_ in MULTI_INFERENCE_MODULES if case.modules.get(type_) is None]
+    if missing:
+        raise PluginError(
+            f"mode multi-inference needs modules {', '.join(MULTI_INFERENCE_MODULES)}; {', '.join(missing)} is missing."
+        )
+    model = Estimator(case.need("basemodel"))
+    modules = [case.made(type_) for type_ in MULTI_INFERENCE_MODULES]
+    data = case.source(case.data("test"), "inference", paths_and_label)
+    results = []
+    for i in range(len(data.x)):
+        sample = source_of(data, data.x[i : i + 1], None, "test")
+        with case.timed("predict"):
+            results.append(_together(case, model, sample, *modules))
+    return Outcome(result=results)
+
+
+def _together(case: Case, model: Estimator, sample: BaseDataSource, *modules: Callable[..., Any]) -> object:
+    allocation, remodeling, integrate = modules
+    with case.calling("task_allocation", "call"):
+        sample, numbers = allocation(task_extractor=None, samples=sample)
+    with case.calling("task_remodeling", "call"):
+        paths, told = remodeling(samples=sample, mappings=numbers)
+        records = [Model(index, entry, path, {}) for index, entry, path in told]
+    tasks: list[Task] = []
+    result = None
+    for path in paths:
+        for record in records:
+            with case.calling("basemodel", "load"):
+                model.load(record.model)
+            task = Task(record.entry, path)
+            with case.calling("basemodel", "predict"):
+                task.result = model.predict(path, **_OF_PREDICT)
+            task.model = record
+            tasks.append(task)
+        with case.calling("inference_integrate", "call"):
+            result = integrate(tasks=tasks)
+    return result

@@ -6,6 +6,7 @@ Whether a path is there is checked later, so that what is missing is told all at
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -29,8 +30,11 @@ from ianvs.kubeedge.yaml.settings import AlgorithmSettings, AnyPath, ExamSetting
 
 __all__ = [
     "ENDINGS",
+    "HUB_NAME",
     "KUBEEDGE_FORMULAS",
     "KUBEEDGE_METRICS",
+    "MINING_MODES",
+    "MULTI_INFERENCE_MODULES",
     "PARADIGM_MODULES",
     "PARTS",
     "PRIVATE_PARADIGMS",
@@ -50,6 +54,12 @@ PARADIGM_MODULES: Mapping[str, tuple[str, ...]] = {
 }
 """Ianvs's paradigms, and the types of modules that each can't do without."""
 
+MULTI_INFERENCE_MODULES = ("task_allocation", "task_remodeling", "inference_integrate")
+"""Those that lifelong learning needs in the mode multi-inference."""
+
+MINING_MODES = ("mining-then-inference", "inference-then-mining", "self-design")
+"""How joint inference decides who answers; the first is the default."""
+
 PRIVATE_PARADIGMS = ("singletasklearning_acboost", "singletasklearning_tta")
 """Names in public files whose code is not public: they are read, and refused with this reason."""
 
@@ -60,6 +70,9 @@ KUBEEDGE_METRICS = ("samples_transfer_ratio", "BWT", "FWT", "MATRIX", "task_avg_
 
 KUBEEDGE_FORMULAS = ("Ianvs_BWT", "Ianvs_FWT")
 """What Ianvs calls BWT and FWT, and the field does not."""
+
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*")
+"""Of a model, in some hub."""
 
 PARTS = ("train", "test")
 ENDINGS = ("index", "data", "data_info")

@@ -6,7 +6,6 @@ is warned of and what `ianvs migrate` writes down. What is wrong in any form is 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +21,7 @@ from ianvs.config.paths import Want
 from ianvs.config.scalars import resolve_scalar
 from ianvs.config.shape import sections_at
 from ianvs.config.strict_yaml import Step, Steps
-from ianvs.kubeedge.yaml.file_models import ENDINGS, PARTS, KubeEdgeAlgorithm, KubeEdgeTestEnv, parser_of
+from ianvs.kubeedge.yaml.file_models import ENDINGS, HUB_NAME, PARTS, KubeEdgeAlgorithm, KubeEdgeTestEnv, parser_of
 from ianvs.kubeedge.yaml.finding import FoundElsewhereError, KubeEdgeLookup, module_file
 from ianvs.kubeedge.yaml.rewriting import Rewriting
 
@@ -35,7 +34,6 @@ _LEFT_OUT = {
 }
 _COMPRESSION = {"singletasklearning_with_compression", "singletasklearningwithcompression"}
 _DATA_SETTINGS = ("incremental_learning_data_setting", "lifelong_learning_data_setting", "fl_data_setting")
-_HUB_NAME = re.compile(r"[A-Za-z0-9][\w-]*/[A-Za-z0-9][\w.-]*")
 _FORM_OF = {"metadata": "data_info", "jsonl": "data"}  # of `train_url`, by who reads it; else an index
 
 
@@ -195,7 +193,7 @@ def _weights(algorithm: Rewriting, path: Steps, lookup: KubeEdgeLookup) -> None:
     try:
         found = _located(algorithm, path, replace(lookup, alike=2), text, "any")  # many a folder is called as a model
     except ValueError:
-        if not _HUB_NAME.fullmatch(text):
+        if not HUB_NAME.fullmatch(text):
             said = f"there is no file '{text}'. If the plugin needs it, put it there; it is handed the path as written."
             algorithm.problems.append(Problem(said, algorithm.place(path), warning=True))
         return

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import ast
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,6 +15,7 @@ from ianvs.config.contracts import mixed
 from ianvs.config.dialect import Dialect
 from ianvs.config.models import AlgorithmSpec, TestEnvSpec
 from ianvs.config.models.base import at, entries
+from ianvs.config.models.contract_name import NATIVE, contract_names
 from ianvs.config.models.form import Spec
 from ianvs.config.paths import Lookup
 from ianvs.config.strict_yaml import Document, read
@@ -22,9 +24,13 @@ from ianvs.kubeedge.yaml.finding import FoundElsewhereError, KubeEdgeLookup, mod
 from ianvs.kubeedge.yaml.forms import algorithm_form, job_form, testenv_form
 from ianvs.kubeedge.yaml.migration import migrated
 from ianvs.kubeedge.yaml.rewriting import Rewriting
-from ianvs.kubeedge.yaml.which_contract import IANVS, contract_of
 
-__all__ = ["KubeEdgeDialect", "dialect_of"]
+__all__ = ["IANVS", "KubeEdgeDialect", "contract_of", "dialect_of", "is_ianvs_plugin"]
+
+IANVS = "ianvs"
+"""What files call this contract."""
+
+_REGISTRY = "sedna.common.class_factory"
 
 
 @dataclass
@@ -126,3 +132,42 @@ def _found(text: object, lookup: KubeEdgeLookup) -> Path | None:
         except ValueError:
             continue
     return None
+
+
+def contract_of(algorithm: object, files: Iterable[Path]) -> str | None:
+    """Of what stands below `algorithm:`; None where neither the key `contract` nor any file tells.
+
+    files: of its modules, those that are there; a module without one is an installed class, or built in. A file that
+    registers with sedna's ClassFactory makes it an algorithm of KubeEdge Ianvs.
+    """
+    said = at(algorithm, "contract")
+    if isinstance(said, str) and said in contract_names():
+        return said
+    found = [is_ianvs_plugin(file) for file in files]
+    if any(found):
+        return IANVS
+    return NATIVE if found else None
+
+
+def is_ianvs_plugin(file: Path) -> bool:
+    """Whether a python file, or any of a package's folder, imports sedna's ClassFactory, wherever in it."""
+    return any(map(_imports_registry, sorted(file.rglob("*.py")) if file.is_dir() else [file]))
+
+
+def _imports_registry(file: Path) -> bool:
+    try:
+        text = file.read_bytes()
+        if b"class_factory" not in text:
+            return False  # most files, without a look at their syntax
+        return any(_REGISTRY in names for names in _imported(ast.parse(text)))
+    except (OSError, SyntaxError, ValueError):
+        return False  # who imports it reports it in full
+
+
+def _imported(tree: ast.AST) -> Iterator[tuple[str, ...]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield tuple(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            base = node.module or ""
+            yield (base, *(f"{base}.{alias.name}" for alias in node.names))

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import copy
+import json
+import math
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ianvs.config.models.base import at
+from ianvs.config.models.base import at, entries
+from ianvs.config.scalars import resolve_scalar
 from ianvs.config.strict_yaml import Steps
 from ianvs.kubeedge.yaml.rewriting import Rewriting
-from ianvs.kubeedge.yaml.yaml_text import yaml_text
 
-__all__ = ["migrated"]
+__all__ = ["migrated", "yaml_text"]
+
+_PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*")
+_WIDTH = 100  # of a list that stands in one line
+
+Comments = Mapping[Steps, Sequence[str]]
 
 
 def migrated(files: Mapping[Path, Rewriting], working_directory: Path, folder: Path) -> dict[Path, str]:
@@ -55,3 +63,73 @@ def _relative(path: Path, folder: Path) -> str:
         return str(path)
     text = os.path.relpath(path, folder)
     return text if text.startswith(os.curdir) else f"./{text}"
+
+
+def yaml_text(data: object, comments: Comments) -> str:
+    """Plain data as yaml, with comments, which our own reader reads as the same data.
+
+    comments: by the path of what they stand above; those of what is not in `data` stand above what is around it."""
+    placed: dict[Steps, list[str]] = {}
+    for path, lines in comments.items():
+        placed.setdefault(_nearest(data, path), []).extend(lines)
+    return "\n".join([*_commented(placed, (), ""), *_lines(data, (), "", placed)]) + "\n"
+
+
+def _nearest(data: object, path: Steps) -> Steps:
+    """The longest beginning of `path` that has a line of its own."""
+    for depth, step in enumerate(path):
+        in_list = isinstance(data, list) and isinstance(step, int) and step < len(data) and not _in_line(data)
+        if not in_list and not (isinstance(data, dict) and step in data):
+            return path[:depth]
+        data = at(data, step)
+    return path
+
+
+def _lines(value: object, path: Steps, indent: str, comments: Comments) -> Iterator[str]:
+    """Those of a mapping or a list that isn't empty, each of its entries on lines of its own."""
+    for (step,), inner in entries(value):
+        where = (*path, step)
+        yield from _commented(comments, where, indent)
+        head = "-" if isinstance(step, int) else f"{_scalar(step)}:"
+        if _in_line(inner):
+            yield f"{indent}{head} {_flow(inner)}"
+        elif isinstance(step, int):
+            first, *rest = _lines(inner, where, f"{indent}  ", comments)
+            while first.lstrip().startswith("#"):  # a comment of an entry's first key stands above the entry
+                yield f"{indent}{first.lstrip()}"
+                first, *rest = rest
+            yield f"{indent}- {first.lstrip()}"
+            yield from rest
+        else:
+            yield f"{indent}{head}"
+            yield from _lines(inner, where, f"{indent}  ", comments)
+
+
+def _commented(comments: Comments, path: Steps, indent: str) -> Iterator[str]:
+    for text in comments.get(path, ()):
+        yield from (f"{indent}# {line}" for line in text.splitlines())
+
+
+def _in_line(value: object) -> bool:
+    if isinstance(value, dict):
+        return not value or (value.keys() == {"values"} and _in_line(value["values"]))
+    if isinstance(value, list):
+        return not any(isinstance(part, dict) and part for part in value) and len(_flow(value)) <= _WIDTH
+    return True
+
+
+def _flow(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_scalar(key)}: {_flow(part)}" for key, part in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    return _scalar(value)
+
+
+def _scalar(value: object) -> str:
+    if isinstance(value, str):
+        plain = _PLAIN.fullmatch(value) is not None and resolve_scalar(value) == value
+        return value if plain else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, float) and not math.isfinite(value):
+        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
+    return json.dumps(value)

@@ -55,8 +55,8 @@ class CappedFile:
 class CappedLog:
     """A pipe that a task prints into, and the file at its end."""
 
-    def __init__(self, path: Path, cap: int = CAP) -> None:
-        self._file = CappedFile(path, cap)
+    def __init__(self, path: Path) -> None:
+        self._file = CappedFile(path)
         self.reader, self.writer = os.pipe()
         os.set_blocking(self.reader, False)
 

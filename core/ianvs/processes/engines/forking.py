@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from ianvs.base.errors import IanvsError
 from ianvs.processes.engines.engine import Engine, Event, Task, Workload, thread_limits, usable_cores
-from ianvs.processes.engines.huge_pages import MANY
+from ianvs.processes.engines.forked import MANY_TASKS
 
 __all__ = ["ForkEngine"]
 
@@ -76,8 +76,8 @@ class ForkEngine(Engine):
             ) from error
         self._channel = ours
         environment = {**os.environ, **thread_limits(self._workload.threads)}
-        many = (self._workload.tasks or 0) >= MANY
-        preload = (*self._workload.preload, *(["ianvs.processes.engines.huge_pages:gather"] if many else []))
+        many = (self._workload.tasks or 0) >= MANY_TASKS
+        preload = (*self._workload.preload, *(["ianvs.processes.engines.forked:gather_pages"] if many else []))
         self._process = _boot(theirs, environment, preload)
         theirs.close()
         self._ready = self._gone = False

@@ -29,8 +29,7 @@ from typing import Any
 
 from ianvs.processes.engines.capped_log import CappedLog
 from ianvs.processes.engines.engine import Event, Task, call_target, preload_modules
-from ianvs.processes.engines.forked import CHILD_SUBREAPER, PARENT_DEATH_SIGNAL, live, prctl
-from ianvs.processes.engines.huge_pages import MANY, gather
+from ianvs.processes.engines.forked import CHILD_SUBREAPER, MANY_TASKS, PARENT_DEATH_SIGNAL, gather_pages, live, prctl
 from ianvs.processes.engines.temporary import own_folder, sweep
 
 __all__ = ["MESSAGE_LIMIT", "main"]
@@ -107,8 +106,8 @@ class _Server:
         folder = tempfile.mkdtemp(dir=self.folder)
         log = None if task.log is None else CappedLog(task.log)
         self.started += 1
-        if self.started == MANY:
-            gather()
+        if self.started == MANY_TASKS:
+            gather_pages()
         pid = os.fork()
         if pid == 0:
             for other in self.logs.values():

@@ -12,7 +12,7 @@ import threading
 import time
 from typing import BinaryIO, NoReturn
 
-from ianvs.processes.engines.engine import Event, Task, call_target, preload_modules
+from ianvs.processes.engines.engine import Event, call_target, preload_modules
 from ianvs.processes.engines.forked import live
 
 __all__ = ["MARK", "end_marked", "main"]
@@ -58,10 +58,6 @@ def _work(orders: BinaryIO, events: BinaryIO) -> None:
     threading.Thread(target=_obey, args=(orders, reporter), daemon=True).start()
     preload_modules(preload)
     reporter.tell(Event(task.key, "started", os.getpid()))
-    _call(task, reporter)
-
-
-def _call(task: Task, reporter: _Reporter) -> None:
     result = call_target(task.target)(task.argument, reporter)
     if result is not None:
         reporter.tell(Event(task.key, "result", result))

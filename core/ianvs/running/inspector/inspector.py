@@ -68,7 +68,7 @@ class Inspector:
         found = []
         for algorithm in algorithms:
             types = contract_named(algorithm.contract).module_types(algorithm.paradigm)
-            theirs = types and ParadigmFacts(dict.fromkeys(types.known, ()), types.needed, False, False)
+            theirs = types and ParadigmFacts(dict.fromkeys(types[0], ()), types[1], False, False)
             found.append(theirs or self._paradigm(algorithm.paradigm))
         return found
 

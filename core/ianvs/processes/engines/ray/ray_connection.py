@@ -12,7 +12,7 @@ from typing import Any
 
 from ianvs.base.errors import IanvsError
 from ianvs.processes.engines.engine import usable_cores
-from ianvs.processes.engines.ray.ray_code import gather_code
+from ianvs.processes.engines.ray.ray_files import gather_code
 
 __all__ = ["capacity", "connected", "import_ray", "said"]
 
