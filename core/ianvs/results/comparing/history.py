@@ -55,6 +55,11 @@ class HistoryLine:
     def name(self) -> str:
         return row_name(self.algorithm, self.settings, self.testenv)
 
+    @property
+    def label(self) -> str:
+        """ "ewc strength=100", where its exam is told apart."""
+        return f"{self.algorithm} {self.settings}".strip()
+
 
 @dataclass(frozen=True)
 class History:

@@ -17,10 +17,7 @@ def history_text(history: History) -> str:
     better = {True: " (higher is better)", False: " (lower is better)", None: ""}[history.higher_is_better]
     several = any(line.testenv for line in history.lines)
     head = [*(["Testenv"] if several else []), "Algorithm", *(point.label for point in history.points)]
-    rows = [
-        [*([line.testenv] if several else []), f"{line.algorithm} {line.settings}".strip(), *map(_cell, line.values)]
-        for line in history.lines
-    ]
+    rows = [[*([line.testenv] if several else []), line.label, *map(_cell, line.values)] for line in history.lines]
     order = "the commits' times" if history.by_commit else "when their last cases ended"
     notes = [f"{history.metric}{better}, mean ± sample standard deviation over seeds; in the order of {order}:"]
     for point in history.points:
