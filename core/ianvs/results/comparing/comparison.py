@@ -18,7 +18,6 @@ __all__ = ["Change", "ComparedRow", "Comparison", "Contrast", "Worse", "compare_
 LEVEL = 0.95
 _ROUNDING = 1e-9  # a score that fell from .92 to .91 is worse by .01 and not by more
 
-
 Verdict = Literal["better", "worse", "equal", "other", "lost", "new"]
 
 

@@ -90,11 +90,10 @@ class Scenes:
 
     def add(self, key: RowKey, result: CaseResult) -> None:
         one = self._rows.get(key)
-        if (
-            one is None
-            or result.case.seed != one.row.seeds[0]
-            or (found := scene_sheet(result, _MOST_SCENE_TESTS)) is None
-        ):
+        if one is None or result.case.seed != one.row.seeds[0]:
+            return
+        found = scene_sheet(result, _MOST_SCENE_TESTS)
+        if found is None:
             return
         lines = [
             (test, [(head, png_uri(_small(head, cell))) for head, cell in cells.items()]) for test, cells in found.lines

@@ -35,7 +35,9 @@ class _Reference:
 
 
 class ReferenceScores:
-    """by_case: {role: id of the reference case} by id of a case.
+    """Of reference runs, for metrics against them: the diagonal of the matrix, each round's own test set just after it.
+
+    by_case: {role: id of the reference case} by id of a case.
 
     read: the result of one of `cases`, with the matrices of an exam's scores: two exams that share a reference may mean
     different things by a name.
