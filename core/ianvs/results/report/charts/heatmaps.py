@@ -87,20 +87,7 @@ def heatmap_svg(
     """
     if not numbered or max(values.shape[0] - 1, values.shape[1]) > _MOST_ROUNDS:
         return _pixels(key, values, scale, stops, title, about)
-    colours = colours_of(values, *scale, stops)
-    return _cells(key, values, colours, rounds, tests, title, about, signed=stops is DIVERGING)
-
-
-def _cells(
-    key: str,
-    values: NDArray[np.float64],
-    colours: NDArray[np.uint8],
-    rounds: tuple[str, ...],
-    tests: tuple[str, ...],
-    title: str,
-    about: str,
-    signed: bool,
-) -> Markup:
+    colours, signed = colours_of(values, *scale, stops), stops is DIVERGING
     count, columns = values.shape
     names = ["untrained", *(f"{k}. {fit(name, _LABEL)}" for k, name in enumerate(rounds, 1))]
     left = 12 + 6.4 * max(map(len, names))
