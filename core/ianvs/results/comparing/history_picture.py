@@ -12,7 +12,19 @@ from ianvs.base.errors import IanvsError
 from ianvs.results.comparing.history import History, HistoryLine
 from ianvs.results.report.charts.axes import Frame, Scale, nice_scale
 from ianvs.results.report.charts.shown_rows import legend_sample
-from ianvs.results.report.charts.svg import LineStyle, classes, dash, dots, figure, line_styles, num, path, tag, text
+from ianvs.results.report.charts.svg import (
+    LineStyle,
+    classes,
+    dash,
+    dots,
+    figure,
+    line_styles,
+    num,
+    path,
+    slanted,
+    tag,
+    text,
+)
 from ianvs.results.report.document import Picture
 from ianvs.results.report.pictures import grid, standalone
 from ianvs.results.report.values import fit
@@ -64,11 +76,11 @@ def _chart(key: str, history: History, lines: Sequence[HistoryLine], styles: Map
     ]
     labels = [fit(point.label, _LABEL) for point in history.points]
     width = max(520, _STEP * len(labels))
-    slanted = 6.4 * max(map(len, labels)) + 8 > width / len(labels)
+    aslant = 6.4 * max(map(len, labels)) + 8 > width / len(labels)
     frame = Frame(
         Scale(-0.35, len(labels) - 0.65, ()),
         nice_scale(end for _, there in known for _, mean, std in there for end in (mean - std, mean + std)),
-        left=110 if slanted else 52,
+        left=110 if aslant else 52,
         width=width,
     )
     better = {True: ", higher is better", False: ", lower is better", None: ""}[history.higher_is_better]
@@ -76,10 +88,7 @@ def _chart(key: str, history: History, lines: Sequence[HistoryLine], styles: Map
     foot = frame.top + frame.height
     for at, label in enumerate(labels):
         x = frame.at(at, 0)[0]
-        if slanted:
-            parts.append(text(0, 0, label, "end", transform=f"translate({x + 4:.1f} {foot + 14:.1f}) rotate(-35)"))
-        else:
-            parts.append(text(x, foot + 18, label, "middle"))
+        parts.append(slanted(x + 4, foot + 14, label) if aslant else text(x, foot + 18, label, "middle"))
     for line, there in known:
         style = styles[line.label]
         points = [frame.at(at, mean) for at, mean, _ in there]
@@ -90,5 +99,5 @@ def _chart(key: str, history: History, lines: Sequence[HistoryLine], styles: Map
         parts.append(tag("g", spread, drawn, dots(style, points)))
     about = f"{len(lines)} lines over {len(labels)} workspaces; the table of `ianvs history` holds their numbers."
     return figure(
-        key, frame.size[0], foot + 20 + (4.2 * _LABEL if slanted else 6), history.metric, about, *parts, class_="chart"
+        key, frame.size[0], foot + 20 + (4.2 * _LABEL if aslant else 6), history.metric, about, *parts, class_="chart"
     )

@@ -99,8 +99,7 @@ def _kept(exam: str, score: str, charts: ExamCharts) -> Iterator[Picture]:
 def _heatmap(one: ShownRow, found: RowScore) -> Picture:
     row, scale = one.row, limits(found.values)
     title = f"{row_name(row)}: {found.score}" + (" (bound)" if row.bound else "")
-    about = "Rows: after each round, the untrained model first. Columns: test sets."
-    svg = heatmap_svg("m", found.values, found.rounds, found.tests, title, about, scale)
+    svg = heatmap_svg("m", found.values, found.rounds, found.tests, title, scale)
     bar = [{"label": "", "sample": colour_bar("s", scale, SEQUENTIAL, found.score)}]
     return Picture(f"{_file_of_row(row)}-{slug(found.score)}", title, svg, _settings(row), bar)
 
