@@ -41,7 +41,7 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     parser = commands.add_parser("history", help="a metric from one workspace to the next, in the order of commits")
     parser.add_argument("workspaces", nargs="+", metavar="A", help=_SIDE)
     parser.add_argument("--metric", metavar="NAME", help="a metric's column (default: what the first is ranked by)")
-    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw it; .svg or .png")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw it; .svg")
     _for_machines(parser)
     parser.set_defaults(command=_history)
 
@@ -99,8 +99,8 @@ def _merge(options: argparse.Namespace) -> int:
 
 def _history(options: argparse.Namespace) -> int:
     from ianvs import api
+    from ianvs.results.comparing.history import history_csv, history_dict, history_text
     from ianvs.results.comparing.history_picture import draw_history
-    from ianvs.results.comparing.history_text import history_csv, history_dict, history_text
 
     found = api.history(options.workspaces, options.metric)
     print(history_text(found))

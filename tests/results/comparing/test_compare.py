@@ -14,9 +14,9 @@ import scipy.stats
 import ianvs
 from ianvs.base.errors import IanvsError
 from ianvs.cli import main
-from ianvs.results.comparing.case_differences import case_differences
 from ianvs.results.comparing.comparison import Comparison, compare_sides
 from ianvs.results.comparing.comparison_text import comparison_text
+from ianvs.results.comparing.pairing import case_differences
 from ianvs.results.comparing.sides import CaseFacts, Side, SideRow
 from ianvs.results.stats import Summary
 from tests.edits import edited

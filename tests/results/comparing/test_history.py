@@ -8,21 +8,21 @@ import json
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import ianvs
 from ianvs.base.errors import IanvsError
 from ianvs.cli import main
-from ianvs.results.comparing.history import History, HistoryLine, Point
-from ianvs.results.comparing.history_picture import draw_history, history_figure
-from ianvs.results.comparing.history_text import history_csv, history_text
+from ianvs.results.comparing.history import History, HistoryLine, Point, history_csv, history_text
+from ianvs.results.comparing.history_picture import draw_history, history_picture
 from ianvs.results.stats import Summary
 from tests.edits import edited
 from tests.results.comparing.small_jobs import PLUGIN, run
 
+SVG = "{http://www.w3.org/2000/svg}"
 PLAIN = {"plain": "[0.0, 0.1]"}
 
 
@@ -115,17 +115,46 @@ def history(lines: int, exams: tuple[str, ...] = ("",)) -> History:
 
 
 def test_no_two_lines_of_a_picture_look_the_same() -> None:
-    [axes] = history_figure(history(75)).axes
-    looks = [(bars[0].get_color(), bars[0].get_marker(), bars[0].get_linestyle()) for bars in axes.containers]
-    assert len(looks) == len(set(looks)) == 75
+    picture = history_picture(history(75))
+    samples = [str(line["sample"]) for line in picture.legend]
+    assert len(samples) == len(set(samples)) == 75
 
 
 def test_each_exam_has_axes_and_a_missing_mean_has_no_point(tmp_path: Path) -> None:
-    figure = history_figure(history(1, ("one", "two")))
-    assert [axes.get_title() for axes in figure.axes] == ["one", "two"]
-    assert figure.axes[0].containers[0][0].get_xdata().tolist() == [0, 2]
-    with Image.open(draw_history(history(2), tmp_path / "h.png")) as picture:
-        assert picture.size[0] > 600
+    file = draw_history(history(1, ("one", "two")), tmp_path / "h.svg")
+    root = ElementTree.parse(file).getroot()
+    texts = [text.text for text in root.iter(f"{SVG}text")]
+    assert [text for text in texts if text in ("one", "two")] == ["one", "two"]
+    assert texts.count("method 0") == 1  # in the legend: it is the same line in both
+    assert [text for text in texts if text in ("0abcdef", "1abcdef+", "2abcdef")] == 2 * [
+        "0abcdef",
+        "1abcdef+",
+        "2abcdef",
+    ]
+    lines = [
+        path.get("d") for path in root.iter(f"{SVG}path") if path.get("class") == "line c0" and "L" in path.get("d")
+    ]
+    assert [line.count("L") for line in lines] == [1, 1]  # from the first workspace to the third
+    bars = [path.get("d") for path in root.iter(f"{SVG}path") if path.get("stroke-width") == "1"]
+    assert [bar.count("V") for bar in bars] == [1, 1]  # only the first mean is of several seeds
+
+
+def test_long_names_of_workspaces_stand_aslant_and_within_the_picture(tmp_path: Path) -> None:
+    found = history(1)
+    long = 2 * tuple(
+        replace(point, commit="", name=f"workspace of {point.name} on the cluster") for point in found.points
+    )
+    drawn = history_picture(replace(found, points=long)).drawing
+    assert drawn.count("rotate(-35)") == 6
+    assert "workspace of w0 o…" in drawn
+    root = ElementTree.parse(draw_history(replace(found, points=long), tmp_path / "h.svg")).getroot()
+    assert float(root.get("width")) > 600
+
+
+@pytest.mark.parametrize("name", ["h.png", "h.bmp"])
+def test_another_form_is_refused_with_what_makes_it(name: str, tmp_path: Path) -> None:
+    with pytest.raises(IanvsError, match=r"end it in \.svg.*rsvg-convert"):
+        draw_history(history(1), tmp_path / name)
 
 
 def test_a_blank_is_what_a_workspace_lacks_and_a_plus_marks_local_changes() -> None:

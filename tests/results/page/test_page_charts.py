@@ -52,7 +52,7 @@ def test_colours_lie_between_their_stops() -> None:
 def test_numbers_in_cells_can_be_read_on_every_colour() -> None:
     values = np.linspace(0, 1, 20 * 20).reshape(20, 20)
     for stops in (SEQUENTIAL, DIVERGING):
-        svg = read(str(heatmap_svg("k", values, ("r",) * 19, ("t",) * 20, "title", "about", (0, 1), stops)))
+        svg = read(str(heatmap_svg("k", values, ("r",) * 19, ("t",) * 20, "title", (0, 1), stops)))
         cells = [one.attributes["fill"] for one in svg.all("rect") if "fill" in one.attributes]
         inks = [one.attributes["fill"] for one in svg.all("text") if "fill" in one.attributes]
         assert len(cells) == len(inks) == 400
@@ -62,7 +62,7 @@ def test_numbers_in_cells_can_be_read_on_every_colour() -> None:
 
 def test_a_heatmap_shows_each_score_in_its_cell() -> None:
     values = np.array([[0.0, 0.25], [1.0, np.nan], [0.5, 0.75]])
-    svg = read(str(heatmap_svg("k", values, ("first", "second"), ("a", "b"), "title", "about", (0, 1))))
+    svg = read(str(heatmap_svg("k", values, ("first", "second"), ("a", "b"), "title", (0, 1))))
     rects = [one for one in svg.all("rect") if "fill" in one.attributes]
     assert [one.attributes["fill"] for one in rects] == [
         "#" + bytes(colour).hex() for colour in colours_of(values.ravel(), 0, 1)
@@ -81,7 +81,7 @@ def test_a_heatmap_shows_each_score_in_its_cell() -> None:
 def test_the_pixels_of_a_large_heatmap_are_its_scores() -> None:
     values = np.random.default_rng(0).random((31, 30))
     values[3, 4] = np.nan
-    svg = read(str(heatmap_svg("k", values, ("r",) * 30, ("t",) * 30, "title", "about", (0, 1))))
+    svg = read(str(heatmap_svg("k", values, ("r",) * 30, ("t",) * 30, "title", (0, 1))))
     (image,) = svg.all("image")
     stored = Image.open(BytesIO(base64.b64decode(image.attributes["href"].partition(",")[2])))
     assert stored.size == (30, 31)

@@ -4,13 +4,12 @@ from ianvs.results.comparing.comparison import Comparison, compare_sides
 from ianvs.results.comparing.history import History, history_of
 from ianvs.results.comparing.job_places import stored_results
 from ianvs.results.comparing.merging import Merged, merge_workspaces
-from ianvs.results.comparing.sides import Side, read_side
+from ianvs.results.comparing.sides import read_side
 
 __all__ = [
     "Comparison",
     "History",
     "Merged",
-    "Side",
     "compare_sides",
     "history_of",
     "merge_workspaces",

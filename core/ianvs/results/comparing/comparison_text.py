@@ -7,8 +7,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ianvs.results.comparing.change import Change
-from ianvs.results.comparing.comparison import ComparedRow, Comparison, Contrast
+from ianvs.results.comparing.comparison import Change, ComparedRow, Comparison, Contrast
 from ianvs.results.comparing.sides import SideRow
 
 __all__ = ["comparison_text", "records_csv", "table"]

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from ianvs.base.errors import IanvsError
-from ianvs.results.comparing.change import meant
+from ianvs.results.comparing.comparison import meant
+from ianvs.results.comparing.comparison_text import records_csv, table
 from ianvs.results.comparing.sides import row_name
 from ianvs.results.report import LeaderboardRow
 from ianvs.results.report.gather import utc
-from ianvs.results.report.values import cell_text
+from ianvs.results.report.values import cell_text, shown_number
 from ianvs.results.stats import Summary
 from ianvs.results.stored import Results
 from ianvs.store import CaseStore
 
-__all__ = ["History", "HistoryLine", "Point", "history_of"]
+__all__ = ["History", "HistoryLine", "Point", "history_csv", "history_dict", "history_of", "history_text"]
 
 _PATIENCE = 10.0  # seconds that git may take
 _Key = tuple[str, str, tuple[tuple[str, str], ...]]  # algorithm, testenv, hyperparameters
@@ -54,6 +55,11 @@ class HistoryLine:
     @property
     def name(self) -> str:
         return row_name(self.algorithm, self.settings, self.testenv)
+
+    @property
+    def label(self) -> str:
+        """ "ewc strength=100", where its exam is told apart."""
+        return f"{self.algorithm} {self.settings}".strip()
 
 
 @dataclass(frozen=True)
@@ -145,3 +151,59 @@ def _lines(rows: Mapping[_Key, Sequence[Summary | None]]) -> Iterable[HistoryLin
         alike = [other for name, exam, other in rows if (name, exam) == (algorithm, testenv)]
         told = [f"{name}={text}" for name, text in settings if any((name, text) not in other for other in alike)]
         yield HistoryLine(algorithm, testenv, ", ".join(told), tuple(values))
+
+
+def history_text(history: History) -> str:
+    """A column for each workspace; a note says how they are ordered."""
+    better = {True: " (higher is better)", False: " (lower is better)", None: ""}[history.higher_is_better]
+    several = any(line.testenv for line in history.lines)
+    head = [*(["Testenv"] if several else []), "Algorithm", *(point.label for point in history.points)]
+    rows = [[*([line.testenv] if several else []), line.label, *map(_cell, line.values)] for line in history.lines]
+    order = "the commits' times" if history.by_commit else "when their last cases ended"
+    notes = [f"{history.metric}{better}, mean ± sample standard deviation over seeds; in the order of {order}:"]
+    for point in history.points:
+        when = point.moment.strftime(", %Y-%m-%d %H:%M UTC") if point.moment else ""
+        notes.append(f"  {point.label}: {point.name}{when}")
+    if any(point.changed for point in history.points):
+        notes.append("+: with changes that were not committed.")
+    return "\n".join([table(head, rows), "", *notes])
+
+
+def history_csv(history: History) -> str:
+    """One line for each row and workspace."""
+    return records_csv(_records(history))
+
+
+def history_dict(history: History) -> dict[str, object]:
+    """Ready for json."""
+    return {
+        "metric": history.metric,
+        "higher_is_better": history.higher_is_better,
+        "order": "commits" if history.by_commit else "time",
+        "records": list(_records(history)),
+    }
+
+
+def _records(history: History) -> Iterator[dict[str, object]]:
+    for line in history.lines:
+        for point, value in zip(history.points, line.values, strict=True):
+            yield {
+                "algorithm": line.algorithm,
+                "testenv": line.testenv,
+                "hyperparameters": line.settings,
+                "workspace": point.name,
+                "commit": point.commit,
+                "dirty": point.changed,
+                "moment": point.moment.isoformat() if point.moment else None,
+                "metric": history.metric,
+                "mean": value.mean if value else None,
+                "std": value.std if value else None,
+                "n": value.n if value else 0,
+            }
+
+
+def _cell(value: Summary | None) -> str:
+    if value is None or value.mean is None:
+        return ""
+    mean = shown_number(value.mean, 3)
+    return mean if value.std is None else f"{mean} ± {shown_number(value.std, 3)}"

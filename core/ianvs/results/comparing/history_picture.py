@@ -1,77 +1,103 @@
-"""A history as a picture: a line for each row, from one workspace to the next."""
+"""A history as an SVG picture: a line for each row, from one workspace to the next."""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from markupsafe import Markup
 
 from ianvs.base.errors import IanvsError
 from ianvs.results.comparing.history import History, HistoryLine
+from ianvs.results.report.charts.axes import Frame, Scale, nice_scale
+from ianvs.results.report.charts.shown_rows import legend_sample
+from ianvs.results.report.charts.svg import (
+    LineStyle,
+    classes,
+    dash,
+    dots,
+    figure,
+    line_styles,
+    num,
+    path,
+    slanted,
+    tag,
+    text,
+)
+from ianvs.results.report.document import Picture
+from ianvs.results.report.pictures import grid, standalone
+from ianvs.results.report.values import fit
 from ianvs.store import write_atomic
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+__all__ = ["draw_history", "history_picture"]
 
-__all__ = ["draw_history", "history_figure"]
-
-_WIDTH = 7.2  # inches
-_HEIGHT = 3.2  # of one exam
-_COLOURS = tuple(f"C{n}" for n in range(10))
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_STYLES = ("-", "--", ":", "-.")
+_LABEL = 18  # characters
+_STEP = 24  # pixels, the least between two workspaces
 
 
-def draw_history(history: History, path: Path) -> Path:
-    """Write it to `path`, .png or .svg; the same history makes the same bytes. Raises IanvsError for another suffix."""
-    if path.suffix not in (".png", ".svg"):
-        raise IanvsError(f"'{path}' is no name of a picture that can be drawn: end it in .png or .svg.")
-    from matplotlib import rc_context
-
-    stream = io.BytesIO()
-    with rc_context({"svg.hashsalt": "ianvs", "svg.fonttype": "none"}):  # ids that do not change; text stays text
-        unwritten = {".svg": ("Date", "Creator"), ".png": ("Software",)}[path.suffix]  # which would change the bytes
-        history_figure(history).savefig(stream, format=path.suffix[1:], metadata=dict.fromkeys(unwritten))
-    write_atomic(path, stream.getvalue())
-    return path
-
-
-def history_figure(history: History) -> Figure:
-    """Exams below each other; no two lines of an exam look the same. Bars are standard deviations over seeds."""
-    from matplotlib.figure import Figure
-
-    exams = list(dict.fromkeys(line.testenv for line in history.lines))
-    most = max(sum(line.testenv == exam for line in history.lines) for exam in exams)
-    figure = Figure(figsize=(_WIDTH, len(exams) * (_HEIGHT + 0.1 * most)), dpi=120, layout="constrained")
-    for axes, exam in zip(figure.subplots(len(exams), squeeze=False)[:, 0], exams, strict=True):
-        _draw(axes, history, [line for line in history.lines if line.testenv == exam], exam)
-    return figure
-
-
-def _draw(axes: Axes, history: History, lines: Sequence[HistoryLine], exam: str) -> None:
-    for number, line in enumerate(lines):
-        there = [(at, v.mean, v.std or 0.0) for at, v in enumerate(line.values) if v is not None and v.mean is not None]
-        axes.errorbar(
-            [at for at, _, _ in there],
-            [mean for _, mean, _ in there],
-            [std for _, _, std in there],
-            color=_COLOURS[number % len(_COLOURS)],
-            marker=_MARKERS[number % len(_MARKERS)],  # another one beside each colour: some see few colours
-            linestyle=_STYLES[number // (len(_COLOURS) * len(_MARKERS)) % len(_STYLES)],
-            markersize=5,
-            capsize=2,
-            linewidth=1.4,
-            label=f"{line.algorithm} {line.settings}".strip(),
+def draw_history(history: History, file: Path) -> Path:
+    """Write it to `file`; the same history makes the same bytes. Raises IanvsError where its suffix is not .svg."""
+    if file.suffix != ".svg":
+        raise IanvsError(
+            f"'{file}' is no name of a picture that can be drawn: end it in .svg. rsvg-convert, Inkscape or cairosvg "
+            "make PNG or PDF of that."
         )
-    slanted = sum(len(point.label) for point in history.points) > 60
-    labels = [point.label for point in history.points]
-    axes.set_xticks(range(len(labels)), labels, rotation=35 if slanted else 0, ha="right" if slanted else "center")
-    axes.set_xlim(-0.3, len(labels) - 0.7)
+    write_atomic(file, standalone(history_picture(history)).encode())
+    return file
+
+
+def history_picture(history: History) -> Picture:
+    """Exams below each other; a row has one line style in all of them, and no two rows look the same."""
+    labels = list(dict.fromkeys(line.label for line in history.lines))
+    styles = dict(zip(labels, line_styles(False for _ in labels), strict=True))
+    of_exams: dict[str, list[HistoryLine]] = {}
+    for line in history.lines:
+        of_exams.setdefault(line.testenv, []).append(line)
+    charts = [(exam, _chart(f"h{n}", history, lines, styles)) for n, (exam, lines) in enumerate(of_exams.items())]
+    title = f"{history.metric} over {'commits' if history.by_commit else 'time'}"
+    legend = [{"label": label, "sample": legend_sample(style)} for label, style in styles.items()]
+    return Picture(
+        "history", title, grid(charts, 1), "Bars are one standard deviation over seeds to each side.", legend
+    )
+
+
+def _chart(key: str, history: History, lines: Sequence[HistoryLine], styles: Mapping[str, LineStyle]) -> Markup:
+    known = [
+        (
+            line,
+            [
+                (at, v.mean, v.std or 0.0)
+                for at, v in enumerate(line.values)
+                if v and v.mean is not None and isfinite(v.mean)
+            ],
+        )
+        for line in lines
+    ]
+    labels = [fit(point.label, _LABEL) for point in history.points]
+    width = max(520, _STEP * len(labels))
+    aslant = 6.4 * max(map(len, labels)) + 8 > width / len(labels)
+    frame = Frame(
+        Scale(-0.35, len(labels) - 0.65, ()),
+        nice_scale(end for _, there in known for _, mean, std in there for end in (mean - std, mean + std)),
+        left=110 if aslant else 52,
+        width=width,
+    )
     better = {True: ", higher is better", False: ", lower is better", None: ""}[history.higher_is_better]
-    axes.set_ylabel(f"{history.metric}{better}")
-    axes.set_title(exam or f"{history.metric} over {'commits' if history.by_commit else 'time'}", fontsize=11)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="#dddddd", linewidth=0.8)
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, frameon=False)
+    parts = [frame.drawn("", fit(f"{history.metric}{better}", 60))]
+    foot = frame.top + frame.height
+    for at, label in enumerate(labels):
+        x = frame.at(at, 0)[0]
+        parts.append(slanted(x + 4, foot + 14, label) if aslant else text(x, foot + 18, label, "middle"))
+    for line, there in known:
+        style = styles[line.label]
+        points = [frame.at(at, mean) for at, mean, _ in there]
+        ends = [(frame.at(at, mean - std), frame.at(at, mean + std)) for at, mean, std in there if std]
+        bars = "".join(f"M{num(x)} {num(low)}V{num(high)}" for (x, low), (_, high) in ends)
+        drawn = tag("path", d=path(points), class_=classes("line", style), stroke_dasharray=dash(style))
+        spread = tag("path", d=bars, class_=classes("line", style), stroke_width=1)
+        parts.append(tag("g", spread, drawn, dots(style, points)))
+    about = f"{len(lines)} lines over {len(labels)} workspaces; the table of `ianvs history` holds their numbers."
+    return figure(
+        key, frame.size[0], foot + 20 + (4.2 * _LABEL if aslant else 6), history.metric, about, *parts, class_="chart"
+    )

@@ -12,23 +12,26 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from ianvs.base.types import CaseResult
 from ianvs.results.page.page_facts import citation, configuration_text, failed_groups
-from ianvs.results.page.page_scenes import Scenes
 from ianvs.results.page.page_table import page_tables
 from ianvs.results.page.replies import Exams, PageReplies, write_replies
 from ianvs.results.report import Leaderboard
 from ianvs.results.report.build_document import document_of
 from ianvs.results.report.charts.critical_difference import critical_difference
 from ianvs.results.report.charts.exam_charts import ExamCharts, Parts, class_bars, exam_charts
-from ianvs.results.report.charts.heatmaps import Heatmaps, Matrices, heatmaps
+from ianvs.results.report.charts.heatmaps import Heatmaps, Matrices, heatmaps, png_uri
 from ianvs.results.report.charts.parallel import parallel_chart
 from ianvs.results.report.charts.shown_rows import ShownRow, shown_rows
 from ianvs.results.report.charts.svg import BOUND, DARK, LIGHT, chart_style
 from ianvs.results.report.document import Picture
+from ianvs.results.report.leaderboard_row import RowKey
 from ianvs.results.report.row_scores import ClassScores, MatrixMeans, complete_rows, finished
+from ianvs.results.report.scenes import scene_sheet
 from ianvs.store.files import write_atomic
 
 if TYPE_CHECKING:
@@ -38,6 +41,8 @@ __all__ = ["page_text", "write_page"]
 
 _MOST_BARS, _MOST_PARTS = 8, 40  # rows beside each other in bars, and parts of a score
 _MOST_BAR_CHARTS = 24
+_SCENE_SIDE = 160  # pixels, the longer side of a picture in the page
+_MOST_SCENE_ROWS, _MOST_SCENE_TESTS = 16, 6
 
 
 def write_page(
@@ -64,6 +69,48 @@ def write_page(
         return (page,)
     write_atomic(directory / "rank" / "replies.csv", replies.encode())
     return page, directory / "rank" / "replies.csv"
+
+
+@dataclass(frozen=True)
+class PageScenes:
+    """What one row saw and said. lines: test set, and (head, data URI) of its pictures. legend: as of a SceneSheet."""
+
+    label: str
+    seed: int
+    lines: Sequence[tuple[str, Sequence[tuple[str, str]]]]
+    legend: Sequence[tuple[str, str]]
+
+
+class Scenes:
+    """Takes results one after the other; of each row those of the first seed, as the pictures beside the page show."""
+
+    def __init__(self, rows: Sequence[ShownRow]) -> None:
+        self._rows = {one.key: one for one in rows[:_MOST_SCENE_ROWS]}
+        self.sheets: dict[RowKey, PageScenes] = {}
+
+    def add(self, key: RowKey, result: CaseResult) -> None:
+        one = self._rows.get(key)
+        if one is None or result.case.seed != one.row.seeds[0]:
+            return
+        found = scene_sheet(result, _MOST_SCENE_TESTS)
+        if found is None:
+            return
+        lines = [
+            (test, [(head, png_uri(_small(head, cell))) for head, cell in cells.items()]) for test, cells in found.lines
+        ]
+        self.sheets[key] = PageScenes(one.label, result.case.seed, lines, found.legend)
+
+
+def _small(head: str, pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """At most _SCENE_SIDE pixels. Of labels every n-th: there is no colour between two classes."""
+    if head != "input":
+        step = -(-max(pixels.shape) // _SCENE_SIDE)
+        return pixels[::step, ::step]
+    from PIL import Image
+
+    picture = Image.fromarray(pixels)
+    picture.thumbnail((_SCENE_SIDE, _SCENE_SIDE))
+    return np.asarray(picture)
 
 
 @dataclass(frozen=True)

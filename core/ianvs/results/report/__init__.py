@@ -1,6 +1,5 @@
 """Results of cases -> a ranked leaderboard -> terminal, csv, markdown, pictures, frames."""
 
-from ianvs.results.report.columns import Column
 from ianvs.results.report.leaderboard import Chosen, Leaderboard, build_leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.row_tables import cases_frame, rounds_frame, to_frame
@@ -9,7 +8,6 @@ from ianvs.results.report.write import write_reports
 
 __all__ = [
     "Chosen",
-    "Column",
     "Leaderboard",
     "LeaderboardRow",
     "build_leaderboard",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ianvs.results.report.columns import AGREES
-from ianvs.results.report.document import Definition, Document, FailureGroup, Note
+from ianvs.results.report.document import Document, FailureGroup, Note
 from ianvs.results.report.further_tables import further_tables
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow
@@ -31,8 +31,7 @@ def document_of(
         command,
         leaderboard.seeds,
         (*ranking_tables(leaderboard), *further_tables(leaderboard)),
-        tuple(_notes(leaderboard)),
-        tuple(_definitions(leaderboard)),
+        (*_notes(leaderboard), *_definitions(leaderboard)),
         tuple(_failures(leaderboard)),
         tuple(pictures),
         provenance_facts(provenance or {}),
@@ -109,15 +108,14 @@ def _remarks(leaderboard: Leaderboard) -> Iterator[Note]:
         yield from (Note("remark", said, f"{name}, seed {seed}") for seed, said in row.remarks.items())
 
 
-def _definitions(leaderboard: Leaderboard) -> Iterator[Definition]:
+def _definitions(leaderboard: Leaderboard) -> Iterator[Note]:
     """One for each metric column: which definition it is; and what is said of published numbers."""
     from ianvs.exam.metrics.table import legend
 
     names = (column.key for column in leaderboard.columns if column.kind == "metric")
-    for line in legend(zip(names, leaderboard.metrics, strict=True)):
-        yield Definition(*line.split(": ", 1))
+    yield from (Note("definition", line) for line in legend(zip(names, leaderboard.metrics, strict=True)))
     if any(row.published for row in leaderboard.rows):
-        yield Definition("agrees", AGREES)
+        yield Note("definition", AGREES, "agrees")
 
 
 def _failures(leaderboard: Leaderboard) -> Iterator[FailureGroup]:

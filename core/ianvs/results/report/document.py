@@ -17,7 +17,6 @@ from ianvs.results.report.values import Value
 
 __all__ = [
     "Cell",
-    "Definition",
     "Document",
     "FailureGroup",
     "Note",
@@ -34,7 +33,9 @@ __all__ = [
 TableKind = Literal[
     "ranking", "exam ranking", "how sure", "differences", "search", "over exams", "test sets", "numbers"
 ]
-NoteKind = Literal["ranked by", "statement", "bound", "gate", "row", "sealing", "seeds", "data", "published", "remark"]
+NoteKind = Literal[
+    "ranked by", "statement", "bound", "gate", "row", "sealing", "seeds", "data", "published", "remark", "definition"
+]
 RowMark = Literal["", "best", "bound", "over", "failed", "unfinished"]
 
 
@@ -152,17 +153,6 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Definition:
-    """What a metric is."""
-
-    name: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.text}"
-
-
-@dataclass(frozen=True)
 class Picture:
     """name: of its file, without a suffix. drawing: an svg element, or the bytes of a PNG.
 
@@ -208,7 +198,6 @@ class Document:
     seeds: int
     tables: tuple[Table, ...]  # the ranking of all rows is the first
     notes: tuple[Note, ...]
-    definitions: tuple[Definition, ...] = ()
     failures: tuple[FailureGroup, ...] = ()
     pictures: tuple[str, ...] = ()
     origin: Mapping[str, str] = field(default_factory=dict)

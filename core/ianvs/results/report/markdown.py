@@ -26,7 +26,7 @@ def markdown(document: Document) -> str:
         f"Made by:\n\n{_fenced(document.command)}" if document.command else "",
         aligned(columns, "github", _escape),
         *map(_escape, filter(None, [constants_note(told_once), *notes])),
-        *_listed("Metrics", (_escape(str(one)) for one in document.definitions)),
+        *_listed("Metrics", map(_escape, document.said("definition"))),
         *_listed("Published", map(_escape, document.said("published"))),
         *(block for table in document.tables_of("how sure") for block in _section(table)),
         *_searches(document),

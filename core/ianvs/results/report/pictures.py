@@ -29,7 +29,7 @@ from ianvs.results.report.trials import study_name
 from ianvs.results.report.values import slug
 from ianvs.store.files import write_atomic
 
-__all__ = ["pictures", "standalone", "write_pictures"]
+__all__ = ["grid", "pictures", "standalone", "write_pictures"]
 
 _PANELS_ACROSS = 3
 _MARGIN, _GAP, _LINE = 14, 10, 17  # pixels
@@ -93,14 +93,13 @@ def _kept(exam: str, score: str, charts: ExamCharts) -> Iterator[Picture]:
         note = "An open circle is the score just after the test set's round, the mark that after the last round."
         note += f" {charts.panels_left_out} rows are left out." if charts.panels_left_out else ""
         title = f"What became of each test set, {score}"
-        yield Picture(f"kept-{file_part(exam)}{slug(score)}", title, _grid(charts.panels), note)
+        yield Picture(f"kept-{file_part(exam)}{slug(score)}", title, grid(charts.panels, _PANELS_ACROSS), note)
 
 
 def _heatmap(one: ShownRow, found: RowScore) -> Picture:
     row, scale = one.row, limits(found.values)
     title = f"{row_name(row)}: {found.score}" + (" (bound)" if row.bound else "")
-    about = "Rows: after each round, the untrained model first. Columns: test sets."
-    svg = heatmap_svg("m", found.values, found.rounds, found.tests, title, about, scale)
+    svg = heatmap_svg("m", found.values, found.rounds, found.tests, title, scale)
     bar = [{"label": "", "sample": colour_bar("s", scale, SEQUENTIAL, found.score)}]
     return Picture(f"{_file_of_row(row)}-{slug(found.score)}", title, svg, _settings(row), bar)
 
@@ -168,18 +167,15 @@ def _legend(lines: Sequence[Mapping[str, object]], width: float) -> tuple[Markup
     return tag("g", *placed), -(-len(lines) // across) * (tall + 2)
 
 
-def _grid(panels: Sequence[tuple[str, Markup]]) -> Markup:
-    """Small charts beside each other, each under its label."""
+def grid(panels: Sequence[tuple[str, Markup]], most: int) -> Markup:
+    """(label, svg) beside each other, at most so many in a line, each under its label."""
     sizes = [_size(svg) for _, svg in panels]
     wide, tall = max(w for w, _ in sizes) + _GAP, max(h for _, h in sizes) + 24
     placed = [
-        _placed(
-            n % _PANELS_ACROSS * wide, n // _PANELS_ACROSS * tall, tag("g", text(0, 12, label), _placed(0, 18, svg))
-        )
+        _placed(n % most * wide, n // most * tall, tag("g", text(0, 12, label), _placed(0, 18, svg)))
         for n, (label, svg) in enumerate(panels)
     ]
-    across = min(len(panels), _PANELS_ACROSS)
-    return tag("svg", *placed, width=across * wide, height=-(-len(panels) // _PANELS_ACROSS) * tall)
+    return tag("svg", *placed, width=min(len(panels), most) * wide, height=-(-len(panels) // most) * tall)
 
 
 def _placed(x: float, y: float, drawing: Markup) -> Markup:

@@ -104,7 +104,7 @@ def _with_significance(
     standing = standings(sign * values.mean(axis=0), sources)
     best = compared[0]
     for at, i in enumerate(compared):
-        to_best = None if i == best else _turned(standing.pairs.between(at, 0), sign)
+        to_best = None if i == best else standing.pairs.between(*((at, 0) if higher else (0, at)))
         found[i] = replace(found[i], standing=standing.rows[at], to_best=to_best)
     for i in able:
         if i not in compared:
@@ -169,19 +169,6 @@ def _sources(
     if len(known) == len(samples) and len({len(one) for one in known}) == 1:
         sources.append(Source("samples", sign * np.array(known).T))
     return sources
-
-
-def _turned(difference: Difference, sign: float) -> Difference:
-    """In the metric's own direction again."""
-    if sign > 0:
-        return difference
-    low, high = difference.high, difference.low
-    return replace(
-        difference,
-        mean=-difference.mean,
-        low=None if low is None else -low,
-        high=None if high is None else -high,
-    )
 
 
 def _values(row: LeaderboardRow, metric: str) -> tuple[float, ...] | None:

@@ -75,11 +75,6 @@ class RowScore:
         return float(np.diagonal(self.values[1:]).mean()) if self.per_round else float("nan")
 
     @property
-    def kept(self) -> float:
-        """Mean score after the last round on what was taught in earlier ones; nan where there is none."""
-        return float(self.values[-1, :-1].mean()) if self.per_round and len(self.tests) > 1 else float("nan")
-
-    @property
     def lost(self) -> float:
         """By how much the score on earlier rounds' test sets got worse: just after their rounds, to after the last one.
 

@@ -72,8 +72,8 @@ def show(document: Document, console: Console | None = None) -> None:
         say(note, "dim")
     for line in _failures(document.failures):
         say(line, "red")
-    for definition in document.definitions:
-        say(str(definition), "dim")
+    for definition in document.said("definition"):
+        say(definition, "dim")
 
 
 def _without_repetition(ranking: Table) -> list[TableColumn]:

@@ -1,7 +1,7 @@
 """Means, spreads, ranks and how sure they are; equivalence with what others found. Arrays in, dataclasses out."""
 
-from ianvs.results.stats.agreement import Agreement, Verdict, compare, unpaired_difference
-from ianvs.results.stats.over_exams import ENOUGH_EXAMS, Aggregate, OverExams, exams_needed, over_exams
+from ianvs.results.stats.agreement import Agreement, compare, unpaired_difference
+from ianvs.results.stats.over_exams import ENOUGH_EXAMS, OverExams, exams_needed, over_exams
 from ianvs.results.stats.pairs import (
     ENOUGH_FOR_BOOTSTRAP,
     Difference,
@@ -11,24 +11,20 @@ from ianvs.results.stats.pairs import (
     holm,
     paired_difference,
 )
-from ianvs.results.stats.standing import RankInterval, Standings, pareto_front, seeds_to_separate, standings
-from ianvs.results.stats.summary import Interval, Ranking, Summary, mean_interval, rank, summarise
+from ianvs.results.stats.standing import RankInterval, pareto_front, seeds_to_separate, standings
+from ianvs.results.stats.summary import Interval, Summary, mean_interval, rank, summarise
 
 __all__ = [
     "ENOUGH_EXAMS",
     "ENOUGH_FOR_BOOTSTRAP",
-    "Aggregate",
     "Agreement",
     "Difference",
     "Interval",
     "OverExams",
     "Pairs",
-    "Ranking",
     "Source",
     "RankInterval",
-    "Standings",
     "Summary",
-    "Verdict",
     "compare",
     "compare_all",
     "exams_needed",

@@ -16,7 +16,7 @@ _SEED = 20_240_901  # the same table twice is the same table
 _AT_ONCE = 4_000_000  # numbers of one kind in memory
 
 
-def stepdown(sources: Sequence[Array], index: NDArray[np.int64], t: Array, draws: int = DRAWS) -> Array:
+def stepdown(sources: Sequence[Array], index: NDArray[np.int64], t: Array) -> Array:
     """(P,) adjusted p values of the pairs `index`, (P, 2), whose statistics are `t`, (P,), all >= 0.
 
     sources: (n, m) draws each, resampled one by one, the same draws for all methods. Of each resample and pair, the
@@ -26,7 +26,7 @@ def stepdown(sources: Sequence[Array], index: NDArray[np.int64], t: Array, draws
     order = np.argsort(t, kind="stable")  # ascending: the largest over what is left is a running maximum
     exceeded = np.zeros(len(t))
     done = 0
-    for deviation, variance in _batches(sources, index[order], draws):
+    for deviation, variance in _batches(sources, index[order]):
         with np.errstate(invalid="ignore", divide="ignore"):
             seen = np.where(variance > 0, np.abs(deviation) / np.sqrt(variance), 0.0)
         exceeded += (np.maximum.accumulate(seen, axis=1) >= t[order]).sum(axis=0)
@@ -42,10 +42,10 @@ def resampled(source: Array, draws: int, generator: np.random.Generator) -> Arra
     return generator.multinomial(n, np.full(n, 1 / n), size=draws) / n
 
 
-def studentised_interval(values: Array, level: float, draws: int = DRAWS) -> tuple[float, float]:
+def studentised_interval(values: Array, level: float) -> tuple[float, float]:
     """Interval of the mean of (n,) values that are not all equal: bootstrap-t (Efron & Tibshirani 1993, ch. 12.5)."""
     n = len(values)
-    weights = resampled(values, draws, np.random.default_rng(_SEED))
+    weights = resampled(values, DRAWS, np.random.default_rng(_SEED))
     means = weights @ values
     errors = np.sqrt(np.maximum(weights @ values**2 - means**2, 0) / (n - 1))
     seen = errors > 1e-12 * np.abs(values).max()
@@ -55,16 +55,16 @@ def studentised_interval(values: Array, level: float, draws: int = DRAWS) -> tup
     return float(values.mean() - high * error), float(values.mean() - low * error)
 
 
-def _batches(sources: Sequence[Array], index: NDArray[np.int64], draws: int) -> Iterator[tuple[Array, Array]]:
-    """(deviations, variances), (B, P) each, of `draws` resamples, some at a time."""
+def _batches(sources: Sequence[Array], index: NDArray[np.int64]) -> Iterator[tuple[Array, Array]]:
+    """(deviations, variances), (B, P) each, of DRAWS resamples, some at a time."""
     generator = np.random.default_rng(_SEED)
     paired = []
     for source in sources:
         pairs = source[:, index[:, 0]] - source[:, index[:, 1]]
         paired.append(pairs - pairs.mean(axis=0))
     at_once = max(_AT_ONCE // max(len(index), 1), 1)
-    for begin in range(0, draws, at_once):
-        size = min(at_once, draws - begin)
+    for begin in range(0, DRAWS, at_once):
+        size = min(at_once, DRAWS - begin)
         deviation = np.zeros((size, len(index)))
         variance = np.zeros((size, len(index)))
         for pairs in paired:

@@ -77,14 +77,14 @@ def over_exams(scores: Array) -> OverExams:
     return OverExams(tuple(rows), exams, _friedman(known), _wilcoxon(scores, whole))
 
 
-def exams_needed(methods: int, alpha: float = 0.05) -> int:
+def exams_needed(methods: int) -> int:
     """How many exams the pairwise tests of so many methods need to say anything.
 
-    The smallest two-sided p of Wilcoxon's test of n exams is 2^(1 - n); Holm's first step asks for alpha over the
+    The smallest two-sided p of Wilcoxon's test of n exams is 2^(1 - n); Holm's first step asks for .05 over the
     number of pairs.
     """
     pairs = methods * (methods - 1) // 2
-    return next(n for n in range(1, 64) if 2.0 ** (1 - n) <= alpha / pairs)
+    return next(n for n in range(1, 64) if 2.0 ** (1 - n) <= 0.05 / pairs)
 
 
 def _beaten(scores: Array) -> Array:

@@ -3,27 +3,88 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import SupportsFloat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.digests import CHANGED
 from ianvs.base.errors import DamagedError
-from ianvs.base.types import POOLED, CaseResult, Measure, RoundResult, ScoreMatrix, Sealing, TestCase
+from ianvs.base.types import POOLED, CaseResult, Measure, RoundResult, ScoreMatrix, Sealing, Status, TestCase
 from ianvs.config.spec import BudgetSpec
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn
 from ianvs.exam.metrics.system import measured
 from ianvs.exam.scenarios.budget import over_budget, unmeasured
-from ianvs.results.stored.reference_scores import ReferenceScores
-from ianvs.results.stored.told_results import told_result
 from ianvs.store import CaseState, CaseStore, ExamRecord, as_record
 from ianvs.store.stored_score import score_curve
 
-__all__ = ["by_group", "numbers_of", "read_case"]
+__all__ = ["ReferenceScores", "by_group", "numbers_of", "read_case"]
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """vectors: by score what counts of it. damaged: files of it that can't be believed."""
+
+    status: Status
+    vectors: Mapping[str, NDArray[np.float64]]
+    damaged: tuple[str, ...]
+
+
+class ReferenceScores:
+    """Of reference runs, for metrics against them: the diagonal of the matrix, each round's own test set just after it.
+
+    by_case: {role: id of the reference case} by id of a case.
+
+    read: the result of one of `cases`, with the matrices of an exam's scores: two exams that share a reference may mean
+    different things by a name.
+    """
+
+    def __init__(
+        self,
+        by_case: Mapping[str, Mapping[str, str]],
+        cases: Iterable[TestCase],
+        read: Callable[[TestCase, str], CaseResult],
+    ) -> None:
+        cases = tuple(cases)
+        wanted = {reference for roles in by_case.values() for reference in roles.values()}
+        self._by_case, self._read = by_case, read
+        self._exams = {case.id: case.testenv for case in cases}
+        self._cases = {case.id: case for case in cases if case.id in wanted}
+        self._known: dict[tuple[str, str], _Reference] = {}  # by (id, exam)
+
+    def vector(self, case_id: str, role: str, score: str) -> NDArray[np.float64] | None:
+        """(T,) scores of the reference of a case in `role`; None where it has not run to its end."""
+        found = self._of(case_id, role)
+        return None if found is None else found.vectors.get(score)
+
+    def damaged(self, case_id: str) -> tuple[str, ...]:
+        """What of its references can't be believed."""
+        found = (self._of(case_id, role) for role in self._by_case.get(case_id, {}))
+        return tuple(path for one in found if one is not None for path in one.damaged)
+
+    def waits(self, case_id: str, roles: Iterable[str]) -> bool:
+        """Whether a reference in one of `roles` has still to run."""
+        return any((found := self._of(case_id, role)) is not None and found.status == "unfinished" for role in roles)
+
+    def _of(self, case_id: str, role: str) -> _Reference | None:
+        reference = self._by_case.get(case_id, {}).get(role)
+        if reference is None or reference not in self._cases:
+            return None
+        key = (reference, self._exams.get(case_id, ""))
+        if key not in self._known:
+            result = self._read(self._cases[reference], key[1])
+            matrices = result.matrices if result.status == "finished" else {}
+            vectors = {
+                name: np.diagonal(matrix.values[1:]).copy()
+                for name, matrix in matrices.items()
+                if matrix.values.shape[0] == matrix.values.shape[1] + 1
+            }
+            self._known[key] = _Reference(result.status, vectors, result.damaged)
+        return self._known[key]
 
 
 def read_case(
@@ -207,3 +268,33 @@ def by_group(
 def _finite(value: SupportsFloat) -> float | None:
     number = float(value)
     return number if math.isfinite(number) else None
+
+
+def told_result(result: CaseResult, told: Mapping[str, Any], columns: Sequence[MetricColumn], file: Path) -> CaseResult:
+    """`result` of a finished case with what its record, in `file`, says under "handed". Raises DamagedError."""
+    values = {column.name: told["scores"].get(column.key) for column in columns if not column.metric.mapping}
+    rounds = tuple(as_record(RoundResult, stored, file) for stored in told["rounds"])
+    marks = [f"contract {told.get('contract', 'ianvs')}, unsealed"]  # which was the only one once
+    if told["test_labels"]:
+        marks.append("was handed the test labels")
+    return replace(
+        result,
+        dataset=told["dataset"],
+        rounds=rounds,
+        round_names=tuple(round_.name for round_ in rounds[1:]),
+        metrics={name: value if isinstance(value, int | float) else None for name, value in values.items()},
+        texts={name: value for name, value in values.items() if isinstance(value, str)},
+        matrices=_matrices(told),
+        warnings=(*result.warnings, *marks, *told["warnings"], *told["notes"]),
+    )
+
+
+def _matrices(told: Mapping[str, Any]) -> dict[str, ScoreMatrix]:
+    """R of the model's metric, if the paradigm examines it on every part; a cell that was not examined is nan."""
+    if not told["R"]:
+        return {}
+    width = max(map(len, told["R"]))
+    first = told["untrained"] or [None] * width
+    rows = np.array([[*row, *[None] * (width - len(row))] for row in (first, *told["R"])], dtype=float)
+    rounds, tests = (tuple(str(k + 1) for k in range(count)) for count in (len(rows) - 1, width))
+    return {told["metric"]: ScoreMatrix(rows, told["metric"], rounds, tests)}

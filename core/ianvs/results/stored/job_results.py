@@ -19,8 +19,7 @@ from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn, metric_columns
 from ianvs.exam.metrics.registry import find, resolve
 from ianvs.results.report import Chosen, Leaderboard, build_leaderboard, cases_frame, rounds_frame, to_frame
-from ianvs.results.stored.case_results import read_case
-from ianvs.results.stored.reference_scores import ReferenceScores
+from ianvs.results.stored.case_results import ReferenceScores, read_case
 from ianvs.results.stored.selection import is_winner, select
 from ianvs.store import CaseState, CaseStore, ExamRecord, ExamStore, JobStore, Study, StudyStore, as_record
 

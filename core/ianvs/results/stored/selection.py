@@ -11,16 +11,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.types import CaseResult, ScoreMatrix, TestCase
+from ianvs.base.types import POOLED, CaseResult, ScoreMatrix, TestCase
 from ianvs.config.spec import SelectSpec
 from ianvs.exam.metrics.metric_columns import MetricColumn, columns_named
 from ianvs.results.report import Chosen
+from ianvs.results.report.trials import study_name
 from ianvs.results.stats import summarise
-from ianvs.results.stored.case_results import numbers_of
-from ianvs.store import Study
+from ianvs.results.stored.case_results import by_group, numbers_of
+from ianvs.store import CaseStore, ExamRecord, Study
 from ianvs.store.keys import canonical
 
-__all__ = ["SHARE", "first_rounds", "is_winner", "parts_of", "seen_by", "select"]
+__all__ = ["SHARE", "is_winner", "seen_by", "select", "worth_after"]
 
 SHARE = 0.25  # of the samples of every test set, where `by: validation` does not say
 
@@ -100,6 +101,45 @@ def select(
     )
 
 
+def worth_after(
+    store: CaseStore,
+    case_id: str,
+    column: MetricColumn,
+    columns: Sequence[MetricColumn],
+    exam: ExamRecord,
+    after: int | None,
+    select: SelectSpec | None,
+) -> float | None:
+    """The number of `column` over the first `after` rounds and, where each round has a test set, over theirs.
+
+    columns: of the exam. after: None of a case that has finished, for all rounds. select: by validation: over its share
+    of the groups of test samples. None where there is none, or it is not finite.
+    """
+    score = column.name if column.metric.level == "score" else column.of
+    stored = next((one for one in columns if one.name == score), None)
+    found = None if stored is None else store.score(case_id, stored.key, after)
+    if stored is None or found is None or not found.values.size:
+        return None
+    count = len(found.values) - 1
+    each = not stored.metric.pooled and found.values.shape[1] == len(exam.rounds)
+    matrix = ScoreMatrix(
+        found.values,
+        score,
+        exam.rounds[:count],
+        exam.tests if found.values.shape[1] == len(exam.tests) else (POOLED,),
+        higher_is_better=stored.metric.higher_is_better,
+    )
+    if each:
+        matrix = _first_rounds(matrix, count)
+    if select is None or select.by != "validation":
+        return numbers_of([column], {score: matrix}, {column.name: 0.0})[column.name]
+    without = found.left_out
+    if each and without is not None:
+        without = without[:, :count]
+    groups = by_group(matrix, without, some=True)
+    return None if groups is None else float(np.mean(_parts_of(groups, select.share)[0]))
+
+
 def seen_by(spec: SelectSpec | None, seeds: Sequence[int]) -> str:
     """What of the results a search with these seeds goes by, in words. None: of all that is reported."""
     of = f"seed{'s' * (len(seeds) != 1)} {', '.join(map(str, seeds))}"
@@ -119,8 +159,7 @@ def is_winner(case: TestCase, study: Study) -> bool:
 
 
 def _said_of(study: Study, spec: SelectSpec | None) -> str:
-    exam = f" in {study.testenv}" if study.testenv else ""
-    what = f"{study.algorithm}{exam}"
+    what = study_name(study)
     trials = f"{len(study.trials)} trial{'s' * (len(study.trials) != 1)} ({study.how['name']})"
     if not study.ended:
         return f"The search for {what} goes on: {trials} so far."
@@ -170,7 +209,7 @@ def _halves(spec: SelectSpec, metric: str, columns: Columns, seeds: Sequence[int
             k = spec.rounds or 0
             said = f"on the first {k} rounds and reported on the test sets of the rounds after them"
             return _Halves(
-                _of_rounds(lambda matrix: first_rounds(matrix, k), columns),
+                _of_rounds(lambda matrix: _first_rounds(matrix, k), columns),
                 _of_rounds(lambda matrix: _rest(matrix, k), columns),
                 said,
                 saw_the_future=False,
@@ -193,14 +232,14 @@ def _of_samples(metric: str, share: float, *, chosen: bool) -> Part:
         groups = result.samples.get(metric)
         if groups is None:
             return replace(result, metrics={**result.metrics, metric: None})
-        kept = parts_of(groups, share)[not chosen]
+        kept = _parts_of(groups, share)[not chosen]
         samples = {**result.samples, metric: kept} if len(kept) > 1 else {}
         return replace(result, metrics={**result.metrics, metric: float(np.mean(kept))}, samples=samples)
 
     return part
 
 
-def parts_of(groups: Floats, share: float | None) -> tuple[Floats, Floats]:
+def _parts_of(groups: Floats, share: float | None) -> tuple[Floats, Floats]:
     """The groups of samples that a choice is made on, and those that are reported. share: None: a quarter."""
     cut = min(max(round((share or SHARE) * len(groups)), 1), len(groups) - 1)
     return groups[:cut], groups[cut:]
@@ -222,7 +261,7 @@ def _of_rounds(cut: Callable[[ScoreMatrix], ScoreMatrix], columns: Columns) -> P
     return part
 
 
-def first_rounds(matrix: ScoreMatrix, k: int) -> ScoreMatrix:
+def _first_rounds(matrix: ScoreMatrix, k: int) -> ScoreMatrix:
     """The exam of the first k rounds and their test sets."""
     return _cut(matrix, list(range(k + 1)), slice(None, k))
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from ianvs.base.secrets import without_secrets
 from ianvs.config.spec import SearchSpec
 from ianvs.exam.metrics.metric_columns import MetricColumn, columns_named
-from ianvs.results.stored.selection import seen_by
-from ianvs.results.stored.so_far import worth_after
+from ianvs.results.stored.selection import seen_by, worth_after
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning import Plan
 from ianvs.running.planning.job_columns import job_columns

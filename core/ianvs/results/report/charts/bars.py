@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from ianvs.results.report.charts.axes import Frame, Scale, nice_scale
 from ianvs.results.report.charts.shown_rows import ShownRow
-from ianvs.results.report.charts.svg import classes, dots, figure, num, tag, text
+from ianvs.results.report.charts.svg import classes, dots, figure, num, slanted, tag, text
 from ianvs.results.report.row_scores import RowScore
 from ianvs.results.report.values import fit
 
@@ -30,7 +30,7 @@ def class_bars_svg(
     scale = nice_scale([0, *values], unit=True)
     each = max(4.0, min(11.0, 300 / len(shown) / 3))
     group = each * len(shown) + 8
-    slanted = any(len(name) * 6.2 > group for name in names)
+    aslant = any(len(name) * 6.2 > group for name in names)
     ticks: Scale = Scale(0, len(names), ())
     frame = Frame(ticks, scale, left=46, width=max(260.0, group * len(names)), height=170)
     parts = [frame.drawn("", "")]
@@ -51,13 +51,8 @@ def class_bars_svg(
         parts.append(tag("g", *drawn, class_=classes("series bar", one.style), data_row=one.id))
     for place, name in enumerate(names):
         x = frame.left + (place + 0.5) * step
-        if slanted:
-            parts.append(
-                text(0, 0, fit(name, 16), "end", transform=f"translate({x + 4:.1f} {foot + 14:.1f}) rotate(-35)")
-            )
-        else:
-            parts.append(text(x, foot + 16, name, "middle"))
-    more = 20 + (4.2 * min(16, max(map(len, names))) if slanted else 6)
+        parts.append(slanted(x + 4, foot + 14, fit(name, 16)) if aslant else text(x, foot + 16, name, "middle"))
+    more = 20 + (4.2 * min(16, max(map(len, names))) if aslant else 6)
     width = frame.left + frame.width + 10
     about = f"{len(shown)} bars for each of {len(names)} parts. The table below the picture holds their numbers."
     return figure(key, width, foot + more, title, about, *parts, class_="chart")

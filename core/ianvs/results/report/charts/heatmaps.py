@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from numpy.typing import ArrayLike, NDArray
 
 from ianvs.results.report.charts.shown_rows import ShownRow
-from ianvs.results.report.charts.svg import figure, num, tag, text
+from ianvs.results.report.charts.svg import figure, num, slanted, tag, text
 from ianvs.results.report.leaderboard_row import RowKey
 from ianvs.results.report.row_scores import RowScore
 from ianvs.results.report.values import fit
@@ -41,6 +41,7 @@ _LABEL = 15  # characters
 _MOST_CELLS = 400_000  # of all heatmaps of a page: what a browser opens in a second or two
 _MOST_NUMBERED = 12_000  # of them that are drawn with their numbers, each some 250 characters
 _MOST_STORED = 1_500_000  # cells of score matrices that a page holds: some 6 MB
+_ABOUT = "Rows: after each round, the untrained model first. Columns: test sets."
 _GREY = (0xE4, 0xE4, 0xE4)  # what was not evaluated
 
 # ColorBrewer's YlGnBu and PuOr (Brewer 2003), which are read alike with any kind of colour blindness.
@@ -76,7 +77,6 @@ def heatmap_svg(
     rounds: tuple[str, ...],
     tests: tuple[str, ...],
     title: str,
-    about: str,
     scale: tuple[float, float],
     stops: tuple[str, ...] = SEQUENTIAL,
     numbered: bool = True,
@@ -86,27 +86,14 @@ def heatmap_svg(
     numbered: cells hold their numbers, where there are no more than 25 rounds and test sets.
     """
     if not numbered or max(values.shape[0] - 1, values.shape[1]) > _MOST_ROUNDS:
-        return _pixels(key, values, scale, stops, title, about)
-    colours = colours_of(values, *scale, stops)
-    return _cells(key, values, colours, rounds, tests, title, about, signed=stops is DIVERGING)
-
-
-def _cells(
-    key: str,
-    values: NDArray[np.float64],
-    colours: NDArray[np.uint8],
-    rounds: tuple[str, ...],
-    tests: tuple[str, ...],
-    title: str,
-    about: str,
-    signed: bool,
-) -> Markup:
+        return _pixels(key, values, scale, stops, title)
+    colours, signed = colours_of(values, *scale, stops), stops is DIVERGING
     count, columns = values.shape
     names = ["untrained", *(f"{k}. {fit(name, _LABEL)}" for k, name in enumerate(rounds, 1))]
     left = 12 + 6.4 * max(map(len, names))
     wide, tall = _CELL
-    slanted = any(len(name) > 7 for name in tests)
-    foot = 16 + (4.3 * min(_LABEL, max(map(len, tests))) if slanted else 4)
+    aslant = any(len(name) > 7 for name in tests)
+    foot = 16 + (4.3 * min(_LABEL, max(map(len, tests))) if aslant else 4)
     gap = 4  # below the untrained model, which no round has taught
     inks = np.where(_luminance(colours) > 0.179, "#000", "#fff")  # where both have the same contrast, 4.58 : 1
     cells = zip(names, values.tolist(), colours.tolist(), inks.tolist(), strict=True)
@@ -132,11 +119,8 @@ def _cells(
     bottom = count * tall + gap
     for j, name in enumerate(tests):
         x, label = left + (j + 0.5) * wide, fit(name, _LABEL)
-        if slanted:
-            parts.append(text(0, 0, label, "end", transform=f"translate({x + 5:.1f} {bottom + 12:.1f}) rotate(-35)"))
-        else:
-            parts.append(text(x, bottom + 13, label, "middle"))
-    return figure(key, left + columns * wide + 4, bottom + foot, title, about, *parts, class_="heat")
+        parts.append(slanted(x + 5, bottom + 12, label) if aslant else text(x, bottom + 13, label, "middle"))
+    return figure(key, left + columns * wide + 4, bottom + foot, title, _ABOUT, *parts, class_="heat")
 
 
 def _pixels(
@@ -145,7 +129,6 @@ def _pixels(
     scale: tuple[float, float],
     stops: tuple[str, ...],
     title: str,
-    about: str,
 ) -> Markup:
     """One pixel for each cell, enlarged without smoothing, whatever their number."""
     count, columns = values.shape
@@ -173,7 +156,7 @@ def _pixels(
         text(left + width / 2, top + height + 14, "test set", "middle"),
         tag("text", "after round", text_anchor="middle", transform=f"translate(11 {top + height / 2:.1f}) rotate(-90)"),
     ]
-    return figure(key, left + width + 4, top + height + 20, title, about, image, *labels, class_="heat large")
+    return figure(key, left + width + 4, top + height + 20, title, _ABOUT, image, *labels, class_="heat large")
 
 
 def colour_bar(key: str, scale: tuple[float, float], stops: tuple[str, ...], name: str) -> Markup:
@@ -299,15 +282,12 @@ def heatmaps(
     maps = []
     for one in some:
         found, title = scores[one.key], f"{first.score} of {one.label}"
-        about = "Rows: after each round, the untrained model first. Columns: test sets."
         names = (found.rounds, found.tests)
-        svg = heatmap_svg(f"{key}{one.id}", found.values, *names, title, about, scale, numbered=numbered)
+        svg = heatmap_svg(f"{key}{one.id}", found.values, *names, title, scale, numbered=numbered)
         difference = None
         if one.id in differences:
             told = f"{title}, less that of {base.label}"
-            difference = heatmap_svg(
-                f"{key}{one.id}d", differences[one.id], *names, told, about, around, DIVERGING, numbered
-            )
+            difference = heatmap_svg(f"{key}{one.id}d", differences[one.id], *names, told, around, DIVERGING, numbered)
         id_ = f"{key}{one.id}"
         maps.append(Heatmap(one.label, svg, difference, id_ if matrices.add(id_, found) else ""))
     return Heatmaps(

@@ -30,6 +30,7 @@ __all__ = [
     "marker",
     "num",
     "path",
+    "slanted",
     "tag",
     "text",
 ]
@@ -83,6 +84,11 @@ def tag(name: str, *children: str | Markup, **attributes: object) -> Markup:
 def text(x: float, y: float, said: str, anchor: str | None = None, **attributes: object) -> Markup:
     """anchor: "middle", "end"; None: the text begins at x."""
     return tag("text", said, x=x, y=y, text_anchor=anchor, **attributes)
+
+
+def slanted(x: float, y: float, said: str) -> Markup:
+    """A label that ends at (x, y) and rises towards it."""
+    return text(0, 0, said, "end", transform=f"translate({x:.1f} {y:.1f}) rotate(-35)")
 
 
 def figure(
