@@ -18,11 +18,10 @@ from ianvs.authoring.answering import Answering
 from ianvs.authoring.augmentation import find_augmentation
 from ianvs.authoring.backbone_choice import BackboneChoice
 from ianvs.authoring.optimizers import OptimizerMaker, build_optimizer
-from ianvs.authoring.own_classes import own_classes_mask
 from ianvs.authoring.precision import chosen_precision
 from ianvs.authoring.pretraining import denoising_loss, fit_probe
 from ianvs.authoring.randomness import seeded
-from ianvs.authoring.round_data import Batch, RoundData, output_mask, resident, sent
+from ianvs.authoring.round_data import Batch, RoundData, output_mask, own_classes_mask, resident, sent
 from ianvs.authoring.training_loop import Hooks, Schedule, fit, require_finite
 from ianvs.base.errors import PluginError, require_known
 from ianvs.base.seeding import stream_seed
