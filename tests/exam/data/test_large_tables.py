@@ -11,7 +11,7 @@ from PIL import Image
 
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam import data
-from ianvs.exam.data import large_tables, listed_files, tables
+from ianvs.exam.data import large_tables, tables
 from ianvs.exam.data.listing import SourceError
 from tests.edits import edited
 
@@ -253,7 +253,7 @@ def test_a_list_of_files_is_not_read_again_while_they_stay(index, pictures, any_
     assert data.check(spec, cache) == []
     for name in ("read_lines", "read_table"):
         monkeypatch.setattr(f"ianvs.exam.data.sources.{name}", lambda *given: pytest.fail("it was read again"))
-    monkeypatch.setattr(listed_files, "_BLOCK", 2)
+    monkeypatch.setattr(large_tables, "_BLOCK", 2)
     found = data.checked(spec, cache)
     assert found.problems == []
     assert data.fingerprint(spec, cache) == fingerprint

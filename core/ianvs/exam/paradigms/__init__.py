@@ -1,4 +1,4 @@
-"""How a case is examined: one file for each paradigm."""
+"""How a case is examined."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from ianvs.exam.paradigms.federated import (
     FederatedClient,
     FederatedLearning,
 )
-from ianvs.exam.paradigms.incremental import IncrementalLearning
-from ianvs.exam.paradigms.joint import Joint
 from ianvs.exam.paradigms.joint_inference import EdgeModel, JointInference, Router
 from ianvs.exam.paradigms.lifelong import LifelongLearning
 from ianvs.exam.paradigms.link import Link
@@ -29,8 +27,7 @@ from ianvs.exam.paradigms.paradigm import (
     Recogniser,
     Session,
 )
-from ianvs.exam.paradigms.single_task import SingleTaskLearning
-from ianvs.exam.paradigms.solo import Solo
+from ianvs.exam.paradigms.single_model import IncrementalLearning, Joint, SingleTaskLearning, Solo
 from ianvs.plugins.loader import Loaded, load
 
 __all__ = [
