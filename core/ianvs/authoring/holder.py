@@ -150,15 +150,11 @@ class NetworkHolder:
             weights = {name: value for name, value in self.network.state_dict().items() if name not in self._fixed}
         decoder = None if self._decoder is None else self._decoder.state_dict()
         given = None if self._given is None else _tensors(self._given)
-        kept = {"shape": self._shape, "network": weights, "decoder": decoder, "tasks": self._tasks.allowed}
-        begun = {
-            "given": given,
-            "initial": self._initial,
-            "scaling": self.scaling.state(),
-            "optimizer": self._optimizer,
-        }
         frozen = self.backbone_choice.described(self.architecture) if self._fixed else None
-        torch.save({**kept, **begun, "frozen": frozen, "method": self.state()}, target)
+        kept = {"shape": self._shape, "network": weights, "decoder": decoder, "tasks": self._tasks.allowed}
+        kept |= {"given": given, "initial": self._initial, "scaling": self.scaling.state()}
+        kept |= {"optimizer": self._optimizer, "frozen": frozen, "method": self.state()}
+        torch.save(kept, target)
         return target
 
     def load(self, path: Path) -> None:

@@ -38,30 +38,25 @@ class Memory:
             raise PluginError(f"the capacity of a memory is a number of samples, 0 or more; it can't be {capacity}.")
         self.capacity = int(capacity)
         self.seen = 0  # samples that were ever added
-        self._columns: tuple[Tensor, ...] = ()
+        self.columns: tuple[Tensor, ...] = ()  # x, y and whatever else is stored of each sample
 
     def __len__(self) -> int:
-        return len(self._columns[0]) if self._columns else 0
+        return len(self.columns[0]) if self.columns else 0
 
     @property
     def x(self) -> Tensor:
         """(len, ...) stored samples, as they were added."""
-        return self._columns[0] if self._columns else torch.empty(0)
+        return self.columns[0] if self.columns else torch.empty(0)
 
     @property
     def y(self) -> Tensor:
         """(len,) their labels."""
-        return self._columns[1] if self._columns else torch.empty(0, dtype=torch.int64)
-
-    @property
-    def columns(self) -> tuple[Tensor, ...]:
-        """x, y and whatever else is stored of each sample."""
-        return self._columns
+        return self.columns[1] if self.columns else torch.empty(0, dtype=torch.int64)
 
     @property
     def nbytes(self) -> int:
         """Bytes of everything that is stored of the samples."""
-        return sum(column.nbytes for column in self._columns)
+        return sum(column.nbytes for column in self.columns)
 
     def sample(self, n: int, generator: torch.Generator) -> tuple[Tensor, ...]:
         """(x, y, ...) of min(n, len) different samples, drawn uniformly."""
@@ -69,27 +64,27 @@ class Memory:
 
     def at(self, index: Tensor) -> tuple[Tensor, ...]:
         """(x, y, ...) of the samples at the places `index` (n,)."""
-        return tuple(gather(column, sent(index, column.device)) for column in self._columns)
+        return tuple(gather(column, sent(index, column.device)) for column in self.columns)
 
     def state(self) -> State:
         """Everything that it holds, for `torch.save`."""
-        return {"seen": self.seen, "columns": list(self._columns)}
+        return {"seen": self.seen, "columns": list(self.columns)}
 
     def restore(self, state: State) -> None:
         """Take over what `state` returned."""
-        self.seen, self._columns = state["seen"], tuple(state["columns"])
+        self.seen, self.columns = state["seen"], tuple(state["columns"])
 
     def _keep(self, chosen: Tensor, columns: tuple[Tensor, ...]) -> None:
         """Hold the `chosen` of old and new samples: increasing positions, new ones counted on after the old ones."""
         before = len(self)
         old, new = chosen[chosen < before], chosen[chosen >= before] - before
-        if self._columns and not len(new) and len(old) == before:
+        if self.columns and not len(new) and len(old) == before:
             return  # nothing goes and nothing comes: no copy of all of it
         kept = tuple(gather(column, sent(new, column.device)) for column in columns)
-        if self._columns:
-            pairs = zip(self._columns, kept, strict=True)
+        if self.columns:
+            pairs = zip(self.columns, kept, strict=True)
             kept = tuple(torch.cat([sent(gather(a, sent(old, a.device)), b.device), b]) for a, b in pairs)
-        self._columns = kept
+        self.columns = kept
 
 
 class ReservoirMemory(Memory):
@@ -123,7 +118,7 @@ class ReservoirMemory(Memory):
         self._least = None
         keys = torch.cat([self._keys, drawn])
         chosen = keys.topk(min(self.capacity, len(keys))).indices.sort().values
-        if self.in_place and self._columns and len(self) == self.capacity:
+        if self.in_place and self.columns and len(self) == self.capacity:
             self._replace(chosen, keys, (x, y, *more))
             return
         self._keep(chosen, (x, y, *more))
@@ -144,7 +139,7 @@ class ReservoirMemory(Memory):
         goes = torch.ones(before, dtype=torch.bool)
         goes[chosen[chosen < before]] = False
         places = goes.nonzero()[:, 0]
-        for kept, column in zip(self._columns, columns, strict=True):
+        for kept, column in zip(self.columns, columns, strict=True):
             new = sent(gather(column, sent(come - before, column.device)), kept.device)
             kept.index_copy_(0, sent(places, kept.device), new)
         self._keys[places] = keys[come]
@@ -320,7 +315,7 @@ class HerdingMemory(Memory):
             )
         parts: list[tuple[Tensor, ...]] = []
         for c in classes:
-            part = self._of(c, self._columns) if c in kept else ()
+            part = self._of(c, self.columns) if c in kept else ()
             new = self._of(c, (x, y, *more)) if c in come else ()
             if part and new:
                 part = tuple(torch.cat([a.to(b.device), b]) for a, b in zip(part, new, strict=True))
@@ -330,7 +325,7 @@ class HerdingMemory(Memory):
             parts.append(tuple(gather(column, order.to(column.device)) for column in part))
         if parts:
             place = parts[-1][0].device
-            self._columns = tuple(torch.cat([c.to(place) for c in column]) for column in zip(*parts, strict=True))
+            self.columns = tuple(torch.cat([c.to(place) for c in column]) for column in zip(*parts, strict=True))
 
     @staticmethod
     def _of(label: int, columns: tuple[Tensor, ...]) -> tuple[Tensor, ...]:

@@ -58,42 +58,24 @@ class SGD:
         """Of all parameters that have a gradient."""
         with torch.no_grad():
             for group, moving in zip(self.param_groups, self._moving, strict=True):
-                moved, momenta = group["params"], moving
-                gradients = [p.grad for p in moved]
+                moved: list[Any] = group["params"]
+                momenta: list[Any] = moving
+                gradients: list[Any] = [p.grad for p in moved]
                 if any(gradient is None for gradient in gradients):
                     self._fill(moved, moving)
                     there = [index for index, gradient in enumerate(gradients) if gradient is not None]
                     moved, gradients, momenta = ([column[i] for i in there] for column in (moved, gradients, moving))
                 if not moved:
                     continue
-                if group["fused"]:
-                    self._step_fused(moved, gradients, momenta, group["lr"])
-                else:
-                    self._step_each(moved, gradients, momenta, group["lr"])
-
-    def _step_fused(self, moved: list[Tensor], gradients: list[Any], momenta: list[Any], rate: float) -> None:
-        first = self._momentum != 0 and momenta[0] is None
-        if first:
-            momenta[:] = map(torch.empty_like, gradients)  # the kernel fills them
-        torch._fused_sgd_(
-            moved,
-            gradients,
-            momenta if self._momentum else [],
-            lr=rate,
-            is_first_step=first,
-            **self._options,
-        )
-
-    def _step_each(self, moved: list[Tensor], gradients: list[Any], momenta: list[Any], rate: float) -> None:
-        sgd(
-            moved,
-            gradients,
-            momenta,
-            lr=rate,
-            foreach=False,  # as torch chooses on the CPU; on a card all are fused
-            fused=False,
-            **self._options,
-        )
+                options = {**self._options, "lr": group["lr"]}
+                if not group["fused"]:  # nor for each: as torch chooses on the CPU; on a card all are fused
+                    sgd(moved, gradients, momenta, foreach=False, fused=False, **options)
+                    continue
+                first = self._momentum != 0 and momenta[0] is None
+                if first:
+                    momenta[:] = map(torch.empty_like, gradients)  # the kernel fills them
+                kept = momenta if self._momentum else []
+                torch._fused_sgd_(moved, gradients, kept, is_first_step=first, **options)
 
     def state_dict(self) -> dict[str, Any]:
         """As torch.optim.SGD gives it: what has been gathered, by the number of the parameter."""

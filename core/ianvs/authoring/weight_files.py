@@ -74,7 +74,17 @@ def read_weights(path: Path) -> dict[str, Tensor]:
             f"{shown_path(path)} can't be read as weights ({said}). Save tensors alone: "
             "torch.save(network.state_dict(), path)."
         ) from error
-    return plain_state(held, shown_path(path))
+    for wrapper in WRAPPERS:
+        if isinstance(held, dict) and isinstance(held.get(wrapper), dict):
+            held = held[wrapper]
+    named = held.items() if isinstance(held, Mapping) else ()
+    state = {str(name): value for name, value in named if torch.is_tensor(value)}
+    if not state:
+        raise PluginError(f"{shown_path(path)} holds no tensors by name: it is no state_dict of a network.")
+    for prefix in PREFIXES:
+        if all(name.startswith(prefix) for name in state):
+            state = {name.removeprefix(prefix): value for name, value in state.items()}
+    return timm_names(state) if is_efficientnet_lite(state) else state
 
 
 def is_plain(path: Path) -> bool:
@@ -87,21 +97,6 @@ def is_plain(path: Path) -> bool:
     except (OSError, pickle.UnpicklingError, RuntimeError, EOFError):
         return file == path  # read_weights() says what is wrong with it
     return not (isinstance(held, dict) and {"shape", "network", "tasks"} <= set(held))
-
-
-def plain_state(held: object, what: str) -> dict[str, Tensor]:
-    """The tensors by name in what a file held. Raises PluginError where there are none."""
-    for wrapper in WRAPPERS:
-        if isinstance(held, dict) and isinstance(held.get(wrapper), dict):
-            held = held[wrapper]
-    named = held.items() if isinstance(held, Mapping) else ()
-    state = {str(name): value for name, value in named if torch.is_tensor(value)}
-    if not state:
-        raise PluginError(f"{what} holds no tensors by name: it is no state_dict of a network.")
-    for prefix in PREFIXES:
-        if all(name.startswith(prefix) for name in state):
-            state = {name.removeprefix(prefix): value for name, value in state.items()}
-    return timm_names(state) if is_efficientnet_lite(state) else state
 
 
 def fit(
