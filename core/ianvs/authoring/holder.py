@@ -93,7 +93,6 @@ class NetworkHolder:
             dropout=self.dropout,
             batch_norm=self.batch_norm,
             fill=self._fill if chosen.weights is not None or self._initial is not None else None,
-            trained=chosen.weights is not None or self._initial is not None,
             download=chosen.download,
         )
 
@@ -151,7 +150,7 @@ class NetworkHolder:
         decoder = None if self._decoder is None else self._decoder.state_dict()
         given = None if self._given is None else _tensors(self._given)
         frozen = self.backbone_choice.described(self.architecture) if self._fixed else None
-        kept = {"shape": self._shape, "network": weights, "decoder": decoder, "tasks": self._tasks.allowed}
+        kept: State = {"shape": self._shape, "network": weights, "decoder": decoder, "tasks": self._tasks.allowed}
         kept |= {"given": given, "initial": self._initial, "scaling": self.scaling.state()}
         kept |= {"optimizer": self._optimizer, "frozen": frozen, "method": self.state()}
         torch.save(kept, target)

@@ -93,9 +93,7 @@ def _shortcut(inputs: int, outputs: int, stride: int) -> list[nn.Module]:
     return [nn.MaxPool2d(1, stride), nn.Conv2d(inputs, outputs, 1, bias=False)]
 
 
-def torchvision_resnet(
-    name: str, input_shape: Sequence[int], num_classes: int, fill: Fill | None = None
-) -> nn.Sequential:
+def torchvision_resnet(name: str, input_shape: Sequence[int], num_classes: int) -> nn.Sequential:
     """(N, C, H, W) -> (N, num_classes): the residual network of that name for large pictures, with random weights."""
     from torchvision.models import get_model
 
@@ -103,26 +101,18 @@ def torchvision_resnet(
     network = get_model(name, weights=None, num_classes=num_classes)
     if input_shape[0] != 3:
         network.conv1 = nn.Conv2d(input_shape[0], 64, kernel_size=7, stride=2, padding=3, bias=False)
-    if fill is not None:
-        fill(network, "fc", network.fc)
     *body, head = network.children()
     return nn.Sequential(*body, nn.Flatten(), head)
 
 
 def library_network(
-    name: str,
-    input_shape: Sequence[int],
-    num_classes: int,
-    fill: Fill | None = None,
-    *,
-    trained: bool = False,
-    download: bool = False,
+    name: str, input_shape: Sequence[int], num_classes: int, fill: Fill | None, download: bool
 ) -> nn.Sequential:
     """(N, 1 or 3, H, W) -> (N, num_classes): a network of torchvision, timm or Hugging Face under a new linear head."""
     _require_pictures(name, input_shape)
     if input_shape[0] not in (1, 3):
         raise PluginError(f"network '{name}' takes pictures of 1 or 3 channels, but these have {input_shape[0]}.")
-    model = library_model(name, (input_shape[1], input_shape[2]), download, trained=trained)
+    model = library_model(name, (input_shape[1], input_shape[2]), download, trained=fill is not None)
     body, place, features = from_library(model, name)
     head = nn.Linear(features, num_classes)
     if fill is not None:
@@ -141,13 +131,12 @@ def build_network(
     dropout: float = 0.0,
     batch_norm: bool = False,
     fill: Fill | None = None,
-    trained: bool = False,
     download: bool = False,
 ) -> nn.Sequential:
     """The network called `name`; `hidden`, `dropout`, `batch_norm` are for 'mlp', `widths`, `blocks` for 'resnet'.
 
-    fill: puts weights into it. trained: these are another's, so that it is built as they were trained. download:
-    whether a library may load what describes a network.
+    fill: puts weights into it, for which it is built as they were trained. download: whether a library may load what
+    describes a network.
     """
     match name:
         case "mlp":
@@ -159,10 +148,10 @@ def build_network(
         case "vit":
             _require_pictures(name, input_shape)
             own = small_vit(input_shape, num_classes)
-        case _ if name in TORCHVISION and not trained:
-            return torchvision_resnet(name, input_shape, num_classes, fill)
+        case _ if name in TORCHVISION and fill is None:
+            return torchvision_resnet(name, input_shape, num_classes)
         case _ if is_library(name):
-            return library_network(name, input_shape, num_classes, fill, trained=trained, download=download)
+            return library_network(name, input_shape, num_classes, fill, download)
         case _:
             known = [*OWN, *TORCHVISION]
             hint = closest(name, [*known, *torchvision_names()])

@@ -141,19 +141,14 @@ class OptimizerMaker:
         self._optimizer: Optimizer | None = None
 
     def __call__(
-        self,
-        name: str,
-        parameters: Sequence[tuple[Iterable[nn.Parameter], float]],
-        *,
-        momentum: float = 0.0,
-        weight_decay: float = 0.0,
+        self, name: str, parameters: Sequence[tuple[Iterable[nn.Parameter], float]], **options: float
     ) -> Optimizer:
         """What was returned before may be changed by this."""
         pairs = [(list(some), rate) for some, rate in parameters]
         facts = [(id(p), p.requires_grad, p.device, p.dtype, p.shape) for some, _ in pairs for p in some]
-        built_of = (name, momentum, weight_decay, *((len(some), rate) for some, rate in pairs), *facts)
+        built_of = (name, *options.items(), *((len(some), rate) for some, rate in pairs), *facts)
         if self._optimizer is None or built_of != self._built_of:
-            self._optimizer = build_optimizer(name, pairs, momentum=momentum, weight_decay=weight_decay)
+            self._optimizer = build_optimizer(name, pairs, **options)
             self._rates = [group["lr"] for group in self._optimizer.param_groups]
             self._built_of = built_of
             return self._optimizer
