@@ -107,10 +107,7 @@ def _files(key: str, fingerprint: str) -> str:
 
 
 def keep_dataset(dataset: Dataset, key: str, cache_dir: Path) -> None:
-    """Keep all but conversations; decoded pictures, which lie in the cache already, are named and not copied.
-
-    Nothing is kept where the cache can't be written: it only saves time.
-    """
+    """Keep all but conversations; decoded pictures, which lie in the cache already, are named and not copied."""
     if dataset.kind == "conversation":
         return
 
@@ -131,7 +128,7 @@ def keep_dataset(dataset: Dataset, key: str, cache_dir: Path) -> None:
                     np.save(folder / f"{part}_{name}.npy", values, allow_pickle=False)
         (folder / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
 
-    with suppress(OSError):
+    with suppress(OSError):  # the cache can't be written: it only saves time
         entry(cache_dir, key, fill)
 
 
@@ -206,8 +203,7 @@ Seen = tuple[list[bytes], NDArray[np.int64]]
 def look_at(listings: Sequence[Listing], root: Path | None) -> Seen | None:
     """The files that the listings name. To be called before what is in them is read: a later change then shows.
 
-    None where it can't be told later whether something has changed: a file was written just now, or lies elsewhere than
-    where it is looked for first.
+    None where one might not: a file was written just now, or lies elsewhere than where it is looked for first.
     """
     columns = [one.x for one in listings if one.form == "files"]
     columns += [one.labels for one in listings if one.label_form == "files"]

@@ -81,9 +81,8 @@ def resolve(spec: MetricSpec, loading: Callable[[str, str], Loaded] = load) -> M
 def metric_header(spec: MetricSpec) -> Metric:
     """What `resolve` gives, but without running the code at a `url`: of the metric there, its level.
 
-    That is told by `of`, which one over a score matrix must have there, and a score can't have.
-
-    One of a contract that runs its cases itself counts as measured: it tells a number or a text.
+    That is told by `of`, which one over a score matrix must have there, and a score can't have. One of a contract that
+    runs its cases itself counts as measured: it tells a number or a text.
     """
     told = contract_named(spec.contract).metric(spec)
     if told is not None:
