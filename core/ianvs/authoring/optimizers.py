@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,16 +15,6 @@ __all__ = ["OPTIMIZERS", "SGD", "Optimizer", "OptimizerMaker", "build_optimizer"
 
 CACHE_LINE = 64  # bytes
 OPTIMIZERS = ("sgd", "adam", "adamw")
-
-
-class Optimizer(Protocol):
-    """What a round needs of one; those of torch are such, too."""
-
-    param_groups: list[dict[str, Any]]
-
-    def step(self) -> object: ...
-    def state_dict(self) -> dict[str, Any]: ...
-    def load_state_dict(self, state_dict: dict[str, Any]) -> object: ...
 
 
 class SGD:
@@ -40,13 +30,8 @@ class SGD:
         ("fused", no if not given), for which they have to be of one type on one device."""
         self.param_groups: list[dict[str, Any]] = [{"fused": False, **group} for group in groups]
         self._momentum = momentum
-        self._options: dict[str, Any] = {
-            "momentum": momentum,
-            "weight_decay": weight_decay,
-            "dampening": 0.0,
-            "nesterov": False,
-            "maximize": False,
-        }
+        self._options: dict[str, Any] = {"momentum": momentum, "weight_decay": weight_decay}
+        self._options |= {"dampening": 0.0, "nesterov": False, "maximize": False}
         self.restart()
 
     def restart(self) -> None:
@@ -102,6 +87,9 @@ class SGD:
             moving[:] = [torch.zeros_like(p) if m is None else m for p, m in zip(parameters, moving, strict=True)]
 
 
+Optimizer = SGD | torch.optim.Optimizer
+
+
 def build_optimizer(
     name: str,
     parameters: Sequence[tuple[Iterable[nn.Parameter], float]],
@@ -154,10 +142,10 @@ class OptimizerMaker:
             return self._optimizer
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate
-        if isinstance(self._optimizer, torch.optim.Optimizer):
-            self._optimizer.state.clear()
-        elif isinstance(self._optimizer, SGD):
+        if isinstance(self._optimizer, SGD):
             self._optimizer.restart()
+        else:
+            self._optimizer.state.clear()
         return self._optimizer
 
 
