@@ -33,21 +33,17 @@ __all__ = [
 GROUP = "ianvs.paradigms"
 """The group of entry points by which installed packages bring theirs."""
 
-PARADIGMS: Mapping[str, type[Paradigm]] = MappingProxyType(
-    {
-        paradigm.name: paradigm
-        for paradigm in (
-            IncrementalLearning,
-            SingleTaskLearning,
-            LifelongLearning,
-            FederatedLearning,
-            FederatedClassIncrementalLearning,
-            JointInference,
-            Joint,
-            Solo,
-        )
-    }
+_ALL: tuple[type[Paradigm], ...] = (
+    IncrementalLearning,
+    SingleTaskLearning,
+    LifelongLearning,
+    FederatedLearning,
+    FederatedClassIncrementalLearning,
+    JointInference,
+    Joint,
+    Solo,
 )
+PARADIGMS: Mapping[str, type[Paradigm]] = MappingProxyType({paradigm.name: paradigm for paradigm in _ALL})
 _OF_IANVS = ("multiedgeinference",)
 
 
