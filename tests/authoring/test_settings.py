@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from ianvs.authoring import ReplayLearner, ReservoirMemory, TorchLearner, mlp
-from ianvs.authoring.initialization import initialize
+from ianvs.authoring.networks import initialize
 from ianvs.base.errors import PluginError
 from ianvs.testalgorithms.der.basemodel import DER
 from ianvs.testalgorithms.lwf.basemodel import LwF

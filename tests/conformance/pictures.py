@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, gelu, layer_norm, linear
 
-from ianvs.authoring.small_vit import DEPTH, HEADS, WIDTH, small_vit
+from ianvs.authoring.networks import DEPTH, HEADS, WIDTH, small_vit
 from ianvs.base.seeding import stream_seed
 from tests.conformance.kit import After, Check, Mutant, compared
 from tests.conformance.vision import Exam

@@ -65,7 +65,7 @@ def test_checking_and_fingerprinting_load_no_library(tmp_path):
         "import sys, pathlib; from ianvs.exam import data; from ianvs.config.spec import DatasetSpec\n"
         "import ianvs.exam.scenarios\n"
         "spec = DatasetSpec(name='digits')\n"
-        f"assert not data.check(spec); data.fingerprint(spec, pathlib.Path({str(tmp_path)!r}))\n"
+        f"assert not data.checked(spec).problems; data.fingerprint(spec, pathlib.Path({str(tmp_path)!r}))\n"
         "heavy = {'sklearn', 'torch', 'torchvision', 'pandas', 'PIL', 'scipy'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )
@@ -80,7 +80,7 @@ def test_a_second_load_of_digits_needs_no_scikit_learn(tmp_path, monkeypatch):
 
 def test_an_unknown_source_is_refused_with_the_closest_and_the_list():
     place = Place(Path("testenv.yaml"), 3, 5)
-    (problem,) = data.check(DatasetSpec(name="cifar_10", places={"name": place}))
+    (problem,) = data.checked(DatasetSpec(name="cifar_10", places={"name": place})).problems
     assert problem.place == place
     assert "Did you mean 'cifar10'?" in problem.message
     assert "fashion_mnist" in problem.message
@@ -88,7 +88,9 @@ def test_an_unknown_source_is_refused_with_the_closest_and_the_list():
 
 def test_an_unknown_option_is_refused_at_its_place_with_the_closest():
     place = Place(Path("testenv.yaml"), 5, 7)
-    (problem,) = data.check(DatasetSpec(name="digits", options={"test_ration": 0.3}, places={"test_ration": place}))
+    (problem,) = data.checked(
+        DatasetSpec(name="digits", options={"test_ration": 0.3}, places={"test_ration": place})
+    ).problems
     assert problem.place == place
     assert "Did you mean 'test_ratio'?" in problem.message
 
@@ -103,17 +105,19 @@ def test_an_option_of_the_wrong_kind_is_refused(options, tmp_path):
 
 def test_keys_for_files_are_refused_beside_a_name(tmp_path):
     source = SourceSpec(tmp_path / "a.txt", "index")
-    messages = " ".join(str(p) for p in data.check(DatasetSpec(name="digits", train=(source,), using=("CS",))))
+    messages = " ".join(
+        str(p) for p in data.checked(DatasetSpec(name="digits", train=(source,), using=("CS",))).problems
+    )
     assert "`train`" in messages
     assert "`using`" in messages
 
 
 def test_a_root_is_needed_where_files_are(tmp_path):
-    assert "needs `root`" in str(data.check(DatasetSpec(name="mnist"))[0])
-    message = str(data.check(DatasetSpec(name="cifar10", root=tmp_path))[0])
+    assert "needs `root`" in str(data.checked(DatasetSpec(name="mnist")).problems[0])
+    message = str(data.checked(DatasetSpec(name="cifar10", root=tmp_path)).problems[0])
     assert str(tmp_path / "cifar-10-batches-py") in message
     assert "download: true" in message
-    assert data.check(DatasetSpec(name="cifar10", root=tmp_path, download=True)) == []
+    assert data.checked(DatasetSpec(name="cifar10", root=tmp_path, download=True)).problems == []
 
 
 def write_idx(path: Path, values: np.ndarray) -> None:
@@ -167,7 +171,7 @@ def test_idx_files_are_what_torchvision_reads_wherever_they_lie(tmp_path, name):
         assert dataset.classes == (tuple("0123456789") if name == "mnist" else tuple(theirs.classes))
         assert dataset.test.x.shape == (3, 28, 28, 1)
     assert len({dataset.fingerprint for dataset in found}) == 1
-    assert all(data.check(DatasetSpec(name=name, root=root)) == [] for root in roots.values())
+    assert all(data.checked(DatasetSpec(name=name, root=root)).problems == [] for root in roots.values())
 
 
 def test_packed_files_with_other_content_are_other_data(tmp_path):
@@ -184,7 +188,7 @@ def test_packed_files_with_other_content_are_other_data(tmp_path):
 def test_a_folder_that_lacks_one_of_the_four_says_what_belongs_there(tmp_path):
     write_mnist(tmp_path, packed=True)
     (tmp_path / "train-labels-idx1-ubyte.gz").unlink()
-    message = str(data.check(DatasetSpec(name="mnist", root=tmp_path))[0])
+    message = str(data.checked(DatasetSpec(name="mnist", root=tmp_path)).problems[0])
     assert "the four IDX files, gzipped or not, or MNIST/raw with them" in message
 
 

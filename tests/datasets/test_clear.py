@@ -21,7 +21,7 @@ from tests.datasets.clear_trees import CLASSES, lines_of, pixels, release, spec,
 
 
 def message_of(given: DatasetSpec) -> str:
-    return "\n".join(map(str, data.check(given)))
+    return "\n".join(map(str, data.checked(given).problems))
 
 
 def test_every_bucket_holds_its_own_pictures_only(tmp_path):
@@ -215,7 +215,7 @@ def test_the_training_folder_that_has_the_features_is_taken(tmp_path):
     with_metadata(tmp_path / "train", (1,), 3)
     for folder in ("train", "test"):
         features_of_2022(tmp_path / folder, "moco_b0", named=True)
-    assert data.check(spec(tmp_path, image_size=None, features="moco_b0")) == []
+    assert data.checked(spec(tmp_path, image_size=None, features="moco_b0")).problems == []
 
 
 def test_features_that_are_not_there_are_named_before_anything_runs(tmp_path):
@@ -266,7 +266,7 @@ def test_checking_and_fingerprinting_load_no_library(tmp_path):
     code = (
         "import sys, pathlib; from ianvs.exam import data; from ianvs.config.spec import DatasetSpec\n"
         f"spec = DatasetSpec(name='clear10', root=pathlib.Path({str(tmp_path)!r}))\n"
-        f"assert not data.check(spec); data.fingerprint(spec, pathlib.Path({str(tmp_path / 'cache')!r}))\n"
+        f"assert not data.checked(spec).problems; data.fingerprint(spec, pathlib.Path({str(tmp_path / 'cache')!r}))\n"
         "heavy = {'sklearn', 'torch', 'torchvision', 'pandas', 'PIL', 'scipy'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )
@@ -289,7 +289,7 @@ def test_a_missing_test_set_names_its_archive_and_the_way_without(tmp_path):
     message = message_of(spec(tmp_path))
     assert "clear10-test.zip (md5 bf9a85bfb78fe742c7ed32648c9a3275)" in message
     assert "protocol: iid" in message
-    assert data.check(spec(tmp_path, protocol="iid")) == []
+    assert data.checked(spec(tmp_path, protocol="iid")).problems == []
 
 
 @pytest.mark.parametrize("root", ["above", "above/wrapper/train_image_only"])
@@ -315,7 +315,7 @@ def test_hundreds_of_missing_pictures_make_a_short_message(tmp_path):
     release(tmp_path, train=20)
     for file in (tmp_path / "train_image_only/labeled_images").rglob("*.jpg"):
         file.unlink()
-    assert len(data.check(spec(tmp_path))) <= 5
+    assert len(data.checked(spec(tmp_path)).problems) <= 5
 
 
 def test_an_unknown_class_names_the_closest(tmp_path):

@@ -91,7 +91,7 @@ def test_the_source_has_a_domain_for_every_bucket(tmp_path: Path):
 def test_buckets_can_be_chosen_and_ordered(tmp_path: Path):
     found = data.load(spec(("9", "2")), tmp_path)
     assert list(dict.fromkeys(found.train.domains.tolist())) == ["9", "2"]
-    [problem] = data.check(spec(("1", "11")))
+    [problem] = data.checked(spec(("1", "11"))).problems
     assert "clear_drift has no domain '11'" in str(problem)
 
 

@@ -40,12 +40,12 @@ def test_a_fingerprint_tells_options_and_domains_apart_and_nothing_else(tmp_path
 
 
 def test_an_unknown_domain_or_option_names_the_closest() -> None:
-    [problem] = data.check(spec(("CS", "SIN")))
+    [problem] = data.checked(spec(("CS", "SIN"))).problems
     assert "streets has no domain 'SIN'. Did you mean 'SYN'?" in str(problem)
-    [problem] = data.check(spec(sead=1))
+    [problem] = data.checked(spec(sead=1)).problems
     assert "has no option 'sead'. Did you mean 'seed'?" in str(problem)
 
 
 @pytest.mark.parametrize("size", [[16], [16, 32, 3], 16])
 def test_a_size_is_height_and_width(size: object) -> None:
-    assert data.check(spec(size=size))
+    assert data.checked(spec(size=size)).problems

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -106,7 +107,7 @@ def library_weights(name: str, said: str, download: bool) -> Mapping[str, Tensor
 
 
 def _timm(name: str, size: tuple[int, int], trained: bool) -> nn.Module:
-    timm = _timm_itself()
+    timm = _package("timm", "vision")
     if not timm.is_model(name):
         hint = closest(name, timm.list_models())
         raise PluginError(f"timm has no network '{name}'.{hint} timm.list_models() lists all.")
@@ -116,7 +117,7 @@ def _timm(name: str, size: tuple[int, int], trained: bool) -> nn.Module:
 
 
 def _of_timm(name: str, said: str, download: bool) -> Mapping[str, Tensor]:
-    timm = _timm_itself()
+    timm = _package("timm", "vision")
     if said != "pretrained":
         raise _unknown(said, f"timm/{name}", ["pretrained"])
     config = timm.get_pretrained_cfg(name)
@@ -152,7 +153,7 @@ def _of_torchvision(name: str, said: str, download: bool) -> Mapping[str, Tensor
 
 
 def _hugging_face(name: str, download: bool) -> nn.Module:
-    transformers = _transformers_itself()
+    transformers = _package("transformers", "llm")
     try:
         config = transformers.AutoConfig.from_pretrained(name, local_files_only=not download)
         model: nn.Module = transformers.AutoModelForImageClassification.from_config(config)
@@ -167,7 +168,7 @@ def _hugging_face(name: str, download: bool) -> nn.Module:
 
 def _of_hugging_face(name: str, download: bool) -> Mapping[str, Tensor]:
     """By the library itself, since it gives tensors in a file other names than in the network."""
-    transformers = _transformers_itself()
+    transformers = _package("transformers", "llm")
     try:
         model = transformers.AutoModelForImageClassification.from_pretrained(name, local_files_only=not download)
     except (OSError, ValueError) as error:
@@ -188,20 +189,11 @@ def _in_hub_cache(repository: str) -> Path | None:
     return None
 
 
-def _timm_itself() -> ModuleType:
+def _package(name: str, extra: str) -> ModuleType:
     try:
-        import timm
+        return import_module(name)
     except ImportError:
-        raise PluginError("this network needs the package timm: pip install 'ianvs[vision]'.") from None
-    return timm
-
-
-def _transformers_itself() -> ModuleType:
-    try:
-        import transformers
-    except ImportError:
-        raise PluginError("this network needs the package transformers: pip install 'ianvs[llm]'.") from None
-    return transformers
+        raise PluginError(f"this network needs the package {name}: pip install 'ianvs[{extra}]'.") from None
 
 
 def _unknown(said: str, name: str, known: Sequence[str]) -> PluginError:

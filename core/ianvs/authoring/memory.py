@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -9,9 +10,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ianvs.authoring.round_data import gather, sent
-from ianvs.base.errors import PluginError
+from ianvs.base.errors import PluginError, closest
 
-__all__ = ["Memory", "PerRoundMemory", "ReservoirMemory", "State"]
+__all__ = [
+    "BiasedReservoirMemory",
+    "ClassBalancedMemory",
+    "HerdingMemory",
+    "Memory",
+    "PerRoundMemory",
+    "ReservoirMemory",
+    "State",
+    "herding",
+]
 
 State = dict[str, Any]
 """What `torch.save` keeps of a method or a memory: tensors, numbers, text, and lists or dicts of these, by name."""
@@ -28,30 +38,25 @@ class Memory:
             raise PluginError(f"the capacity of a memory is a number of samples, 0 or more; it can't be {capacity}.")
         self.capacity = int(capacity)
         self.seen = 0  # samples that were ever added
-        self._columns: tuple[Tensor, ...] = ()
+        self.columns: tuple[Tensor, ...] = ()  # x, y and whatever else is stored of each sample
 
     def __len__(self) -> int:
-        return len(self._columns[0]) if self._columns else 0
+        return len(self.columns[0]) if self.columns else 0
 
     @property
     def x(self) -> Tensor:
         """(len, ...) stored samples, as they were added."""
-        return self._columns[0] if self._columns else torch.empty(0)
+        return self.columns[0] if self.columns else torch.empty(0)
 
     @property
     def y(self) -> Tensor:
         """(len,) their labels."""
-        return self._columns[1] if self._columns else torch.empty(0, dtype=torch.int64)
-
-    @property
-    def columns(self) -> tuple[Tensor, ...]:
-        """x, y and whatever else is stored of each sample."""
-        return self._columns
+        return self.columns[1] if self.columns else torch.empty(0, dtype=torch.int64)
 
     @property
     def nbytes(self) -> int:
         """Bytes of everything that is stored of the samples."""
-        return sum(column.nbytes for column in self._columns)
+        return sum(column.nbytes for column in self.columns)
 
     def sample(self, n: int, generator: torch.Generator) -> tuple[Tensor, ...]:
         """(x, y, ...) of min(n, len) different samples, drawn uniformly."""
@@ -59,27 +64,27 @@ class Memory:
 
     def at(self, index: Tensor) -> tuple[Tensor, ...]:
         """(x, y, ...) of the samples at the places `index` (n,)."""
-        return tuple(gather(column, sent(index, column.device)) for column in self._columns)
+        return tuple(gather(column, sent(index, column.device)) for column in self.columns)
 
     def state(self) -> State:
         """Everything that it holds, for `torch.save`."""
-        return {"seen": self.seen, "columns": list(self._columns)}
+        return {"seen": self.seen, "columns": list(self.columns)}
 
     def restore(self, state: State) -> None:
         """Take over what `state` returned."""
-        self.seen, self._columns = state["seen"], tuple(state["columns"])
+        self.seen, self.columns = state["seen"], tuple(state["columns"])
 
     def _keep(self, chosen: Tensor, columns: tuple[Tensor, ...]) -> None:
         """Hold the `chosen` of old and new samples: increasing positions, new ones counted on after the old ones."""
         before = len(self)
         old, new = chosen[chosen < before], chosen[chosen >= before] - before
-        if self._columns and not len(new) and len(old) == before:
+        if self.columns and not len(new) and len(old) == before:
             return  # nothing goes and nothing comes: no copy of all of it
         kept = tuple(gather(column, sent(new, column.device)) for column in columns)
-        if self._columns:
-            pairs = zip(self._columns, kept, strict=True)
+        if self.columns:
+            pairs = zip(self.columns, kept, strict=True)
             kept = tuple(torch.cat([sent(gather(a, sent(old, a.device)), b.device), b]) for a, b in pairs)
-        self._columns = kept
+        self.columns = kept
 
 
 class ReservoirMemory(Memory):
@@ -113,7 +118,7 @@ class ReservoirMemory(Memory):
         self._least = None
         keys = torch.cat([self._keys, drawn])
         chosen = keys.topk(min(self.capacity, len(keys))).indices.sort().values
-        if self.in_place and self._columns and len(self) == self.capacity:
+        if self.in_place and self.columns and len(self) == self.capacity:
             self._replace(chosen, keys, (x, y, *more))
             return
         self._keep(chosen, (x, y, *more))
@@ -134,7 +139,7 @@ class ReservoirMemory(Memory):
         goes = torch.ones(before, dtype=torch.bool)
         goes[chosen[chosen < before]] = False
         places = goes.nonzero()[:, 0]
-        for kept, column in zip(self._columns, columns, strict=True):
+        for kept, column in zip(self.columns, columns, strict=True):
             new = sent(gather(column, sent(come - before, column.device)), kept.device)
             kept.index_copy_(0, sent(places, kept.device), new)
         self._keys[places] = keys[come]
@@ -187,3 +192,142 @@ class PerRoundMemory:
         self.parts = [ReservoirMemory(self.samples_per_round) for _ in state]
         for part, kept in zip(self.parts, state, strict=True):
             part.restore(kept)
+
+
+FORMULAS = ("alpha_over_n", "constant")
+
+
+class ClassBalancedMemory(Memory):
+    """As many samples of each class as possible, greedily (GDumb; Prabhu et al. 2020, algorithm 1).
+
+    A sample is stored if its class is new or has fewer than capacity / (number of classes so far); when the memory is
+    full, a random sample of the class that has most makes room.
+    """
+
+    def add(self, x: Tensor, y: Tensor, generator: torch.Generator, *more: Tensor) -> None:
+        """Offer samples x (N, ...) with labels y (N,) and further columns, one after the other.
+
+        `generator` is on the CPU.
+        """
+        slots: dict[int, list[int]] = {}  # class -> positions of its samples, new ones counted on after the old ones
+        for position, label in enumerate(self.y.tolist()):
+            slots.setdefault(label, []).append(position)
+        stored, before = len(self), len(self)
+        for position, label in enumerate(y.tolist(), start=before):
+            own = slots.setdefault(label, [])
+            if self.capacity == 0 or len(own) * len(slots) >= max(self.capacity, len(slots)):
+                continue  # it has its share; a class that has none always gets one
+            if stored == self.capacity:
+                most = max(slots.values(), key=len)
+                most.pop(int(torch.randint(len(most), (1,), generator=generator)))
+            else:
+                stored += 1
+            own.append(position)
+        self.seen += len(y)
+        self._keep(torch.tensor(sorted(p for own in slots.values() for p in own), dtype=torch.int64), (x, y, *more))
+
+
+class BiasedReservoirMemory(Memory):
+    """A reservoir that favours recent buckets of data (CLEAR; Lin et al. 2021).
+
+    The first bucket fills it. Of bucket i >= 1 (counted from 0), each sample is accepted with probability
+    p = alpha / (i + 1), formula "alpha_over_n", or p = alpha, formula "constant"; p is at most 1. Accepted samples take
+    the place of old ones, which are drawn uniformly. A bucket larger than the memory is first cut to its size, at
+    random; while there is room, samples are stored without being asked.
+    With buckets of the memory's size, alpha 1 over n gives every bucket the same expected share, and a constant 1 keeps
+    the newest bucket alone.
+    """
+
+    def __init__(self, capacity: int, formula: str = "alpha_over_n", alpha: float = 1.0) -> None:
+        super().__init__(capacity)
+        if formula not in FORMULAS:
+            hint = closest(formula, FORMULAS)
+            raise PluginError(f"formula '{formula}' of a biased reservoir is not known.{hint} {' or '.join(FORMULAS)}.")
+        if alpha < 0:
+            raise PluginError(f"alpha of a biased reservoir can't be negative, but is {alpha:g}.")
+        self.formula, self.alpha = formula, alpha
+        self.buckets = 0
+
+    @property
+    def probability(self) -> float:
+        """p of a sample of the next bucket, when the memory is full."""
+        return min(1.0, self.alpha / (self.buckets + 1) if self.formula == "alpha_over_n" else self.alpha)
+
+    def add(self, x: Tensor, y: Tensor, generator: torch.Generator) -> None:
+        """Offer a bucket: samples x (N, ...) with labels y (N,); `generator` is on the CPU."""
+        before = len(self)
+        offered = torch.randperm(len(y), generator=generator)[: self.capacity]
+        room = min(self.capacity - before, len(offered))
+        stored, asked = offered[:room], offered[room:]
+        accepted = asked[torch.rand(len(asked), generator=generator, dtype=torch.float64) < self.probability]
+        # Only old samples make room, or else a bucket would push out its own; where they are too few, those stay out.
+        accepted = accepted[:before]
+        old = torch.randperm(before, generator=generator)[len(accepted) :]
+        self._keep(torch.cat([old, before + stored, before + accepted]).sort().values, (x, y))
+        self.seen += len(y)
+        self.buckets += 1
+
+    def state(self) -> State:
+        return {**super().state(), "buckets": self.buckets}
+
+    def restore(self, state: State) -> None:
+        super().restore(state)
+        self.buckets = state["buckets"]
+
+
+def herding(features: Tensor, n: int) -> Tensor:
+    """(min(n, N),) which rows of features (N, D) to take, and in what order (iCaRL; Rebuffi et al. 2017, algorithm 4).
+
+    p_k = argmin_i |mu - (f_i + sum_{j<k} f_{p_j}) / k|, mu the mean of all rows: whatever number is kept of the first
+    ones, their mean is close to mu. No row is taken twice; of rows that are equally good, the first.
+    """
+    features = features.double()
+    mean, total = features.mean(0), torch.zeros_like(features[:1])
+    taken = torch.zeros(len(features), dtype=torch.bool, device=features.device)
+    order: list[int] = []
+    for k in range(1, min(n, len(features)) + 1):
+        distance = (mean - (total + features) / k).norm(dim=1).masked_fill(taken, torch.inf)
+        order.append(int(distance.argmin()))
+        taken[order[-1]] = True
+        total = total + features[order[-1]]
+    return torch.tensor(order, dtype=torch.int64)
+
+
+class HerdingMemory(Memory):
+    """capacity / (number of classes so far) samples of each class, rounded down, in the order of herding.
+
+    When classes are added, the first ones of each class stay (algorithm 5). A class that comes again is chosen anew,
+    from what is kept of it and what has come.
+    """
+
+    def add(self, x: Tensor, y: Tensor, features: Callable[[Tensor], Tensor], *more: Tensor) -> None:
+        """Choose from the samples x (N, ...) with labels y (N,) and further columns (N, ...).
+
+        features: of stored samples (B, ...), (B, D); it is asked again about exemplars of classes that come again.
+        Raises PluginError where there are more classes than places.
+        """
+        self.seen += len(y)
+        come, kept = set(y.tolist()), set(self.y.tolist())
+        classes = sorted(come | kept)
+        if 0 < self.capacity < len(classes):
+            raise PluginError(
+                f"a memory with a capacity of {self.capacity} can't hold an exemplar of each of {len(classes)} classes."
+            )
+        parts: list[tuple[Tensor, ...]] = []
+        for c in classes:
+            part = self._of(c, self.columns) if c in kept else ()
+            new = self._of(c, (x, y, *more)) if c in come else ()
+            if part and new:
+                part = tuple(torch.cat([a.to(b.device), b]) for a, b in zip(part, new, strict=True))
+            part = part or new
+            n = self.capacity // len(classes)
+            order = herding(features(part[0]), n) if c in come else torch.arange(min(n, len(part[0])))
+            parts.append(tuple(gather(column, order.to(column.device)) for column in part))
+        if parts:
+            place = parts[-1][0].device
+            self.columns = tuple(torch.cat([c.to(place) for c in column]) for column in zip(*parts, strict=True))
+
+    @staticmethod
+    def _of(label: int, columns: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        index = (columns[1] == label).nonzero()[:, 0]
+        return tuple(gather(column, index.to(column.device)) for column in columns)

@@ -9,10 +9,19 @@ import torch
 from torch import Tensor, nn
 
 from ianvs.authoring.backbones import from_library, is_library, library_model, torchvision_names
-from ianvs.authoring.small_vit import small_vit
-from ianvs.base.errors import PluginError, closest
+from ianvs.base.errors import PluginError, closest, require_known
 
-__all__ = ["OWN", "TORCHVISION", "Fill", "body_and_head", "build_network", "flat_parameters", "linear", "mlp", "resnet"]
+__all__ = [
+    "SmallViT",
+    "body_and_head",
+    "build_network",
+    "flat_parameters",
+    "initialize",
+    "linear",
+    "mlp",
+    "resnet",
+    "token_network",
+]
 
 OWN = ("mlp", "linear", "resnet", "vit")
 TORCHVISION = ("resnet18", "resnet34", "resnet50", "resnet101")
@@ -84,9 +93,7 @@ def _shortcut(inputs: int, outputs: int, stride: int) -> list[nn.Module]:
     return [nn.MaxPool2d(1, stride), nn.Conv2d(inputs, outputs, 1, bias=False)]
 
 
-def torchvision_resnet(
-    name: str, input_shape: Sequence[int], num_classes: int, fill: Fill | None = None
-) -> nn.Sequential:
+def torchvision_resnet(name: str, input_shape: Sequence[int], num_classes: int) -> nn.Sequential:
     """(N, C, H, W) -> (N, num_classes): the residual network of that name for large pictures, with random weights."""
     from torchvision.models import get_model
 
@@ -94,26 +101,18 @@ def torchvision_resnet(
     network = get_model(name, weights=None, num_classes=num_classes)
     if input_shape[0] != 3:
         network.conv1 = nn.Conv2d(input_shape[0], 64, kernel_size=7, stride=2, padding=3, bias=False)
-    if fill is not None:
-        fill(network, "fc", network.fc)
     *body, head = network.children()
     return nn.Sequential(*body, nn.Flatten(), head)
 
 
 def library_network(
-    name: str,
-    input_shape: Sequence[int],
-    num_classes: int,
-    fill: Fill | None = None,
-    *,
-    trained: bool = False,
-    download: bool = False,
+    name: str, input_shape: Sequence[int], num_classes: int, fill: Fill | None, download: bool
 ) -> nn.Sequential:
     """(N, 1 or 3, H, W) -> (N, num_classes): a network of torchvision, timm or Hugging Face under a new linear head."""
     _require_pictures(name, input_shape)
     if input_shape[0] not in (1, 3):
         raise PluginError(f"network '{name}' takes pictures of 1 or 3 channels, but these have {input_shape[0]}.")
-    model = library_model(name, (input_shape[1], input_shape[2]), download, trained=trained)
+    model = library_model(name, (input_shape[1], input_shape[2]), download, trained=fill is not None)
     body, place, features = from_library(model, name)
     head = nn.Linear(features, num_classes)
     if fill is not None:
@@ -132,13 +131,12 @@ def build_network(
     dropout: float = 0.0,
     batch_norm: bool = False,
     fill: Fill | None = None,
-    trained: bool = False,
     download: bool = False,
 ) -> nn.Sequential:
     """The network called `name`; `hidden`, `dropout`, `batch_norm` are for 'mlp', `widths`, `blocks` for 'resnet'.
 
-    fill: puts weights into it. trained: these are another's, so that it is built as they were trained. download:
-    whether a library may load what describes a network.
+    fill: puts weights into it, for which it is built as they were trained. download: whether a library may load what
+    describes a network.
     """
     match name:
         case "mlp":
@@ -150,10 +148,10 @@ def build_network(
         case "vit":
             _require_pictures(name, input_shape)
             own = small_vit(input_shape, num_classes)
-        case _ if name in TORCHVISION and not trained:
-            return torchvision_resnet(name, input_shape, num_classes, fill)
+        case _ if name in TORCHVISION and fill is None:
+            return torchvision_resnet(name, input_shape, num_classes)
         case _ if is_library(name):
-            return library_network(name, input_shape, num_classes, fill, trained=trained, download=download)
+            return library_network(name, input_shape, num_classes, fill, download)
         case _:
             known = [*OWN, *TORCHVISION]
             hint = closest(name, [*known, *torchvision_names()])
@@ -189,3 +187,74 @@ def _require_pictures(name: str, input_shape: Sequence[int]) -> None:
 def flat_parameters(network: nn.Module) -> Tensor:
     """(P,) all trainable parameters in one vector, in the order of `network.parameters()`; differentiable."""
     return torch.cat([p.reshape(-1) for p in network.parameters() if p.requires_grad])
+
+
+def initialize(network: nn.Module, name: str) -> None:
+    """Draw the weights of linear layers and convolutions anew by a rule, in place; biases become 0.
+
+    'xavier': uniform with variance 2 / (inputs + outputs) (Glorot & Bengio 2010, eq. 16). 'kaiming': normal with
+    variance 2 / inputs (He et al. 2015, eq. 10). 'default' leaves torch's.
+    """
+    xavier, kaiming = nn.init.xavier_uniform_, nn.init.kaiming_normal_
+    rules: dict[str, Callable[[Tensor], Tensor] | None] = {"default": None, "xavier": xavier, "kaiming": kaiming}
+    require_known("initialization", name, rules)
+    if (draw := rules[name]) is None:
+        return
+    for module in network.modules():
+        if isinstance(module, nn.Linear | nn.Conv2d):
+            draw(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+
+
+WIDTH, DEPTH, HEADS, PATCHES = 96, 4, 4, 8  # 0.5 million parameters
+
+
+class SmallViT(nn.Module):
+    """(N, C, H, W) -> (N, D): a vision transformer (Dosovitskiy et al. 2021) without its head, small enough for a CPU.
+
+    Patches of side `patch` become tokens, a class token stands before them, and what it says in the end are the
+    features. Blocks normalise first, as theirs do. A prompt method gives `encode` further tokens.
+    """
+
+    def __init__(self, channels: int, size: tuple[int, int], patch: tuple[int, int]) -> None:
+        super().__init__()
+        grid = (size[0] // patch[0], size[1] // patch[1])
+        self.patches = nn.Conv2d(channels, WIDTH, patch, patch)
+        self.class_token = nn.Parameter(torch.zeros(1, 1, WIDTH))
+        self.position = nn.Parameter(torch.empty(1, 1 + grid[0] * grid[1], WIDTH).normal_(std=0.02))
+        shape = (WIDTH, HEADS, 4 * WIDTH, 0.0, "gelu")  # no dropout
+        blocks = (nn.TransformerEncoderLayer(*shape, batch_first=True, norm_first=True) for _ in range(DEPTH))
+        self.blocks = nn.Sequential(*blocks, nn.LayerNorm(WIDTH))
+
+    def tokens(self, x: Tensor) -> Tensor:
+        """(N, 1 + patches, D) of pictures (N, C, H, W): the class token and the patches, with their positions."""
+        patches = self.patches(x).flatten(2).transpose(1, 2)
+        return torch.cat([self.class_token.expand(len(x), -1, -1), patches], 1) + self.position
+
+    def encode(self, tokens: Tensor) -> Tensor:
+        """(N, T, D) of tokens (N, T, D): what all blocks make of them."""
+        encoded: Tensor = self.blocks(tokens)
+        return encoded
+
+    def attentions(self) -> list[nn.MultiheadAttention]:
+        """The attention of each block, from the first to the last."""
+        return [block.self_attn for block in self.blocks if isinstance(block, nn.TransformerEncoderLayer)]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.encode(self.tokens(x))[:, 0]
+
+
+def small_vit(input_shape: Sequence[int], num_classes: int) -> nn.Sequential:
+    """(N, C, H, W) -> (N, num_classes): a `SmallViT` of about 8 x 8 patches, of 2 pixels at least, and a head."""
+    channels, height, width = input_shape
+    patch = (max(min(2, height), height // PATCHES), max(min(2, width), width // PATCHES))
+    return nn.Sequential(SmallViT(channels, (height, width), patch), nn.Linear(WIDTH, num_classes))
+
+
+def token_network(network: nn.Module) -> tuple[SmallViT, nn.Linear]:
+    """The transformer and the head of a network called "vit". Raises PluginError for any other."""
+    parts = list(network) if isinstance(network, nn.Sequential) else []
+    if len(parts) != 2 or not isinstance(parts[0], SmallViT) or not isinstance(parts[1], nn.Linear):
+        raise PluginError('this method works on the tokens of a transformer. Set network to "vit".')
+    return parts[0], parts[1]

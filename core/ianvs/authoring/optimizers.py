@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,16 +15,6 @@ __all__ = ["OPTIMIZERS", "SGD", "Optimizer", "OptimizerMaker", "build_optimizer"
 
 CACHE_LINE = 64  # bytes
 OPTIMIZERS = ("sgd", "adam", "adamw")
-
-
-class Optimizer(Protocol):
-    """What a round needs of one; those of torch are such, too."""
-
-    param_groups: list[dict[str, Any]]
-
-    def step(self) -> object: ...
-    def state_dict(self) -> dict[str, Any]: ...
-    def load_state_dict(self, state_dict: dict[str, Any]) -> object: ...
 
 
 class SGD:
@@ -40,13 +30,8 @@ class SGD:
         ("fused", no if not given), for which they have to be of one type on one device."""
         self.param_groups: list[dict[str, Any]] = [{"fused": False, **group} for group in groups]
         self._momentum = momentum
-        self._options: dict[str, Any] = {
-            "momentum": momentum,
-            "weight_decay": weight_decay,
-            "dampening": 0.0,
-            "nesterov": False,
-            "maximize": False,
-        }
+        self._options: dict[str, Any] = {"momentum": momentum, "weight_decay": weight_decay}
+        self._options |= {"dampening": 0.0, "nesterov": False, "maximize": False}
         self.restart()
 
     def restart(self) -> None:
@@ -58,42 +43,24 @@ class SGD:
         """Of all parameters that have a gradient."""
         with torch.no_grad():
             for group, moving in zip(self.param_groups, self._moving, strict=True):
-                moved, momenta = group["params"], moving
-                gradients = [p.grad for p in moved]
+                moved: list[Any] = group["params"]
+                momenta: list[Any] = moving
+                gradients: list[Any] = [p.grad for p in moved]
                 if any(gradient is None for gradient in gradients):
                     self._fill(moved, moving)
                     there = [index for index, gradient in enumerate(gradients) if gradient is not None]
                     moved, gradients, momenta = ([column[i] for i in there] for column in (moved, gradients, moving))
                 if not moved:
                     continue
-                if group["fused"]:
-                    self._step_fused(moved, gradients, momenta, group["lr"])
-                else:
-                    self._step_each(moved, gradients, momenta, group["lr"])
-
-    def _step_fused(self, moved: list[Tensor], gradients: list[Any], momenta: list[Any], rate: float) -> None:
-        first = self._momentum != 0 and momenta[0] is None
-        if first:
-            momenta[:] = map(torch.empty_like, gradients)  # the kernel fills them
-        torch._fused_sgd_(
-            moved,
-            gradients,
-            momenta if self._momentum else [],
-            lr=rate,
-            is_first_step=first,
-            **self._options,
-        )
-
-    def _step_each(self, moved: list[Tensor], gradients: list[Any], momenta: list[Any], rate: float) -> None:
-        sgd(
-            moved,
-            gradients,
-            momenta,
-            lr=rate,
-            foreach=False,  # as torch chooses on the CPU; on a card all are fused
-            fused=False,
-            **self._options,
-        )
+                options = {**self._options, "lr": group["lr"]}
+                if not group["fused"]:  # nor for each: as torch chooses on the CPU; on a card all are fused
+                    sgd(moved, gradients, momenta, foreach=False, fused=False, **options)
+                    continue
+                first = self._momentum != 0 and momenta[0] is None
+                if first:
+                    momenta[:] = map(torch.empty_like, gradients)  # the kernel fills them
+                kept = momenta if self._momentum else []
+                torch._fused_sgd_(moved, gradients, kept, is_first_step=first, **options)
 
     def state_dict(self) -> dict[str, Any]:
         """As torch.optim.SGD gives it: what has been gathered, by the number of the parameter."""
@@ -118,6 +85,9 @@ class SGD:
     def _fill(self, parameters: Sequence[nn.Parameter], moving: list[Tensor | None]) -> None:
         if self._momentum:
             moving[:] = [torch.zeros_like(p) if m is None else m for p, m in zip(parameters, moving, strict=True)]
+
+
+Optimizer = SGD | torch.optim.Optimizer
 
 
 def build_optimizer(
@@ -159,28 +129,23 @@ class OptimizerMaker:
         self._optimizer: Optimizer | None = None
 
     def __call__(
-        self,
-        name: str,
-        parameters: Sequence[tuple[Iterable[nn.Parameter], float]],
-        *,
-        momentum: float = 0.0,
-        weight_decay: float = 0.0,
+        self, name: str, parameters: Sequence[tuple[Iterable[nn.Parameter], float]], **options: float
     ) -> Optimizer:
         """What was returned before may be changed by this."""
         pairs = [(list(some), rate) for some, rate in parameters]
         facts = [(id(p), p.requires_grad, p.device, p.dtype, p.shape) for some, _ in pairs for p in some]
-        built_of = (name, momentum, weight_decay, *((len(some), rate) for some, rate in pairs), *facts)
+        built_of = (name, *options.items(), *((len(some), rate) for some, rate in pairs), *facts)
         if self._optimizer is None or built_of != self._built_of:
-            self._optimizer = build_optimizer(name, pairs, momentum=momentum, weight_decay=weight_decay)
+            self._optimizer = build_optimizer(name, pairs, **options)
             self._rates = [group["lr"] for group in self._optimizer.param_groups]
             self._built_of = built_of
             return self._optimizer
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate
-        if isinstance(self._optimizer, torch.optim.Optimizer):
-            self._optimizer.state.clear()
-        elif isinstance(self._optimizer, SGD):
+        if isinstance(self._optimizer, SGD):
             self._optimizer.restart()
+        else:
+            self._optimizer.state.clear()
         return self._optimizer
 
 

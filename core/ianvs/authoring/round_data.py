@@ -19,6 +19,7 @@ __all__ = [
     "block_bytes",
     "gather",
     "output_mask",
+    "own_classes_mask",
     "resident",
     "sent",
 ]
@@ -205,3 +206,14 @@ def resident(x: Tensor, device: torch.device) -> bool:
         return True
     free, _ = torch.cuda.mem_get_info(device)
     return x.nbytes <= free // 4
+
+
+def own_classes_mask(data: RoundData, num_classes: int) -> Tensor:
+    """(num_classes,) to be added to logits: -inf for classes that no label of the round names; 0 if there is no label.
+
+    A head that is trained so does not learn that old classes have gone: what methods on trained networks do.
+    """
+    own = torch.unique(data.labelled().y)
+    mask = torch.full((num_classes,), -torch.inf if len(own) else 0.0, device=data.device)
+    mask[sent(own, data.device)] = 0.0
+    return mask

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -19,13 +18,8 @@ Squares = Callable[[nn.Module, Tensor, Tensor, Tensor], Mapping[str, Tensor]]
 """(layer, its input (B, ...), gradient of its output (B, ...), weights (B,)) -> of each of its parameters, the weighted
 sum over samples of the squared gradient."""
 
-
-@dataclass(frozen=True)
-class _Call:
-    """One pass of a batch through a layer: what came in, and where the gradient of what went out can be had."""
-
-    given: Tensor
-    edge: GradientEdge
+_Call = tuple[Tensor, GradientEdge]
+"""One pass of a batch through a layer: what came in, and where the gradient of what went out can be had."""
 
 
 class LayerSquares:
@@ -51,12 +45,7 @@ class LayerSquares:
             begin += parameter.numel()
         self.size = begin
 
-    def add(
-        self,
-        x: Tensor,
-        losses: Callable[[Tensor], Iterator[tuple[Tensor, Tensor]]],
-        total: Tensor,
-    ) -> bool:
+    def add(self, x: Tensor, losses: Callable[[Tensor], Iterator[tuple[Tensor, Tensor]]], total: Tensor) -> bool:
         """Adds to total (P,), in the order of `named_parameters`, for a batch x (B, ...) in evaluation mode.
 
         losses: from the network's outputs (B, C), pairs of a scalar, the sum of the samples' losses, and of their
@@ -66,14 +55,14 @@ class LayerSquares:
         with torch.enable_grad():
             with self._watched() as calls:
                 outputs = self._network(x)
-            if any(len(seen) != 1 or len(seen[0].given) != len(x) for seen in calls.values()):
+            if any(len(seen) != 1 or len(seen[0][0]) != len(x) for seen in calls.values()):
                 return False
             layers = list(calls)
-            edges = [calls[layer][0].edge for layer in layers]
+            edges = [calls[layer][0][1] for layer in layers]
             for loss, weights in losses(outputs):
                 gradients = torch.autograd.grad(loss, edges, retain_graph=True)
                 for layer, gradient in zip(layers, gradients, strict=True):
-                    found = _LAYERS[type(layer)](layer, calls[layer][0].given, gradient, weights)
+                    found = _LAYERS[type(layer)](layer, calls[layer][0][0], gradient, weights)
                     for leaf, place in self._places[layer].items():
                         total[place] += found[leaf].reshape(-1)
         return True
@@ -84,12 +73,11 @@ class LayerSquares:
 
         def note(layer: nn.Module, given: Sequence[Tensor], answer: Tensor) -> None:
             # The edge, not the tensor: an activation that works in place changes what the tensor stands for.
-            calls[layer].append(_Call(given[0].detach(), get_gradient_edge(answer)))
+            calls[layer].append((given[0].detach(), get_gradient_edge(answer)))
 
         with ExitStack() as stack:
             for layer in self._places:
-                handle = layer.register_forward_hook(note)
-                stack.callback(handle.remove)
+                stack.callback(layer.register_forward_hook(note).remove)
             yield calls
 
 

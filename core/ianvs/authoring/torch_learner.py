@@ -18,12 +18,11 @@ from ianvs.authoring.answering import Answering
 from ianvs.authoring.augmentation import find_augmentation
 from ianvs.authoring.backbone_choice import BackboneChoice
 from ianvs.authoring.optimizers import OptimizerMaker, build_optimizer
-from ianvs.authoring.own_classes import own_classes_mask
 from ianvs.authoring.precision import chosen_precision
 from ianvs.authoring.pretraining import denoising_loss, fit_probe
 from ianvs.authoring.randomness import seeded
-from ianvs.authoring.round_data import Batch, RoundData, output_mask, resident, sent
-from ianvs.authoring.training_loop import Hooks, Schedule, fit, require_finite
+from ianvs.authoring.round_data import Batch, RoundData, output_mask, own_classes_mask, resident, sent
+from ianvs.authoring.training_loop import Schedule, fit, require_finite
 from ianvs.base.errors import PluginError, require_known
 from ianvs.base.seeding import stream_seed
 from ianvs.plugins.contract import TrainData
@@ -306,7 +305,7 @@ class TorchLearner(Answering):
             return cross_entropy(head(x) + own, y)
 
         schedule = Schedule(self.schedule.learning_rate, epochs, self.batch_size)
-        fit([([*head.parameters()], schedule.learning_rate)], features, schedule, loss_of, Hooks())
+        fit([([*head.parameters()], schedule.learning_rate)], features, schedule, loss_of)
         return data
 
     def study(self, data: RoundData, progress: Callable[[float], object] | None = None) -> None:
@@ -323,10 +322,6 @@ class TorchLearner(Answering):
         """plainly: without what the method adds."""
         loss = partial(TorchLearner.loss, self) if plainly else self.loss
         own = TorchLearner if plainly else type(self)
-        hooks = Hooks(
-            self.adjust_gradients if own.adjust_gradients is not TorchLearner.adjust_gradients else None,
-            self.after_step if own.after_step is not TorchLearner.after_step else None,
-        )
         if self.augment is not None:
             self._changes = data.generator("augmentation")
 
@@ -335,9 +330,17 @@ class TorchLearner(Answering):
                 x, y = self.extend(x, y)
             return loss(self.batch(data, self.augmented(x), y))
 
-        earlier = self._optimizer if self.keep_optimizer else None
-        make = build_optimizer if self.keep_optimizer else self._make_optimizer
-        made = fit(self._rates(data), data, self.schedule, loss_of, hooks, progress, earlier, make)
+        made = fit(
+            self._rates(data),
+            data,
+            self.schedule,
+            loss_of,
+            adjust=self.adjust_gradients if own.adjust_gradients is not TorchLearner.adjust_gradients else None,
+            after_step=self.after_step if own.after_step is not TorchLearner.after_step else None,
+            progress=progress,
+            earlier=self._optimizer if self.keep_optimizer else None,
+            make=build_optimizer if self.keep_optimizer else self._make_optimizer,
+        )
         self._optimizer = made.state_dict()["state"] if self.keep_optimizer else None
 
     def _rates(self, data: RoundData) -> list[tuple[list[nn.Parameter], float]]:

@@ -16,7 +16,7 @@ from ianvs.authoring.optimizers import Optimizer, build_optimizer, continue_from
 from ianvs.authoring.round_data import RoundData
 from ianvs.base.errors import PluginError, require_known
 
-__all__ = ["DECAYS", "Hooks", "Schedule", "fit", "require_finite"]
+__all__ = ["DECAYS", "Schedule", "fit", "require_finite"]
 
 DECAYS = ("none", "cosine")
 
@@ -71,30 +71,22 @@ class Schedule:
         return factor
 
 
-@dataclass(frozen=True)
-class Hooks:
-    """What a method adds to a step; None where it adds nothing.
-
-    adjust: called between the backward pass and the step. after_step: called after it with the samples x (B, ...) as
-    they are stored, y (B,), the epoch and the step in it, counted from 0.
-    """
-
-    adjust: Callable[[RoundData], None] | None = None
-    after_step: Callable[[Tensor, Tensor, int, int], None] | None = None
-
-
 def fit(
     parameters: Iterable[tuple[Iterable[nn.Parameter], float]],
     data: RoundData,
     schedule: Schedule,
     loss_of: Callable[[Tensor, Tensor], Tensor],
-    hooks: Hooks,
+    *,
+    adjust: Callable[[RoundData], None] | None = None,
+    after_step: Callable[[Tensor, Tensor, int, int], None] | None = None,
     progress: Callable[[float], object] | None = None,
     earlier: dict[int, Any] | None = None,
     make: Callable[..., Optimizer] = build_optimizer,
 ) -> Optimizer:
     """Go down `loss_of` a batch's x (B, ...), y (B,), with an optimiser of (parameters, learning rate) pairs.
 
+    adjust: called between the backward pass and the step. after_step: called after it with the samples x (B, ...) as
+    they are stored, y (B,), the epoch and the step in it, counted from 0. Either is None where a method adds nothing.
     earlier: the state of the optimiser of another round, to go on with. make: `build_optimizer`, or what does the same.
     A loss without a gradient takes no step.
     """
@@ -126,15 +118,15 @@ def fit(
                 for parameter in trainable:  # what optimizer.zero_grad() does, without its 7 microseconds
                     parameter.grad = None
                 loss.backward()  # type: ignore[no-untyped-call]
-                if hooks.adjust is not None:
-                    hooks.adjust(data)
+                if adjust is not None:
+                    adjust(data)
                 if schedule.clip_norm is not None:
                     clip_grad_norm_(trainable, schedule.clip_norm)
                 if schedule.clip_value is not None:
                     clip_grad_value_(trainable, schedule.clip_value)
                 optimizer.step()
-            if hooks.after_step is not None:
-                hooks.after_step(stored, y, epoch, step)
+            if after_step is not None:
+                after_step(stored, y, epoch, step)
         if progress is not None:
             progress(done / steps)
     if steps > 1:  # a stream takes one at a time, and is looked at when it is saved

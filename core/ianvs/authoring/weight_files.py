@@ -11,10 +11,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from ianvs.authoring.efficientnet_names import is_efficientnet_lite, timm_names
 from ianvs.base.errors import PluginError, one_line, shown_path
 
-__all__ = ["digest_of_tensors", "find_weights", "fit", "is_plain", "read_weights"]
+__all__ = ["digest_of_tensors", "find_weights", "fit", "is_efficientnet_lite", "is_plain", "read_weights", "timm_names"]
 
 ENDINGS = (".safetensors", ".pt", ".pth", ".bin")
 WRAPPERS = ("state_dict", "model", "network", "model_state_dict", "teacher", "ema")  # what training scripts save beside
@@ -75,7 +74,17 @@ def read_weights(path: Path) -> dict[str, Tensor]:
             f"{shown_path(path)} can't be read as weights ({said}). Save tensors alone: "
             "torch.save(network.state_dict(), path)."
         ) from error
-    return plain_state(held, shown_path(path))
+    for wrapper in WRAPPERS:
+        if isinstance(held, dict) and isinstance(held.get(wrapper), dict):
+            held = held[wrapper]
+    named = held.items() if isinstance(held, Mapping) else ()
+    state = {str(name): value for name, value in named if torch.is_tensor(value)}
+    if not state:
+        raise PluginError(f"{shown_path(path)} holds no tensors by name: it is no state_dict of a network.")
+    for prefix in PREFIXES:
+        if all(name.startswith(prefix) for name in state):
+            state = {name.removeprefix(prefix): value for name, value in state.items()}
+    return timm_names(state) if is_efficientnet_lite(state) else state
 
 
 def is_plain(path: Path) -> bool:
@@ -88,21 +97,6 @@ def is_plain(path: Path) -> bool:
     except (OSError, pickle.UnpicklingError, RuntimeError, EOFError):
         return file == path  # read_weights() says what is wrong with it
     return not (isinstance(held, dict) and {"shape", "network", "tasks"} <= set(held))
-
-
-def plain_state(held: object, what: str) -> dict[str, Tensor]:
-    """The tensors by name in what a file held. Raises PluginError where there are none."""
-    for wrapper in WRAPPERS:
-        if isinstance(held, dict) and isinstance(held.get(wrapper), dict):
-            held = held[wrapper]
-    named = held.items() if isinstance(held, Mapping) else ()
-    state = {str(name): value for name, value in named if torch.is_tensor(value)}
-    if not state:
-        raise PluginError(f"{what} holds no tensors by name: it is no state_dict of a network.")
-    for prefix in PREFIXES:
-        if all(name.startswith(prefix) for name in state):
-            state = {name.removeprefix(prefix): value for name, value in state.items()}
-    return timm_names(state) if is_efficientnet_lite(state) else state
 
 
 def fit(
@@ -148,3 +142,64 @@ def digest_of_tensors(tensors: Mapping[str, Tensor]) -> str:
         total.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
         total.update(value.reshape(-1).view(torch.uint8).numpy().tobytes())
     return total.hexdigest()
+
+
+# Names of the package efficientnet_lite_pytorch, and what timm calls the same.
+STEM_AND_HEAD = {
+    "_conv_stem": "conv_stem",
+    "_bn0": "bn1",
+    "_conv_head": "conv_head",
+    "_bn1": "bn2",
+    "_fc": "classifier",
+}
+EXPANDING = {  # inverted residual: 1x1 up, depthwise, 1x1 down
+    "_expand_conv": "conv_pw",
+    "_bn0": "bn1",
+    "_depthwise_conv": "conv_dw",
+    "_bn1": "bn2",
+    "_project_conv": "conv_pwl",
+    "_bn2": "bn3",
+}
+SEPARABLE = {"_depthwise_conv": "conv_dw", "_bn1": "bn1", "_project_conv": "conv_pw", "_bn2": "bn2"}  # the first block
+
+
+def is_efficientnet_lite(state: Mapping[str, Tensor]) -> bool:
+    """Whether these are that package's names; EfficientNet itself also has squeeze-and-excitation, and is not meant."""
+    return "_blocks.0._depthwise_conv.weight" in state and not any("._se_" in name for name in state)
+
+
+def timm_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The same tensors in timm's names, for timm/tf_efficientnet_lite0 to lite4.
+
+    The package counts blocks through (`_blocks.0` to `_blocks.15` in Lite0), timm by stage and depth (`blocks.1.0`);
+    the widths tell where a stage begins. Both compute the same function: "same" padding as in TensorFlow, ReLU6, batch
+    normalisation with epsilon 1e-3.
+    """
+    places = _places(state)
+    renamed = {}
+    for name, value in state.items():
+        match name.split("."):
+            case ["_blocks", number, part, kind]:
+                parts = EXPANDING if f"_blocks.{number}._expand_conv.weight" in state else SEPARABLE
+                renamed[f"blocks.{places[int(number)]}.{parts[part]}.{kind}"] = value
+            case [part, kind] if part in STEM_AND_HEAD:
+                renamed[f"{STEM_AND_HEAD[part]}.{kind}"] = value
+            case _:
+                renamed[name] = value
+    return renamed
+
+
+def _places(state: Mapping[str, Tensor]) -> dict[int, str]:
+    """Block number -> timm's "stage.depth": a block begins a stage if it has not as many channels in as out.
+
+    A stage may begin with as many as it ends with (Lite0 has none such).
+    """
+    places: dict[int, str] = {}
+    stage, depth = -1, 0
+    for number in sorted({int(name.split(".")[1]) for name in state if name.startswith("_blocks.")}):
+        first = state.get(f"_blocks.{number}._expand_conv.weight", state[f"_blocks.{number}._depthwise_conv.weight"])
+        inputs = first.shape[1] if f"_blocks.{number}._expand_conv.weight" in state else first.shape[0]
+        begins = stage < 0 or inputs != state[f"_blocks.{number}._project_conv.weight"].shape[0]
+        stage, depth = (stage + 1, 0) if begins else (stage, depth + 1)
+        places[number] = f"{stage}.{depth}"
+    return places

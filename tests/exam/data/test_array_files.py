@@ -22,12 +22,12 @@ def spec(train: Path, test: Path | None = None) -> DatasetSpec:
 
 
 def loaded(tmp_path: Path, *paths: Path) -> data.Dataset:
-    assert [problem for problem in data.check(spec(*paths)) if not problem.warning] == []
+    assert [problem for problem in data.checked(spec(*paths)).problems if not problem.warning] == []
     return data.load(spec(*paths), tmp_path / "cache")
 
 
 def refusal(path: Path) -> str:
-    problems = data.check(spec(path))
+    problems = data.checked(spec(path)).problems
     with pytest.raises(DataError) as caught:
         data.load(spec(path), path.parent / "cache")
     assert str(problems[0]) in str(caught.value)

@@ -43,13 +43,14 @@ def spec(file: Path, name: str = "mine", **settings: object) -> DatasetSpec:
 
 def loaded(folder: Path, source: str, **settings: object) -> data.Dataset:
     given = spec(written(folder, source), **settings)
-    assert [problem for problem in data.check(given, folder / "cache") if not problem.warning] == []
+    assert [problem for problem in data.checked(given, folder / "cache").problems if not problem.warning] == []
     return data.load(given, folder / "cache")
 
 
 def refusals(folder: Path, source: str, seconds: float = 60.0, **settings: object) -> list[str]:
     return [
-        str(problem) for problem in data.check(spec(written(folder, source), **settings), folder / "cache", seconds)
+        str(problem)
+        for problem in data.checked(spec(written(folder, source), **settings), folder / "cache", seconds).problems
     ]
 
 
@@ -303,7 +304,7 @@ def test_root_and_download_are_given_to_a_function_that_names_them(tmp_path, ann
 
 
 def test_a_file_that_is_gone(tmp_path):
-    (problem,) = data.check(spec(tmp_path / "mine.py"), tmp_path / "cache")
+    (problem,) = data.checked(spec(tmp_path / "mine.py"), tmp_path / "cache").problems
     assert problem.message == f"there is no file '{tmp_path / 'mine.py'}'."
 
 
@@ -371,7 +372,7 @@ def counted(tmp_path: Path):
 
     def ask(**settings: object) -> tuple[int, str]:
         given = spec(file, root=root, **settings)
-        assert data.check(given, tmp_path / "cache") == []
+        assert data.checked(given, tmp_path / "cache").problems == []
         fingerprint = data.fingerprint(given, tmp_path / "cache")
         assert data.load(given, tmp_path / "cache").fingerprint == fingerprint
         return len((root / "calls.log").read_text().splitlines()), fingerprint

@@ -89,7 +89,7 @@ def test_where_no_path_holds_a_domain_using_is_only_a_label(tmp_path):
     source = index_of(tmp_path, GARDEN)
     spec = DatasetSpec(train=(source,), test=(source,), using=("CS", "SYN", "CR"))
     assert picked(spec) == [(name, "") for name in GARDEN]
-    (warning,) = data.check(spec)
+    (warning,) = data.checked(spec).problems
     assert "no path in the index holds CS or SYN or CR, so `using` is only a label" in warning.message
     assert "cut into 3 parts in the order of their lines" in warning.message
     dataset = data.load(spec, tmp_path / "cache")
@@ -106,7 +106,7 @@ def test_a_slip_of_the_pen_is_no_label(tmp_path):
 def test_domains_in_one_part_only_are_refused(tmp_path):
     known, unknown = index_of(tmp_path / "a", ["CS/a.png", "SYN/b.png"]), index_of(tmp_path / "b", GARDEN)
     spec = DatasetSpec(train=(known,), test=(unknown,), using=("CS", "SYN"))
-    (problem,) = data.check(spec)
+    (problem,) = data.checked(spec).problems
     assert "no path of the test part holds one of CS, SYN, and those of the training part do" in problem.message
 
 

@@ -114,7 +114,7 @@ def test_an_empty_index_is_refused(tmp_path):
 def test_an_absent_index_is_a_problem_at_its_place_in_the_yaml(tmp_path):
     place = Place(Path("testenv.yaml"), 4, 12)
     spec = DatasetSpec(train=(SourceSpec(tmp_path / "no.txt", "index", place=place),), test=())
-    problems = data.check(spec)
+    problems = data.checked(spec).problems
     assert problems[0].place == place
     assert "no.txt" in problems[0].message
     assert "no test part" in problems[1].message
@@ -128,12 +128,12 @@ def test_an_unknown_format_is_refused_with_those_that_are_known(tmp_path):
 def test_check_reports_the_problems_of_both_parts_at_once(tmp_path):
     train = write_index(tmp_path, ["a.png"], "train.txt")
     test = write_index(tmp_path, ["b.png"], "test.txt")
-    places = [problem.place.file.name for problem in data.check(DatasetSpec(train=(train,), test=(test,)))]
+    places = [problem.place.file.name for problem in data.checked(DatasetSpec(train=(train,), test=(test,))).problems]
     assert places == ["train.txt", "test.txt"]
 
 
 def test_check_finds_nothing_wrong_with_a_good_dataset(tmp_path):
-    assert data.check(two_classes(tmp_path)) == []
+    assert data.checked(two_classes(tmp_path)).problems == []
 
 
 def test_a_sample_listed_twice_keeps_names_apart(tmp_path):
@@ -178,7 +178,7 @@ def test_a_label_outside_the_class_list_is_refused_with_its_line_and_the_closest
     spec = DatasetSpec(train=(source,), test=(source,), classes=("cat", "dog"))
     with pytest.raises(DataError, match=r"index.txt:2:1: the label 'dgo'.*Did you mean 'dog'"):
         data.load(spec, tmp_path / "cache")
-    assert "dgo" in str(data.check(spec)[0])
+    assert "dgo" in str(data.checked(spec).problems[0])
 
 
 def test_names_mixed_with_integers_are_refused_unless_classes_are_listed(tmp_path):

@@ -87,10 +87,10 @@ def test_a_domain_without_a_class_list_is_refused(tmp_path):
     source = write_index(tmp_path, ["a.png a.png"])
     write_picture(tmp_path / "a.png")
     one = DatasetSpec(train=(SourceSpec(source.path, "index", "CR"),), test=(source,), classes={"CRR": ("a",)})
-    messages = " ".join(map(str, data.check(one)))
+    messages = " ".join(map(str, data.checked(one).problems))
     assert "the domain 'CR' has no class list in `classes`. Did you mean 'CRR'?" in messages
     nameless = DatasetSpec(train=(source,), test=(source,), classes=LISTS)
-    assert "'a.png' has no domain" in " ".join(map(str, data.check(nameless)))
+    assert "'a.png' has no domain" in " ".join(map(str, data.checked(nameless).problems))
 
 
 def test_an_id_outside_its_domains_list_names_picture_id_and_length(tmp_path):
@@ -220,6 +220,6 @@ def test_a_picture_that_is_replaced_by_one_of_another_shape_is_found_out(tmp_pat
 def test_a_label_picture_that_is_missing_is_named_with_its_line(tmp_path):
     spec = pair(tmp_path, (8, 16), (8, 16))
     (tmp_path / "1_gt.png").unlink()
-    (problem, *_) = data.check(spec)
+    (problem, *_) = data.checked(spec).problems
     assert "1 of 2 label pictures can't be found: 1_gt.png" in problem.message
     assert problem.place.line == 2

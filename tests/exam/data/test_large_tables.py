@@ -11,7 +11,7 @@ from PIL import Image
 
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam import data
-from ianvs.exam.data import large_tables, listed_files, tables
+from ianvs.exam.data import large_tables, tables
 from ianvs.exam.data.listing import SourceError
 from tests.edits import edited
 
@@ -115,34 +115,34 @@ def test_what_is_kept_is_what_is_read(parts, tmp_path, monkeypatch):
     fresh, fingerprint = data.load(spec, tmp_path / "one"), data.fingerprint(spec, tmp_path / "one")
     monkeypatch.setattr(large_tables, "WORTH_KEEPING", 0)
     cache = tmp_path / "two"
-    assert data.check(spec, cache) == []
+    assert data.checked(spec, cache).problems == []
     monkeypatch.setattr("ianvs.exam.data.sources.read_table", lambda *given: pytest.fail("it was parsed again"))
-    assert data.check(spec, cache) == []
+    assert data.checked(spec, cache).problems == []
     assert data.fingerprint(spec, cache) == fingerprint
     same(data.load(spec, cache), fresh)
 
 
 def test_a_changed_file_or_setting_is_read_anew(parts, tmp_path, any_size):
     spec, cache = spec_of(*parts), tmp_path / "cache"
-    assert data.check(spec, cache) == []
+    assert data.checked(spec, cache).problems == []
     before = data.fingerprint(spec, cache)
     parts[0].write_text(parts[0].read_text() + "9,9,0,d0\n")
-    assert data.check(spec, cache) == []
+    assert data.checked(spec, cache).problems == []
     assert data.fingerprint(spec, cache) != before
     assert len(data.load(spec, cache).train) == 41
     assert data.load(spec_of(*parts, using=("d1",)), cache).train.domains.tolist() == ["d1"] * 20
     parts[0].write_text("a,b,label,domain\n1,2,0\n")
-    assert "3 cells, but the header names 4" in data.check(spec, cache)[0].message
+    assert "3 cells, but the header names 4" in data.checked(spec, cache).problems[0].message
 
 
 def test_a_damaged_entry_is_made_again(parts, tmp_path, any_size):
     spec, cache = spec_of(*parts), tmp_path / "cache"
-    data.check(spec, cache)
+    data.checked(spec, cache)
     fresh = data.load(spec, cache)
     whole = fresh.train.x.tolist()
     [kept] = cache.glob("table-*/train_x.npy")
     kept.write_bytes(kept.read_bytes()[:-4] + b"\0\0\0\0")
-    assert data.check(spec, cache) == []
+    assert data.checked(spec, cache).problems == []
     assert data.load(spec, cache).train.x.tolist() == whole
 
 
@@ -151,7 +151,7 @@ def test_what_has_warnings_is_looked_at_each_time(tmp_path, any_size):
     path.write_text("image,label\none.png,cat\none.png,cat\n")
     (tmp_path / "one.png").write_bytes(b"")
     for _ in range(2):
-        found = data.check(spec_of(path), tmp_path / "cache")
+        found = data.checked(spec_of(path), tmp_path / "cache").problems
         assert ["stands there for the second time" in warning.message for warning in found] == [True, True]
 
 
@@ -171,16 +171,16 @@ def test_of_conversations_too_the_fingerprint_is_kept(record, tmp_path, monkeypa
     spec = spec_of(path)
     fingerprint, cache = data.fingerprint(spec, tmp_path / "one"), tmp_path / "two"
     monkeypatch.setattr(large_tables, "WORTH_KEEPING", 0)
-    assert data.check(spec, cache) == []
+    assert data.checked(spec, cache).problems == []
     with monkeypatch.context() as patch:
         patch.setattr("ianvs.exam.data.sources.read_records", lambda path: pytest.fail("it was parsed again"))
-        assert data.check(spec, cache) == []
+        assert data.checked(spec, cache).problems == []
         assert data.fingerprint(spec, cache) == fingerprint
     assert len(data.load(spec, cache).train) == 5
     path.write_text(edited(path.read_text(), "me", "you", count=1))
     assert data.fingerprint(spec, cache) != fingerprint
     path.write_text(path.read_text() + "{\n")
-    assert "is not json" in data.check(spec, cache)[0].message
+    assert "is not json" in data.checked(spec, cache).problems[0].message
 
 
 def save_arrays(folder, ending, y):
@@ -203,17 +203,17 @@ def test_arrays_are_looked_into_once_for_all_plans(ending, tmp_path, monkeypatch
     spec, cache = spec_of(named), tmp_path / "cache"
     fingerprint = data.fingerprint(spec, tmp_path / "other")
     monkeypatch.setattr(large_tables, "WORTH_KEEPING", 0)
-    assert data.check(spec, cache) == []
+    assert data.checked(spec, cache).problems == []
     with monkeypatch.context() as patch:
         patch.setattr("ianvs.exam.data.sources.read_arrays", lambda *given: pytest.fail("they were read again"))
-        assert data.check(spec, cache) == []
+        assert data.checked(spec, cache).problems == []
         assert data.fingerprint(spec, cache) == fingerprint
     assert data.load(spec, cache).train.y.tolist() == [0, 1, 1]
     save_arrays(tmp_path, ending, np.array([0, 1, 2]))
-    assert data.check(spec, cache) == []
+    assert data.checked(spec, cache).problems == []
     assert data.fingerprint(spec, cache) != fingerprint
     labels.write_bytes(labels.read_bytes()[:50])
-    assert "can't be read" in data.check(spec, cache)[0].message
+    assert "can't be read" in data.checked(spec, cache).problems[0].message
 
 
 def test_questions_and_answers_are_parsed_once(tmp_path, monkeypatch):
@@ -224,7 +224,7 @@ def test_questions_and_answers_are_parsed_once(tmp_path, monkeypatch):
     spec, cache = spec_of(path, title="texts"), tmp_path / "two"
     fresh = data.load(spec, tmp_path / "one")
     monkeypatch.setattr(large_tables, "WORTH_KEEPING", 0)
-    assert data.check(spec, cache) == []
+    assert data.checked(spec, cache).problems == []
     monkeypatch.setattr("ianvs.exam.data.sources.read_records", lambda path: pytest.fail("it was parsed again"))
     kept = data.load(spec, cache)
     same(kept, fresh)
@@ -250,10 +250,10 @@ def test_a_list_of_files_is_not_read_again_while_they_stay(index, pictures, any_
     classes = ("street", "sky") if index == "segments.txt" else None
     spec, cache = spec_of(pictures / index, classes=classes), pictures / "cache"
     fingerprint = data.fingerprint(spec, pictures / "other")
-    assert data.check(spec, cache) == []
+    assert data.checked(spec, cache).problems == []
     for name in ("read_lines", "read_table"):
         monkeypatch.setattr(f"ianvs.exam.data.sources.{name}", lambda *given: pytest.fail("it was read again"))
-    monkeypatch.setattr(listed_files, "_BLOCK", 2)
+    monkeypatch.setattr(large_tables, "_BLOCK", 2)
     found = data.checked(spec, cache)
     assert found.problems == []
     assert data.fingerprint(spec, cache) == fingerprint
@@ -266,7 +266,7 @@ def test_pictures_of_a_list_are_opened_as_they_were_read(index, pictures, any_si
     classes = ("street", "sky") if index == "segments.txt" else None
     spec, cache = spec_of(pictures / index, classes=classes), pictures / "cache"
     fresh = data.load(spec, pictures / "other")
-    data.check(spec, cache)
+    data.checked(spec, cache)
     data.load(spec, cache)
     with monkeypatch.context() as patch:
         for name in ("read_lines", "read_table"):
@@ -286,7 +286,7 @@ def test_pictures_are_not_copied_where_the_workspace_is_a_link(pictures, any_siz
     (pictures / "real").mkdir()
     (pictures / "link").symlink_to(pictures / "real")
     spec, cache = spec_of(pictures / "pictures.txt"), pictures / "link" / "cache"
-    data.check(spec, cache)
+    data.checked(spec, cache)
     data.load(spec, cache)
     [kept] = cache.glob("files-*/facts.json")
     assert not list(kept.parent.glob("*_x.npy"))
@@ -297,27 +297,27 @@ def test_pictures_are_not_copied_where_the_workspace_is_a_link(pictures, any_siz
 def test_a_file_of_a_list_that_changes_is_noticed(index, pictures, any_size):
     classes = ("street", "sky") if index == "segments.txt" else None
     spec, cache = spec_of(pictures / index, classes=classes), pictures / "cache"
-    assert data.check(spec, cache) == []
+    assert data.checked(spec, cache).problems == []
     before = data.fingerprint(spec, cache)
     Image.new("RGB", (4, 4), "red").save(pictures / "two.png")
     changed = data.fingerprint(spec, cache)
     assert changed != before
-    assert data.check(spec, cache) == []
+    assert data.checked(spec, cache).problems == []
     assert data.fingerprint(spec, cache) == changed
     (pictures / "one.png").unlink()
-    assert "can't be found" in data.check(spec, cache)[0].message
+    assert "can't be found" in data.checked(spec, cache).problems[0].message
 
 
 def test_a_list_is_kept_anew_when_its_files_have_changed(pictures, any_size, monkeypatch):
     spec, cache = spec_of(pictures / "pictures.txt"), pictures / "cache"
-    data.check(spec, cache)
+    data.checked(spec, cache)
     Image.new("RGB", (4, 4), "red").save(pictures / "two.png")
     os.utime(pictures / "two.png", (1, 1))
-    data.check(spec, cache)
+    data.checked(spec, cache)
     changed = data.fingerprint(spec, cache)
     assert data.load(spec, cache).fingerprint == changed
     monkeypatch.setattr("ianvs.exam.data.sources.read_lines", lambda *given: pytest.fail("it was read again"))
-    assert data.check(spec, cache) == []
+    assert data.checked(spec, cache).problems == []
     assert data.fingerprint(spec, cache) == changed
     assert data.load(spec, cache).train.x[1, 0, 0].tolist() == [255, 0, 0]
 
@@ -326,7 +326,7 @@ def test_files_that_were_written_just_now_are_looked_into(pictures, any_size):
     """They may change again without another time of modification."""
     spec, cache = spec_of(pictures / "pictures.txt"), pictures / "cache"
     os.utime(pictures / "two.png")
-    assert data.check(spec, cache) == []
+    assert data.checked(spec, cache).problems == []
     assert list(cache.glob("list-*")) == []
 
 
@@ -334,7 +334,7 @@ def test_files_that_may_be_found_elsewhere_first_are_looked_for(pictures, any_si
     """An index of the folder `root`: what is not there lies beside the index, until it is there."""
     (pictures / "root").mkdir()
     spec, cache = spec_of(pictures / "pictures.txt", root=pictures / "root"), pictures / "cache"
-    assert data.check(spec, cache) == []
+    assert data.checked(spec, cache).problems == []
     before = data.fingerprint(spec, cache)
     Image.new("RGB", (4, 4), "red").save(pictures / "root" / "two.png")
     assert data.fingerprint(spec, cache) != before

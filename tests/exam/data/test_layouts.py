@@ -38,7 +38,7 @@ def spec(file: Path, **settings: object) -> DatasetSpec:
 
 def looked(given: DatasetSpec) -> tuple[list[Problem], list[Problem]]:
     """(errors, warnings)"""
-    found = data.check(given)
+    found = data.checked(given).problems
     return [p for p in found if not p.warning], [p for p in found if p.warning]
 
 
@@ -120,7 +120,7 @@ def authored(tmp_path: Path, returned: str) -> tuple[DatasetSpec, list[Problem]]
     """
     (tmp_path / "mine.py").write_text(dedent(source))
     given = DatasetSpec(name="mine", url=tmp_path / "mine.py")
-    return given, data.check(given, tmp_path / "cache")
+    return given, data.checked(given, tmp_path / "cache").problems
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_the_parts_may_be_laid_out_differently(tmp_path):
 def test_the_key_is_refused_where_it_means_nothing(tmp_path):
     ([problem], _) = looked(spec(saved(tmp_path / "x.npz", np.zeros((6, 5))), layout="NCHW"))
     assert "`layout` is for arrays of pictures with channels" in problem.message
-    [problem] = data.check(DatasetSpec(name="digits", layout="NCHW"))
+    [problem] = data.checked(DatasetSpec(name="digits", layout="NCHW")).problems
     assert "`layout` is for data in files" in problem.message
 
 

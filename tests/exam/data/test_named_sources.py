@@ -52,7 +52,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("package")
 def test_another_package_brings_a_dataset(tmp_path: Path):
     spec = DatasetSpec(name="ramp", options={"count": 6})
-    assert data.check(spec) == []
+    assert data.checked(spec).problems == []
     assert data.fingerprint(spec, tmp_path) == "ramp 6"
     np.testing.assert_array_equal(data.load(spec, tmp_path).train.x[:, 0], np.arange(6))
 
@@ -61,7 +61,7 @@ def test_another_package_brings_a_dataset(tmp_path: Path):
 def test_its_options_and_keys_are_checked_before_it_is_asked(tmp_path: Path):
     place = Place(Path("testenv.yaml"), 5, 7)
     spec = DatasetSpec(name="ramp", options={"cuont": 6}, using=("CS",), places={"cuont": place})
-    option, key = data.check(spec)
+    option, key = data.checked(spec).problems
     assert str(option).startswith("testenv.yaml:5:7: the dataset ramp has no option 'cuont'. Did you mean 'count'?")
     assert "`using` is for data in files" in key.message
     with pytest.raises(ConfigError, match="cuont"):
@@ -70,8 +70,8 @@ def test_its_options_and_keys_are_checked_before_it_is_asked(tmp_path: Path):
 
 @pytest.mark.usefixtures("package")
 def test_what_is_no_source_or_cannot_be_imported_is_told(tmp_path: Path):
-    assert "no subclass of ianvs.exam.data.Source" in data.check(DatasetSpec(name="odd"))[0].message
-    message = data.check(DatasetSpec(name="broken"))[0].message
+    assert "no subclass of ianvs.exam.data.Source" in data.checked(DatasetSpec(name="odd")).problems[0].message
+    message = data.checked(DatasetSpec(name="broken")).problems[0].message
     assert "'broken', ramps_of_tomorrow:Ramp, can't be imported" in message
     assert "No module named 'ramps_of_tomorrow'" in message
 

@@ -20,7 +20,7 @@ def written(path, text):
 
 def loaded(tmp_path, train, test=None, **settings):
     spec = DatasetSpec(train=(train,), test=(test or train,), **settings)
-    assert [problem for problem in data.check(spec) if not problem.warning] == []
+    assert [problem for problem in data.checked(spec).problems if not problem.warning] == []
     return data.load(spec, tmp_path / "cache")
 
 
@@ -163,4 +163,6 @@ def test_parts_of_different_shape_are_refused(tmp_path):
 
 def test_image_size_is_refused_where_there_are_no_picture_files(tmp_path):
     source = written(tmp_path / "t.csv", "a,label\n1,2\n")
-    assert "image_size" in str(data.check(DatasetSpec(train=(source,), test=(source,), image_size=(2, 2)))[0])
+    assert "image_size" in str(
+        data.checked(DatasetSpec(train=(source,), test=(source,), image_size=(2, 2))).problems[0]
+    )

@@ -25,7 +25,7 @@ _NETWORKS = {
     "linear": "networks:linear",
     "mlp": "networks:mlp",
     "resnet": "networks:resnet",
-    "vit": "small_vit:small_vit",
+    "vit": "networks:small_vit",
 }
 
 

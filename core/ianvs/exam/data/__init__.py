@@ -27,7 +27,6 @@ __all__ = [
     "Samples",
     "Source",
     "SourceError",
-    "check",
     "check_handed",
     "checked",
     "doubts_of",
@@ -41,23 +40,18 @@ CHECK_SECONDS = 120.0  # of limits.check_seconds, where nothing is said
 
 @dataclass(frozen=True)
 class Checked:
-    """problems: all that is wrong with the data. samples: their fingerprint, where it is known by then."""
+    """problems: all that is wrong with the data. samples: their fingerprint, if known by then, for `fingerprint`."""
 
     problems: list[Problem]
     samples: str | None = None
 
 
-def check(spec: DatasetSpec, cache_dir: Path | None = None, seconds: float = CHECK_SECONDS) -> list[Problem]:
+def checked(spec: DatasetSpec, cache_dir: Path | None = None, seconds: float = CHECK_SECONDS) -> Checked:
     """Everything that is wrong with the data and can be found without decoding: names, options, files, labels.
 
     Warnings are among it, of what is read otherwise than its author may think. An author's function is called, if it
     has not been before, and may take `seconds`; without a cache it is not.
     """
-    return checked(spec, cache_dir, seconds).problems
-
-
-def checked(spec: DatasetSpec, cache_dir: Path | None = None, seconds: float = CHECK_SECONDS) -> Checked:
-    """`check`, and what `fingerprint` need not look at a long list of files for once more."""
     found = _check_samples(spec, cache_dir, seconds)
     return Checked([*found.problems, *check_backbone(spec)], found.samples)
 

@@ -27,10 +27,7 @@ _OF_INDEX = (
 
 
 def read_lines(source: SourceSpec, spec: DatasetSpec) -> Listing:
-    """A text index: `path [more inputs ...] label` on each line, parted by blanks, or by tabs where a line has some.
-
-    A path with blanks stands in double quotes, or the line is parted by tabs.
-    """
+    """A text index: `path [more inputs ...] label` on each line, parted by tabs, or by blanks outside double quotes."""
     samples: list[str] = []
     labels: list[str] = []
     lines: list[int] = []
@@ -78,10 +75,7 @@ def files_listing(
     domains: Sequence[str],
     remedy: str = _OF_INDEX,
 ) -> Listing:
-    """A listing of picture files. A label is the path of a label picture only if it ends like one.
-
-    remedy: what is said where a file is missing.
-    """
+    """Picture files. A label is the path of a label picture only if it ends like one. remedy: for a missing file."""
     pictures = [label.lower().endswith(PICTURE_SUFFIXES) for label in labels]
     if any(pictures) and not all(pictures):
         odd = pictures.index(not pictures[0])

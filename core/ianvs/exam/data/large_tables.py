@@ -1,28 +1,39 @@
 """Large tables, lists and arrays are read once for all plans, while their files and what is said of them stay the same.
 
-A plan asks for their fingerprint alone, a case for the samples.
+A plan asks for their fingerprint alone, a case for the samples. A dataset is kept as it was read; of a long list of
+files it is kept what was found in it, which holds while each file has its size and time of modification.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.arrays import PACKED, array_files
-from ianvs.exam.data.cache import Progress
-from ianvs.exam.data.dataset import Dataset
-from ianvs.exam.data.fingerprint import digest_of, file_digests, files_fingerprint, read_memo, write_memo
-from ianvs.exam.data.kept_datasets import keep_dataset, kept_dataset, kept_facts
+from ianvs.exam.data.cache import Progress, entry, forget, is_whole
+from ianvs.exam.data.dataset import Dataset, Samples
+from ianvs.exam.data.fingerprint import SETTLED_NS, digest_of, file_digests, files_fingerprint, read_memo, write_memo
 from ianvs.exam.data.listed import load_listed
-from ianvs.exam.data.listed_files import keep_seen, kept_seen, look_at
-from ianvs.exam.data.listing import Listing
-from ianvs.exam.data.sources import LISTS, WITH_FIELDS, read_parts
+from ianvs.exam.data.listing import Listing, column
+from ianvs.exam.data.sources import LISTS, PARTS, WITH_FIELDS, read_parts
 
 __all__ = ["keep_table", "kept_fingerprint", "load_large", "table_key"]
 
 WORTH_KEEPING = 2**20  # bytes of all files together, below which parsing costs less than keeping
 _FORMAT = 2  # part of every key: raise it when the same files give other samples
+_COLUMNS = ("x", "y", "ids", "domains")  # the last is not kept where the source knows none
+_FACTS = ("name", "kind", "classes", "fingerprint", "ignore_index", "domain_classes", "notes", "layout")
+_BLOCK = 4096  # files that are looked at together: their names take memory
 
 
 def table_key(spec: DatasetSpec, cache_dir: Path | None) -> str | None:
@@ -93,3 +104,159 @@ def _list(key: str) -> str:
 
 def _files(key: str, fingerprint: str) -> str:
     return f"files-{digest_of([key, fingerprint])[:32]}"
+
+
+def keep_dataset(dataset: Dataset, key: str, cache_dir: Path) -> None:
+    """Keep all but conversations; decoded pictures, which lie in the cache already, are named and not copied."""
+    if dataset.kind == "conversation":
+        return
+
+    def fill(folder: Path) -> None:
+        facts = {name: getattr(dataset, name) for name in _FACTS}
+        facts["folders"] = [str(path) for path in dataset.folders]
+        facts["pictures"] = {}
+        for part, samples in zip(PARTS, (dataset.train, dataset.test), strict=True):
+            for name in _COLUMNS:
+                values = getattr(samples, name)
+                if values is None:
+                    continue
+                if (pictures := _entry_of(values, cache_dir)) is not None:
+                    facts["pictures"][f"{part}_{name}"] = pictures
+                elif values.dtype == object:
+                    _save_texts(folder, f"{part}_{name}", values)
+                else:
+                    np.save(folder / f"{part}_{name}.npy", values, allow_pickle=False)
+        (folder / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
+
+    with suppress(OSError):  # the cache can't be written: it only saves time
+        entry(cache_dir, key, fill)
+
+
+def kept_facts(key: str, cache_dir: Path) -> dict[str, Any] | None:
+    """What is known of a dataset that is kept, and is as it was written: "fingerprint" and others."""
+    if not is_whole(cache_dir / key):
+        return None
+    facts: dict[str, Any] = json.loads((cache_dir / key / "facts.json").read_text(encoding="utf-8"))
+    whole = all(is_whole((cache_dir / file).parent) for file in facts["pictures"].values())
+    return facts if whole else None
+
+
+def kept_dataset(key: str, cache_dir: Path) -> Dataset | None:
+    """The dataset, its numbers and pictures memory-mapped; None where none is kept."""
+    facts = kept_facts(key, cache_dir)
+    if facts is None:
+        return None
+    train, test = (_part(cache_dir / key, part, facts["pictures"], cache_dir) for part in PARTS)
+    told = {name: facts[name] for name in ("name", "kind", "fingerprint", "ignore_index", "layout")}
+    return Dataset(
+        **told,
+        train=train,
+        test=test,
+        classes=tuple(facts["classes"]),
+        domain_classes={name: tuple(indices) for name, indices in facts["domain_classes"].items()},
+        notes=tuple(facts["notes"]),
+        folders=tuple(map(Path, facts["folders"])),
+    )
+
+
+def _part(folder: Path, part: str, pictures: dict[str, str], cache_dir: Path) -> Samples:
+    columns: dict[str, NDArray[Any]] = {}
+    for name in _COLUMNS:
+        kept = f"{part}_{name}"
+        numbers = cache_dir / pictures[kept] if kept in pictures else folder / f"{kept}.npy"
+        if numbers.is_file():
+            columns[name] = np.load(numbers, mmap_mode="r", allow_pickle=False)
+        elif (folder / f"{kept}.txt").is_file():
+            columns[name] = _load_texts(folder, kept)
+    return Samples(**columns)
+
+
+def _entry_of(values: NDArray[Any], cache_dir: Path) -> str | None:
+    """The file below `cache_dir` that `values` is a map of, all of it; None for other arrays."""
+    if not isinstance(values, np.memmap) or values.filename is None:
+        return None
+    file, root = Path(values.filename), cache_dir.resolve()  # numpy follows links, too
+    if not file.is_relative_to(root):
+        return None
+    whole = np.load(file, mmap_mode="r", allow_pickle=False)
+    same = (whole.shape, whole.dtype) == (values.shape, values.dtype)
+    return file.relative_to(root).as_posix() if same else None
+
+
+def _save_texts(folder: Path, name: str, texts: NDArray[Any]) -> None:
+    """(N,) texts, one after the other, and where each of them ends: numpy's texts are all as wide as the longest."""
+    held = texts.tolist()
+    (folder / f"{name}.txt").write_bytes("".join(held).encode("utf-8", "surrogatepass"))  # json may hold half a pair
+    np.save(folder / f"{name}_ends.npy", np.cumsum([len(text) for text in held], dtype=np.int64))
+
+
+def _load_texts(folder: Path, name: str) -> NDArray[Any]:
+    together = (folder / f"{name}.txt").read_bytes().decode("utf-8", "surrogatepass")
+    ends = np.load(folder / f"{name}_ends.npy").tolist()
+    return column([together[start:end] for start, end in pairwise([0, *ends])])
+
+
+Seen = tuple[list[bytes], NDArray[np.int64]]
+"""(names of files as the system has them, (N, 2) size in bytes and modification time in ns of each)"""
+
+
+def look_at(listings: Sequence[Listing], root: Path | None) -> Seen | None:
+    """The files that the listings name. To be called before what is in them is read: a later change then shows.
+
+    None where one might not: a file was written just now, or lies elsewhere than where it is looked for first.
+    """
+    columns = [one.x for one in listings if one.form == "files"]
+    columns += [one.labels for one in listings if one.label_form == "files"]
+    paths = [path for column in columns for path in column.tolist()]
+    if root is not None and not all(Path(path).is_relative_to(root) for path in paths):
+        return None
+    names = [os.fsencode(path) for path in paths]
+    try:
+        facts = np.array(_facts(names), dtype=np.int64).reshape(-1, 2)
+    except OSError:
+        return None
+    settled = not len(facts) or time.time_ns() - int(facts[:, 1].max()) > SETTLED_NS
+    return (names, facts) if settled else None
+
+
+def keep_seen(seen: Seen, fingerprint: str, key: str, cache_dir: Path) -> None:
+    """Keep the fingerprint of samples that stand in the files `seen`, instead of what was kept before they changed."""
+
+    def fill(folder: Path) -> None:
+        names, facts = seen
+        (folder / "names").write_bytes(b"\0".join(names))
+        np.save(folder / "ends.npy", np.cumsum([len(name) + 1 for name in names], dtype=np.int64))
+        np.save(folder / "facts.npy", facts)
+        (folder / "fingerprint").write_text(fingerprint)
+
+    forget(cache_dir / key)
+    entry(cache_dir, key, fill)
+
+
+def kept_seen(key: str, cache_dir: Path) -> str | None:
+    """What `keep_seen` kept, if every file is as it was; else None."""
+    folder = cache_dir / key
+    if not is_whole(folder):
+        return None
+    try:
+        facts = np.load(folder / "facts.npy", mmap_mode="r", allow_pickle=False)
+        for start, names in _blocks(folder):
+            if not np.array_equal(_facts(names), facts[start : start + len(names)]):
+                return None
+        return (folder / "fingerprint").read_text()
+    except OSError:  # one is gone, or another process keeps them anew
+        return None
+
+
+def _blocks(folder: Path) -> Iterator[tuple[int, list[bytes]]]:
+    """(number of the first, names), some at a time."""
+    ends = np.load(folder / "ends.npy", allow_pickle=False)
+    with (folder / "names").open("rb") as file:
+        for start in range(0, len(ends), _BLOCK):
+            before = int(ends[start - 1]) if start else 0
+            length = int(ends[min(start + _BLOCK, len(ends)) - 1]) - before
+            yield start, file.read(length).removesuffix(b"\0").split(b"\0")
+
+
+def _facts(names: Sequence[bytes]) -> list[tuple[int, int]]:
+    return [(found.st_size, found.st_mtime_ns) for found in map(os.stat, names)]

@@ -220,16 +220,14 @@ def _using_is_a_label(spec: DatasetSpec) -> str:
 
 
 def _name(spec: DatasetSpec) -> str:
-    """What a leaderboard calls the data: as the testenv says, or their name, or what `using` says; else by the files.
-
-    Of an index it is the folder, of other files their name, or the folder where that only says which part it is.
-    """
+    """What a leaderboard calls the data."""
     if spec.title is not None:
         return spec.title
     if spec.name is not None:
         return spec.name
     if spec.using:
         return " ".join(spec.using)
+    # Of an index it is the folder, of other files their name, or the folder where that only says which part it is.
     first = spec.train[0]
     says_little = first.path.stem.casefold() in ("train", "train_data", "training", "x_train", "data", "x")
     return first.path.parent.name if first.form == "index" or says_little else first.path.stem

@@ -14,6 +14,8 @@ from ianvs.base.errors import DataError, Place, Problem
 
 __all__ = ["SourceError", "Listing", "column", "join", "numbered_names", "summary"]
 
+TOLD = 5  # of the problems of one file
+
 
 class SourceError(DataError):
     """A source that can't be read, with every problem found in it."""
@@ -112,10 +114,9 @@ def _described(form: str, values: NDArray[Any]) -> str:
     return f"{values.dtype} {values.shape[1:]}" if form in ("arrays", "maps") else form
 
 
-def summary(problems: Sequence[Problem], limit: int = 5) -> list[Problem]:
+def summary(problems: Sequence[Problem]) -> list[Problem]:
     """The first of many problems of one file; the last of them says how many more there are."""
-    if len(problems) <= limit:
+    if len(problems) <= TOLD:
         return list(problems)
-    last = problems[limit - 1]
-    more = f"{last.message} ({len(problems) - limit} more lines have problems.)"
-    return [*problems[: limit - 1], Problem(more, last.place)]
+    *first, last = problems[:TOLD]
+    return [*first, Problem(f"{last.message} ({len(problems) - TOLD} more lines have problems.)", last.place)]

@@ -85,10 +85,7 @@ def _array(path: Path, text: str) -> Iterator[tuple[Any, int]]:
     position = _skip(text, position + 1)
     more = text[position : position + 1] != "]"
     while more:
-        try:
-            value, end = _DECODER.raw_decode(text, position)
-        except json.JSONDecodeError as error:
-            raise SourceError([_broken(path, text, error.pos, error.msg)]) from None
+        value, end = _decoded(path, text, position)
         yield value, position
         position = _skip(text, end)
         more = text[position : position + 1] == ","
@@ -103,10 +100,7 @@ def _array(path: Path, text: str) -> Iterator[tuple[Any, int]]:
 
 def _task(path: Path, text: str, position: int) -> Iterator[tuple[Any, int]]:
     """The instances of the task at `position`. Raises SourceError for anything else."""
-    try:
-        value, end = _DECODER.raw_decode(text, position)
-    except json.JSONDecodeError as error:
-        raise SourceError([_broken(path, text, error.pos, error.msg)]) from None
+    value, end = _decoded(path, text, position)
     after = _skip(text, end)
     if after < len(text):
         hint = " A file with one record on each line is called .jsonl." if text[after] == "{" else ""
@@ -128,6 +122,14 @@ def _task(path: Path, text: str, position: int) -> Iterator[tuple[Any, int]]:
     starts = [start for _, start in _children(text, places[INSTANCES])]
     for instance, start in zip(value[INSTANCES], starts, strict=True):
         yield ({DEFINITION: value[DEFINITION], **instance} if isinstance(instance, dict) else instance), start
+
+
+def _decoded(path: Path, text: str, position: int) -> tuple[Any, int]:
+    """(the value that begins at `position`, where it ends)"""
+    try:
+        return _DECODER.raw_decode(text, position)
+    except json.JSONDecodeError as error:
+        raise SourceError([_broken(path, text, error.pos, error.msg)]) from None
 
 
 def _children(text: str, position: int) -> Iterator[tuple[Step, int]]:

@@ -21,15 +21,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ianvs.base.errors import ConfigError, PluginError, Problem, closest, one_line, shown_path
+from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Labels, Metric
-
-if TYPE_CHECKING:
-    from ianvs.config.spec import MetricSpec
 
 __all__ = ["from_object"]
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.confusion import confusion_matrix
 from ianvs.exam.metrics.label_pictures import LabelPictures
-
-if TYPE_CHECKING:
-    from ianvs.config.spec import MetricSpec
 
 __all__ = ["EvaluationRecord", "Fed", "Labels", "Metric"]
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.definition import MatrixMetric
 from ianvs.exam.metrics.metric import Metric
-
-if TYPE_CHECKING:
-    from ianvs.config.spec import MetricSpec
 
 __all__ = ["MetricColumn", "column_names", "columns_named", "metric_columns"]
 

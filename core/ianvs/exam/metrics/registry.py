@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
-from typing import TYPE_CHECKING
 
 from ianvs.base.entry_points import is_ours, whose
 from ianvs.base.errors import ConfigError, PluginError, Problem, closest
 from ianvs.config.contracts import contract_named
+from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.custom import from_object
 from ianvs.exam.metrics.metric import Metric
 from ianvs.plugins.loader import Loaded, brought, load
-
-if TYPE_CHECKING:
-    from ianvs.config.spec import MetricSpec
 
 __all__ = ["GROUP", "find", "foreign_module", "metrics", "names", "metric_header", "resolve", "suggest", "unusable"]
 
@@ -84,9 +81,8 @@ def resolve(spec: MetricSpec, loading: Callable[[str, str], Loaded] = load) -> M
 def metric_header(spec: MetricSpec) -> Metric:
     """What `resolve` gives, but without running the code at a `url`: of the metric there, its level.
 
-    That is told by `of`, which one over a score matrix must have there, and a score can't have.
-
-    One of a contract that runs its cases itself counts as measured: it tells a number or a text.
+    That is told by `of`, which one over a score matrix must have there, and a score can't have. One of a contract that
+    runs its cases itself counts as measured: it tells a number or a text.
     """
     told = contract_named(spec.contract).metric(spec)
     if told is not None:

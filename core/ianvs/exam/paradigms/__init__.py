@@ -1,4 +1,4 @@
-"""How a case is examined: one file for each paradigm."""
+"""How a case is examined."""
 
 from __future__ import annotations
 
@@ -8,46 +8,24 @@ from types import MappingProxyType
 from ianvs.base.entry_points import installed
 from ianvs.base.errors import PluginError, closest
 from ianvs.config.spec import ParadigmSpec
-from ianvs.exam.paradigms.federated import (
-    Aggregation,
-    FederatedClassIncrementalLearning,
-    FederatedClient,
-    FederatedLearning,
-)
-from ianvs.exam.paradigms.incremental import IncrementalLearning
-from ianvs.exam.paradigms.joint import Joint
-from ianvs.exam.paradigms.joint_inference import EdgeModel, JointInference, Router
+from ianvs.exam.paradigms.federated import FederatedClassIncrementalLearning, FederatedLearning
+from ianvs.exam.paradigms.joint_inference import JointInference
 from ianvs.exam.paradigms.lifelong import LifelongLearning
 from ianvs.exam.paradigms.link import Link
-from ianvs.exam.paradigms.paradigm import (
-    Context,
-    DetectsUnseen,
-    Measure,
-    Options,
-    Paradigm,
-    Predictions,
-    Recogniser,
-    Session,
-)
-from ianvs.exam.paradigms.single_task import SingleTaskLearning
-from ianvs.exam.paradigms.solo import Solo
+from ianvs.exam.paradigms.paradigm import Context, DetectsUnseen, Measure, Options, Paradigm, Predictions, Session
+from ianvs.exam.paradigms.single_model import IncrementalLearning, Joint, SingleTaskLearning, Solo
 from ianvs.plugins.loader import Loaded, load
 
 __all__ = [
     "GROUP",
     "PARADIGMS",
-    "Aggregation",
     "Context",
     "DetectsUnseen",
-    "EdgeModel",
-    "FederatedClient",
     "Link",
     "Measure",
     "Options",
     "Paradigm",
     "Predictions",
-    "Recogniser",
-    "Router",
     "Session",
     "find_paradigm",
 ]
@@ -55,21 +33,17 @@ __all__ = [
 GROUP = "ianvs.paradigms"
 """The group of entry points by which installed packages bring theirs."""
 
-PARADIGMS: Mapping[str, type[Paradigm]] = MappingProxyType(
-    {
-        paradigm.name: paradigm
-        for paradigm in (
-            IncrementalLearning,
-            SingleTaskLearning,
-            LifelongLearning,
-            FederatedLearning,
-            FederatedClassIncrementalLearning,
-            JointInference,
-            Joint,
-            Solo,
-        )
-    }
+_ALL: tuple[type[Paradigm], ...] = (
+    IncrementalLearning,
+    SingleTaskLearning,
+    LifelongLearning,
+    FederatedLearning,
+    FederatedClassIncrementalLearning,
+    JointInference,
+    Joint,
+    Solo,
 )
+PARADIGMS: Mapping[str, type[Paradigm]] = MappingProxyType({paradigm.name: paradigm for paradigm in _ALL})
 _OF_IANVS = ("multiedgeinference",)
 
 

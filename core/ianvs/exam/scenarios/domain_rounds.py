@@ -48,10 +48,7 @@ def domain_tests(request: ScenarioRequest, names: tuple[str, ...]) -> tuple[Test
 def _of_domain(
     request: ScenarioRequest, samples: Samples, domain: str, part: str
 ) -> tuple[str, Positions, tuple[int, ...]]:
-    """What its round or test set begins with: the name, positions, and classes in the order of the domain's own list.
-
-    Without such a list they are those that occur there.
-    """
+    """(name, positions, classes) of its round or test set; classes as its own class list has them, else what occurs."""
     positions = np.empty(0, np.int64) if samples.domains is None else np.flatnonzero(samples.domains == domain)
     if not len(positions):
         refuse(request, f"the domain '{domain}' has no {part} samples.")

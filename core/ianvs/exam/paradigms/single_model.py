@@ -1,0 +1,51 @@
+"""Paradigms in which a base model is handed rounds, and nothing else happens."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ianvs.exam.paradigms.paradigm import Paradigm, Session
+
+__all__ = ["IncrementalLearning", "Joint", "SingleTaskLearning", "Solo"]
+
+
+class IncrementalLearning(Paradigm):
+    """Ianvs's incrementallearning: one model learns one round after the other."""
+
+    name: ClassVar[str] = "incrementallearning"
+
+    def train(self, step: int, session: Session) -> None:
+        model = session.module("basemodel")
+        for data in session.feed(step):
+            session.call(model, "train", data)
+
+
+class SingleTaskLearning(IncrementalLearning):
+    """Ianvs's singletasklearning: one model learns everything at once."""
+
+    name: ClassVar[str] = "singletasklearning"
+    as_one: ClassVar[bool] = True
+
+
+class Joint(Paradigm):
+    """The reference `joint`: after each round a fresh model that was trained on all rounds so far, mixed."""
+
+    name: ClassVar[str] = "joint"
+    reference: ClassVar[bool] = True
+
+    def train(self, step: int, session: Session) -> None:
+        model = session.module("basemodel", fresh=True)
+        for data in session.feed(1, step):
+            session.call(model, "train", data)
+
+
+class Solo(Paradigm):
+    """The reference `solo`: for each round a fresh model that was trained on it alone."""
+
+    name: ClassVar[str] = "solo"
+    reference: ClassVar[bool] = True
+
+    def train(self, step: int, session: Session) -> None:
+        model = session.module("basemodel", fresh=True)
+        for data in session.feed(step):
+            session.call(model, "train", data)
