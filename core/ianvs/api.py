@@ -38,14 +38,11 @@ from ianvs.results.report import write_reports
 from ianvs.results.stored import Results, load_results, record_of
 from ianvs.results.stored.provenance import collect
 from ianvs.running.inspector import Inspector
-from ianvs.running.planning import CHANGED_SINCE, Plan, cells, start_over, with_hyperparameters
+from ianvs.running.planning import CHANGED_SINCE, Plan, cells, start_over, with_hyperparameters, without_unused
 from ianvs.running.planning.job_columns import job_columns
-from ianvs.running.planning.missing_pictures import missing_pictures
-from ianvs.running.planning.paradigm_fit import without_unused
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.controller import check_job, run_job
-from ianvs.running.scheduler.flight import Watcher
-from ianvs.running.scheduler.preflight import plan_files, require_files
+from ianvs.running.scheduler.preflight import missing_pictures, plan_files, require_files
 from ianvs.running.scheduler.preloading import imports_of
 from ianvs.store import JobStore
 
@@ -149,7 +146,7 @@ def plan(path: PathLike, **options: Unpack[CaseOptions]) -> Plan:
         return plan_files(job, inspector)
 
 
-def validate(path: PathLike, *, watcher: Watcher | None = None, **options: Unpack[JobOptions]) -> JobSpec:
+def validate(path: PathLike, *, watcher: Listener | None = None, **options: Unpack[JobOptions]) -> JobSpec:
     """The job at `path`, if nothing is wrong with it; its `warnings` tell what has no effect, and what looks wrong.
 
     Makes every check that `run` makes before the first case, in the same order and with the same words

@@ -1,7 +1,7 @@
 """Grid -> test cases, their identities, and what is new, finished or failed, with the reason."""
 
 from ianvs.running.planning.cases import PlannedAlgorithm, axes, cells, grid, own_hyperparameters
-from ianvs.running.planning.hyperparameters import with_hyperparameters
+from ianvs.running.planning.hyperparameters import with_hyperparameters, without_unused
 from ianvs.running.planning.plan import CHANGED_SINCE, Plan, PlannedCase, make_plan, scored_metrics
 from ianvs.running.planning.rerun import matches, start_over
 
@@ -19,4 +19,5 @@ __all__ = [
     "scored_metrics",
     "start_over",
     "with_hyperparameters",
+    "without_unused",
 ]

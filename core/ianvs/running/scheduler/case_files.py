@@ -7,7 +7,7 @@ from pathlib import Path
 from ianvs.exam.data.doubts import FOLDER as DOUBTS
 from ianvs.processes.engines.engine import Files
 from ianvs.running.planning.case_request import CaseRequest
-from ianvs.running.scoring.incompatibilities import FITS
+from ianvs.running.scoring.misfits import FITS
 from ianvs.store import CaseStore, ExamStore
 
 __all__ = ["files_of_case", "files_of_exam"]

@@ -9,7 +9,7 @@ from ianvs.exam import data
 from ianvs.exam.kinds import KINDS
 from ianvs.exam.scenarios import Part, manifest
 from ianvs.running.planning.case_request import CaseRequest
-from ianvs.running.scoring.incompatibilities import note_fit, preflight_scores
+from ianvs.running.scoring.misfits import note_fit, preflight_scores
 from ianvs.running.session.lineage import content
 from ianvs.store import ExamRecord, ExamStore
 
