@@ -12,22 +12,22 @@ from ianvs.base.package import own_name
 from ianvs.config.contracts import contract_of
 from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec, TestEnvSpec
 from ianvs.exam import data
+from ianvs.exam.data.doubts import FOLDER as DOUBTS
 from ianvs.exam.data.doubts import SHARED
 from ianvs.exam.kinds import KINDS
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.processes.engines import LocalEngine
 from ianvs.processes.engines.asking import ask
-from ianvs.processes.engines.engine import Task
+from ianvs.processes.engines.engine import Files, Task
 from ianvs.running.inspector import ParadigmFacts
 from ianvs.running.inspector.plugin_check import FORCED, Checked, Subject
 from ianvs.running.planning import Plan, PlannedAlgorithm, cells, grid
 from ianvs.running.planning.case_request import PREPARE_EXAM, CaseRequest, case_request
 from ianvs.running.planning.references import ROLES
 from ianvs.running.planning.studies import is_searched, with_ends
-from ianvs.running.scheduler.case_files import files_of_exam
 from ianvs.running.scheduler.checks import Preflight
 from ianvs.running.scheduler.opening import isolates
-from ianvs.running.scoring.misfits import scores_fit
+from ianvs.running.session.exams import FITS, scores_fit
 from ianvs.store import ExamRecord, ExamStore
 
 __all__ = ["exam_problems", "fit_problems", "plugin_problems", "sealing_problems"]
@@ -201,11 +201,22 @@ def _prepare(flight: Preflight, algorithm: PlannedAlgorithm) -> Sequence[Problem
     listener.preparing(name, 0.0)
     log = flight.job.workspace / "exams" / f"{algorithm.exam_id}.log"
     request = _any_request(flight.plan, algorithm)
-    task = Task(f"exam-{algorithm.exam_id}", PREPARE_EXAM, request, log, files=files_of_exam(request, log))
+    task = Task(f"exam-{algorithm.exam_id}", PREPARE_EXAM, request, log, files=_files_of(request, log))
     answer = ask(flight.engine, task, told=lambda fraction: listener.preparing(name, float(fraction)))
     if answer.code != 0:
         raise IanvsError(f"reading the data failed; the reason is at the end of {log}.")
     return list(answer.result or ())
+
+
+def _files_of(request: CaseRequest, log: Path) -> Files:
+    """What preparing the exam leaves in its workspace."""
+    workspace, store = request.workspace, ExamStore(request.workspace)
+    return Files(
+        root=workspace,
+        writes=(store.folder(request.exam_id), log),
+        notes=tuple(workspace / "cache" / folder for folder in (DOUBTS, FITS)),
+        lock=Path(store.lock(request.exam_id).lock_file),
+    )
 
 
 def _any_request(plan: Plan, algorithm: PlannedAlgorithm) -> CaseRequest:

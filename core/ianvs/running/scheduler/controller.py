@@ -17,8 +17,7 @@ from ianvs.running.scheduler.graphics_cards import card_bytes
 from ianvs.running.scheduler.opening import open_checker, open_engine
 from ianvs.running.scheduler.preflight import preflight
 from ianvs.running.scheduler.searching import run_searches
-from ianvs.running.scheduler.sharing import Sharing
-from ianvs.running.scheduler.slots import Slots
+from ianvs.running.scheduler.slots import Sharing, Slots
 from ianvs.store import CaseState
 
 __all__ = ["Listener", "Outcome", "check_job", "run_job"]

@@ -15,8 +15,7 @@ from ianvs.exam.metrics.metric_columns import MetricColumn, columns_named
 from ianvs.results.stored.selection import seen_by
 from ianvs.results.stored.so_far import worth_after
 from ianvs.running.inspector import Inspector
-from ianvs.running.planning import Plan
-from ianvs.running.planning.job_columns import job_columns
+from ianvs.running.planning import Plan, job_columns
 from ianvs.running.planning.references import PlannedReferences
 from ianvs.running.planning.studies import PlannedStudy
 from ianvs.running.scheduler.case_loop import Listener

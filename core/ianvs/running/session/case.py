@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import faulthandler
+import importlib
 import os
 import shutil
 import signal
@@ -17,10 +18,13 @@ from pathlib import Path
 from typing import Literal, NoReturn
 
 from ianvs.base.digests import CHANGED
+from ianvs.base.entry_points import entries, is_ours
 from ianvs.base.errors import IanvsError, PluginError
 from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import Failure, Sealing
 from ianvs.config.contracts import contract_named
+from ianvs.exam.metrics.registry import GROUP as METRICS
+from ianvs.exam.scenarios.scenario_catalogue import find_scenario
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Reporter
 from ianvs.processes.sealing.closed import closed_paths
 from ianvs.processes.sealing.peer import Handler, RemoteError
@@ -34,9 +38,22 @@ from ianvs.running.session.session import Brief
 from ianvs.running.session.watchdog import watch_memory
 from ianvs.store import CaseStore
 
-__all__ = ["run_case"]
+__all__ = ["run_case", "warm_up"]
 
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EIO)
+
+
+def warm_up() -> None:
+    """Import our scenarios and metrics in the process that cases are forked from.
+
+    Those of others are left to the cases that ask for them: they may start threads, which no fork survives.
+    """
+    find_scenario("")
+    for point in entries(METRICS):
+        if is_ours(point):
+            with contextlib.suppress(Exception):  # a case that needs it fails with the real error
+                importlib.import_module(point.module)
+    importlib.import_module("numpy.ma")  # by np.unique, when it is first called
 
 
 def run_case(request: CaseRequest, report: Reporter) -> None:

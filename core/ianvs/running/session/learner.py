@@ -31,8 +31,7 @@ from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
 from ianvs.running.session.forced_scores import METHOD, checked_forced
 from ianvs.running.session.learner_messages import Answer, MeasureForm, Ready, Saved, SavedModule, State
-from ianvs.running.session.modules import Modules
-from ianvs.running.session.own_measures import checked_measures, declared_measures
+from ianvs.running.session.modules import Modules, checked_measures, declared_measures
 from ianvs.running.session.session import Brief, CaseSession, Keeper
 from ianvs.running.session.task_scores import checked_scores, why_unscored
 from ianvs.store import StoredModule

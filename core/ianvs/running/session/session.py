@@ -29,8 +29,7 @@ from ianvs.processes.sealing.shared_arrays import mapped, unpacked
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.learner_messages import FeedCall, Progress
 from ianvs.running.session.measure import synchronise
-from ianvs.running.session.modules import AuthorsModule, Modules, Taught
-from ianvs.running.session.seeds import Seeds
+from ianvs.running.session.modules import AuthorsModule, Modules, Seeds, Taught
 
 __all__ = ["Brief", "CaseSession", "Share", "Step"]
 
