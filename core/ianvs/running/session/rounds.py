@@ -218,13 +218,11 @@ class CaseRounds:
     def _examination(self) -> Examination:
         return Examination(
             self._exam,
+            self._request.testenv,
             self._feed,
             self.learner,
             self._request.case.seed,
             self._store.folder(self._id),
-            probe=self._request.testenv.linear_probe,
-            task_scores=self._request.testenv.task_scores,
-            forced=self._request.testenv.teacher_forced,
         )
 
     def _examine_between(self, chunk: Chunk) -> None:
