@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -103,27 +104,27 @@ class Examination:
         scored = self._scored(questions) if samples is None else []
         forced = self._forcing(questions) if samples is None else []
         asked_for = [question for _, question in (*questions, *scored, *probes, *forced)]  # `forced` shows the replies
-        said = list(self._asked(asked_for, model, taught))
+        said = iter(list(self._asked(asked_for, model, taught)))
         found = {
-            Asked(j, samples): answers
+            Asked(j, samples): self._kept(part, answer, rows)
             for (which, question), answer in zip(questions, said, strict=False)
-            for j, answers in self._put_back(which, question, answer)
+            for j, part, rows in zip(which, question.parts, _rows(question), strict=True)
         }
-        for (which, question), answer in zip(scored, said[len(questions) :], strict=False):
+        more: dict[int, dict[str, NDArray[Any]]] = defaultdict(dict)
+        for (which, question), answer in zip(scored, said, strict=False):
             for j, scores in zip(which, _split(question, answer.labels), strict=True):
-                extras = {**found[Asked(j)].extras, TASK_LABELS: labels_within(scores, tests[j].classes)}
-                found[Asked(j)] = replace(found[Asked(j)], extras=extras)
-        for (which, question), answer in zip(probes, said[len(questions) + len(scored) :], strict=False):
+                more[j][TASK_LABELS] = labels_within(scores, tests[j].classes)
+        for (which, question), answer in zip(probes, said, strict=False):
             rows = iter(_split(question, answer.labels))
             for j in which:
                 train, test = next(rows), next(rows)
-                labels = probed_labels(train, fitted[j].samples.y[fitted[j].positions], test, self._classes)
-                extras = {**found[Asked(j)].extras, "probe": labels}
-                found[Asked(j)] = replace(found[Asked(j)], extras=extras)
-        for (which, question), answer in zip(forced, said[len(said) - len(forced) :], strict=True):
+                labels = fitted[j].samples.y[fitted[j].positions]
+                more[j]["probe"] = probed_labels(train, labels, test, self._classes)
+        for (which, question), answer in zip(forced, said, strict=True):
             for j, told in zip(which, _split(question, answer.labels), strict=True):
-                extras = {**found[Asked(j)].extras, **forced_extras(told)}
-                found[Asked(j)] = replace(found[Asked(j)], extras=extras)
+                more[j] |= forced_extras(told)
+        for j, extras in more.items():
+            found[Asked(j)] = replace(found[Asked(j)], extras={**found[Asked(j)].extras, **extras})
         return found
 
     def held_out(self, model: Model, index: int) -> EvaluationRecord:
@@ -288,13 +289,6 @@ class Examination:
         if question.method == METHOD:
             labels = checked_forced(labels, count, answer.who)
         return Predictions(labels, {name: np.asarray(values) for name, values in arrays.items()})
-
-    def _put_back(
-        self, which: Sequence[int], question: _Question, answer: Predictions
-    ) -> Iterator[tuple[int, Predictions]]:
-        """(test set, what is kept of the answers to it)."""
-        for j, part, rows in zip(which, question.parts, _rows(question), strict=True):
-            yield j, self._kept(part, answer, rows)
 
     def _kept(self, part: Part, answer: Predictions, rows: NDArray[np.int64]) -> Predictions:
         size = self._kind.batch_limit or max(1, len(rows))

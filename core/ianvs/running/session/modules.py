@@ -66,11 +66,6 @@ class AuthorsModule:
         self.name = type(plugin).__name__
         self.taught = Taught()
 
-    @property
-    def sees_past_rounds(self) -> bool:
-        """Whether the class declares itself a reference that is given all rounds so far."""
-        return bool(getattr(self.plugin, "sees_past_rounds", False))
-
     def call(self, method: str, arguments: tuple[Any, ...], offered: Mapping[str, Any]) -> Any:
         """What `method` returns; of `offered` it gets what it names."""
         function = getattr(self.plugin, method, None)
@@ -169,7 +164,8 @@ class Modules:
 
     @property
     def sees_past_rounds(self) -> bool:
-        return any(module.sees_past_rounds for module in self)
+        """Whether a class declares itself a reference that is given all rounds so far."""
+        return any(bool(getattr(module.plugin, "sees_past_rounds", False)) for module in self)
 
     @property
     def basemodel(self) -> str:

@@ -128,7 +128,8 @@ class CaseRounds:
             self.learner.instantiate(())
             if not self.learner.state.modules:
                 raise  # none could be built
-            print(f"{self._who()} can't predict before training ({_kind(error)}: {error});")
+            who = self.learner.state.who.partition(".")[0]
+            print(f"{who} can't predict before training ({_kind(error)}: {error});")
             print("what needs the untrained model (FWT, Ianvs's BWT and FWT) stays empty.")
             predictions, self._examination.spent = {}, NOTHING_SPENT
             self._predicts_untrained = False
@@ -255,8 +256,8 @@ class CaseRounds:
             return True, None
         if before is None and index == 1 and not self._predicts_untrained:
             return True, None  # there is no model yet that could be kept instead
-
-        def undo() -> None:
+        stays, scores = self._gate.decide(index, before, self._gate_score(index))
+        if not stays:
             previous = self._store.modules(self._id, index - 1)
             if previous is None:
                 raise PluginError(
@@ -266,8 +267,7 @@ class CaseRounds:
             shutil.rmtree(folder.model)
             folder.model.mkdir()
             self._save(folder)
-
-        return self._gate.decide(index, before, self._gate_score(index), undo)
+        return stays, scores
 
     # --- storing ------------------------------------------------------------------------------------------------
 
@@ -365,9 +365,6 @@ class CaseRounds:
             raise StartOver from error
         print(f"resuming after round {last} of {rounds}")
         return last
-
-    def _who(self) -> str:
-        return self.learner.state.who.partition(".")[0]
 
 
 def _lack_pictures(stored: Mapping[Asked, Predictions]) -> bool:
