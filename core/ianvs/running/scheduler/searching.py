@@ -19,7 +19,7 @@ from ianvs.running.planning import Plan, job_columns
 from ianvs.running.planning.references import PlannedReferences
 from ianvs.running.planning.studies import PlannedStudy
 from ianvs.running.scheduler.case_loop import Listener
-from ianvs.running.search import REDUCTION, next_wave, record_value, rungs_of
+from ianvs.running.trials import REDUCTION, next_wave, record_value, rungs_of
 from ianvs.store import Axis, ExamRecord, ExamStore, Study, StudyStore, Trial
 
 __all__ = ["FIRST_RUNG", "last_round", "outline", "run_searches"]

@@ -29,7 +29,7 @@ from ianvs.processes.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Repor
 from ianvs.processes.sealing.closed import closed_paths
 from ianvs.processes.sealing.peer import Handler, RemoteError
 from ianvs.running.planning.case_request import CaseRequest
-from ianvs.running.scoring.scoring import score_case
+from ianvs.running.scoring import score_case
 from ianvs.running.session.contract_case import run_contract_case
 from ianvs.running.session.processes import LearnerSpawner
 from ianvs.running.session.remote import Ended, InlineLearner, Learner, SealedLearner

@@ -18,7 +18,7 @@ from ianvs.exam.metrics.registry import resolve
 from ianvs.exam.scenarios import Exam, Part, manifest
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.identity import metric_key
-from ianvs.running.scoring.scoring import as_read, score_of
+from ianvs.running.scoring import as_read, score_of
 from ianvs.running.session.lineage import content
 from ianvs.store import ExamRecord, ExamStore
 

@@ -8,7 +8,7 @@ from ianvs.base.errors import PluginError
 from ianvs.config.spec import GateSpec
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.registry import resolve
-from ianvs.running.scoring.scoring import as_read, score_of
+from ianvs.running.scoring import as_read, score_of
 
 __all__ = ["Gate"]
 

@@ -346,9 +346,7 @@ class CaseRounds:
             return -1
         self._data_server.saw_past_rounds = done[-1].bound
         if last == rounds:
-            self.learner.instantiate(
-                self._store.module_names(self._id, last)
-            )  # who they are is asked of them once more
+            self.learner.instantiate(self._store.module_names(self._id, last))  # they are asked once more who they are
             return last
         try:
             modules = self._store.modules(self._id, last)
