@@ -33,7 +33,7 @@ from ianvs.running.scoring import score_case
 from ianvs.running.session.contract_case import run_contract_case
 from ianvs.running.session.processes import LearnerSpawner
 from ianvs.running.session.remote import Ended, InlineLearner, Learner, SealedLearner
-from ianvs.running.session.rounds import CaseRounds, Interrupted, StartOver
+from ianvs.running.session.rounds import CaseRounds, Interrupted, StartOver, error_kind
 from ianvs.running.session.session import Brief
 from ianvs.running.session.watchdog import watch_memory
 from ianvs.store import CaseStore
@@ -79,7 +79,7 @@ def run_case(request: CaseRequest, report: Reporter) -> None:
         except Exception as error:
             with contextlib.suppress(OSError):  # the log may be on the disk that is full
                 traced = not isinstance(error, IanvsError | RemoteError)  # of the latter the traceback is there already
-                said = traceback.format_exc() if traced else f"{_name(error)}: {error}\n"
+                said = traceback.format_exc() if traced else f"{error_kind(error)}: {error}\n"
                 sys.stderr.write(hide_secrets(said, request.case.hyperparameters))
             _store_failure(store, request, error)
 
@@ -193,7 +193,7 @@ def _watch(store: CaseStore, request: CaseRequest) -> None:
 
 def _failure(error: Exception, store: CaseStore, request: CaseRequest) -> Failure:
     kind: Literal["memory", "exception"] = "exception"
-    if _name(error) in ("MemoryError", "OutOfMemoryError"):
+    if error_kind(error) in ("MemoryError", "OutOfMemoryError"):
         kind = "memory"
     log = Path(os.path.relpath(store.log(request.case.id), store.workspace))
     message = hide_secrets(str(error), request.case.hyperparameters) or "(no message)"
@@ -202,8 +202,4 @@ def _failure(error: Exception, store: CaseStore, request: CaseRequest) -> Failur
         message = (
             f"the folder {store.folder(request.case.id)} was removed while the case ran; the next run does it again"
         )
-    return Failure(kind=kind, error=_name(error), message=message, log=log)
-
-
-def _name(error: Exception) -> str:
-    return error.kind if isinstance(error, RemoteError) else type(error).__name__
+    return Failure(kind=kind, error=error_kind(error), message=message, log=log)

@@ -34,7 +34,7 @@ from ianvs.running.session.measure import NOTHING_SPENT
 from ianvs.running.session.remote import Learner
 from ianvs.store import CaseStore, ExamStore, RoundFolder
 
-__all__ = ["CaseRounds", "Interrupted", "StartOver"]
+__all__ = ["CaseRounds", "Interrupted", "StartOver", "error_kind"]
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error: a wish that was granted
@@ -129,7 +129,7 @@ class CaseRounds:
             if not self.learner.state.modules:
                 raise  # none could be built
             who = self.learner.state.who.partition(".")[0]
-            print(f"{who} can't predict before training ({_kind(error)}: {error});")
+            print(f"{who} can't predict before training ({error_kind(error)}: {error});")
             print("what needs the untrained model (FWT, Ianvs's BWT and FWT) stays empty.")
             predictions, self._examination.spent = {}, NOTHING_SPENT
             self._predicts_untrained = False
@@ -313,7 +313,7 @@ class CaseRounds:
             self.learner.restore(earlier.modules, self._model.folder)
             now = self._examination.predictions(self._model, earlier.last)
         except Exception as error:
-            print(f"can't continue from case {earlier.case_id} ({_kind(error)}: {error}).")
+            print(f"can't continue from case {earlier.case_id} ({error_kind(error)}: {error}).")
             raise StartOver from error
         if not _same(now, earlier.predictions(earlier.last)):
             print(f"can't continue from case {earlier.case_id}: load() does not bring back its predictions.")
@@ -358,7 +358,7 @@ class CaseRounds:
             if now.keys() != before.keys() or not _same(now, before):
                 raise PluginError("load() does not bring back the predictions of before save()")
         except Exception as error:
-            print(f"can't resume after round {last} ({_kind(error)}: {error}); starting over from round 1.")
+            print(f"can't resume after round {last} ({error_kind(error)}: {error}); starting over from round 1.")
             self._store.reset(self._id)
             raise StartOver from error
         print(f"resuming after round {last} of {rounds}")
@@ -369,7 +369,8 @@ def _lack_pictures(stored: Mapping[Asked, Predictions]) -> bool:
     return any(lacks_pictures(said.extras) for said in stored.values())
 
 
-def _kind(error: Exception) -> str:
+def error_kind(error: Exception) -> str:
+    """The name of its class, in whichever process it was raised."""
     return error.kind if isinstance(error, RemoteError) else type(error).__name__
 
 
