@@ -22,11 +22,13 @@ __all__ = [
     "NOTHING_SPENT",
     "Meter",
     "Spent",
+    "Stopwatch",
     "cpu_seconds",
     "folder_bytes",
     "memory_size",
     "peak_gpu_bytes",
     "peak_host_bytes",
+    "stopwatch",
     "synchronise",
     "threads",
 ]
@@ -44,6 +46,25 @@ class Spent:
 
 
 NOTHING_SPENT = Spent()
+
+
+class Stopwatch:
+    """What was spent between entering and leaving `stopwatch()`."""
+
+    spent = NOTHING_SPENT
+
+
+@contextmanager
+def stopwatch() -> Iterator[Stopwatch]:
+    """Waits for the accelerator at both ends, so that work still queued there is counted where it belongs."""
+    watch = Stopwatch()
+    synchronise()
+    cpu, start = cpu_seconds(), time.perf_counter()
+    try:
+        yield watch
+    finally:
+        synchronise()
+        watch.spent = Spent(time.perf_counter() - start, max(0.0, cpu_seconds() - cpu))
 
 
 class Meter:

@@ -6,7 +6,6 @@ import os
 import shutil
 import socket
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -138,10 +137,9 @@ class InlineLearner(Learner):
         super().__init__(_Direct(host), scratch)
 
     def train(self, step: int, valid: Mapping[str, object] | None, files: Sequence[int]) -> None:
-        measure.synchronise()  # work that is still queued is counted where it belongs
-        cpu, start = measure.cpu_seconds(), time.perf_counter()
-        super().train(step, valid, files)  # waits for its own
-        self.spent = Spent(time.perf_counter() - start, max(0.0, measure.cpu_seconds() - cpu))
+        with measure.stopwatch() as watch:
+            super().train(step, valid, files)
+        self.spent = watch.spent
 
 
 class SealedLearner(Learner):
