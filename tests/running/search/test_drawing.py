@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ianvs.config.spec import Range, SearchSpec
-from ianvs.running.trials import draw, importance_of, next_wave, record_value
+from ianvs.running.next_trials import draw, importance_of, next_wave, record_value
 from ianvs.store import Study, Trial
 
 SPACE = {
