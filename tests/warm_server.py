@@ -30,7 +30,7 @@ __all__ = ["boot", "boot_isolated", "cold", "cold_isolated", "used"]
 
 PRELOADED = (
     *("torch", "torch._dynamo", "torchvision", "sklearn.datasets", "ianvs.authoring", "ianvs.running.inspector"),
-    *("ianvs.running.session.case", "ianvs.running.session.exams", "ianvs.running.session.beforehand:warm_up"),
+    *("ianvs.running.session.exams", "ianvs.running.session.case:warm_up"),
 )
 _MOST = 1 << 20
 _USED = b"used"  # the other request

@@ -38,14 +38,18 @@ from ianvs.results.report import write_reports
 from ianvs.results.stored import Results, load_results, record_of
 from ianvs.results.stored.provenance import collect
 from ianvs.running.inspector import Inspector
-from ianvs.running.planning import CHANGED_SINCE, Plan, cells, start_over, with_hyperparameters
-from ianvs.running.planning.job_columns import job_columns
-from ianvs.running.planning.missing_pictures import missing_pictures
-from ianvs.running.planning.paradigm_fit import without_unused
+from ianvs.running.planning import (
+    CHANGED_SINCE,
+    Plan,
+    cells,
+    job_columns,
+    start_over,
+    with_hyperparameters,
+    without_unused,
+)
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.controller import check_job, run_job
-from ianvs.running.scheduler.flight import Watcher
-from ianvs.running.scheduler.preflight import plan_files, require_files
+from ianvs.running.scheduler.preflight import missing_pictures, plan_files, require_files
 from ianvs.running.scheduler.preloading import imports_of
 from ianvs.store import JobStore
 
@@ -90,7 +94,7 @@ class JobOptions(TypedDict, total=False):
 class CaseOptions(JobOptions, total=False):
     """JobOptions, and which cases are meant; None: all.
 
-    only: those that fulfil conditions such as "ewc,seed=1" (running/planning/conditions.py). limit: the first of them.
+    only: those that fulfil conditions such as "ewc,seed=1" (running/planning/plan.py). limit: the first of them.
     """
 
     only: str | None
@@ -113,7 +117,7 @@ def run(
     """Run what is not finished of the job at `path`, write its reports, and return its results.
 
     fail_fast: takes the place of what the job's file says. rerun: cases that start over from the first round: "failed",
-    "all", or conditions as in `only` (running/planning/rerun.py). yes: go on with more than 100 000 cases. Raises
+    "all", or conditions as in `only`. yes: go on with more than 100 000 cases. Raises
     ConfigError before anything runs; a case that fails raises nothing: it is a row with a status.
     """
     with _loaded(path, CaseOptions, options) as (job, inspector):
@@ -149,7 +153,7 @@ def plan(path: PathLike, **options: Unpack[CaseOptions]) -> Plan:
         return plan_files(job, inspector)
 
 
-def validate(path: PathLike, *, watcher: Watcher | None = None, **options: Unpack[JobOptions]) -> JobSpec:
+def validate(path: PathLike, *, watcher: Listener | None = None, **options: Unpack[JobOptions]) -> JobSpec:
     """The job at `path`, if nothing is wrong with it; its `warnings` tell what has no effect, and what looks wrong.
 
     Makes every check that `run` makes before the first case, in the same order and with the same words

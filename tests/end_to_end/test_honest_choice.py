@@ -10,7 +10,7 @@ import pytest
 
 import ianvs
 from ianvs.base.errors import ConfigError
-from ianvs.running.scoring.scoring import GROUPS
+from ianvs.running.scoring import GROUPS
 from ianvs.store import CaseStore, ExamStore
 from tests.edits import edited
 from tests.jobs import write_job

@@ -1,6 +1,6 @@
 """What runs next, and one case in its processes.
 
 From outside: `inspector` (what must be known of authors' files), `planning` (make_plan, Plan), `scheduler` (run_job,
-preflight), `session` (one case: keeper, learner, copies), `scoring` (score_case), `search` (next_wave). Not called
-`run`: `ianvs.run` is the function.
+preflight), `session` (one case: keeper, learner, copies), `scoring` (score_case), `next_trials` (what a
+search tries next). Not called `run`: `ianvs.run` is the function.
 """

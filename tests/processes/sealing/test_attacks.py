@@ -309,7 +309,7 @@ def test_nothing_is_passed_on_from_seed_to_seed(tmp_path):
 
 def test_patching_ianvs_in_its_own_process_changes_nothing(tmp_path):
     patching = MAJORITY + dedent("""
-        import ianvs.running.scoring.scoring as scoring
+        import ianvs.running.scoring as scoring
         import ianvs.store.case_store as store, ianvs.exam.metrics.registry as registry
         scoring.score_of = lambda *_: (1.0, None)
         scoring.score_case = lambda *_: None

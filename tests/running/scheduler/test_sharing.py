@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from ianvs.running.scheduler.graphics_cards import Card, card_bytes, visible_gpus
-from ianvs.running.scheduler.sharing import Sharing
-from ianvs.running.scheduler.slots import Slot, Slots
+from ianvs.running.scheduler.slots import Sharing, Slot, Slots
 
 GIB = 1 << 30
 

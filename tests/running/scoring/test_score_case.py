@@ -18,7 +18,7 @@ from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.registry import resolve
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.identity import metric_key
-from ianvs.running.scoring.scoring import score_case
+from ianvs.running.scoring import score_case
 from ianvs.store import CaseStore, ExamRecord, ExamStore
 from ianvs.store.stored_score import StoredScore
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from ianvs.config.spec import Range, SearchSpec
-from ianvs.running.search import draw, next_wave, record_value
-from ianvs.running.search.waves import importance_of
+from ianvs.running.next_trials import draw, importance_of, next_wave, record_value
 from ianvs.store import Study, Trial
 
 SPACE = {

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from ianvs.running.search import going_on, rungs_of
+from ianvs.running.next_trials import going_on, rungs_of
 from ianvs.store import Trial
 
 

@@ -88,7 +88,7 @@ def test_a_reference_has_no_range(tmp_path: Path) -> None:
 def test_without_optuna_the_remedy_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[[Path], object]
 ) -> None:
-    monkeypatch.setattr("ianvs.running.scheduler.search_checks.find_spec", lambda name: None)
+    monkeypatch.setattr("ianvs.running.scheduler.column_checks.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"`search` needs the package optuna: pip install 'ianvs\[search\]'"):
         call(searched_job(tmp_path, "{name: tpe, trials: 1}"))
 

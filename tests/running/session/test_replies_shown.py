@@ -12,7 +12,7 @@ import pytest
 
 import ianvs
 from ianvs.base.errors import ConfigError, PluginError
-from ianvs.running.session.forced_scores import checked_forced
+from ianvs.running.session.more_answers import checked_forced
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 

@@ -11,7 +11,7 @@ import pytest
 
 import ianvs
 from ianvs.base.errors import ConfigError, PluginError
-from ianvs.running.session.task_scores import checked_scores, labels_within, why_unscored
+from ianvs.running.session.more_answers import checked_scores, labels_within, why_unscored
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 

@@ -1,9 +1,17 @@
 """Grid -> test cases, their identities, and what is new, finished or failed, with the reason."""
 
 from ianvs.running.planning.cases import PlannedAlgorithm, axes, cells, grid, own_hyperparameters
-from ianvs.running.planning.hyperparameters import with_hyperparameters
-from ianvs.running.planning.plan import CHANGED_SINCE, Plan, PlannedCase, make_plan, scored_metrics
-from ianvs.running.planning.rerun import matches, start_over
+from ianvs.running.planning.hyperparameters import with_hyperparameters, without_unused
+from ianvs.running.planning.plan import (
+    CHANGED_SINCE,
+    Plan,
+    PlannedCase,
+    job_columns,
+    make_plan,
+    matches,
+    scored_metrics,
+    start_over,
+)
 
 __all__ = [
     "CHANGED_SINCE",
@@ -13,10 +21,12 @@ __all__ = [
     "axes",
     "cells",
     "grid",
+    "job_columns",
     "make_plan",
     "matches",
     "own_hyperparameters",
     "scored_metrics",
     "start_over",
     "with_hyperparameters",
+    "without_unused",
 ]

@@ -21,7 +21,6 @@ __all__ = [
     "Grid",
     "PlannedAlgorithm",
     "Reference",
-    "Repetition",
     "Searched",
     "TrialStage",
     "Winner",

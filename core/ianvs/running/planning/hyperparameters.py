@@ -1,4 +1,4 @@
-"""`--set learning_rate=0.1`: who has such a hyperparameter, and the job with that value in its grids."""
+"""The job as its algorithms take it: without what they don't use, and with the values of `--set learning_rate=0.1`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,32 @@ from dataclasses import replace
 
 from ianvs.base.errors import ConfigError, Problem, closest, one_line
 from ianvs.config.contracts import contract_named
-from ianvs.config.models.algorithm import equal_values
+from ianvs.config.models.algorithm import MODULE_TYPES, equal_values
 from ianvs.config.overrides import Override
 from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.cases import prefixed
 
-__all__ = ["with_hyperparameters"]
+__all__ = ["with_hyperparameters", "without_unused"]
+
+
+def without_unused(job: JobSpec, inspector: Inspector) -> JobSpec:
+    """`job` without what its paradigms do not use of the algorithms' files; its `warnings` tell what that is."""
+    algorithms, warnings = [], list(job.warnings)
+    for algorithm, facts in zip(job.algorithms, inspector.paradigms(job.algorithms), strict=True):
+        name = algorithm.paradigm.name
+        idle = set(MODULE_TYPES) - facts.methods.keys() if facts.methods else set()
+        unused = [module for module in algorithm.modules if module.type in idle]
+        for module in unused:
+            message = f"a module of type {module.type} has no effect yet in {name}; its hyperparameters are not tried."
+            warnings.append(Problem(message, module.places.get("type", module.place)))
+        split = algorithm.split
+        if split is not None and facts.as_one:
+            key, split = "incremental_learning_data_setting", None
+            warnings.append(Problem(f"'{key}' has no effect in {name}.", algorithm.places.get(key, algorithm.place)))
+        modules = tuple(module for module in algorithm.modules if module.type not in idle)
+        algorithms.append(replace(algorithm, modules=modules, split=split))
+    return replace(job, algorithms=tuple(algorithms), warnings=tuple(warnings))
 
 
 def with_hyperparameters(job: JobSpec, inspector: Inspector) -> JobSpec:

@@ -15,19 +15,29 @@ from ianvs.base.types import REPEAT, TestCase
 from ianvs.config.contracts import contract_named, contract_of
 from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec
 from ianvs.exam import data
+from ianvs.exam.metrics.metric import Metric
+from ianvs.exam.metrics.metric_columns import MetricColumn, metric_columns
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.scenarios.drawn import seeds_of_case, with_seed
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.cases import DrawnExam, EndedTrial, PlannedAlgorithm, Searched, repetition_of
-from ianvs.running.planning.conditions import fits
 from ianvs.running.planning.identity import algorithm_identity, exam_identity, metric_keys
 from ianvs.running.planning.references import PlannedReferences, plan_references
 from ianvs.running.planning.studies import PlannedStudy, is_searched, plan_studies
-from ianvs.store import CaseState, CaseStore, ExamStore
+from ianvs.store import CaseState, CaseStore, ExamStore, StudyStore
 from ianvs.store.identity_differences import identity_differences
 from ianvs.store.keys import digest
 
-__all__ = ["CHANGED_SINCE", "Plan", "PlannedCase", "make_plan", "scored_metrics"]
+__all__ = [
+    "CHANGED_SINCE",
+    "Plan",
+    "PlannedCase",
+    "job_columns",
+    "make_plan",
+    "matches",
+    "scored_metrics",
+    "start_over",
+]
 
 CHANGED_SINCE = "changed since"  # begins the reason of a case that has run under another identity
 
@@ -92,7 +102,7 @@ class Plan:
             yield from self._all()
             return
         ordinary = ((case, of) for case, of in self._all() if case.role in ("", REPEAT))
-        fitting = ((case, of) for case, of in ordinary if fits(case, self.job.only or ""))
+        fitting = ((case, of) for case, of in ordinary if _fits(case, self.job.only or ""))
         chosen = list(islice(fitting, self.job.limit))
         yield from chosen
         needed = {id_ for case, of in chosen for id_ in self.references.of(case, of).values()}
@@ -240,3 +250,69 @@ def scored_metrics(exam: TestEnvSpec) -> tuple[MetricSpec, ...]:
         if metric.of is not None and metric.of not in {known.name for known in named}:
             named.append(MetricSpec(metric.of, place=metric.place))
     return tuple(named)
+
+
+def job_columns(job: JobSpec, inspector: Inspector) -> dict[str, tuple[MetricColumn, ...]]:
+    """Of each exam, which is called "" where the job has one."""
+    metrics = []  # (spec, metric, key); what is wrong with any of them was told before
+    for exam in job.testenvs:
+        specs = scored_metrics(exam)
+        found = zip(specs, inspector.metrics(specs), metric_keys(specs), strict=True)
+        metrics.append(tuple((spec, one, key) for spec, one, key in found if isinstance(one, Metric)))
+    names = [exam.name if len(job.testenvs) > 1 else "" for exam in job.testenvs]
+    return dict(zip(names, metric_columns(metrics), strict=True))
+
+
+def matches(planned: PlannedCase, wanted: str) -> bool:
+    """wanted: "all", "failed", or conditions (`_fits`)."""
+    if wanted in ("all", "failed"):
+        return wanted in ("all", planned.state)
+    return _fits(planned.case, wanted, planned.state)
+
+
+def start_over(plan: Plan, wanted: str) -> int:
+    """Drop what is stored of the cases that match, so that they run from the first round; how many there were.
+
+    A search finds out again what they were worth; what it asked for after them stays.
+    """
+    count = 0
+    trials: dict[str, set[int]] = {}
+    for planned in plan:
+        if planned.state != "new" and matches(planned, wanted):
+            with plan.store.lock(planned.case.id):
+                plan.store.reset(planned.case.id)
+            count += 1
+            if planned.algorithm.trial is not None:
+                key, number = planned.algorithm.trial
+                trials.setdefault(key, set()).add(number)
+    for key, numbers in trials.items():
+        StudyStore(plan.job.workspace, plan.job.name).forget(key, numbers)
+    return count
+
+
+def _fits(case: TestCase, wanted: str, status: str | None = None) -> bool:
+    """Whether `--only` and `--rerun` mean the case by `wanted`: conditions separated by commas, all of which must hold.
+
+    A condition is `name=value` (algorithm, seed, testenv, a hyperparameter, status where that is told), an algorithm's
+    name, or the beginning of a case's id.
+    """
+    facts = {"algorithm": case.algorithm, "seed": case.seed, "testenv": case.testenv, **case.hyperparameters}
+    if status is not None:
+        facts["status"] = status
+    for condition in filter(None, map(str.strip, wanted.split(","))):
+        name, equals, value = condition.partition("=")
+        if equals and not (name in facts and _same(facts[name], value)):
+            return False
+        if not equals and condition != case.algorithm and not (len(condition) >= 4 and case.id.startswith(condition)):
+            return False
+    return True
+
+
+def _same(fact: object, value: str) -> bool:
+    """As text, or as numbers: `0.001` is `1e-3`."""
+    if str(fact) == value:
+        return True
+    try:
+        return isinstance(fact, int | float) and float(value) == float(fact)
+    except ValueError:
+        return False

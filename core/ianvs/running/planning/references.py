@@ -62,9 +62,7 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm], inspecto
             if (name := job.references.get(role)) is not None:
                 same = (s for s in students if s.testenv is student.testenv and s.drawn == student.drawn)
                 named = next(s for s in same if s.spec.name == name)
-                only = next(
-                    grid(named.spec.modules)
-                )  # it has one choice: ianvs.running.scheduler.preflight sees to that
+                only = next(grid(named.spec.modules))  # it has one choice: the scheduler's checks see to that
                 by_student[_key(student, role)] = (named, partial(_always, only))
                 continue
             known = facts.get(student.spec.name)

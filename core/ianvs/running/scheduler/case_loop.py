@@ -12,12 +12,11 @@ from pathlib import Path
 
 from ianvs.base.types import Failure, FailureKind, Status
 from ianvs.config.spec import JobSpec, LimitsSpec
-from ianvs.processes.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Engine, Event, Task
+from ianvs.processes.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Engine, Event, Files, Task
 from ianvs.running.planning import Plan, PlannedCase
 from ianvs.running.planning.case_request import RUN_CASE, CaseRequest
-from ianvs.running.scheduler.case_files import files_of_case
 from ianvs.running.scheduler.slots import Slot, Slots
-from ianvs.store import Study
+from ianvs.store import CaseStore, ExamStore, Study
 
 __all__ = ["CaseLoop", "Listener"]
 
@@ -113,7 +112,7 @@ class CaseLoop:
             self._slots.sharing.started(slot.gpu, case.id)
         environment: Mapping[str, str] = slot.environment if slot.gpu is not None or self._job.device == "cpu" else {}
         request, log = self._request(planned), self._plan.store.log(case.id)
-        self._engine.submit(Task(case.id, RUN_CASE, request, log, environment, files_of_case(request)))
+        self._engine.submit(Task(case.id, RUN_CASE, request, log, environment, _files_of(request)))
         self._listener.started(planned)
 
     def _follow(self, event: Event) -> None:
@@ -241,6 +240,19 @@ class CaseLoop:
             self._engine.cancel(key, force=self._stopping)
         self._listener.stopping(0 if self._stopping else len(self._running))
         self._stopping = True
+
+
+def _files_of(request: CaseRequest) -> Files:
+    """What running, resuming or scoring the case reads and leaves in its workspace."""
+    workspace, case = request.workspace, request.case.id
+    store = CaseStore(workspace)
+    return Files(
+        root=workspace,
+        reads=(ExamStore(workspace).folder(request.exam_id),),
+        writes=(store.folder(case),),
+        notes=(store.root / ".names", store.root / ".lineage"),
+        lock=Path(store.lock(case).lock_file),
+    )
 
 
 def _overrun(limits: LimitsSpec, running: _Running, now: float) -> str:

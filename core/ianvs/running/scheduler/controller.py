@@ -13,13 +13,11 @@ from ianvs.running.inspector import Inspector
 from ianvs.running.planning import Plan, PlannedCase, make_plan
 from ianvs.running.planning.case_request import CaseRequest, case_request
 from ianvs.running.scheduler.case_loop import CaseLoop, Listener
-from ianvs.running.scheduler.flight import Watcher
 from ianvs.running.scheduler.graphics_cards import card_bytes
 from ianvs.running.scheduler.opening import open_checker, open_engine
 from ianvs.running.scheduler.preflight import preflight
 from ianvs.running.scheduler.searching import run_searches
-from ianvs.running.scheduler.sharing import Sharing
-from ianvs.running.scheduler.slots import Slots
+from ianvs.running.scheduler.slots import Sharing, Slots
 from ianvs.store import CaseState
 
 __all__ = ["Listener", "Outcome", "check_job", "run_job"]
@@ -92,10 +90,10 @@ class _Runs:
         return loop.interrupted
 
 
-def check_job(job: JobSpec, inspector: Inspector, watcher: Watcher) -> JobSpec:
+def check_job(job: JobSpec, inspector: Inspector, listener: Listener) -> JobSpec:
     """The job with every warning of `run_job`, were none of its cases finished. Raises ConfigError as that would."""
     with closing(_Engines(job)) as engines:
-        return preflight(job, inspector, lambda plan: engines.checker(None), watcher).job
+        return preflight(job, inspector, lambda plan: engines.checker(None), listener).job
 
 
 @dataclass

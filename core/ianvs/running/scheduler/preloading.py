@@ -32,11 +32,7 @@ def imports_of(job: JobSpec) -> set[str]:
 
 def imported_by_cases(job: JobSpec) -> tuple[str, ...]:
     """What an engine's `preload` is to be."""
-    names = {
-        "ianvs.running.session.case",
-        "ianvs.running.session.exams",
-        "ianvs.running.session.beforehand:warm_up",
-    }
+    names = {"ianvs.running.session.case", "ianvs.running.session.case:warm_up", "ianvs.running.session.exams"}
     files = _files(job)
     written = {path for path in files if (own_name(path) or _METHODS).is_relative_to(_METHODS)}
     # What the rest of our package imports depends on what it is asked for.

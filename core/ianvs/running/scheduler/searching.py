@@ -14,12 +14,11 @@ from ianvs.config.spec import SearchSpec
 from ianvs.exam.metrics.metric_columns import MetricColumn, columns_named
 from ianvs.results.stored.selection import seen_by, worth_after
 from ianvs.running.inspector import Inspector
-from ianvs.running.planning import Plan
-from ianvs.running.planning.job_columns import job_columns
+from ianvs.running.next_trials import REDUCTION, next_wave, record_value, rungs_of
+from ianvs.running.planning import Plan, job_columns
 from ianvs.running.planning.references import PlannedReferences
 from ianvs.running.planning.studies import PlannedStudy
 from ianvs.running.scheduler.case_loop import Listener
-from ianvs.running.search import REDUCTION, next_wave, record_value, rungs_of
 from ianvs.store import Axis, ExamRecord, ExamStore, Study, StudyStore, Trial
 
 __all__ = ["FIRST_RUNG", "last_round", "outline", "run_searches"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import faulthandler
+import importlib
 import os
 import shutil
 import signal
@@ -17,26 +18,42 @@ from pathlib import Path
 from typing import Literal, NoReturn
 
 from ianvs.base.digests import CHANGED
+from ianvs.base.entry_points import entries, is_ours
 from ianvs.base.errors import IanvsError, PluginError
 from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import Failure, Sealing
 from ianvs.config.contracts import contract_named
+from ianvs.exam.metrics.registry import GROUP as METRICS
+from ianvs.exam.scenarios.scenario_catalogue import find_scenario
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Reporter
 from ianvs.processes.sealing.closed import closed_paths
 from ianvs.processes.sealing.peer import Handler, RemoteError
 from ianvs.running.planning.case_request import CaseRequest
-from ianvs.running.scoring.scoring import score_case
+from ianvs.running.scoring import score_case
 from ianvs.running.session.contract_case import run_contract_case
 from ianvs.running.session.processes import LearnerSpawner
 from ianvs.running.session.remote import Ended, InlineLearner, Learner, SealedLearner
-from ianvs.running.session.rounds import CaseRounds, Interrupted, StartOver
+from ianvs.running.session.rounds import CaseRounds, Interrupted, StartOver, error_kind
 from ianvs.running.session.session import Brief
 from ianvs.running.session.watchdog import watch_memory
 from ianvs.store import CaseStore
 
-__all__ = ["run_case"]
+__all__ = ["run_case", "warm_up"]
 
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EIO)
+
+
+def warm_up() -> None:
+    """Import our scenarios and metrics in the process that cases are forked from.
+
+    Those of others are left to the cases that ask for them: they may start threads, which no fork survives.
+    """
+    find_scenario("")
+    for point in entries(METRICS):
+        if is_ours(point):
+            with contextlib.suppress(Exception):  # a case that needs it fails with the real error
+                importlib.import_module(point.module)
+    importlib.import_module("numpy.ma")  # by np.unique, when it is first called
 
 
 def run_case(request: CaseRequest, report: Reporter) -> None:
@@ -62,7 +79,7 @@ def run_case(request: CaseRequest, report: Reporter) -> None:
         except Exception as error:
             with contextlib.suppress(OSError):  # the log may be on the disk that is full
                 traced = not isinstance(error, IanvsError | RemoteError)  # of the latter the traceback is there already
-                said = traceback.format_exc() if traced else f"{_name(error)}: {error}\n"
+                said = traceback.format_exc() if traced else f"{error_kind(error)}: {error}\n"
                 sys.stderr.write(hide_secrets(said, request.case.hyperparameters))
             _store_failure(store, request, error)
 
@@ -176,7 +193,7 @@ def _watch(store: CaseStore, request: CaseRequest) -> None:
 
 def _failure(error: Exception, store: CaseStore, request: CaseRequest) -> Failure:
     kind: Literal["memory", "exception"] = "exception"
-    if _name(error) in ("MemoryError", "OutOfMemoryError"):
+    if error_kind(error) in ("MemoryError", "OutOfMemoryError"):
         kind = "memory"
     log = Path(os.path.relpath(store.log(request.case.id), store.workspace))
     message = hide_secrets(str(error), request.case.hyperparameters) or "(no message)"
@@ -185,8 +202,4 @@ def _failure(error: Exception, store: CaseStore, request: CaseRequest) -> Failur
         message = (
             f"the folder {store.folder(request.case.id)} was removed while the case ran; the next run does it again"
         )
-    return Failure(kind=kind, error=_name(error), message=message, log=log)
-
-
-def _name(error: Exception) -> str:
-    return error.kind if isinstance(error, RemoteError) else type(error).__name__
+    return Failure(kind=kind, error=error_kind(error), message=message, log=log)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import PluginError
 from ianvs.base.types import Asked, Predictions
+from ianvs.config.spec import TestEnvSpec
 from ianvs.exam.data.dataset import Samples
 from ianvs.exam.kinds import KINDS
 from ianvs.exam.metrics.metric import EvaluationRecord
@@ -26,13 +28,21 @@ from ianvs.exam.scenarios.exam import Exam, TestSet
 from ianvs.exam.scenarios.parts import Part, columns_of
 from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
 from ianvs.running.session.feed import DataFeed
-from ianvs.running.session.forced_scores import FORCED, METHOD, checked_forced, forced_extras
 from ianvs.running.session.handing import described
 from ianvs.running.session.learner_messages import Answer, read
 from ianvs.running.session.measure import NOTHING_SPENT, Spent, cpu_seconds
-from ianvs.running.session.probe import PROBED, probed_labels
+from ianvs.running.session.more_answers import (
+    FORCED,
+    METHOD,
+    PROBED,
+    TASK_LABELS,
+    checked_forced,
+    checked_scores,
+    forced_extras,
+    labels_within,
+    probed_labels,
+)
 from ianvs.running.session.remote import Learner
-from ianvs.running.session.task_scores import TASK_LABELS, checked_scores, labels_within
 from ianvs.store import StoredModule
 
 __all__ = ["Examination", "Model"]
@@ -59,28 +69,21 @@ class _Question:
     method: str = "predict"
 
 
+_Arranged = list[tuple[tuple[int, ...], _Question]]  # (test sets, what is asked of them)
+
+
 class Examination:
     """Of one learner, before the test sets of an exam. spent: on answers, since it was last set.
 
-    probe: whether features are examined too. task_scores: whether scores of all classes are asked for too. forced:
-    whether it is asked what it makes of the true replies. folder: for what is too large for memory.
+    testenv: whether features, scores of all classes and what it makes of the true replies are asked for too. folder:
+    for what is too large for memory.
     """
 
     def __init__(
-        self,
-        exam: Exam,
-        feed: DataFeed,
-        learner: Learner,
-        seed: int,
-        folder: Path,
-        *,
-        probe: bool,
-        task_scores: bool,
-        forced: bool,
+        self, exam: Exam, testenv: TestEnvSpec, feed: DataFeed, learner: Learner, seed: int, folder: Path
     ) -> None:
-        self._exam, self._feed, self._learner = exam, feed, learner
-        self._seed, self._folder, self._probe = seed, folder, probe
-        self._task_scores, self._forced = task_scores, forced
+        self._exam, self._testenv, self._feed, self._learner = exam, testenv, feed, learner
+        self._seed, self._folder = seed, folder
         self._kind = KINDS[exam.dataset.kind]
         self._secret = _secret(exam)
         self.spent: Spent = NOTHING_SPENT
@@ -95,33 +98,33 @@ class Examination:
         tests = {j: self._exam.tests[j] for j in asked}
         parts = {j: Part(self._exam.dataset.test, test.test, test.transform) for j, test in tests.items()}
         questions = self._arranged(tests, parts, f"{taught} {samples}")
-        fitted = self._fitted(asked) if self._probe and samples is None else {}
+        fitted = self._fitted(asked) if self._testenv.linear_probe and samples is None else {}
         both = {j: (part, parts[j]) for j, part in fitted.items()}
         probes = self._probes(tests, both, f"{taught} probe") if both else []
         scored = self._scored(questions) if samples is None else []
         forced = self._forcing(questions) if samples is None else []
         asked_for = [question for _, question in (*questions, *scored, *probes, *forced)]  # `forced` shows the replies
-        said = list(self._asked(asked_for, model, taught))
+        said = iter(list(self._asked(asked_for, model, taught)))
         found = {
-            Asked(j, samples): answers
+            Asked(j, samples): self._kept(part, answer, rows)
             for (which, question), answer in zip(questions, said, strict=False)
-            for j, answers in self._put_back(which, question, answer)
+            for j, part, rows in zip(which, question.parts, _rows(question), strict=True)
         }
-        for (which, question), answer in zip(scored, said[len(questions) :], strict=False):
+        more: dict[int, dict[str, NDArray[Any]]] = defaultdict(dict)
+        for (which, question), answer in zip(scored, said, strict=False):
             for j, scores in zip(which, _split(question, answer.labels), strict=True):
-                extras = {**found[Asked(j)].extras, TASK_LABELS: labels_within(scores, tests[j].classes)}
-                found[Asked(j)] = replace(found[Asked(j)], extras=extras)
-        for (which, question), answer in zip(probes, said[len(questions) + len(scored) :], strict=False):
+                more[j][TASK_LABELS] = labels_within(scores, tests[j].classes)
+        for (which, question), answer in zip(probes, said, strict=False):
             rows = iter(_split(question, answer.labels))
             for j in which:
                 train, test = next(rows), next(rows)
-                labels = probed_labels(train, fitted[j].samples.y[fitted[j].positions], test, self._classes)
-                extras = {**found[Asked(j)].extras, "probe": labels}
-                found[Asked(j)] = replace(found[Asked(j)], extras=extras)
-        for (which, question), answer in zip(forced, said[len(said) - len(forced) :], strict=True):
+                labels = fitted[j].samples.y[fitted[j].positions]
+                more[j]["probe"] = probed_labels(train, labels, test, self._classes)
+        for (which, question), answer in zip(forced, said, strict=True):
             for j, told in zip(which, _split(question, answer.labels), strict=True):
-                extras = {**found[Asked(j)].extras, **forced_extras(told)}
-                found[Asked(j)] = replace(found[Asked(j)], extras=extras)
+                more[j] |= forced_extras(told)
+        for j, extras in more.items():
+            found[Asked(j)] = replace(found[Asked(j)], extras={**found[Asked(j)].extras, **extras})
         return found
 
     def held_out(self, model: Model, index: int) -> EvaluationRecord:
@@ -161,9 +164,7 @@ class Examination:
 
     # --- questions ----------------------------------------------------------------------------------------------
 
-    def _arranged(
-        self, tests: Mapping[int, TestSet], parts: Mapping[int, Part], when: str
-    ) -> list[tuple[tuple[int, ...], _Question]]:
+    def _arranged(self, tests: Mapping[int, TestSet], parts: Mapping[int, Part], when: str) -> _Arranged:
         """(which test sets, the question): one for all where the task is hidden, else one each."""
         alone = [j for j, test in tests.items() if test.adapt is not None or self._exam.rules.task_in_testing]
         mixed = tuple(j for j in tests if j not in alone)
@@ -178,19 +179,15 @@ class Examination:
             found.append(((j,), _Question((parts[j],), f"test set {test.name}", context, adapted=adapted)))
         return found
 
-    def _scored(
-        self, questions: Sequence[tuple[tuple[int, ...], _Question]]
-    ) -> list[tuple[tuple[int, ...], _Question]]:
+    def _scored(self, questions: Sequence[tuple[tuple[int, ...], _Question]]) -> _Arranged:
         """The same questions for scores of all classes, in the same order; none to a learner that gives none."""
-        if not self._task_scores or self.unscored:
+        if not self._testenv.task_scores or self.unscored:
             return []
         return [(which, replace(q, method="scores")) for which, q in questions if q.adapted is None]
 
-    def _forcing(
-        self, questions: Sequence[tuple[tuple[int, ...], _Question]]
-    ) -> list[tuple[tuple[int, ...], _Question]]:
+    def _forcing(self, questions: Sequence[tuple[tuple[int, ...], _Question]]) -> _Arranged:
         """The same samples with their replies, in the same order. Raises PluginError for who would learn them."""
-        if not self._forced:
+        if not self._testenv.teacher_forced:
             return []
         if self._learner.state.adapts:
             raise PluginError(
@@ -202,7 +199,7 @@ class Examination:
     @property
     def unscored(self) -> str:
         """Why the learner gives no scores, where the exam asks for some."""
-        return self._learner.state.unscored if self._task_scores else ""
+        return self._learner.state.unscored if self._testenv.task_scores else ""
 
     def _fitted(self, asked: Sequence[int]) -> dict[int, Part]:
         """[j] what a probe for test set j is fitted on."""
@@ -211,9 +208,7 @@ class Examination:
         found = {j: self._feed.probed(j + 1) for j in asked}
         return {j: replace(part, positions=part.positions[:PROBED]) for j, part in found.items()}
 
-    def _probes(
-        self, tests: Mapping[int, TestSet], both: Mapping[int, tuple[Part, Part]], when: str
-    ) -> list[tuple[tuple[int, ...], _Question]]:
+    def _probes(self, tests: Mapping[int, TestSet], both: Mapping[int, tuple[Part, Part]], when: str) -> _Arranged:
         """Questions for the features of training and test samples, arranged as those for labels are."""
         if not self._exam.rules.task_in_testing:
             chosen = tuple(part for pair in both.values() for part in pair)
@@ -294,13 +289,6 @@ class Examination:
         if question.method == METHOD:
             labels = checked_forced(labels, count, answer.who)
         return Predictions(labels, {name: np.asarray(values) for name, values in arrays.items()})
-
-    def _put_back(
-        self, which: Sequence[int], question: _Question, answer: Predictions
-    ) -> Iterator[tuple[int, Predictions]]:
-        """(test set, what is kept of the answers to it)."""
-        for j, part, rows in zip(which, question.parts, _rows(question), strict=True):
-            yield j, self._kept(part, answer, rows)
 
     def _kept(self, part: Part, answer: Predictions, rows: NDArray[np.int64]) -> Predictions:
         size = self._kind.batch_limit or max(1, len(rows))

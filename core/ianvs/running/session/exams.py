@@ -1,19 +1,30 @@
-"""Builds an exam from its data, and keeps what outlives the data."""
+"""Builds an exam from its data, tries its scores on it, and keeps what outlives the data."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
-from ianvs.base.errors import ConfigError, DataError, Place, Problem
+import numpy as np
+
+from ianvs.base.errors import ConfigError, DataError, IanvsError, Place, Problem
+from ianvs.base.types import ScoreMatrix
+from ianvs.config.spec import MetricSpec, TestEnvSpec
 from ianvs.exam import data
-from ianvs.exam.kinds import KINDS
-from ianvs.exam.scenarios import Part, manifest
+from ianvs.exam.data.fingerprint import digest_of, read_memo, write_memo
+from ianvs.exam.kinds import KINDS, perfect_answers
+from ianvs.exam.metrics.metric import EvaluationRecord
+from ianvs.exam.metrics.registry import resolve
+from ianvs.exam.scenarios import Exam, Part, manifest
 from ianvs.running.planning.case_request import CaseRequest
-from ianvs.running.scoring.incompatibilities import note_fit, preflight_scores
+from ianvs.running.planning.identity import metric_key
+from ianvs.running.scoring import as_read, score_of
 from ianvs.running.session.lineage import content
 from ianvs.store import ExamRecord, ExamStore
 
-__all__ = ["prepare_exam"]
+__all__ = ["FITS", "prepare_exam", "scores_fit"]
+
+FITS = "fits"  # folder of the cache
 
 
 def prepare_exam(request: CaseRequest, report: Callable[[object], None]) -> list[Problem]:
@@ -30,10 +41,10 @@ def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[Pr
         return list(error.problems)
     except DataError as error:
         return [Problem(str(error), request.testenv.dataset.place or Place(request.testenv.file))]
-    if problems := preflight_scores(exam, request.testenv):
+    if problems := _misfits(exam, request.testenv):
         return problems
     cache = request.workspace / "cache"
-    note_fit(cache, request.exam_id, request.testenv)
+    write_memo(_fit(cache, request.exam_id, request.testenv), request.exam_id)
     data.find_doubts(exam.dataset, cache)
     if store.damage(request.exam_id, thoroughly=True) is not None:
         record = ExamRecord(
@@ -57,3 +68,43 @@ def _prepared(request: CaseRequest, report: Callable[[object], None]) -> list[Pr
         pictures = [picture for picture in shown if picture is not None]
         store.write(request.exam_id, record, truth, manifest(exam), pictures)
     return []
+
+
+def _misfits(exam: Exam, spec: TestEnvSpec) -> list[Problem]:
+    """What is wrong with the scores of `spec` for this kind of data; those that are costly to compute are not tried."""
+    problems = []
+    kind = KINDS[exam.dataset.kind]
+    seen = perfect_answers(kind, exam)
+    for metric_spec in _tried(spec):
+        metric = resolve(metric_spec)
+        if metric.level == "matrix" and metric_spec.url is not None:
+            tried: EvaluationRecord | ScoreMatrix | None = _perfect_scores(exam)
+        elif metric.level == "score" and metric.batch is None:
+            tried = as_read(metric, seen)
+        else:
+            continue
+        try:
+            score_of(metric_spec, metric, tried)
+        except IanvsError as error:
+            problems.append(Problem(kind.misfit(metric_spec.name, error), metric_spec.place))
+    return problems
+
+
+def _perfect_scores(exam: Exam) -> ScoreMatrix:
+    """Of a learner that makes no mistakes on what it was taught, and knows nothing before."""
+    rounds, tests = len(exam.rounds), len(exam.tests)
+    return ScoreMatrix.of(np.tri(rounds, tests), untrained=np.zeros(tests))
+
+
+def scores_fit(cache: Path, exam_id: str, spec: TestEnvSpec) -> bool:
+    """Whether `_misfits` of these metrics is known to find nothing in the exam."""
+    return read_memo(_fit(cache, exam_id, spec)) is not None
+
+
+def _fit(cache: Path, exam_id: str, spec: TestEnvSpec) -> Path:
+    metrics = [metric_key(metric) for metric in _tried(spec)]
+    return cache / FITS / f"{digest_of([exam_id, metrics])[:32]}.json"
+
+
+def _tried(spec: TestEnvSpec) -> list[MetricSpec]:
+    return [*spec.metrics, *([spec.gate.metric] if spec.gate else [])]

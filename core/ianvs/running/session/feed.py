@@ -134,13 +134,9 @@ class DataFeed:
             return False
         return chunk.samples // stream.eval_every > (chunk.samples - chunk.size) // stream.eval_every
 
-    def last_chunk(self, index: int) -> Chunk | None:
-        """The last chunk that has arrived when round `index` is over."""
-        return next((chunks[-1] for chunks in reversed(self._chunks[:index]) if chunks), None)
-
     def arrived(self, index: int) -> int:
         """Training samples that have been handed over when round `index` is over."""
-        last = self.last_chunk(index)
+        last = next((chunks[-1] for chunks in reversed(self._chunks[:index]) if chunks), None)
         return last.samples if last is not None else sum(len(part.positions) for part in self._kept[:index])
 
     def adaptation(self, test: TestSet) -> Handout:

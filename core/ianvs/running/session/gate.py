@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 
 from ianvs.base.errors import PluginError
 from ianvs.config.spec import GateSpec
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.registry import resolve
-from ianvs.running.scoring.scoring import as_read, score_of
+from ianvs.running.scoring import as_read, score_of
 
 __all__ = ["Gate"]
 
@@ -29,14 +28,9 @@ class Gate:
             raise PluginError(f"{message}, and have more than one sample of each class in a round.")
         return score_of(self._spec.metric, self._metric, as_read(self._metric, seen))[0]
 
-    def decide(
-        self, index: int, before: float | None, after: float | None, undo: Callable[[], None]
-    ) -> tuple[bool, tuple[float, float]]:
-        """(whether the new model of round `index` stays, both scores); if not, `undo` brings the old one back."""
+    def decide(self, index: int, before: float | None, after: float | None) -> tuple[bool, tuple[float, float]]:
+        """(whether the new model of round `index` stays, both scores)."""
         if before is None or after is None:
             raise PluginError(f"model_eval: metric '{self._spec.metric.name}' gave no number on round {index}.")
         value = after - before if self._spec.mode == "relative" else after
-        stays = bool(_COMPARE[self._spec.operator](value, self._spec.threshold))
-        if not stays:
-            undo()
-        return stays, (before, after)
+        return bool(_COMPARE[self._spec.operator](value, self._spec.threshold)), (before, after)

@@ -29,12 +29,10 @@ from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
 from ianvs.running.inspector.plugin_check import NO_CUDA
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
-from ianvs.running.session.forced_scores import METHOD, checked_forced
 from ianvs.running.session.learner_messages import Answer, MeasureForm, Ready, Saved, SavedModule, State
-from ianvs.running.session.modules import Modules
-from ianvs.running.session.own_measures import checked_measures, declared_measures
+from ianvs.running.session.modules import Modules, checked_measures, declared_measures
+from ianvs.running.session.more_answers import METHOD, checked_features, checked_forced, checked_scores, why_unscored
 from ianvs.running.session.session import Brief, CaseSession, Keeper
-from ianvs.running.session.task_scores import checked_scores, why_unscored
 from ianvs.store import StoredModule
 
 __all__ = ["LearnerHost"]
@@ -194,8 +192,9 @@ class LearnerHost:
         context = self._context(body)
         if body["first"]:
             self._saved = None
-        if body["method"] == METHOD:
-            said = Predictions(self._forced(x, unpacked(memory, body["y"]), body["name"], context))
+        if body["method"] != "predict":
+            y = None if body["y"] is None else unpacked(memory, body["y"])
+            said = Predictions(self._beside_labels(x, y, body, context))
         elif body["adapt"] is None:
             said = self._said(body, x, context)
         else:
@@ -214,10 +213,6 @@ class LearnerHost:
     # --- answers ------------------------------------------------------------------------------------------------
 
     def _said(self, body: Mapping[str, Any], x: _Samples, context: Mapping[str, Any]) -> Predictions:
-        if body["method"] == "features":
-            return Predictions(self._features(x, body["name"], context))
-        if body["method"] == "scores":
-            return Predictions(self._scores(x, body["name"], context))
         count = len(x)
         size = self._kind.batch_limit or max(1, count)
         labels: list[Any] = []
@@ -252,47 +247,27 @@ class LearnerHost:
         checked = check(said.labels, session.who)
         return checked.cpu().numpy() if hasattr(checked, "cpu") else checked
 
-    def _features(self, x: _Samples, name: str, context: Mapping[str, Any]) -> NDArray[np.float32]:
-        """(N, D) what the base model's features() says of all samples, checked."""
-        learner = self._session.module("basemodel")
-        if not callable(getattr(learner.plugin, "features", None)):
+    def _beside_labels(
+        self, x: _Samples, y: _Samples | None, body: Mapping[str, Any], context: Mapping[str, Any]
+    ) -> NDArray[Any]:
+        """Checked, what a method of the base model says of all samples; y: their replies, where it is shown them."""
+        method, learner = body["method"], self._session.module("basemodel")
+        if method == "features" and not callable(getattr(learner.plugin, method, None)):
             raise PluginError(
                 f"`linear_probe: true` asks for the features behind {learner.name}'s answers, and it has no method "
                 "features(data, **context) that returns an (N, D) array."
             )
-        data = TestView(Held(x), name=name)
+        data: TestView | TrainView = TestView(Held(x), name=body["name"])
+        if y is not None:
+            data = TrainView({"x": Held(x), "y": Held(y)}, name=body["name"])
         try:
-            found = self._session.call(learner, "features", data, **context)
+            found = self._session.call(learner, method, data, **context)
         finally:
             data.close()
-        if hasattr(found, "detach"):
-            found = found.detach().cpu().numpy()
-        array = np.asarray(found, dtype=np.float32)
-        if array.ndim != 2 or len(array) != len(x):
-            raise PluginError(f"{learner.name}.features() returned shape {array.shape}: return (N, D), N = {len(x)}.")
-        if not np.isfinite(array).all():
-            raise PluginError(f"{learner.name}.features() returned numbers that are infinite or nan.")
-        return array
-
-    def _scores(self, x: _Samples, name: str, context: Mapping[str, Any]) -> NDArray[np.float32]:
-        """(N, C) what the base model's scores() says of all samples, checked."""
-        learner = self._session.module("basemodel")
-        data = TestView(Held(x), name=name)
-        try:
-            found = self._session.call(learner, "scores", data, **context)
-        finally:
-            data.close()
-        return checked_scores(found, len(x), len(self._brief.classes), f"{learner.name}.scores()")
-
-    def _forced(self, x: _Samples, y: _Samples, name: str, context: Mapping[str, Any]) -> NDArray[np.float64]:
-        """(N, 3) what the base model's teacher_forced() says of all samples and their replies, checked."""
-        learner = self._session.module("basemodel")
-        data = TrainView({"x": Held(x), "y": Held(y)}, name=name)
-        try:
-            found = self._session.call(learner, METHOD, data, **context)
-        finally:
-            data.close()
-        return checked_forced(found, len(x), f"{learner.name}.{METHOD}()")
+        who = f"{learner.name}.{method}()"
+        if method == "scores":
+            return checked_scores(found, len(x), len(self._brief.classes), who)
+        return (checked_forced if method == METHOD else checked_features)(found, len(x), who)
 
     def _unscored(self) -> str:
         paradigm = type(self._session.paradigm)

@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+import random
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ianvs.base.errors import ExamRuleError, PluginError, closest
-from ianvs.base.types import TestCase
+from ianvs.base.seeding import stream_seed
+from ianvs.base.types import Measure, TestCase
 from ianvs.config.spec import AlgorithmSpec, ModuleSpec
 from ianvs.exam.scenarios.exam import Rules
 from ianvs.plugins.contract import CONTEXT
 from ianvs.plugins.loader import Loaded, load
 from ianvs.plugins.signature import named_arguments
 from ianvs.running.planning import own_hyperparameters
-from ianvs.running.session.seeds import Seeds
 from ianvs.store import StoredModule
 
-__all__ = ["AuthorsModule", "Modules", "Taught"]
+__all__ = ["AuthorsModule", "Modules", "Seeds", "Taught", "checked_measures", "declared_measures"]
 
 LONGEST_REMARK = 500  # characters
+
+
+class Seeds:
+    """The global random generators, started anew for every use, so that a resumed case draws the same numbers."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def start(self, purpose: str, number: int = 0) -> None:
+        """Let the global generators begin the stream of this purpose and number."""
+        seed = stream_seed(self._seed, number, purpose)
+        random.seed(seed)
+        np.random.seed(seed % 2**32)  # plugins may use the legacy generator
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            # torch.manual_seed() would note a stack trace for each kind of accelerator that is not in use: 0.3 ms.
+            torch.default_generator.manual_seed(seed)
+            if torch.cuda.is_initialized():
+                torch.cuda.manual_seed_all(seed)
 
 
 @dataclass(frozen=True)
@@ -41,11 +65,6 @@ class AuthorsModule:
         self._loaded, self._rules = loaded, rules
         self.name = type(plugin).__name__
         self.taught = Taught()
-
-    @property
-    def sees_past_rounds(self) -> bool:
-        """Whether the class declares itself a reference that is given all rounds so far."""
-        return bool(getattr(self.plugin, "sees_past_rounds", False))
 
     def call(self, method: str, arguments: tuple[Any, ...], offered: Mapping[str, Any]) -> Any:
         """What `method` returns; of `offered` it gets what it names."""
@@ -145,7 +164,8 @@ class Modules:
 
     @property
     def sees_past_rounds(self) -> bool:
-        return any(module.sees_past_rounds for module in self)
+        """Whether a class declares itself a reference that is given all rounds so far."""
+        return any(bool(getattr(module.plugin, "sees_past_rounds", False)) for module in self)
 
     @property
     def basemodel(self) -> str:
@@ -186,3 +206,32 @@ class Modules:
                 f"the algorithm {self._algorithm.name} has no module of type '{kind}'.{closest(kind, known)} {listed}"
             )
         return known[kind]
+
+
+def declared_measures(modules: Iterable[AuthorsModule], taken: Iterable[str]) -> dict[str, Measure]:
+    """What the modules say that they measure. taken: names of the paradigm's. Raises PluginError."""
+    found: dict[str, Measure] = {}
+    for module in modules:
+        said = getattr(module.plugin, "measures", None)
+        if said is None or callable(said):
+            continue
+        if not isinstance(said, Mapping) or not all(isinstance(one, Measure) for one in said.values()):
+            raise PluginError(f"{module.name}.measures must be a dict: name -> ianvs.base.types.Measure.")
+        if twice := sorted(set(said) & {*taken, *found}):
+            raise PluginError(f"{module.name}.measures has '{twice[0]}', which is measured already. Rename it.")
+        found |= said
+    return found
+
+
+def checked_measures(module: AuthorsModule, said: object) -> dict[str, float]:
+    """What `measured` of a module has returned: a finite number for each name, of those that it declares."""
+    known = module.plugin.measures
+    who = f"{module.name}.measured()"
+    if not isinstance(said, Mapping):
+        raise PluginError(f"{who} returned {type(said).__name__}: return a dict, name -> number.")
+    for name, value in said.items():
+        if name not in known:
+            raise PluginError(f"{who} returned '{name}', which is not in its `measures`.{closest(str(name), known)}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise PluginError(f"{who} returned {value!r} as '{name}': a finite number is needed.")
+    return {name: float(value) for name, value in said.items()}

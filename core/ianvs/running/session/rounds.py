@@ -34,7 +34,7 @@ from ianvs.running.session.measure import NOTHING_SPENT
 from ianvs.running.session.remote import Learner
 from ianvs.store import CaseStore, ExamStore, RoundFolder
 
-__all__ = ["CaseRounds", "Interrupted", "StartOver"]
+__all__ = ["CaseRounds", "Interrupted", "StartOver", "error_kind"]
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error: a wish that was granted
@@ -128,7 +128,8 @@ class CaseRounds:
             self.learner.instantiate(())
             if not self.learner.state.modules:
                 raise  # none could be built
-            print(f"{self._who()} can't predict before training ({_kind(error)}: {error});")
+            who = self.learner.state.who.partition(".")[0]
+            print(f"{who} can't predict before training ({error_kind(error)}: {error});")
             print("what needs the untrained model (FWT, Ianvs's BWT and FWT) stays empty.")
             predictions, self._examination.spent = {}, NOTHING_SPENT
             self._predicts_untrained = False
@@ -218,13 +219,11 @@ class CaseRounds:
     def _examination(self) -> Examination:
         return Examination(
             self._exam,
+            self._request.testenv,
             self._feed,
             self.learner,
             self._request.case.seed,
             self._store.folder(self._id),
-            probe=self._request.testenv.linear_probe,
-            task_scores=self._request.testenv.task_scores,
-            forced=self._request.testenv.teacher_forced,
         )
 
     def _examine_between(self, chunk: Chunk) -> None:
@@ -257,8 +256,8 @@ class CaseRounds:
             return True, None
         if before is None and index == 1 and not self._predicts_untrained:
             return True, None  # there is no model yet that could be kept instead
-
-        def undo() -> None:
+        stays, scores = self._gate.decide(index, before, self._gate_score(index))
+        if not stays:
             previous = self._store.modules(self._id, index - 1)
             if previous is None:
                 raise PluginError(
@@ -268,8 +267,7 @@ class CaseRounds:
             shutil.rmtree(folder.model)
             folder.model.mkdir()
             self._save(folder)
-
-        return self._gate.decide(index, before, self._gate_score(index), undo)
+        return stays, scores
 
     # --- storing ------------------------------------------------------------------------------------------------
 
@@ -315,7 +313,7 @@ class CaseRounds:
             self.learner.restore(earlier.modules, self._model.folder)
             now = self._examination.predictions(self._model, earlier.last)
         except Exception as error:
-            print(f"can't continue from case {earlier.case_id} ({_kind(error)}: {error}).")
+            print(f"can't continue from case {earlier.case_id} ({error_kind(error)}: {error}).")
             raise StartOver from error
         if not _same(now, earlier.predictions(earlier.last)):
             print(f"can't continue from case {earlier.case_id}: load() does not bring back its predictions.")
@@ -348,9 +346,7 @@ class CaseRounds:
             return -1
         self._data_server.saw_past_rounds = done[-1].bound
         if last == rounds:
-            self.learner.instantiate(
-                self._store.module_names(self._id, last)
-            )  # who they are is asked of them once more
+            self.learner.instantiate(self._store.module_names(self._id, last))  # they are asked once more who they are
             return last
         try:
             modules = self._store.modules(self._id, last)
@@ -362,21 +358,19 @@ class CaseRounds:
             if now.keys() != before.keys() or not _same(now, before):
                 raise PluginError("load() does not bring back the predictions of before save()")
         except Exception as error:
-            print(f"can't resume after round {last} ({_kind(error)}: {error}); starting over from round 1.")
+            print(f"can't resume after round {last} ({error_kind(error)}: {error}); starting over from round 1.")
             self._store.reset(self._id)
             raise StartOver from error
         print(f"resuming after round {last} of {rounds}")
         return last
-
-    def _who(self) -> str:
-        return self.learner.state.who.partition(".")[0]
 
 
 def _lack_pictures(stored: Mapping[Asked, Predictions]) -> bool:
     return any(lacks_pictures(said.extras) for said in stored.values())
 
 
-def _kind(error: Exception) -> str:
+def error_kind(error: Exception) -> str:
+    """The name of its class, in whichever process it was raised."""
     return error.kind if isinstance(error, RemoteError) else type(error).__name__
 
 

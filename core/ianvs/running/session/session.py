@@ -29,8 +29,7 @@ from ianvs.processes.sealing.shared_arrays import mapped, unpacked
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.learner_messages import FeedCall, Progress
 from ianvs.running.session.measure import synchronise
-from ianvs.running.session.modules import AuthorsModule, Modules, Taught
-from ianvs.running.session.seeds import Seeds
+from ianvs.running.session.modules import AuthorsModule, Modules, Seeds, Taught
 
 __all__ = ["Brief", "CaseSession", "Share", "Step"]
 
@@ -147,7 +146,7 @@ class CaseSession:
             module.taught = _taught(module.taught, fed)
         taught = module.taught if module.taught.calls else self._common()
         of_data = {"valid_data": None, **fed.context} if fed is not None else {}
-        offered = {**self._always(), **self._told(taught.calls, taught.seen, taught.new), **of_data, **context}
+        offered = {**self._always(), **self.round_context(taught.calls, taught.seen, taught.new), **of_data, **context}
         self.who = f"{module.name}.{method}()"
         return module.call(method, arguments, offered)
 
@@ -181,8 +180,9 @@ class CaseSession:
             self.modules = before
 
     def round_context(self, number: int, seen: tuple[int, ...], new: tuple[int, ...]) -> dict[str, Any]:
-        """What a learner is told of a round before it is taught it, for its held-out part."""
-        return self._told(number, seen, new)
+        """What a learner is told of a round, before or after it is taught it."""
+        draws = Late(partial(generator, self.seed, number, "plugin"))  # takes as long as a small layer
+        return {"round": number, "classes_seen": seen, "new_classes": new, "generator": draws}
 
     def view(self, told: Mapping[str, Any], memory: memoryview, passed: int = 0) -> TrainView:
         """What the keeper describes, in `memory`."""
@@ -285,10 +285,6 @@ class CaseSession:
             return Taught()
         seen, new = {c for one in taught for c in one.seen}, {c for one in taught for c in one.new}
         return Taught(max(one.calls for one in taught), tuple(sorted(seen)), tuple(sorted(new)))
-
-    def _told(self, number: int, seen: tuple[int, ...], new: tuple[int, ...]) -> dict[str, Any]:
-        draws = Late(partial(generator, self.seed, number, "plugin"))  # takes as long as a small layer
-        return {"round": number, "classes_seen": seen, "new_classes": new, "generator": draws}
 
     def _always(self) -> dict[str, Any]:
         if self._context:

@@ -1,1 +1,0 @@
-"""Stored predictions -> scores; nothing is trained or predicted again."""
