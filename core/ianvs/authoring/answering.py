@@ -14,8 +14,6 @@ from ianvs.authoring.holder import NetworkHolder
 from ianvs.authoring.round_data import output_mask
 from ianvs.plugins.contract import TestData
 
-__all__ = ["Answering"]
-
 
 class Answering(NetworkHolder):
     """What of TorchLearner is asked when it is tested."""

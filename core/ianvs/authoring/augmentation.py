@@ -11,8 +11,6 @@ from torch.nn.functional import pad
 from ianvs.authoring.round_data import sent
 from ianvs.base.errors import PluginError, require_known
 
-__all__ = ["Augmentation", "crop", "crop_flip", "find_augmentation"]
-
 Augmentation = Callable[[Tensor, torch.Generator], Tensor]
 
 

@@ -16,8 +16,6 @@ from ianvs.authoring.networks import body_and_head
 from ianvs.authoring.weight_files import digest_of_tensors, find_weights, fit
 from ianvs.base.errors import PluginError
 
-__all__ = ["BackboneChoice"]
-
 
 @dataclass
 class BackboneChoice:

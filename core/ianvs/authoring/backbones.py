@@ -15,8 +15,6 @@ from torch import Tensor, nn
 from ianvs.authoring.weight_files import find_weights, read_weights
 from ianvs.base.errors import PluginError, closest, one_line
 
-__all__ = ["Body", "from_library", "is_library", "library_model", "library_weights", "torchvision_names"]
-
 CLASSES = 1000  # of ImageNet: what most trained heads have
 
 

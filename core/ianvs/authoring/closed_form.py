@@ -12,8 +12,6 @@ from ianvs.authoring.networks import body_and_head
 from ianvs.authoring.round_data import RoundData
 from ianvs.authoring.torch_learner import TorchLearner
 
-__all__ = ["ClosedFormLearner", "RandomProjection"]
-
 NEVER = -1e9  # the bias of a class that was not taught, among others that were
 
 

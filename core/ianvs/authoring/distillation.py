@@ -5,8 +5,6 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn.functional import kl_div, log_softmax, softmax
 
-__all__ = ["distillation_loss"]
-
 
 def distillation_loss(student: Tensor, teacher: Tensor, temperature: float = 2.0) -> Tensor:
     """T^2 KL(softmax(teacher / T) || softmax(student / T)), mean over the batch (Hinton et al. 2015, section 2).

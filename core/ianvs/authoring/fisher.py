@@ -14,8 +14,6 @@ from ianvs.authoring.networks import flat_parameters
 from ianvs.authoring.sample_gradients import LayerSquares
 from ianvs.base.errors import require_known
 
-__all__ = ["FISHERS", "Anchor", "fisher_diagonal", "with_anchor"]
-
 FISHERS = ("empirical", "exact", "sampled", "batch", "weighted")
 CHUNK = 256  # samples whose gradients are held at once, fewer for networks of more than 2^16 parameters
 GRADIENTS = CHUNK * 2**16  # numbers, 64 MiB

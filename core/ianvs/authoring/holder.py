@@ -26,8 +26,6 @@ from ianvs.authoring.weight_files import is_plain, read_weights
 from ianvs.base.errors import PluginError
 from ianvs.base.seeding import stream_seed
 
-__all__ = ["NetworkHolder", "samples_at_once", "widest_activation"]
-
 FEWEST, MOST = 16, 1024  # samples that are asked at once
 NUMBERS = {"cpu": 2**21, "cuda": 2**27}  # of the widest activation: 8 MiB stay in the cache, a card takes more
 

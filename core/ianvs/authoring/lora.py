@@ -10,8 +10,6 @@ from torch.nn.utils import parametrize
 
 from ianvs.base.errors import PluginError
 
-__all__ = ["FrozenBody", "LowRank", "add_lora", "fixed_names"]
-
 
 class LowRank(nn.Module):
     """W + (alpha / r) B A (LoRA; Hu et al. 2022, eq. 3). W: (out, in) frozen, A: (r, in), B: (out, r), 0 at first.

@@ -12,17 +12,6 @@ from torch import Tensor
 from ianvs.authoring.round_data import gather, sent
 from ianvs.base.errors import PluginError, closest
 
-__all__ = [
-    "BiasedReservoirMemory",
-    "ClassBalancedMemory",
-    "HerdingMemory",
-    "Memory",
-    "PerRoundMemory",
-    "ReservoirMemory",
-    "State",
-    "herding",
-]
-
 State = dict[str, Any]
 """What `torch.save` keeps of a method or a memory: tensors, numbers, text, and lists or dicts of these, by name."""
 

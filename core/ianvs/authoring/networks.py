@@ -11,18 +11,6 @@ from torch import Tensor, nn
 from ianvs.authoring.backbones import from_library, is_library, library_model, torchvision_names
 from ianvs.base.errors import PluginError, closest, require_known
 
-__all__ = [
-    "SmallViT",
-    "body_and_head",
-    "build_network",
-    "flat_parameters",
-    "initialize",
-    "linear",
-    "mlp",
-    "resnet",
-    "token_network",
-]
-
 OWN = ("mlp", "linear", "resnet", "vit")
 TORCHVISION = ("resnet18", "resnet34", "resnet50", "resnet101")
 

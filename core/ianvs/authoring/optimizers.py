@@ -11,8 +11,6 @@ from torch.optim.sgd import sgd
 
 from ianvs.base.errors import require_known
 
-__all__ = ["OPTIMIZERS", "SGD", "Optimizer", "OptimizerMaker", "build_optimizer", "continue_from"]
-
 CACHE_LINE = 64  # bytes
 OPTIMIZERS = ("sgd", "adam", "adamw")
 

@@ -6,8 +6,6 @@ import torch
 
 from ianvs.base.errors import PluginError, require_known
 
-__all__ = ["PRECISIONS", "chosen_precision", "use_precision"]
-
 PRECISIONS = ("fp32", "tf32", "bf16")
 
 

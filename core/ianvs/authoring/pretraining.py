@@ -8,8 +8,6 @@ from torch.nn.functional import cross_entropy
 
 from ianvs.authoring.networks import body_and_head
 
-__all__ = ["denoising_loss", "fit_probe", "new_decoder"]
-
 CORRUPTED = 0.25  # share of the inputs that a denoising autoencoder does not see
 L2 = 1e-4  # of the probe's weights: enough for a unique optimum where classes can be separated
 

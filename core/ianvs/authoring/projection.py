@@ -9,8 +9,6 @@ from torch import Tensor, nn
 
 from ianvs.authoring.round_data import sent
 
-__all__ = ["agem_projection", "flat_gradients", "gem_projection", "set_flat_gradients"]
-
 
 def agem_projection(gradient: Tensor, reference: Tensor) -> Tensor:
     """The vector nearest to g that does not point against m (A-GEM; Chaudhry et al. 2019, eq. 11).

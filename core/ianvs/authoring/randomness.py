@@ -9,8 +9,6 @@ import torch
 
 from ianvs.base.seeding import stream_seed
 
-__all__ = ["seeded", "torch_generator"]
-
 
 def seeded(seed: int, device: torch.device | str = "cpu") -> AbstractContextManager[None]:
     """Inside, torch's default generators of the CPU and of `device` start at `seed`; afterwards they are as before.

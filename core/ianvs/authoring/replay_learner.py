@@ -16,8 +16,6 @@ from ianvs.authoring.round_data import Batch, RoundData, block_bytes, sent
 from ianvs.authoring.torch_learner import TorchLearner
 from ianvs.base.errors import PluginError, require_known
 
-__all__ = ["ExemplarLearner", "ReplayLearner"]
-
 FILLS = ("after_round", "during_round", "every_step")
 SELECTIONS = ("reservoir", "balanced", "per_round", "herding")
 _AHEAD = 16  # steps whose old samples are drawn at once

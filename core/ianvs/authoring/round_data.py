@@ -11,19 +11,6 @@ from torch import Tensor
 from ianvs.authoring.randomness import torch_generator
 from ianvs.plugins.contract import TrainData
 
-__all__ = [
-    "Batch",
-    "Joined",
-    "RoundData",
-    "TaskMasks",
-    "block_bytes",
-    "gather",
-    "output_mask",
-    "own_classes_mask",
-    "resident",
-    "sent",
-]
-
 
 def block_bytes(device: torch.device) -> int:
     """Of raw samples that are gathered and prepared at once; results don't depend on it.

@@ -10,8 +10,6 @@ from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.nn.functional import layer_norm, unfold
 
-__all__ = ["LayerSquares"]
-
 NUMBERS = 2**22  # held at once for a convolution, 16 MiB: more is slower
 
 Squares = Callable[[nn.Module, Tensor, Tensor, Tensor], Mapping[str, Tensor]]

@@ -10,8 +10,6 @@ from torch import Tensor
 
 from ianvs.base.errors import PluginError, closest
 
-__all__ = ["IMAGENET", "Scaling"]
-
 IMAGENET = {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}  # of torchvision's and most weights
 NAMES = ("symmetric", "unit", "imagenet", "first_round")
 

@@ -28,8 +28,6 @@ from ianvs.base.seeding import stream_seed
 from ianvs.plugins.contract import TrainData
 from ianvs.plugins.signature import leaves
 
-__all__ = ["TorchLearner"]
-
 ADAPTATIONS = ("probe", "finetune")
 
 

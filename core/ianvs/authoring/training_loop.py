@@ -16,8 +16,6 @@ from ianvs.authoring.optimizers import Optimizer, build_optimizer, continue_from
 from ianvs.authoring.round_data import RoundData
 from ianvs.base.errors import PluginError, require_known
 
-__all__ = ["DECAYS", "Schedule", "fit", "require_finite"]
-
 DECAYS = ("none", "cosine")
 
 

@@ -13,8 +13,6 @@ from torch import Tensor, nn
 
 from ianvs.base.errors import PluginError, one_line, shown_path
 
-__all__ = ["digest_of_tensors", "find_weights", "fit", "is_efficientnet_lite", "is_plain", "read_weights", "timm_names"]
-
 ENDINGS = (".safetensors", ".pt", ".pth", ".bin")
 WRAPPERS = ("state_dict", "model", "network", "model_state_dict", "teacher", "ema")  # what training scripts save beside
 PREFIXES = ("module.", "_orig_mod.")  # of torch's data parallel training and of torch.compile

@@ -13,8 +13,6 @@ from pathlib import Path
 
 from ianvs.base.errors import DamagedError, IanvsError, shown_path
 
-__all__ = ["CHANGED", "content", "differs", "doubt", "noted", "parsed", "sealed", "sealed_text"]
-
 CHANGED = "is gone, or was changed after it was stored"
 _SEAL = "digest"  # the last key of a sealed file
 

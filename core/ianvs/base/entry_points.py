@@ -8,8 +8,6 @@ from importlib.metadata import EntryPoint, entry_points
 
 from ianvs.base.package import PACKAGE
 
-__all__ = ["entries", "installed", "is_ours", "whose"]
-
 
 def entries(group: str) -> tuple[EntryPoint, ...]:
     """All entry points of `group`: ianvs's own, then what is installed beside it."""

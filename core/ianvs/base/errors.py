@@ -8,20 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = [
-    "ConfigError",
-    "DamagedError",
-    "DataError",
-    "ExamRuleError",
-    "IanvsError",
-    "Place",
-    "PluginError",
-    "Problem",
-    "closest",
-    "require_known",
-    "shown_path",
-]
-
 
 @dataclass(frozen=True, order=True)
 class Place:

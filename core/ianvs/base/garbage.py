@@ -6,8 +6,6 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["not_collecting"]
-
 
 @contextmanager
 def not_collecting() -> Iterator[None]:

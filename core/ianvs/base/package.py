@@ -12,8 +12,6 @@ from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-__all__ = ["CONFIGS", "GGUF", "PACKAGE", "files_of", "find_gguf", "own_files", "own_name"]
-
 PACKAGE = Path(__file__).resolve().parents[1]
 CONFIGS = (PACKAGE / "configs").resolve()
 GGUF = ".gguf"  # what files end in that hold a language model with its tokenizer, its chat template and its settings

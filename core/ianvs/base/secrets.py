@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-__all__ = ["HIDDEN", "hide_secrets", "is_secret", "without_secrets", "without_userinfo"]
-
 HIDDEN = "***"
 """What stands in every output instead of the value of a secret."""
 

@@ -12,8 +12,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["generator", "stream_seed"]
-
 _FEW, _BLOCK = 64, 256  # rounds that are asked for one by one; from there on, how many are computed at once
 _POOL = 4  # words of entropy that numpy.random.SeedSequence mixes
 

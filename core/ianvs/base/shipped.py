@@ -7,8 +7,6 @@ from pathlib import Path
 from ianvs.base.errors import ConfigError, Problem, closest
 from ianvs.base.package import CONFIGS
 
-__all__ = ["JOB_FILE", "job_path", "shipped_jobs"]
-
 JOB_FILE = "benchmarkingjob.yaml"
 
 

@@ -10,23 +10,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "POOLED",
-    "REPEAT",
-    "Asked",
-    "CaseResult",
-    "Curve",
-    "Failure",
-    "FailureKind",
-    "Measure",
-    "Predictions",
-    "RoundResult",
-    "ScoreMatrix",
-    "Sealing",
-    "Status",
-    "TestCase",
-]
-
 Status = Literal["finished", "failed", "unfinished"]
 FailureKind = Literal["exception", "killed", "timeout", "memory", "interrupted", "lost"]
 REPEAT = "repeat"

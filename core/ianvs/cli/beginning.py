@@ -16,9 +16,6 @@ from ianvs.config.load import files_of_job
 from ianvs.config.models.base import at, entries
 from ianvs.config.strict_yaml import Document, Step, Steps, read
 
-__all__ = ["KINDS", "SCHEMA_LINE", "copied_job", "from_template", "write_new"]
-
-
 SCHEMA_LINE = "# yaml-language-server: $schema="
 """Begins the comment by which editors find the schema of a yaml file; it is the file's last line."""
 

@@ -17,8 +17,6 @@ from pathlib import Path
 from ianvs.base.garbage import not_collecting
 from ianvs.cli.parser import Parser, subparsers_of
 
-__all__ = ["main"]
-
 _DESCRIPTION = """\
 Examines continual-learning algorithms and ranks them.
 

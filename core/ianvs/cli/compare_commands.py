@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["add_commands"]
-
 _SIDE = "WORKSPACE, WORKSPACE:JOB, or a job file"
 
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from ianvs.cli.parser import subparsers_of
 
-__all__ = ["add_commands"]
-
 _SHELLS = {
     "bash": "ianvs completion bash >> ~/.bashrc",
     "zsh": "ianvs completion zsh >> ~/.zshrc",

@@ -21,22 +21,6 @@ from ianvs.base.errors import shown_path
 from ianvs.processes.engines.engine import usable_cores
 from ianvs.processes.sealing.landlock import landlock_version
 
-__all__ = [
-    "Finding",
-    "cache_findings",
-    "card_findings",
-    "examine",
-    "folder_findings",
-    "looked",
-    "machine_findings",
-    "memory_findings",
-    "model_findings",
-    "package_findings",
-    "seal_findings",
-    "software_findings",
-    "torch_findings",
-]
-
 
 @dataclass(frozen=True)
 class Finding:

@@ -12,8 +12,6 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-__all__ = ["KINDS", "add_doctor", "add_list", "add_metrics"]
-
 KINDS = ("algorithms", "scenarios", "metrics", "datasets", "networks", "paradigms", "engines", "jobs")
 _WIDTH = 100  # characters of a line
 _MEANT = {

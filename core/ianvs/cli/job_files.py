@@ -7,9 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-__all__ = ["add_jobs", "add_new", "add_schema"]
-
-
 _KINDS = {
     "job": "a job over digits with three methods, or a copy of one that comes with ianvs",
     "algorithm": "a method of your own, and a job that ranks it beside another",

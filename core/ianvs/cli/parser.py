@@ -7,8 +7,6 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
-__all__ = ["Parser", "add_job", "job_command", "positive", "subparsers_of"]
-
 # What users of Optuna, benchopt, lm-eval, MTEB, Avalanche and of package managers type first -> what does it here.
 _COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("ls", "available", "search"), "`ianvs list jobs`, also algorithms, metrics and others"),

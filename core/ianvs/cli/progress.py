@@ -19,8 +19,6 @@ from ianvs.store import Study
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-__all__ = ["LiveProgress", "PlainProgress", "describe", "listener_for"]
-
 
 def listener_for(
     stream: TextIO, job: str = "", quiet: bool = False, verbose: bool = False

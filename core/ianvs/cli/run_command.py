@@ -11,8 +11,6 @@ from typing import Any
 from ianvs.cli.parser import add_job, job_command, positive
 from ianvs.cli.shown import counted, job_arguments, selected, settings_of, show, warn
 
-__all__ = ["add_commands"]
-
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     run = job_command(commands, "run", "run what is not finished, then write and show the leaderboard", _run)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from ianvs.api import Results
     from ianvs.base.errors import Problem
 
-__all__ = ["counted", "job_arguments", "selected", "settings_of", "show", "warn"]
-
 
 def settings_of(options: argparse.Namespace) -> dict[str, Any]:
     """What every command about a job hands on."""

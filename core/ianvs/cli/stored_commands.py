@@ -15,8 +15,6 @@ from ianvs.cli.shown import counted, job_arguments, selected, show
 if TYPE_CHECKING:
     from ianvs.running.planning import PlannedCase
 
-__all__ = ["add_commands", "add_export"]
-
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     status = job_command(commands, "status", "how the job stands: what runs, what is finished, what failed", _status)

@@ -26,18 +26,6 @@ from ianvs.config.strict_yaml import Document
 if TYPE_CHECKING:
     from ianvs.base.types import Measure, RoundResult  # numpy, which nobody needs who only reads files
 
-__all__ = [
-    "Contract",
-    "ContractCase",
-    "ContractResult",
-    "MetricFacts",
-    "Table",
-    "contract_named",
-    "contract_of",
-    "contracts",
-    "mixed",
-]
-
 Matrix = Sequence[Sequence[float | None]]
 Table = Sequence[tuple[str, str, str]]
 """Of each column of all_rank.csv its kind, its key, and its title."""

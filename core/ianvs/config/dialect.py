@@ -13,8 +13,6 @@ from ianvs.config.models.form import Spec
 from ianvs.config.paths import Lookup
 from ianvs.config.strict_yaml import Document
 
-__all__ = ["Dialect"]
-
 
 @dataclass
 class Dialect:

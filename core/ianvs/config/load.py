@@ -23,8 +23,6 @@ from ianvs.config.reading import Reading
 from ianvs.config.spec import AlgorithmSpec, JobSpec
 from ianvs.config.strict_yaml import Document, Step
 
-__all__ = ["dialect_of_job", "files_of_job", "load_job"]
-
 
 def load_job(
     path: Path | str,

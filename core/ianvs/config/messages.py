@@ -15,8 +15,6 @@ from ianvs.config.models.form import Spec
 from ianvs.config.shape import home_of, label, sections_at
 from ianvs.config.strict_yaml import Document, Steps
 
-__all__ = ["GPU_IS_CUDA", "GPU_WORDS", "problems_of", "slip_problem"]
-
 GPU_WORDS = ("gpu", "GPU", "cuda:0", "gpu:0", "nvidia")
 GPU_IS_CUDA = " Write cuda for a graphics card; `gpus: [0]` says which one."
 

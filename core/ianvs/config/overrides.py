@@ -15,8 +15,6 @@ from ianvs.config.models import FILE_KINDS
 from ianvs.config.models.base import at, entries, repeats
 from ianvs.config.strict_yaml import Document, Steps, parse
 
-__all__ = ["Override", "overridden", "parsed", "sorted_out"]
-
 _FILES = ("benchmarkingjob", "testenv")
 
 

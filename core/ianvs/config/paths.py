@@ -13,8 +13,6 @@ from typing import Literal
 
 from ianvs.base.errors import shown_path
 
-__all__ = ["Lookup", "Want", "absolute", "expand", "neighbour"]
-
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 Want = Literal["file", "folder", "any"]

@@ -20,8 +20,6 @@ from ianvs.config.paths import Lookup, neighbour
 from ianvs.config.shape import home_of
 from ianvs.config.strict_yaml import Document, Steps, read
 
-__all__ = ["Reading"]
-
 Model = TypeVar("Model", bound=Spec)
 _ARTICLES = {"benchmarkingjob": "a benchmarkingjob", "testenv": "a testenv", "algorithm": "an algorithm"}
 

@@ -9,8 +9,6 @@ import math
 import re
 from collections.abc import Callable
 
-__all__ = ["Scalar", "resolve_scalar"]
-
 Scalar = str | int | float | bool | None
 
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[str], Scalar]], ...] = (

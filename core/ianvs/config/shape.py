@@ -10,8 +10,6 @@ from ianvs.config.models import FILE_KINDS
 from ianvs.config.models.form import ReadAs, Spec
 from ianvs.config.strict_yaml import Steps
 
-__all__ = ["home_of", "label", "sections_at"]
-
 
 def sections_at(model: type[Spec], path: Steps) -> list[type[Spec]]:
     """The sections that may stand at `path` below `model`; several where a value has several forms."""

@@ -21,8 +21,6 @@ from yaml.scanner import Scanner
 from ianvs.base.errors import ConfigError, Place, Problem
 from ianvs.config.scalars import Scalar, resolve_scalar
 
-__all__ = ["Document", "Step", "Steps", "parse", "read"]
-
 Step = str | int
 """A key of a mapping or a position in a list."""
 

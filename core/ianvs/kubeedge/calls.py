@@ -9,8 +9,6 @@ from inspect import Parameter
 from pathlib import Path
 from typing import Any, TypeVar
 
-__all__ = ["Estimator", "accepts", "offer", "positionals"]
-
 T = TypeVar("T")
 
 _BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)

@@ -17,8 +17,6 @@ from ianvs.kubeedge.provided.datasources import (
 )
 from ianvs.store.files import write_atomic
 
-__all__ = ["absolute_index", "paths_and_label", "read", "true_labels"]
-
 _PARSERS: dict[str, type[BaseDataSource]] = {
     ".txt": TxtDataParse,
     ".csv": CSVDataParse,

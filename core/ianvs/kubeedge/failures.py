@@ -9,8 +9,6 @@ from pathlib import Path
 from ianvs.base.errors import PluginError
 from ianvs.plugins.loader import cause
 
-__all__ = ["PlaceError", "during"]
-
 
 class PlaceError(PluginError):
     """An error of a plugin with the way to it: "round 2: client 1: basemodel 'Net' (net.py), train: net.py:12: ..."."""

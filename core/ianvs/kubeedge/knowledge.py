@@ -22,8 +22,6 @@ from ianvs.kubeedge.provided.datasources import BaseDataSource, as_array
 from ianvs.kubeedge.storing import take_place
 from ianvs.store.files import write_atomic
 
-__all__ = ["Knowledge", "source_of"]
-
 _MIN_SAMPLES = 10
 
 

@@ -22,8 +22,6 @@ from ianvs.kubeedge.work import metrics_of, settings_of_exam, work_of
 from ianvs.kubeedge.yaml.file_models import MINING_MODES, MULTI_INFERENCE_MODULES, PRIVATE_PARADIGMS
 from ianvs.processes.isolated import Unanswered, ask_isolated
 
-__all__ = ["code_problems", "data_problems", "import_problems", "setting_problems"]
-
 _BUILT_IN = {
     "hard_example_mining": ("Threshold", "CrossEntropy", "IBT", "Random"),
     "aggregation": ("FedAvg",),

@@ -21,8 +21,6 @@ from ianvs.kubeedge.yaml.file_models import KUBEEDGE_FORMULAS, KUBEEDGE_METRICS,
 from ianvs.kubeedge.yaml.kubeedge_dialect import IANVS, dialect_of
 from ianvs.kubeedge.yaml.settings import ModelMetric, ThirdPartyPackage
 
-__all__ = ["KubeEdge"]
-
 _SUMMARIES = {
     "samples_transfer_ratio": "Samples sent on for training, of all that were answered and one more.",
     "BWT": "Backward transfer (Lopez-Paz & Ranzato 2017), of the parts that the training file was cut into.",

@@ -21,8 +21,6 @@ from ianvs.kubeedge.provided.class_factory import ClassFactory, ClassType
 from ianvs.kubeedge.work import Metric, Module, Work
 from ianvs.plugins.loader import cause
 
-__all__ = ["import_file", "import_modules", "kind_of", "load_metric", "prepare", "registered"]
-
 _OWN = "__ianvs_registered__"  # of a module that was imported here: what it registered, by kind and alias
 
 _KINDS = {

@@ -17,8 +17,6 @@ from pathlib import Path
 
 from ianvs.plugins.source import origin_of
 
-__all__ = ["Missing", "missing_packages", "registered_names"]
-
 PROVIDED = ("sedna", "core")  # by the process in which such plugins run, ahead of any installed package
 _MOST = 20_000  # entries of a plugin's folder that are looked through for a module that is not found
 _OPTIONAL = ("ImportError", "ModuleNotFoundError", "Exception", "BaseException")

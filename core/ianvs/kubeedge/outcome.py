@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Outcome", "number"]
-
 
 @dataclass
 class Outcome:

@@ -18,8 +18,6 @@ from ianvs.kubeedge.splitting import write_pairs
 from ianvs.kubeedge.storing import Snapshot
 from ianvs.kubeedge.work import Module, Work
 
-__all__ = ["Case", "Report"]
-
 Report = Callable[[str], None]  # is told what the case does now, in words
 
 

@@ -11,8 +11,6 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
-__all__ = ["PROVIDED", "provide"]
-
 _HERE = "ianvs.kubeedge.provided"
 
 

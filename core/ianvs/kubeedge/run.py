@@ -20,8 +20,6 @@ from ianvs.kubeedge.storing import Snapshot, begin_anew, read_outcome, seed_ever
 from ianvs.kubeedge.work import Metric, Work
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_METRICS, PARADIGM_MODULES
 
-__all__ = ["look", "problems", "run"]
-
 _LONGEST = 107 - len("/pymp-12345678/listener-12345678")  # what multiprocessing appends
 
 

@@ -21,8 +21,6 @@ from ianvs.kubeedge.storing import read_outcome, read_pickle
 from ianvs.kubeedge.work import Metric, Work, metrics_of, settings_of_exam, work_of
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_METRICS
 
-__all__ = ["Scores", "score", "score_case", "system_scores"]
-
 Value = float | str | None
 Matrix = list[list[float | None]]  # [k][j]; None: not evaluated
 

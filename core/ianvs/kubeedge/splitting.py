@@ -8,8 +8,6 @@ from pathlib import Path
 from ianvs.base.errors import DataError, PluginError, closest, shown_path
 from ianvs.store.files import write_atomic
 
-__all__ = ["METHODS", "Pair", "split", "write_pairs"]
-
 Pair = tuple[list[str], list[str]]  # lines for training, lines for evaluation
 
 METHODS = ("default", "fwt_splitting", "hard-example_splitting", "city_splitting")

@@ -18,8 +18,6 @@ import numpy as np
 
 from ianvs.store.files import write_atomic, write_json
 
-__all__ = ["Snapshot", "begin_anew", "read_outcome", "read_pickle", "seed_everything", "take_place", "write_outcome"]
-
 _FOLDER = "case"  # below W; plugins are told of no path in it
 _STANDING = "standing.pickle"
 _OUTCOME = "outcome.json"

@@ -15,8 +15,6 @@ from ianvs.config.spec import AlgorithmSpec, MetricSpec, TestEnvSpec
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_FORMULAS
 from ianvs.kubeedge.yaml.settings import AlgorithmSettings, ExamSettings, ModelEval
 
-__all__ = ["Metric", "Module", "Operator", "Work", "metrics_of", "settings_of", "settings_of_exam", "work_of"]
-
 Operator = Callable[[Any, Any], bool]
 
 _OPERATORS: dict[str, Operator] = {

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from torch import Generator, Tensor
 
-__all__ = ["CONTEXT", "EXAM_FACTS", "Learner", "TestData", "TrainData"]
-
 CONTEXT = {
     "round": "int, counts the calls of train() from 1, in a stream its chunks; 0 when the untrained model is examined",
     "classes": "tuple of str, names of all classes of the exam; a class index is a position in it",

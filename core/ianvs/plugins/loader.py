@@ -25,16 +25,6 @@ from ianvs.base.errors import PluginError, closest, shown_path
 from ianvs.base.package import PACKAGE
 from ianvs.plugins.registration import aliases_of, sedna_stand_in
 
-__all__ = [
-    "ENTRY_POINTS",
-    "Loaded",
-    "brought",
-    "cause",
-    "load",
-    "load_object",
-    "load_once",
-]
-
 ENTRY_POINTS = "ianvs.algorithms"
 
 T = TypeVar("T")

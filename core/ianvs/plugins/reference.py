@@ -6,8 +6,6 @@ from pathlib import Path
 
 from ianvs.base.errors import PluginError
 
-__all__ = ["reference_of"]
-
 
 def reference_of(url: str | None, name: str, target: object) -> tuple[str | None, str]:
     """(url, name) of the class that `target`, the plugin `name` at `url`, names as its `reference`; else itself.

@@ -13,8 +13,6 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import TypeVar
 
-__all__ = ["ClassFactory", "ClassType", "aliases_of", "sedna_stand_in"]
-
 _T = TypeVar("_T")
 _MARK = "__ianvs_aliases__"
 

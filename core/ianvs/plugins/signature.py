@@ -12,8 +12,6 @@ from typing import TypeVar
 
 from ianvs.base.errors import closest
 
-__all__ = ["BY_NAME", "Late", "Parameters", "constructor_parameters", "leaves", "misnamed", "named_arguments"]
-
 F = TypeVar("F", bound=Callable[..., object])
 
 BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)

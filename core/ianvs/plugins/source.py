@@ -20,8 +20,6 @@ from ianvs.base.entry_points import installed
 from ianvs.base.package import PACKAGE, own_name
 from ianvs.plugins.loader import ENTRY_POINTS
 
-__all__ = ["imported_by", "local_files", "origin_of", "source_files", "source_of"]
-
 
 def source_of(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path | None = None) -> dict[str, str]:
     """{short file name: sha256 of its text} of the plugin `name` at `url` and its local imports; line ends don't count.

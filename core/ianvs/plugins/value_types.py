@@ -26,8 +26,6 @@ from ianvs.config.models.base import described
 from ianvs.config.spec import ModuleSpec
 from ianvs.plugins.signature import Parameters
 
-__all__ = ["type_problems", "value_place"]
-
 _LISTS = (list, tuple, set, frozenset, abc.Sequence, abc.MutableSequence, abc.Iterable, abc.Collection, abc.Set)
 _MAPPINGS = (dict, abc.Mapping, abc.MutableMapping)
 _PATHS = (Path, os.PathLike)

@@ -24,8 +24,6 @@ from typing import Any
 from ianvs.processes.engines.forked import PARENT_DEATH_SIGNAL, prctl
 from ianvs.processes.sealing.landlock import confine
 
-__all__ = ["Isolated", "Unanswered", "ask_isolated"]
-
 # It sees the same modules as this process does, and the caller's main script is not run again.
 _BOOT = """
 import json, sys

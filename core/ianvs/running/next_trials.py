@@ -23,8 +23,6 @@ from ianvs.store.keys import canonical, digest
 if TYPE_CHECKING:
     import optuna
 
-__all__ = ["REDUCTION", "draw", "going_on", "importance_of", "next_wave", "record_value", "rungs_of"]
-
 REDUCTION = 3  # one in so many goes on, where `reduction` does not say
 _FEWEST = 4  # trials of which anything can be said
 _STARTUP = 10  # trials before TPE has anything to go by: Optuna's own default

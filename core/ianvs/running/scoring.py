@@ -26,9 +26,6 @@ from ianvs.running.planning.identity import metric_key
 from ianvs.store import CaseStore, ExamRecord, ExamStore
 from ianvs.store.stored_score import score_curve
 
-__all__ = ["GROUPS", "as_read", "score_case", "score_of"]
-
-
 Batch = Callable[[Sequence[EvaluationRecord]], tuple[list[Mapping[str, float]], Mapping[str, str]]]
 Seen = TypeVar("Seen")
 Said = TypeVar("Said")

@@ -42,8 +42,6 @@ from ianvs.store.round_files import (
 from ianvs.store.sealed import as_record, checked, read_sealed, remove, write_sealed
 from ianvs.store.stored_score import StoredScore, stored_score
 
-__all__ = ["CaseState", "CaseStore"]
-
 
 @dataclass(frozen=True)
 class CaseState:

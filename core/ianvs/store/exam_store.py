@@ -21,8 +21,6 @@ from ianvs.base.errors import DamagedError
 from ianvs.store.files import replace_folder, write_json
 from ianvs.store.sealed import as_record, checked, read_sealed, write_sealed
 
-__all__ = ["ExamRecord", "ExamStore"]
-
 _LISTS = ("classes", "rounds", "tests", "round_digests", "test_digests", "notes", "shape")
 
 

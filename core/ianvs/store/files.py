@@ -12,8 +12,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["replace_folder", "write_atomic", "write_json"]
-
 # The user's, read before any plugin has run: one that changes it makes none of our files unreadable.
 _UMASK = os.umask(0o077)
 os.umask(_UMASK)

@@ -17,8 +17,6 @@ from ianvs.base.digests import content, noted, parsed
 from ianvs.base.errors import IanvsError
 from ianvs.store.files import write_atomic
 
-__all__ = ["GATHERED", "UNKNOWN", "Known", "NotedFiles", "gathered", "write_gathered"]
-
 GATHERED = "gathered.json"
 LARGEST = 2**18  # bytes; to read more takes so long that a few files less save nothing
 _OF_FILES = ("modules", "files", "after", "digest")  # of a round: for who goes on from it, not for who reports

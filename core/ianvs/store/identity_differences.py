@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["identity_differences"]
-
 
 def identity_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Between two identities, as PlannedAlgorithm.identity_of tells them; seeds do not count."""

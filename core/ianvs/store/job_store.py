@@ -10,8 +10,6 @@ from ianvs.base.errors import DamagedError
 from ianvs.store.keys import canonical
 from ianvs.store.sealed import read_sealed, write_sealed
 
-__all__ = ["JobStore"]
-
 _NAME = "job.json"  # what it is sealed as: a workspace's folder may be renamed
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 
-__all__ = ["canonical", "digest"]
-
 
 def canonical(value: object) -> str:
     """The one json text of `value`: key order and the spelling of numbers don't show."""

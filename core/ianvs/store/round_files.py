@@ -17,8 +17,6 @@ from ianvs.base.digests import noted, sealed_text
 from ianvs.base.types import Asked, Predictions, RoundResult
 from ianvs.store.sealed import as_record
 
-__all__ = ["RoundFolder", "StoredModule", "read_extras", "read_predictions", "round_result", "stored_modules"]
-
 
 @dataclass(frozen=True)
 class StoredModule:

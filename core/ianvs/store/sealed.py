@@ -16,8 +16,6 @@ from ianvs.store.files import write_atomic
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["as_record", "checked", "read_sealed", "remove", "write_sealed"]
-
 T = TypeVar("T", bound="DataclassInstance")
 
 

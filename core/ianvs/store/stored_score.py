@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from ianvs.base.types import Curve, RoundResult
 
-__all__ = ["StoredScore", "score_curve", "stored_score"]
-
 
 class StoredScore(NamedTuple):
     """values: (T + 1, J). details[k][j]: parts, where the metric has them. between: (J,) by the number of samples that

@@ -13,8 +13,6 @@ from typing import Any
 from ianvs.store.job_store import JobStore
 from ianvs.store.sealed import as_record, read_sealed, write_sealed
 
-__all__ = ["Axis", "Study", "StudyStore", "Trial"]
-
 
 @dataclass(frozen=True)
 class Axis:

@@ -18,9 +18,6 @@ from ianvs.base.entry_points import installed, is_ours
 from ianvs.base.package import PACKAGE
 from ianvs.base.shipped import shipped_jobs
 
-__all__ = ["KINDS", "Entry", "first_sentence", "learners_of", "listed", "said_at"]
-
-
 _NETWORKS = {
     "linear": "networks:linear",
     "mlp": "networks:mlp",

@@ -14,8 +14,6 @@ from ianvs.cli.catalogue.nameable import KINDS, Entry, listed
 from ianvs.plugins.loader import cause, load
 from ianvs.plugins.signature import Parameters, constructor_parameters
 
-__all__ = ["shown"]
-
 _Row = tuple[str, str, str]  # name, type, default
 
 

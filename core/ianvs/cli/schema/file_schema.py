@@ -14,8 +14,6 @@ from ianvs.config.models import FILE_KINDS
 from ianvs.config.models.form import NamedSpec, Spec
 from ianvs.config.models.samples import DatasetSpec
 
-__all__ = ["KINDS", "file_schema"]
-
 KINDS = {"job": "benchmarkingjob", "testenv": "testenv", "algorithm": "algorithm"}
 """What a schema is called, and the key at the top of the files that it is for."""
 

@@ -14,8 +14,6 @@ from ianvs.exam.data.named import Source
 from ianvs.exam.paradigms import GROUP, PARADIGMS
 from ianvs.exam.scenarios.request import Scenario
 
-__all__ = ["Schema", "dataset_options", "named", "paradigm_options", "plain", "scenario_options"]
-
 Schema = dict[str, Any]
 _DRAWN = ("seed", "order_seed")  # may be `case`: the number of the case's seed
 

@@ -18,18 +18,6 @@ from ianvs.config.models.form import NamedSpec, NoKey, OfOptions, Options, Place
 from ianvs.config.models.ranges import ValuesOrRange
 from ianvs.config.strict_yaml import Document, Steps
 
-__all__ = [
-    "MODULE_TYPES",
-    "OTHER_HYPERPARAMETERS",
-    "AlgorithmSpec",
-    "Hyperparameters",
-    "ModuleSpec",
-    "ParadigmSpec",
-    "SplitSpec",
-    "equal_values",
-    "grids",
-]
-
 MODULE_TYPES = (
     "basemodel",
     "edgemodel",

@@ -13,25 +13,6 @@ from ianvs.base.secrets import without_userinfo
 from ianvs.config.paths import Lookup, Want
 from ianvs.config.strict_yaml import Step, Steps
 
-__all__ = [
-    "FilePath",
-    "FolderPath",
-    "Link",
-    "Name",
-    "Slip",
-    "at",
-    "described",
-    "entries",
-    "found_path",
-    "leaves",
-    "lookup_of",
-    "one_key",
-    "one_or_several",
-    "path_text",
-    "repeated",
-    "repeats",
-]
-
 
 @dataclass(frozen=True)
 class Slip:

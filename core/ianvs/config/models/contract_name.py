@@ -9,8 +9,6 @@ from pydantic_core import PydanticCustomError
 
 from ianvs.base.entry_points import installed
 
-__all__ = ["GROUP", "NATIVE", "ContractName", "contract_names"]
-
 GROUP = "ianvs.contracts"
 """The group of entry points by which packages bring contracts, ianvs its second one."""
 

@@ -16,19 +16,6 @@ from ianvs.base.errors import Place
 from ianvs.config.models.base import Name, Slip, at, leaves
 from ianvs.config.strict_yaml import Document, Steps
 
-__all__ = [
-    "NamedSpec",
-    "NoKey",
-    "NotEmpty",
-    "OfOptions",
-    "Options",
-    "PlacedSpec",
-    "ReadAs",
-    "Several",
-    "Spec",
-    "absent_is",
-]
-
 # What pydantic shall not take from a file goes by names that no file uses.
 _OPTIONS = "<options>"
 OfOptions = Field(validation_alias=_OPTIONS)

@@ -28,18 +28,6 @@ from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, Placed
 from ianvs.config.models.search import SearchSpec, SelectSpec, search_slips, select_slips
 from ianvs.config.strict_yaml import Document, Steps
 
-__all__ = [
-    "Device",
-    "EngineSpec",
-    "JobFile",
-    "JobSettings",
-    "LimitsSpec",
-    "PublishedSpec",
-    "RankSpec",
-    "References",
-    "folder_name",
-]
-
 RESERVED = ("cases", "exams", "cache")
 """Folders of a workspace that a job's own folder must not be mistaken for."""
 

@@ -10,8 +10,6 @@ from pydantic import Field
 
 from ianvs.config.models.form import Spec
 
-__all__ = ["Range", "ValuesOrRange"]
-
 _FORMS = "Write {values: [...]}, or for a search one of uniform, log_uniform, int: [low, high], or choice: [...]."
 
 _Numbers = Annotated[list[float], Field(min_length=2, max_length=2)] | None

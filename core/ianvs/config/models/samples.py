@@ -26,8 +26,6 @@ from ianvs.config.models.base import (
 from ianvs.config.models.form import NoKey, NotEmpty, Options, PlacedSpec, ReadAs, Several, absent_is
 from ianvs.config.strict_yaml import Document, Steps
 
-__all__ = ["BackboneSpec", "DatasetSpec", "SourceSpec", "Words", "conflicting_sources"]
-
 _FORMS = {"index": "index", "data": "data", "data_info": "data", "url": None}
 """Endings of the keys `train_*`, `test_*`, and the form of what they name; None: told by the file's suffix."""
 

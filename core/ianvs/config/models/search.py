@@ -12,8 +12,6 @@ from ianvs.config.models.base import Name, Slip, at
 from ianvs.config.models.form import PlacedSpec
 from ianvs.config.strict_yaml import Steps
 
-__all__ = ["SearchSpec", "SelectSpec", "search_slips", "select_slips"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SelectSpec(PlacedSpec):

@@ -16,8 +16,6 @@ from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, Placed
 from ianvs.config.models.samples import DatasetSpec, Words, conflicting_sources
 from ianvs.config.strict_yaml import Document, Steps
 
-__all__ = ["BudgetSpec", "GateSpec", "MetricSpec", "ScenarioSpec", "TestEnvSpec"]
-
 
 @dataclass(frozen=True)
 class MetricSpec(NamedSpec):

@@ -17,17 +17,6 @@ from ianvs.base.errors import Place, Problem, closest, one_line
 from ianvs.config.spec import SourceSpec
 from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names
 
-__all__ = [
-    "COLUMNS",
-    "PACKED",
-    "array_files",
-    "arrays_listing",
-    "plain_array",
-    "read_arrays",
-    "require_aligned",
-    "tokens",
-]
-
 COLUMNS = ("x", "y", "ids", "domain")  # the last two may be left out
 PACKED = (".npz", ".npy", ".pt", ".pth")
 

@@ -27,8 +27,6 @@ from ianvs.plugins.loader import cause, load
 from ianvs.plugins.signature import Parameters, constructor_parameters, misnamed
 from ianvs.plugins.value_types import type_problems
 
-__all__ = ["Answer", "Made", "Question", "call_function", "look_of"]
-
 _OFFERED = ("root", "download")  # keys of the dataset that the function gets if it names them
 _STDLIB = sysconfig.get_paths()["stdlib"]
 _LINECACHE = os.path.join(_STDLIB, "linecache.py")  # noqa: PTH118

@@ -30,8 +30,6 @@ from ianvs.exam.data.sources import PARTS, domain_names, select
 from ianvs.plugins.source import source_of
 from ianvs.processes.isolated import Unanswered, ask_isolated
 
-__all__ = ["Authored", "authored"]
-
 VERSION = 2  # part of every key: raise it when the same return is stored otherwise
 
 

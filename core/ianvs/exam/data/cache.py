@@ -28,8 +28,6 @@ from ianvs.exam.data.fingerprint import file_digests
 from ianvs.exam.data.labels import Numbering
 from ianvs.exam.data.listing import SourceError
 
-__all__ = ["Progress", "cached_arrays", "cached_labels", "cached_pictures", "entry", "forget", "is_whole", "slice_of"]
-
 Progress = Callable[[float], None]  # told how much is done, 0 to 1
 
 FORMAT = 1  # part of every key: raise it when decoding gives other values

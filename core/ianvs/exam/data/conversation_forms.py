@@ -14,8 +14,6 @@ from ianvs.base.errors import closest, one_line
 from ianvs.exam.data.records import Step, json_kind
 from ianvs.plugins.loader import brought
 
-__all__ = ["GROUP", "Conversation", "Form", "Forms", "Slip", "content_at", "text_at"]
-
 GROUP = "ianvs.conversation_forms"
 """The group of entry points by which packages bring forms, ianvs its own; each names a tuple of `Form`."""
 

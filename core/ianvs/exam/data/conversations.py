@@ -23,17 +23,6 @@ from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names
 from ianvs.exam.data.records import Records
 from ianvs.exam.data.tables import DOMAIN_COLUMN, SAMPLE_COLUMNS, TEXT_COLUMN
 
-__all__ = [
-    "conversation_of",
-    "conversations_listing",
-    "user_turns",
-    "holds_conversations",
-    "notes_of",
-    "read_conversations",
-    "samples_of",
-    "topics_of",
-]
-
 
 def holds_conversations(records: Records) -> bool:
     """Whether any record has the form of a conversation, or seems to be meant as one: objects in a list are turns."""

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Dataset", "Positions", "Samples"]
-
 Positions = NDArray[np.int64]  # of samples in a part of a dataset
 
 

@@ -12,8 +12,6 @@ from ianvs.base.errors import DataError, Place, Problem, shown_path
 from ianvs.exam.data.labels import AS_WRITTEN, Numbering, renumbered
 from ianvs.exam.data.listing import SourceError
 
-__all__ = ["decode_labels", "decode_picture", "deep_colour", "deep_first_channel", "require_one_shape"]
-
 _DEPTH, _COLOUR_TYPE = 24, 25  # bytes of a PNG file (RFC 2083, section 4.1.1)
 
 

@@ -11,8 +11,6 @@ from ianvs.base.errors import Place, Problem, closest, one_line
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.listing import Listing, SourceError, column, summary
 
-__all__ = ["assign_domains", "label_only", "select_domains"]
-
 
 def assign_domains(listing: Listing, domain: str | None, names: tuple[str, ...]) -> Listing:
     """The domain of each sample: its source's, else that in its `domain` column, else the one that its path names.

@@ -17,8 +17,6 @@ from ianvs.base.errors import one_line
 from ianvs.exam.data.dataset import Dataset, Samples
 from ianvs.exam.data.fingerprint import digest_of, read_memo, write_memo
 
-__all__ = ["FOLDER", "SHARED", "doubts_of", "find_doubts"]
-
 FOLDER = "doubts"  # of the cache
 SHARED = "shared samples"  # the name of the doubt that a scenario may mean to have
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ianvs.authoring import TorchLearner
     from ianvs.plugins.contract import TestData
 
-__all__ = ["check_backbone", "encoded", "encoded_fingerprint"]
-
 FORMAT = 1  # part of every key: raise it when the same network gives other features
 PART = 256  # pictures between two progress reports
 

@@ -17,16 +17,6 @@ from ianvs.exam.data.arrays import PACKED, array_files
 from ianvs.exam.data.listing import Listing
 from ianvs.exam.data.sources import PARTS, read_part, sources_of
 
-__all__ = [
-    "digest_of",
-    "file_digests",
-    "files_fingerprint",
-    "listing_digest",
-    "read_memo",
-    "settings_digest",
-    "write_memo",
-]
-
 VERSION = 2  # part of every fingerprint: raise it when the same files give other samples
 SETTLED_NS = 2_000_000_000  # a younger file may still change without a change of its modification time
 

@@ -11,8 +11,6 @@ from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam.data.fingerprint import digest_of, file_digests
 from ianvs.exam.data.sources import PARTS, sources_of
 
-__all__ = ["check_handed", "handed_fingerprint"]
-
 
 def check_handed(sources: Sequence[SourceSpec]) -> list[Problem]:
     """What is wrong with these files; each is told of once."""

@@ -14,8 +14,6 @@ from ianvs.base.errors import Place, Problem, one_line, shown_path
 from ianvs.config.spec import DatasetSpec, SourceSpec
 from ianvs.exam.data.listing import Listing, SourceError, column, summary
 
-__all__ = ["PICTURE_SUFFIXES", "Lines", "files_listing", "read_lines", "read_text"]
-
 Lines = Sequence[int] | NDArray[np.int64]  # of a file, on which its samples stand; 0 where it has none
 
 PICTURE_SUFFIXES = (".png", ".bmp", ".tif", ".tiff", ".jpg", ".jpeg", ".gif", ".webp", ".ppm", ".pgm")

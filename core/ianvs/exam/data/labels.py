@@ -17,18 +17,6 @@ from ianvs.base.errors import Place, Problem, closest, one_line
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.listing import Listing, SourceError, summary
 
-__all__ = [
-    "AS_WRITTEN",
-    "IGNORED",
-    "ClassLists",
-    "Numbering",
-    "class_indices",
-    "class_lists",
-    "numbered_classes",
-    "only_numbers",
-    "renumbered",
-]
-
 IGNORED = 255  # "no class" in label pictures, whatever number their files use
 
 

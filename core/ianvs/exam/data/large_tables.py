@@ -27,8 +27,6 @@ from ianvs.exam.data.listed import load_listed
 from ianvs.exam.data.listing import Listing, column
 from ianvs.exam.data.sources import LISTS, PARTS, WITH_FIELDS, read_parts
 
-__all__ = ["keep_table", "kept_fingerprint", "load_large", "table_key"]
-
 WORTH_KEEPING = 2**20  # bytes of all files together, below which parsing costs less than keeping
 _FORMAT = 2  # part of every key: raise it when the same files give other samples
 _COLUMNS = ("x", "y", "ids", "domains")  # the last is not kept where the source knows none

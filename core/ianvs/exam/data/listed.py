@@ -29,8 +29,6 @@ from ianvs.exam.data.labels import (
 from ianvs.exam.data.listing import Listing, SourceError
 from ianvs.exam.data.sources import PARTS
 
-__all__ = ["Parts", "check_listed", "load_listed", "warnings_of"]
-
 Parts = tuple[Listing, Listing]  # training, test
 
 # What a dataset is, by what its labels are; it is of label pictures else.

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import DataError, Place, Problem
 
-__all__ = ["SourceError", "Listing", "column", "join", "numbered_names", "summary"]
-
 TOLD = 5  # of the problems of one file
 
 

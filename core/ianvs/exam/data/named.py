@@ -13,8 +13,6 @@ from ianvs.exam.data.dataset import Dataset
 from ianvs.exam.data.options import Options, check_options
 from ianvs.plugins.loader import load
 
-__all__ = ["ENTRY_POINTS", "Source", "check_named", "named_source"]
-
 
 class Source(Options, ABC):
     """A dataset by name: a class that an entry point of the group `ianvs.datasets` names. Its fields are its options.

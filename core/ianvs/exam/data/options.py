@@ -9,8 +9,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ianvs.base.errors import Place, Problem, closest, one_line
 
-__all__ = ["Options", "check_options"]
-
 
 class Options(BaseModel):
     """Base of declared options: no others are taken, and nothing is converted."""

@@ -16,8 +16,6 @@ from ianvs.base.errors import Place, Problem, closest, one_line
 from ianvs.exam.data.index import read_text
 from ianvs.exam.data.listing import SourceError
 
-__all__ = ["Records", "Step", "json_kind", "read_records"]
-
 Step = str | int  # a key of an object, or a position in an array
 
 DEFINITION, INSTANCES = "Definition", "Instances"  # of a task of Natural Instructions

@@ -21,8 +21,6 @@ from ianvs.base.errors import DataError, closest, one_line
 from ianvs.exam.data.arrays import COLUMNS, plain_array
 from ianvs.exam.data.sources import PARTS
 
-__all__ = ["CONVERSATIONS", "TENSORS", "store_returned"]
-
 CONVERSATIONS = "conversations.jsonl"
 TENSORS = "tensors"  # a file that says that x held tensors, whose channels come first if nothing else tells
 _WHOLE = 'expected {"train": ..., "test": ...}, or (train, test)'

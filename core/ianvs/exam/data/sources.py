@@ -22,9 +22,6 @@ from ianvs.exam.data.listing import Listing, SourceError, column, join
 from ianvs.exam.data.records import read_records
 from ianvs.exam.data.tables import read_table
 
-__all__ = ["LISTS", "PARTS", "WITH_FIELDS", "domain_names", "read_part", "read_parts", "select", "sources_of"]
-
-
 PARTS = ("train", "test")
 WITH_FIELDS = (".csv", ".json", ".jsonl")
 LISTS = (".txt", ".lst", "")  # ends of text indices

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from ianvs.exam.data.dataset import Positions
 
-__all__ = ["dirichlet_deal", "stratified_deal", "stratified_split"]
-
 
 def stratified_split(
     labels: NDArray[Any] | None, count: int, share: float, generator: Generator

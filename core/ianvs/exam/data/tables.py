@@ -22,9 +22,6 @@ from ianvs.exam.data.index import Lines, files_listing, read_text
 from ianvs.exam.data.listing import Listing, SourceError, column, numbered_names, summary
 from ianvs.exam.data.records import Records
 
-__all__ = ["DOMAIN_COLUMN", "SAMPLE_COLUMNS", "TEXT_COLUMN", "read_numbers", "read_table"]
-
-
 SAMPLE_COLUMNS = ("image", "path", "file", "x")
 LABEL_COLUMNS = ("label", "y", "target", "class", "answer")
 TEXT_COLUMN = "question"

@@ -12,8 +12,6 @@ from ianvs.base.errors import PluginError
 from ianvs.exam.kinds.kind import Kind, one_for_each
 from ianvs.exam.scenarios.parts import Part
 
-__all__ = ["ClassKind"]
-
 
 class ClassKind(Kind):
     name: ClassVar[str] = "classification"

@@ -19,8 +19,6 @@ from ianvs.exam.metrics.label_pictures import LabelPictures
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.scenarios.parts import Part
 
-__all__ = ["ConversationKind", "checked_replies", "packed", "unpacked"]
-
 
 class ConversationKind(Kind):
     name: ClassVar[str] = "conversation"

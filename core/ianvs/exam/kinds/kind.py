@@ -17,8 +17,6 @@ from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.scenarios.exam import Exam
 from ianvs.exam.scenarios.parts import Part
 
-__all__ = ["Kind", "one_for_each", "perfect_answers"]
-
 FEW = 16  # samples of perfect answers
 
 

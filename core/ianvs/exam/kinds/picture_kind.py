@@ -19,8 +19,6 @@ from ianvs.exam.metrics.label_pictures import LabelPictures, PackedPictures, Pic
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.scenarios.parts import Part
 
-__all__ = ["EVERY", "FIRST", "PictureKind", "lacks_pictures"]
-
 FIRST = "pictures"
 """The extra that holds the first few predicted label pictures, (n, height, width)."""
 EVERY = "all_pictures"

@@ -12,8 +12,6 @@ from ianvs.exam.data.dataset import Samples
 from ianvs.exam.kinds.kind import Kind
 from ianvs.exam.scenarios.parts import Part
 
-__all__ = ["TextKind"]
-
 
 class TextKind(Kind):
     """Labels and answers are kept as texts, whatever a file or a learner gave: 3 and "3" are one answer."""

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["confusion_matrix", "picture_confusion"]
-
 
 def confusion_matrix(
     y_true: ArrayLike, y_pred: ArrayLike, num_classes: int, *, none: bool = False

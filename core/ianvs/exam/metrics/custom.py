@@ -29,8 +29,6 @@ from ianvs.base.errors import ConfigError, PluginError, Problem, closest, one_li
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Labels, Metric
 
-__all__ = ["from_object"]
-
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 

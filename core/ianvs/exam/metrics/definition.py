@@ -14,8 +14,6 @@ from ianvs.base.errors import PluginError, closest
 from ianvs.base.types import Curve, ScoreMatrix
 from ianvs.exam.metrics.metric import EvaluationRecord, Metric
 
-__all__ = ["MatrixMetric", "matrix_metric", "mean", "score_metric"]
-
 _BESIDE_R = ("untrained", "joint", "single_task", "curve")
 
 Array = NDArray[np.float64]

@@ -10,8 +10,6 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["LabelPictures", "PackedPictures", "PictureRows", "compressed", "packed_pictures"]
-
 _LEVEL = 6  # of zlib: label pictures shrink to a few percent, and a higher level gains little
 
 

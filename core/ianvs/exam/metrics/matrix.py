@@ -14,8 +14,6 @@ from ianvs.exam.metrics.definition import MatrixMetric
 from ianvs.exam.metrics.registry import metrics
 from ianvs.exam.metrics.scorefile import read_scores
 
-__all__ = ["compute_file", "matrix_report"]
-
 Report = dict[str, float | dict[str, list[float | None]] | None]
 
 

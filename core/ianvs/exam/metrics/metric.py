@@ -14,8 +14,6 @@ from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.confusion import confusion_matrix
 from ianvs.exam.metrics.label_pictures import LabelPictures
 
-__all__ = ["EvaluationRecord", "Fed", "Labels", "Metric"]
-
 Labels = NDArray[Any] | LabelPictures
 
 

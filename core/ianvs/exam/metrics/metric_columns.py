@@ -9,8 +9,6 @@ from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.definition import MatrixMetric
 from ianvs.exam.metrics.metric import Metric
 
-__all__ = ["MetricColumn", "column_names", "columns_named", "metric_columns"]
-
 _OF = " of "
 
 

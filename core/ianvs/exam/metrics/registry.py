@@ -13,8 +13,6 @@ from ianvs.exam.metrics.custom import from_object
 from ianvs.exam.metrics.metric import Metric
 from ianvs.plugins.loader import Loaded, brought, load
 
-__all__ = ["GROUP", "find", "foreign_module", "metrics", "names", "metric_header", "resolve", "suggest", "unusable"]
-
 GROUP = "ianvs.metrics"
 """The group of entry points by which packages bring metrics, ianvs its own; each names a tuple of them."""
 

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from ianvs.base.errors import DataError, closest, shown_path
 from ianvs.base.types import Curve, ScoreMatrix
 
-__all__ = ["read_scores"]
-
 Array = NDArray[np.float64]
 
 _REFERENCES = {"untrained": "untrained", "b": "untrained", "joint": "joint", "single_task": "single_task", "R0": "R0"}

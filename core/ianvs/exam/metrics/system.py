@@ -12,8 +12,6 @@ from types import MappingProxyType
 from ianvs.base.types import Measure, RoundResult
 from ianvs.exam.metrics.metric import Metric
 
-__all__ = ["SYSTEM", "measured", "measured_by_paradigm"]
-
 Rounds = Sequence[RoundResult]  # those of a case, row 0 first
 _MEGA = 1e6
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.registry import metrics
 
-__all__ = ["describe", "legend"]
-
 
 def describe() -> list[dict[str, str | tuple[str, ...]]]:
     """One row for each metric: name, level, better, formula, source, aliases, needs, summary."""

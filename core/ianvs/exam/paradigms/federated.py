@@ -17,8 +17,6 @@ from ianvs.exam.paradigms.link import Link, size_of
 from ianvs.exam.paradigms.paradigm import Measure, Module, Options, Paradigm, Session
 from ianvs.plugins.contract import Learner
 
-__all__ = ["Aggregation", "FederatedClassIncrementalLearning", "FederatedClient", "FederatedLearning", "weighted_mean"]
-
 _MEGA = 1e6
 
 

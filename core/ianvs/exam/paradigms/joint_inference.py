@@ -16,8 +16,6 @@ from ianvs.exam.paradigms.paradigm import Context, Module, Options, Paradigm, Pr
 from ianvs.exam.scenarios.views import TestView, TrainView
 from ianvs.plugins.contract import Learner
 
-__all__ = ["CLOUD", "EDGE", "EdgeModel", "JointInference", "Router"]
-
 EDGE, CLOUD = 0, 1
 """What the extra `route` says of a sample: whose answer was taken."""
 

@@ -25,8 +25,6 @@ from ianvs.exam.paradigms.paradigm import (
 from ianvs.exam.scenarios.views import TestView
 from ianvs.plugins.contract import Learner
 
-__all__ = ["LifelongLearning"]
-
 RECOGNITION = "unseen_sample_recognition"
 
 

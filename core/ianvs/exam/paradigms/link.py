@@ -8,8 +8,6 @@ from pydantic import Field
 
 from ianvs.exam.data.options import Options
 
-__all__ = ["Link", "size_of"]
-
 
 class Link(Options):
     """rtt_ms: a round trip of an empty message, in ms. up_mbps, down_mbps: rates from and to the edge, in 10^6 bit/s.

@@ -6,8 +6,6 @@ from typing import ClassVar
 
 from ianvs.exam.paradigms.paradigm import Paradigm, Session
 
-__all__ = ["IncrementalLearning", "Joint", "SingleTaskLearning", "Solo"]
-
 
 class IncrementalLearning(Paradigm):
     """Ianvs's incrementallearning: one model learns one round after the other."""

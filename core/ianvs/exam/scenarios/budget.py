@@ -8,8 +8,6 @@ from ianvs.base.errors import ExamRuleError
 from ianvs.base.types import RoundResult
 from ianvs.config.spec import BudgetSpec
 
-__all__ = ["check_budget", "over_budget", "unmeasured"]
-
 
 def over_budget(budget: BudgetSpec | None, result: RoundResult) -> tuple[str, ...]:
     """What of `result` is over the budget, in words."""

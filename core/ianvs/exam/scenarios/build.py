@@ -31,8 +31,6 @@ from ianvs.exam.scenarios.request import (
 from ianvs.exam.scenarios.scenario_catalogue import is_authors, load_scenario
 from ianvs.plugins.loader import Loaded, cause
 
-__all__ = ["build_exam", "check_scenario", "open_exam"]
-
 DEFAULT_ROUNDS = 2  # of Ianvs, where a testenv says nothing
 SPLITTING_METHODS = ("default", "shuffled")
 

@@ -9,8 +9,6 @@ from ianvs.exam.data.dataset import Positions, Samples
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, TestSet
 from ianvs.exam.scenarios.request import ScenarioRequest, class_labels, classes_in, refuse
 
-__all__ = ["domain_tests", "natural_domains"]
-
 
 def natural_domains(request: ScenarioRequest, rules: Rules, untaught: int = 0) -> Exam:
     """One round per domain of the data, in the order of `using`, else in that of their first samples.

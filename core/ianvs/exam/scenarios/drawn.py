@@ -11,8 +11,6 @@ from dataclasses import replace
 
 from ianvs.config.spec import ScenarioSpec, TestEnvSpec
 
-__all__ = ["CASE", "drawn_by", "with_seed", "seeds_of_case"]
-
 CASE = "case"
 _SEEDS = ("order_seed", "seed")
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from ianvs.exam.data.dataset import Dataset, Positions
 
-__all__ = ["Exam", "Round", "Rules", "Stream", "TestSet", "Transform"]
-
 Transform = Callable[[NDArray[Any]], NDArray[Any]]  # a batch of x to a batch of x, e.g. a fixed permutation of pixels
 
 

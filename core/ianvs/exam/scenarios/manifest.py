@@ -23,8 +23,6 @@ from ianvs.exam.data.options import Options
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, Stream, TestSet, Transform
 from ianvs.plugins.loader import load_object
 
-__all__ = ["load_manifest", "manifest", "read_manifest", "save_manifest"]
-
 VERSION = 1
 TRANSFORMS = "ianvs.transforms"
 """The group of entry points by which packages name the transformations that a manifest can hold: dataclasses."""

@@ -21,8 +21,6 @@ from ianvs.exam.data.split import stratified_split
 from ianvs.exam.scenarios.exam import Exam, Round
 from ianvs.exam.scenarios.request import Scenario, ScenarioRequest, class_labels, positions_by_class, refuse
 
-__all__ = ["Modifiers", "modified", "modifiers_of"]
-
 Labels = NDArray[np.int64]
 
 

@@ -15,8 +15,6 @@ from ianvs.exam.data.dataset import Positions, Samples
 from ianvs.exam.data.listing import column
 from ianvs.exam.scenarios.exam import Transform
 
-__all__ = ["Column", "Held", "Part", "Rows", "columns_of"]
-
 
 @dataclass(frozen=True)
 class Rows:

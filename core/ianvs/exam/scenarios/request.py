@@ -19,18 +19,6 @@ from ianvs.exam.data.options import Options
 from ianvs.exam.data.split import stratified_split
 from ianvs.exam.scenarios.exam import Exam, Round, TestSet
 
-__all__ = [
-    "Scenario",
-    "ScenarioRequest",
-    "class_labels",
-    "classes_in",
-    "everything_asked",
-    "hold_out",
-    "named_rounds",
-    "positions_by_class",
-    "refuse",
-]
-
 
 @dataclass(frozen=True)
 class ScenarioRequest:

@@ -12,8 +12,6 @@ from ianvs.config.spec import ScenarioSpec
 from ianvs.exam.scenarios.request import Scenario
 from ianvs.plugins.loader import Loaded, load
 
-__all__ = ["ENTRY_POINTS", "find_scenario", "is_authors", "load_scenario"]
-
 ENTRY_POINTS = "ianvs.scenarios"
 
 

@@ -18,8 +18,6 @@ from ianvs.exam.data.dataset import Positions
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["ColumnData", "TestView", "TrainView"]
-
 RESIDENT_BYTES = 2 << 30  # a part up to this size is moved to the device whole, a larger one batch by batch
 
 

@@ -15,8 +15,6 @@ from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.config import Context
 from ianvs.kubeedge.yaml.file_models import HUB_NAME, MINING_MODES
 
-__all__ = ["run"]
-
 
 def run(case: Case) -> Outcome:
     """One result for each item of the test file: [hard, result, the edge's, the cloud's], or what self-design gives."""

@@ -16,8 +16,6 @@ from ianvs.kubeedge.paradigms.federated_learning import KINDS, Federation, answe
 from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.datasources import BaseDataSource
 
-__all__ = ["forget_rate", "run"]
-
 
 @dataclass
 class _State:

@@ -17,8 +17,6 @@ from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.datasources import BaseDataSource
 from ianvs.store.files import write_atomic
 
-__all__ = ["Part", "array_parts", "question_file", "text_parts"]
-
 Part = list[NDArray[Any]]  # x, y
 
 

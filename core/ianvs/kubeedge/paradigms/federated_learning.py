@@ -20,8 +20,6 @@ from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.aggregation import AggClient
 from ianvs.kubeedge.provided.datasources import BaseDataSource
 
-__all__ = ["Federation", "KINDS", "answers", "run"]
-
 KINDS = ("model_train", "model_eval")
 
 

@@ -18,8 +18,6 @@ from ianvs.kubeedge.provided.datasources import BaseDataSource
 from ianvs.kubeedge.storing import take_place
 from ianvs.store.files import write_atomic
 
-__all__ = ["run"]
-
 _KINDS = ("model_inference", "model_evaluation")
 _MODEL_NAME = "model_finetune_.pkl"
 

@@ -22,8 +22,6 @@ from ianvs.kubeedge.provided.artifact import Model, Task
 from ianvs.kubeedge.provided.datasources import BaseDataSource, as_array
 from ianvs.kubeedge.yaml.file_models import MULTI_INFERENCE_MODULES
 
-__all__ = ["run"]
-
 _KINDS = ("model_train", "model_eval")
 _OF_PREDICT: Mapping[str, Any] = {"with_nms": False, "model_forward_result": None, "only_nms": None, "conf": None}
 

@@ -11,8 +11,6 @@ from ianvs.base.errors import PluginError
 from ianvs.kubeedge.outcome import Outcome
 from ianvs.kubeedge.plugin_case import Case
 
-__all__ = ["run"]
-
 
 def run(case: Case) -> Outcome:
     """load and predict; before that, partition, if the model says that it is `model_parallel`."""

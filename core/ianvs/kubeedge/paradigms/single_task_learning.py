@@ -9,8 +9,6 @@ from pathlib import Path
 from ianvs.kubeedge.outcome import Outcome
 from ianvs.kubeedge.plugin_case import Case
 
-__all__ = ["run"]
-
 
 def run(case: Case) -> Outcome:
     """preprocess, train, save, load, predict, each on the same instance. There is nothing to go on from."""

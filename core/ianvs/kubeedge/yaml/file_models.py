@@ -28,21 +28,6 @@ from ianvs.config.models.samples import DatasetSpec, SourceSpec
 from ianvs.config.models.testenv import MetricSpec, TestEnvSpec
 from ianvs.kubeedge.yaml.settings import AlgorithmSettings, AnyPath, ExamSettings
 
-__all__ = [
-    "ENDINGS",
-    "HUB_NAME",
-    "KUBEEDGE_FORMULAS",
-    "KUBEEDGE_METRICS",
-    "MINING_MODES",
-    "MULTI_INFERENCE_MODULES",
-    "PARADIGM_MODULES",
-    "PARTS",
-    "PRIVATE_PARADIGMS",
-    "KubeEdgeAlgorithm",
-    "KubeEdgeTestEnv",
-    "parser_of",
-]
-
 PARADIGM_MODULES: Mapping[str, tuple[str, ...]] = {
     "singletasklearning": ("basemodel",),
     "incrementallearning": ("basemodel",),

@@ -16,8 +16,6 @@ from pathlib import Path
 from ianvs.base.errors import shown_path
 from ianvs.config.paths import Lookup, Want, absolute
 
-__all__ = ["FoundElsewhereError", "KubeEdgeLookup", "module_file", "root_of"]
-
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 _MOST = 50_000  # entries of folders that are looked through for a path that was moved
 

@@ -25,8 +25,6 @@ from ianvs.kubeedge.yaml.file_models import ENDINGS, HUB_NAME, PARTS, KubeEdgeAl
 from ianvs.kubeedge.yaml.finding import FoundElsewhereError, KubeEdgeLookup, module_file
 from ianvs.kubeedge.yaml.rewriting import Rewriting
 
-__all__ = ["algorithm_form", "job_form", "testenv_form"]
-
 _RANK_KEYS = ("visualization", "selected_dataitem", "save_mode")
 _LEFT_OUT = {
     "hard_example_mining_mode": "acts in the testenv only",

@@ -25,8 +25,6 @@ from ianvs.kubeedge.yaml.forms import algorithm_form, job_form, testenv_form
 from ianvs.kubeedge.yaml.migration import migrated
 from ianvs.kubeedge.yaml.rewriting import Rewriting
 
-__all__ = ["IANVS", "KubeEdgeDialect", "contract_of", "dialect_of", "is_ianvs_plugin"]
-
 IANVS = "ianvs"
 """What files call this contract."""
 

@@ -15,8 +15,6 @@ from ianvs.config.scalars import resolve_scalar
 from ianvs.config.strict_yaml import Steps
 from ianvs.kubeedge.yaml.rewriting import Rewriting
 
-__all__ = ["migrated", "yaml_text"]
-
 _PLAIN = re.compile(r"[A-Za-z_./][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*")
 _WIDTH = 100  # of a list that stands in one line
 

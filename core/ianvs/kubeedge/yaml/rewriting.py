@@ -12,8 +12,6 @@ from ianvs.base.errors import Place, Problem
 from ianvs.config.models.base import at, entries
 from ianvs.config.strict_yaml import Document, Step, Steps
 
-__all__ = ["Change", "Rewriting"]
-
 NEAR = 0.75  # of difflib's ratio: from here on a key is taken for a misspelt one; `val_data` and `test_data` have 0.71
 
 

@@ -14,15 +14,6 @@ from pydantic import BeforeValidator, Field
 from ianvs.config.models.base import Name, path_text
 from ianvs.config.models.form import PlacedSpec, Spec, absent_is
 
-__all__ = [
-    "AlgorithmSettings",
-    "AnyPath",
-    "ExamSettings",
-    "ModelEval",
-    "ModelMetric",
-    "ThirdPartyPackage",
-]
-
 SplittingMethod = Literal["default", "fwt_splitting", "hard-example_splitting", "city_splitting"]
 _Share = Annotated[float, Field(gt=0, le=1)]
 

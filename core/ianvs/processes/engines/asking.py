@@ -9,8 +9,6 @@ from typing import Any
 
 from ianvs.processes.engines.engine import Engine, Task
 
-__all__ = ["Answer", "ask"]
-
 _TICK = 0.5  # seconds between looks at the clock while nothing happens
 
 

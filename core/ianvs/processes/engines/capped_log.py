@@ -7,8 +7,6 @@ import os
 import re
 from pathlib import Path
 
-__all__ = ["BLOCK", "CAP", "CappedFile", "CappedLog"]
-
 CAP = 50_000_000  # bytes
 BLOCK = 1 << 18  # bytes that are read at a time
 _NOTICE = re.compile(rb"\n\[\.\.\. (\d+) bytes left out \.\.\.\]\n")

@@ -11,21 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
-__all__ = [
-    "EXIT_INTERRUPTED",
-    "EXIT_STORAGE",
-    "Engine",
-    "Event",
-    "Files",
-    "Reporter",
-    "Task",
-    "Workload",
-    "call_target",
-    "preload_modules",
-    "thread_limits",
-    "usable_cores",
-]
-
 EXIT_INTERRUPTED = 130  # a case that was asked to end, and has ended in good order
 EXIT_STORAGE = 74  # EX_IOERR of sysexits.h: results can't be written
 

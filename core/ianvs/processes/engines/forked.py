@@ -12,17 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
-__all__ = [
-    "CHILD_SUBREAPER",
-    "DUMPABLE",
-    "MANY_TASKS",
-    "PARENT_DEATH_SIGNAL",
-    "gather_pages",
-    "keep_freed_memory",
-    "live",
-    "prctl",
-]
-
 PARENT_DEATH_SIGNAL, DUMPABLE, CHILD_SUBREAPER = 1, 4, 36  # PR_SET_... of prctl(2)
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # M_... of mallopt(3)
 _COLLAPSE = 25  # MADV_COLLAPSE of Linux's <asm-generic/mman-common.h>

@@ -19,8 +19,6 @@ from ianvs.base.errors import IanvsError
 from ianvs.processes.engines.engine import Engine, Event, Task, Workload, thread_limits, usable_cores
 from ianvs.processes.engines.forked import MANY_TASKS
 
-__all__ = ["ForkEngine"]
-
 _START_SECONDS = 120.0
 # It ends with the supervisor even while it imports: 1 is PR_SET_PDEATHSIG.
 # The tasks see the same modules as the supervisor does, and the caller's main script is not run again.

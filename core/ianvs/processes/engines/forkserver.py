@@ -32,8 +32,6 @@ from ianvs.processes.engines.engine import Event, Task, call_target, preload_mod
 from ianvs.processes.engines.forked import CHILD_SUBREAPER, MANY_TASKS, PARENT_DEATH_SIGNAL, gather_pages, live, prctl
 from ianvs.processes.engines.temporary import own_folder, sweep
 
-__all__ = ["MESSAGE_LIMIT", "main"]
-
 MESSAGE_LIMIT = 150_000  # bytes; a packet must fit the socket's buffer
 
 

@@ -8,8 +8,6 @@ from collections import deque
 
 from ianvs.processes.engines.engine import Engine, Event, Task, Workload, call_target, preload_modules
 
-__all__ = ["InlineEngine"]
-
 
 class InlineEngine(Engine):
     """Runs everything in this process: breakpoints work, prints are seen. A plugin that kills its process takes the

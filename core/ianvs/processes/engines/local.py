@@ -9,8 +9,6 @@ from ianvs.processes.engines.engine import Engine, Event, Task, Workload
 from ianvs.processes.engines.forking import ForkEngine
 from ianvs.processes.engines.spawning import SpawnEngine
 
-__all__ = ["LocalEngine"]
-
 
 class LocalEngine(Engine):
     """Runs tasks on this machine, each in a process of its own.

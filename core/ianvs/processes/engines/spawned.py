@@ -15,8 +15,6 @@ from typing import BinaryIO, NoReturn
 from ianvs.processes.engines.engine import Event, call_target, preload_modules
 from ianvs.processes.engines.forked import live
 
-__all__ = ["MARK", "end_marked", "main"]
-
 MARK = "IANVS_TASK"
 """A variable in the environment of a task's process, and so of all that it starts, with a value for each task."""
 

@@ -23,8 +23,6 @@ from ianvs.processes.engines.engine import Engine, Event, Task, Workload, thread
 from ianvs.processes.engines.spawned import MARK, end_marked
 from ianvs.processes.engines.temporary import own_folder, sweep
 
-__all__ = ["SpawnEngine"]
-
 _KILLED = -9  # as a process that SIGKILL has ended; on Windows there is no such status
 _PATIENCE = 5.0  # seconds for the pipes of a process that is gone
 # The tasks see the same modules as the supervisor does.

@@ -17,8 +17,6 @@ try:
 except ImportError:  # Windows has no such locks: what a killed supervisor leaves there stays
     fcntl = None
 
-__all__ = ["own_folder", "sweep"]
-
 
 def own_folder() -> Path:
     """A new folder below the temporary one, locked by this process and those that it forks as long as one lives."""

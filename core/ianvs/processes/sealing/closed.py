@@ -8,8 +8,6 @@ from pathlib import Path
 
 from ianvs.config.spec import DatasetSpec, JobSpec
 
-__all__ = ["closed_paths", "denied_paths", "allowed_paths"]
-
 _OF_WORKSPACE = ("cases", "exams", "cache")
 
 

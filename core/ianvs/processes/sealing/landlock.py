@@ -19,9 +19,6 @@ from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
-__all__ = ["confine", "find_unlisted", "landlock_version"]
-
-
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # system calls; the same numbers on all machines
 _PATH_BENEATH, _VERSION = 1, 1
 _NO_NEW_PRIVS = 38

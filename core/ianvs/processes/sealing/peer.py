@@ -18,8 +18,6 @@ from typing import Any
 from ianvs.base import errors
 from ianvs.base.errors import IanvsError
 
-__all__ = ["Gone", "Handler", "Message", "Peer", "RemoteError"]
-
 _HEADER = struct.Struct("<QI")  # bytes of the body, file descriptors
 _MOST = 1 << 28  # bytes of a message
 _MOST_FILES = 8

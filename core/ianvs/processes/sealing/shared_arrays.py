@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from ianvs.processes.sealing.peer import RemoteError
 
-__all__ = ["ArrayWriter", "Spec", "mapped", "unpacked"]
-
 Spec = Mapping[str, Any]
 """Where an array lies in a file: {"dtype", "shape", "at"}; what is no numbers: {"json": bytes, "count", "at"}."""
 

@@ -13,8 +13,6 @@ from ianvs.results.comparing.pairing import RowPair, pair_rows
 from ianvs.results.comparing.sides import Side, SideRow
 from ianvs.results.stats import Difference, Summary, paired_difference, unpaired_difference
 
-__all__ = ["Change", "ComparedRow", "Comparison", "Contrast", "Worse", "compare_sides", "meant"]
-
 LEVEL = 0.95
 _ROUNDING = 1e-9  # a score that fell from .92 to .91 is worse by .01 and not by more
 

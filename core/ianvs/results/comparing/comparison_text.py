@@ -10,8 +10,6 @@ from dataclasses import replace
 from ianvs.results.comparing.comparison import Change, ComparedRow, Comparison, Contrast
 from ianvs.results.comparing.sides import SideRow
 
-__all__ = ["comparison_text", "records_csv", "table"]
-
 _MOST = 6  # differences of a row that are listed
 
 

@@ -20,8 +20,6 @@ from ianvs.results.stats import Summary
 from ianvs.results.stored import Results
 from ianvs.store import CaseStore
 
-__all__ = ["History", "HistoryLine", "Point", "history_csv", "history_dict", "history_of", "history_text"]
-
 _PATIENCE = 10.0  # seconds that git may take
 _Key = tuple[str, str, tuple[tuple[str, str], ...]]  # algorithm, testenv, hyperparameters
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")

@@ -30,8 +30,6 @@ from ianvs.results.report.pictures import grid, standalone
 from ianvs.results.report.values import fit
 from ianvs.store import write_atomic
 
-__all__ = ["draw_history", "history_picture"]
-
 _LABEL = 18  # characters
 _STEP = 24  # pixels, the least between two workspaces
 

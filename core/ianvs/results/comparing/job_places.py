@@ -11,8 +11,6 @@ from ianvs.config import load_job
 from ianvs.results.stored import Results, load_results
 from ianvs.store import JobStore
 
-__all__ = ["REMEDY", "report_file", "stored_job", "stored_results"]
-
 REMEDY = "Give a workspace (WORKSPACE, or WORKSPACE:JOB where it holds several jobs), or a job file"
 _TABLE = "all_rank.csv"
 _RECORD = "job.json"

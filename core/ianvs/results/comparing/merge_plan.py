@@ -16,8 +16,6 @@ from ianvs.results.stored import Results
 from ianvs.store.identity_differences import identity_differences
 from ianvs.store.keys import canonical
 
-__all__ = ["MergePlan", "plan_merge"]
-
 
 class MergedExams:
     """Exams by name, each as the first job has it that has it. `add` the sources in order."""

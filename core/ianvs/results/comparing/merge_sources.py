@@ -17,8 +17,6 @@ from ianvs.results.stored import Results
 from ianvs.store import CaseStore, ExamStore
 from ianvs.store.keys import digest
 
-__all__ = ["FAILED", "Source", "StoredCase", "read_source", "shown_case"]
-
 _OF_ALGORITHM = ("as_one", "splitting_method")  # facts about an exam that an algorithm or its paradigm decides
 _SEEDS = ("order_seed", "seed")  # options of scenarios that may be the seed of the case
 FAILED = "it failed"

@@ -16,8 +16,6 @@ from ianvs.results.comparing.merge_sources import Source, StoredCase, read_sourc
 from ianvs.results.stored import Results
 from ianvs.store import replace_folder
 
-__all__ = ["Merged", "merge_workspaces"]
-
 _WRITTEN_ONCE = ("case.json", "result.json", "rounds", "scores")  # of a case; the rest is a plugin's, or grows
 
 

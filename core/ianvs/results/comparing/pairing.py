@@ -9,9 +9,6 @@ from typing import Any
 from ianvs.results.comparing.sides import CaseFacts, Side, SideRow
 from ianvs.store.identity_differences import identity_differences
 
-__all__ = ["RowPair", "case_differences", "pair_rows"]
-
-
 _RECIPE = "version of ianvs's recipe"
 
 

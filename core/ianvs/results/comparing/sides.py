@@ -20,8 +20,6 @@ from ianvs.results.stats import Summary
 from ianvs.results.stored import Results
 from ianvs.store import CaseStore
 
-__all__ = ["CaseFacts", "Side", "SideRow", "read_side", "row_name"]
-
 # Columns of all_rank.csv between the dataset and the number of seeds that are no module and no hyperparameter.
 _NO_SETTINGS = ("Adopted", "Pareto")
 _MODULES = frozenset(map(title_of, MODULE_TYPES))

@@ -13,8 +13,6 @@ from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.values import provenance_facts, shown_hyperparameters, shown_number
 from ianvs.results.stored import Results
 
-__all__ = ["dataset_card", "model_card"]
-
 _TABLES = {
     "leaderboard": "a row for each algorithm and choice of hyperparameters, in ranked order",
     "cases": "a row for each case: one algorithm, one choice of hyperparameters, one seed",

@@ -18,8 +18,6 @@ from ianvs.results.report.gather import case_costs, describe_failure, utc
 from ianvs.results.report.values import Value, provenance_facts, shown_hyperparameters, slug
 from ianvs.results.stored import Results
 
-__all__ = ["COSTS_OF_ROUNDS", "CaseRun", "board_table", "case_runs", "costs_of", "matrix_table", "metric_series"]
-
 Series = tuple[tuple[int, float], ...]
 """(round, value) in the order of rounds; 0 is the untrained model. Rounds without a value are left out."""
 

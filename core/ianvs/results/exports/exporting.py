@@ -17,8 +17,6 @@ from ianvs.results.report.values import provenance_facts
 from ianvs.results.stored import Results
 from ianvs.store import write_atomic
 
-__all__ = ["GROUP", "NOTE", "environment", "export_results", "needs"]
-
 GROUP = "ianvs.exports"
 """The group of entry points; each names a function (results, folder) that fills an empty folder."""
 

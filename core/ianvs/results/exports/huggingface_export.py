@@ -13,8 +13,6 @@ from ianvs.results.report.values import slug
 from ianvs.results.stored import Results
 from ianvs.store import CaseStore, ExamStore
 
-__all__ = ["write"]
-
 _TASKS = {
     "classification": "image-classification",
     "segmentation": "image-segmentation",

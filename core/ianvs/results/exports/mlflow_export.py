@@ -15,8 +15,6 @@ from ianvs.results.exports.exporting import environment, needs
 from ianvs.results.report import to_frame
 from ianvs.results.stored import Results
 
-__all__ = ["write"]
-
 _BATCH = {"metrics": 1000, "params": 100, "tags": 100}  # what log_batch takes at once
 _LONGEST = 5000  # characters of a tag; of a parameter MLflow takes 6000
 _STATUS = {"finished": "FINISHED", "failed": "FAILED"}

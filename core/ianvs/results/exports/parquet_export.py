@@ -8,8 +8,6 @@ from ianvs.results.exports.exporting import needs
 from ianvs.results.exports.tidy_tables import meanings, tables
 from ianvs.results.stored import Results
 
-__all__ = ["write", "write_tables"]
-
 
 def write(results: Results, folder: Path) -> None:
     write_tables(results, folder, to="parquet")

@@ -9,8 +9,6 @@ from ianvs.results.exports.case_runs import CaseRun, board_table, case_runs, mat
 from ianvs.results.exports.exporting import needs
 from ianvs.results.stored import Results
 
-__all__ = ["write"]
-
 
 def write(results: Results, folder: Path) -> None:
     """Series are scalars by round; the table HPARAMS has hyperparameters and final numbers; texts tell the rest."""

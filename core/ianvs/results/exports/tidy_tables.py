@@ -18,8 +18,6 @@ from ianvs.results.stored import Results
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["meanings", "tables"]
-
 Columns = Mapping[str, Iterable[object]]
 
 _LARGEST = 2**63 - 1

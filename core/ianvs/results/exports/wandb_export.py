@@ -10,8 +10,6 @@ from ianvs.results.exports.exporting import environment, needs
 from ianvs.results.report import to_frame
 from ianvs.results.stored import Results
 
-__all__ = ["write"]
-
 _HIDDEN = {"WANDB_CACHE_DIR": ".cache", "WANDB_CONFIG_DIR": ".config", "WANDB_DATA_DIR": ".data"}  # gone afterwards
 
 

@@ -12,8 +12,6 @@ from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import CaseResult
 from ianvs.results.report.document import FailureGroup
 
-__all__ = ["citation", "configuration_text", "failed_groups"]
-
 _LINES = 25
 _BYTES = 20_000  # of a log's end that are read
 _MOST = 30

@@ -12,8 +12,6 @@ from ianvs.results.report.charts.points import rank_bar
 from ianvs.results.report.document import Cell, Document, Table, TableColumn
 from ianvs.results.report.ranking_table import TOLD_ONCE
 
-__all__ = ["PageTable", "page_tables"]
-
 _HIDDEN_WHEN_CONSTANT = (*TOLD_ONCE, "testenv")
 _ON_PAPER = ("rank", "tier", "algorithm", "metric", "published", "agrees", "adopted")  # paper doesn't scroll
 

@@ -26,8 +26,6 @@ from ianvs.results.report.row_scores import finished
 from ianvs.results.report.values import cell_text
 from ianvs.store import CaseStore, ExamStore
 
-__all__ = ["HEADER", "Exams", "PageReplies", "changed_words", "similarities", "write_replies"]
-
 HEADER = (
     *("testenv", "algorithm", "hyperparameters", "seed", "round", "test_set", "sample", "turn"),
     *("prompt", "expected", "reply", "similarity"),

@@ -37,8 +37,6 @@ from ianvs.store.files import write_atomic
 if TYPE_CHECKING:
     import jinja2
 
-__all__ = ["page_text", "write_page"]
-
 _MOST_BARS, _MOST_PARTS = 8, 40  # rows beside each other in bars, and parts of a score
 _MOST_BAR_CHARTS = 24
 _SCENE_SIDE = 160  # pixels, the longer side of a picture in the page

@@ -12,8 +12,6 @@ from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow
 from ianvs.results.report.ranking_table import ranking_tables, row_name, varied
 from ianvs.results.report.values import provenance_facts
 
-__all__ = ["document_of"]
-
 
 def document_of(
     leaderboard: Leaderboard,

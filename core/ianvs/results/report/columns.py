@@ -21,20 +21,6 @@ from ianvs.exam.metrics.system import SYSTEM
 from ianvs.results.report.values import shown_number, signed_number
 from ianvs.results.stats import Agreement, Summary, compare
 
-__all__ = [
-    "AGREES",
-    "COSTS",
-    "Column",
-    "Kind",
-    "agreement",
-    "agreement_words",
-    "by_column",
-    "make_columns",
-    "published_summary",
-    "table_columns",
-    "title_of",
-]
-
 _Standing = Literal["rank", "rank_low", "rank_high", "tier", "p_best"]
 _NamedByUser = Literal["metric", "metric_std", "published", "published_std", "agrees", "module", "hyperparameter"]
 _About = Literal["algorithm", "testenv", "paradigm", "round", "dataset", "adopted", "tried", "seeds", "pareto"]

@@ -15,21 +15,6 @@ from ianvs.results.report.columns import Column
 from ianvs.results.report.leaderboard_row import FailedCase
 from ianvs.results.report.values import Value
 
-__all__ = [
-    "Cell",
-    "Document",
-    "FailureGroup",
-    "Note",
-    "NoteKind",
-    "Picture",
-    "RowMark",
-    "Table",
-    "TableColumn",
-    "TableKind",
-    "TableRow",
-    "text_table",
-]
-
 TableKind = Literal[
     "ranking", "exam ranking", "how sure", "differences", "search", "over exams", "test sets", "numbers"
 ]

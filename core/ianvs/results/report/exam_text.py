@@ -5,8 +5,6 @@ from __future__ import annotations
 from ianvs.base.errors import one_line
 from ianvs.exam.scenarios.exam import Exam, Round, TestSet
 
-__all__ = ["exam_text"]
-
 _CLASSES = 10  # that are listed by name
 
 

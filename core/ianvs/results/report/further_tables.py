@@ -15,8 +15,6 @@ from ianvs.results.report.trials import search_table
 from ianvs.results.report.values import shown_number, signed_number
 from ianvs.results.stats import ENOUGH_EXAMS, Difference, exams_needed
 
-__all__ = ["further_tables", "short_names", "standard_errors"]
-
 
 def further_tables(leaderboard: Leaderboard) -> Iterator[Table]:
     exams = list(dict.fromkeys(row.testenv for row in leaderboard.rows))

@@ -19,18 +19,6 @@ from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow
 from ianvs.results.report.values import shown_hyperparameters
 from ianvs.results.stats import Summary, mean_interval, summarise
 
-__all__ = [
-    "RowCases",
-    "TestScores",
-    "case_costs",
-    "common_name",
-    "describe_failure",
-    "gather",
-    "row_of",
-    "shown_log",
-    "utc",
-]
-
 _SHORT = 100  # characters of an error message in the Status column
 _LONGEST_MESSAGE = 500  # characters; the whole of it is in the log
 

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ianvs.results.report.document import Cell, Document, Table, TableColumn
 
-__all__ = ["escaped", "latex"]
-
 _SPECIAL = {
     "\\": r"\textbackslash{}",
     "{": r"\{",

@@ -30,8 +30,6 @@ from ianvs.results.report.values import Value
 from ianvs.results.stats import Summary
 from ianvs.store import Study
 
-__all__ = ["Chosen", "Leaderboard", "build_leaderboard"]
-
 
 @dataclass(frozen=True)
 class Chosen:

@@ -13,8 +13,6 @@ from ianvs.config.spec import PublishedSpec
 from ianvs.results.report.values import Value, cell_text
 from ianvs.results.stats import Difference, Interval, RankInterval, Summary
 
-__all__ = ["FailedCase", "LeaderboardRow", "RowKey"]
-
 RowKey = tuple[str, str]  # id and algorithm: two algorithms of the same content are two rows
 
 

@@ -9,8 +9,6 @@ from pathlib import PurePosixPath
 from ianvs.results.report.document import Document, FailureGroup, Table, TableColumn
 from ianvs.results.report.ranking_table import constants_note, without_constants
 
-__all__ = ["aligned", "markdown"]
-
 # What github makes a link of without any brackets too; an underscore marks nothing within a word.
 _MARKUP = re.compile(r"[]|*<`\\[~&$]|(?<![^\W_])_|_(?![^\W_])|^[#>]|^[+-](?= )|:(?=//)|(?<=\bwww)\.|@")
 

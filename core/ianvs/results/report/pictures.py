@@ -29,8 +29,6 @@ from ianvs.results.report.trials import study_name
 from ianvs.results.report.values import slug
 from ianvs.store.files import write_atomic
 
-__all__ = ["grid", "pictures", "standalone", "write_pictures"]
-
 _PANELS_ACROSS = 3
 _MARGIN, _GAP, _LINE = 14, 10, 17  # pixels
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

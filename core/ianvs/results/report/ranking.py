@@ -23,8 +23,6 @@ from ianvs.results.stats import (
     standings,
 )
 
-__all__ = ["ExamSignificance", "MethodsOverExams", "methods_over_exams", "ranked_by_testenv"]
-
 _TIME = ("train_cpu_seconds", "train_seconds")  # the first that all rows have
 _MEMORY = "peak_memory_mb"
 

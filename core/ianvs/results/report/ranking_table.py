@@ -14,19 +14,6 @@ from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.values import Value, cell_text, shown_number
 from ianvs.results.stats import Summary
 
-__all__ = [
-    "TOLD_ONCE",
-    "constants_note",
-    "mean_text",
-    "ranking_table",
-    "ranking_tables",
-    "row_name",
-    "short_status",
-    "shown_rank",
-    "varied",
-    "without_constants",
-]
-
 _RIGHT = ("rank", "metric", "published", "round", "seeds", "cost")
 # They stand beside what they belong to, and the last in a table of its own.
 _ELSEWHERE = ("metric_std", "published_std", "rank_low", "rank_high", "p_best")

@@ -18,18 +18,6 @@ from ianvs.results.report.gather import common_name
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
 
-__all__ = [
-    "ClassScores",
-    "MatrixMeans",
-    "RowScore",
-    "StreamCurves",
-    "StreamLine",
-    "complete_rows",
-    "curve_means",
-    "finished",
-    "taught_means",
-]
-
 _BROKEN_DOWN = ("topic ", "turn_")  # how names of parts begin that scores of texts break a score down to
 
 

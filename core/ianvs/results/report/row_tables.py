@@ -20,8 +20,6 @@ from ianvs.results.stats import Difference
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["cases_frame", "csv_of", "csv_text", "rounds_frame", "statistics_records", "to_frame"]
-
 _HEADER = (
     *("Testenv", "Algorithm", "Hyperparameters", "Metric", "n", "mean", "std", "low", "high"),
     *("error_of_seeds", "error_of_samples"),

@@ -14,8 +14,6 @@ from ianvs.exam.kinds.picture_kind import FIRST, PictureKind
 from ianvs.results.report.values import fit
 from ianvs.store import CaseStore, ExamStore
 
-__all__ = ["SceneSheet", "colours", "scene_sheet", "sheet_png"]
-
 # Name, picture (H, W, 3), truth (H, W), prediction (H, W) by round.
 _Scene = tuple[str, NDArray[np.integer], NDArray[np.integer], Mapping[str, NDArray[np.integer]]]
 

@@ -15,8 +15,6 @@ from ianvs.results.report.ranking import ExamSignificance
 from ianvs.results.report.values import shown_hyperparameters
 from ianvs.results.stats import seeds_to_separate
 
-__all__ = ["noise_statement", "sealing_note", "statements"]
-
 _MOST_PAIRS = 6
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
 
-__all__ = ["render", "show"]
-
 _SETTINGS = Column("Hyperparameters", "hyperparameter", "", "the hyperparameters in which rows differ")
 _SETTINGS_WIDTH = 44  # characters; longer texts are folded
 _NARROWEST_SETTINGS = 20

@@ -9,8 +9,6 @@ from ianvs.results.report.document import Table, text_table
 from ianvs.results.report.values import Value
 from ianvs.store import Study, Trial
 
-__all__ = ["became", "search_table", "study_name", "trials_records"]
-
 _SHOWN = 10  # trials in the text; all of them are in trials.csv
 
 

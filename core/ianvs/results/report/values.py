@@ -9,17 +9,6 @@ from typing import Any
 
 from ianvs.base.secrets import without_secrets
 
-__all__ = [
-    "Value",
-    "cell_text",
-    "fit",
-    "provenance_facts",
-    "shown_hyperparameters",
-    "shown_number",
-    "signed_number",
-    "slug",
-]
-
 Value = int | float | str | bool | None
 
 

@@ -15,8 +15,6 @@ from ianvs.results.report.row_tables import csv_of, csv_text, statistics_records
 from ianvs.results.report.trials import trials_records
 from ianvs.store.files import write_atomic
 
-__all__ = ["write_reports"]
-
 
 def write_reports(
     leaderboard: Leaderboard,

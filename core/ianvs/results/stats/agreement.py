@@ -11,9 +11,6 @@ import numpy as np
 from ianvs.results.stats.pairs import Difference
 from ianvs.results.stats.summary import Summary
 
-__all__ = ["Agreement", "Verdict", "compare", "unpaired_difference"]
-
-
 Verdict = Literal["equal", "differs", "can't tell"]
 
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DRAWS", "Array", "resampled", "stepdown", "studentised_interval"]
-
 Array = NDArray[np.float64]
 
 DRAWS = 10_000

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from ianvs.results.stats.bootstrap import DRAWS, Array
 from ianvs.results.stats.pairs import holm
 
-__all__ = ["ENOUGH_EXAMS", "Aggregate", "OverExams", "exams_needed", "over_exams"]
-
 ENOUGH_EXAMS = 4
 """From so many exams on there is an interquartile mean, and a bootstrap over exams."""
 _SEED = 20_240_904

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from ianvs.results.stats.bootstrap import Array, stepdown
 
-__all__ = ["ENOUGH_FOR_BOOTSTRAP", "Difference", "Pairs", "Source", "compare_all", "holm", "paired_difference"]
-
 ENOUGH_FOR_BOOTSTRAP = 20
 """From so many seeds on, of all exams together, differences are judged by the bootstrap; below, by Student's t."""
 

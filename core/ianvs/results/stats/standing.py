@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 from ianvs.results.stats.bootstrap import DRAWS, Array, resampled
 from ianvs.results.stats.pairs import ENOUGH_FOR_BOOTSTRAP, Pairs, Source, compare_all
 
-__all__ = ["RankInterval", "Standings", "pareto_front", "seeds_to_separate", "standings"]
-
-
 _SEED = 20_240_902
 _MOST = 10_000  # seeds that anybody would run
 

@@ -13,8 +13,6 @@ import numpy as np
 from ianvs.results.stats.bootstrap import studentised_interval
 from ianvs.results.stats.pairs import ENOUGH_FOR_BOOTSTRAP
 
-__all__ = ["Interval", "Ranking", "Summary", "mean_interval", "rank", "summarise"]
-
 
 @dataclass(frozen=True)
 class Summary:

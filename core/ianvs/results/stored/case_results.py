@@ -22,8 +22,6 @@ from ianvs.exam.scenarios.budget import over_budget, unmeasured
 from ianvs.store import CaseState, CaseStore, ExamRecord, as_record
 from ianvs.store.stored_score import score_curve
 
-__all__ = ["ReferenceScores", "by_group", "numbers_of", "read_case"]
-
 
 @dataclass(frozen=True)
 class _Reference:

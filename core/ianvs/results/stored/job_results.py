@@ -30,8 +30,6 @@ _ELSEWHERE = Path("a-file-that-is-not-known-any-more.py")
 
 HELD = 5_000  # cases: 50 MB
 
-__all__ = ["HELD", "Results", "load_results", "record_of"]
-
 
 @dataclass(frozen=True)
 class Results:

@@ -13,8 +13,6 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-__all__ = ["PACKAGES", "collect"]
-
 PACKAGES = (
     "ianvs",
     "torch",

@@ -21,8 +21,6 @@ from ianvs.results.stored.case_results import by_group, numbers_of
 from ianvs.store import CaseStore, ExamRecord, Study
 from ianvs.store.keys import canonical
 
-__all__ = ["SHARE", "is_winner", "seen_by", "select", "worth_after"]
-
 SHARE = 0.25  # of the samples of every test set, where `by: validation` does not say
 
 Floats = NDArray[np.float64]

@@ -21,17 +21,6 @@ from ianvs.plugins.signature import constructor_parameters
 from ianvs.plugins.source import source_of
 from ianvs.store.keys import digest
 
-__all__ = [
-    "Answer",
-    "ParadigmFacts",
-    "PluginFacts",
-    "ReferenceFacts",
-    "look_at_metric",
-    "look_at_paradigm",
-    "look_at_plugin",
-    "metric_from",
-]
-
 Answer = dict[str, Any]  # ready for json; what has "problems" is not kept
 _METRIC_FACTS = (
     *("summary", "higher_is_better", "source", "formula", "pictures"),

@@ -30,8 +30,6 @@ from ianvs.running.inspector.facts import (
 from ianvs.running.inspector.plugin_check import Checked, Subject, check_plugin, checked, unanswered
 from ianvs.store.keys import digest
 
-__all__ = ["Inspector"]
-
 _PLUGIN_FACTS, _PARADIGM_FACTS = TypeAdapter(PluginFacts), TypeAdapter(ParadigmFacts)
 
 

@@ -22,8 +22,6 @@ from ianvs.plugins.signature import BY_NAME, constructor_parameters, misnamed, n
 from ianvs.plugins.value_types import type_problems, value_place
 from ianvs.processes.isolated import Unanswered
 
-__all__ = ["FORCED", "NO_CUDA", "Checked", "Subject", "check_plugin", "checked", "unanswered"]
-
 NO_CUDA = "device: cuda is asked for, but torch finds no CUDA device here. Use `device: auto` or `cpu`."
 FORCED = "teacher_forced"  # of a base model, where the testenv asks for it
 

@@ -13,8 +13,6 @@ from ianvs.running.planning.cases import PlannedAlgorithm
 from ianvs.running.planning.identity import train_ratio
 from ianvs.running.planning.plan import Plan
 
-__all__ = ["PREPARE_EXAM", "RUN_CASE", "CaseRequest", "case_request"]
-
 PREPARE_EXAM = "ianvs.running.session.exams:prepare_exam"
 RUN_CASE = "ianvs.running.session.case:run_case"
 """What is called with a CaseRequest."""

@@ -15,23 +15,6 @@ from ianvs.exam.scenarios.drawn import with_seed
 from ianvs.running.inspector import ParadigmFacts
 from ianvs.store.keys import digest
 
-__all__ = [
-    "DrawnExam",
-    "EndedTrial",
-    "Grid",
-    "PlannedAlgorithm",
-    "Reference",
-    "Searched",
-    "TrialStage",
-    "Winner",
-    "axes",
-    "cells",
-    "grid",
-    "own_hyperparameters",
-    "prefixed",
-    "repetition_of",
-]
-
 
 @dataclass(frozen=True)
 class DrawnExam:

@@ -13,8 +13,6 @@ from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning.cases import prefixed
 
-__all__ = ["with_hyperparameters", "without_unused"]
-
 
 def without_unused(job: JobSpec, inspector: Inspector) -> JobSpec:
     """`job` without what its paradigms do not use of the algorithms' files; its `warnings` tell what that is."""

@@ -25,8 +25,6 @@ from ianvs.running.inspector import ParadigmFacts
 from ianvs.running.planning.cases import prefixed
 from ianvs.store.keys import digest
 
-__all__ = ["IDENTITY_VERSION", "algorithm_identity", "exam_identity", "metric_key", "metric_keys"]
-
 IDENTITY_VERSION = 3
 """Raised when a change of ours changes results, so that results of before are not taken for results of after."""
 

@@ -28,17 +28,6 @@ from ianvs.store import CaseState, CaseStore, ExamStore, StudyStore
 from ianvs.store.identity_differences import identity_differences
 from ianvs.store.keys import digest
 
-__all__ = [
-    "CHANGED_SINCE",
-    "Plan",
-    "PlannedCase",
-    "job_columns",
-    "make_plan",
-    "matches",
-    "scored_metrics",
-    "start_over",
-]
-
 CHANGED_SINCE = "changed since"  # begins the reason of a case that has run under another identity
 
 Action = Literal["run", "resume", "score", "prepare", "nothing"]

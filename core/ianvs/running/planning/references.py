@@ -21,8 +21,6 @@ from ianvs.running.planning.cases import PlannedAlgorithm, Reference, grid, own_
 from ianvs.running.planning.identity import algorithm_identity
 from ianvs.store.keys import digest
 
-__all__ = ["ROLES", "PlannedReferences", "plan_references"]
-
 _PARADIGMS = {"joint": "joint", "single_task": "solo"}  # by role
 ROLES = tuple(_PARADIGMS)
 

@@ -13,8 +13,6 @@ from ianvs.running.planning.identity import metric_key
 from ianvs.store.keys import digest
 from ianvs.store.study_store import Study, StudyStore, Trial
 
-__all__ = ["PlannedStudy", "is_searched", "plan_studies", "search_metric", "search_space", "with_ends"]
-
 
 @dataclass(frozen=True)
 class PlannedStudy:

@@ -18,8 +18,6 @@ from ianvs.running.planning.case_request import RUN_CASE, CaseRequest
 from ianvs.running.scheduler.slots import Slot, Slots
 from ianvs.store import CaseStore, ExamStore, Study
 
-__all__ = ["CaseLoop", "Listener"]
-
 _TICK = 0.5  # seconds between looks at the clock while nothing happens
 _CRASHES = {getattr(signal, f"SIG{name}", None) for name in ("SEGV", "BUS", "ABRT", "FPE", "ILL")}
 _KILL = 9  # SIGKILL, which Windows has no name for

@@ -20,21 +20,6 @@ from ianvs.running.inspector import Inspector
 from ianvs.running.planning import Plan, cells, make_plan, scored_metrics
 from ianvs.running.scheduler.case_loop import Listener
 
-__all__ = [
-    "Check",
-    "Preflight",
-    "data_problems",
-    "forced_problems",
-    "link_problems",
-    "metric_problems",
-    "paradigm_problems",
-    "protocol_problems",
-    "quantity_problems",
-    "reference_problems",
-    "scenario_problems",
-    "setting_problems",
-]
-
 PROBED = "linear_probe_accuracy"
 TASK_SCORED = "task_incremental_accuracy"
 FORCED = ("reply_token_accuracy", "perplexity")

@@ -30,8 +30,6 @@ from ianvs.running.scheduler.opening import isolates
 from ianvs.running.session.exams import FITS, scores_fit
 from ianvs.store import ExamRecord, ExamStore
 
-__all__ = ["exam_problems", "fit_problems", "plugin_problems", "sealing_problems"]
-
 MOST_BUILT = 32  # choices of hyperparameters that an algorithm is built with; of a larger grid each value once
 _Rounds = tuple[tuple[list[Any], list[Any]], ...]  # for each round: what users said, and the replies
 

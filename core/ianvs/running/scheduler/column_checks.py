@@ -17,8 +17,6 @@ from ianvs.running.scheduler.checks import Preflight
 from ianvs.running.scheduler.searching import FIRST_RUNG, last_round
 from ianvs.store import ExamRecord, ExamStore
 
-__all__ = ["chosen_round_problems", "published_problems", "search_problems", "selection_problems", "sort_problems"]
-
 
 def sort_problems(flight: Preflight) -> Iterator[Problem]:
     """What is wrong with `sort_by`."""

@@ -8,8 +8,6 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["Card", "card_bytes", "visible_gpus"]
-
 Card = int | str
 """What CUDA_VISIBLE_DEVICES calls a card: its index, "GPU-..." by its UUID, or "MIG-..." for an instance of one."""
 

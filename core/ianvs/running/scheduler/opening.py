@@ -18,8 +18,6 @@ from ianvs.processes.engines import Engine, Workload
 from ianvs.running.scheduler.graphics_cards import visible_gpus
 from ianvs.running.scheduler.preloading import imported_by_cases, imports_of
 
-__all__ = ["ENTRY_POINTS", "authors_files", "engine_problems", "isolates", "open_checker", "open_engine"]
-
 ENTRY_POINTS = "ianvs.engines"
 
 

@@ -22,8 +22,6 @@ from ianvs.running.scheduler.checks import Check, Preflight
 from ianvs.running.scheduler.opening import engine_problems
 from ianvs.store import CaseStore
 
-__all__ = ["missing_pictures", "plan_files", "preflight", "require_files"]
-
 
 def preflight(
     job: JobSpec,

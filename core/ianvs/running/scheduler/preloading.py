@@ -15,8 +15,6 @@ from ianvs.config.spec import JobSpec
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.plugins.source import imported_by, local_files
 
-__all__ = ["imported_by_cases", "imports_of"]
-
 _HEAVY = ("torchvision", "transformers", "peft", "sentence_transformers")  # up to a second and a half each to import
 _METHODS = Path(PACKAGE.name, "testalgorithms")
 _PLAIN_NETWORKS = ("mlp", "linear")

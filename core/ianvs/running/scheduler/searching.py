@@ -21,8 +21,6 @@ from ianvs.running.planning.studies import PlannedStudy
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.store import Axis, ExamRecord, ExamStore, Study, StudyStore, Trial
 
-__all__ = ["FIRST_RUNG", "last_round", "outline", "run_searches"]
-
 FIRST_RUNG = 2  # where `first_rung` does not say
 
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 
 from ianvs.running.scheduler.graphics_cards import Card
 
-__all__ = ["Sharing", "Slot", "Slots"]
-
 GROWTH = 1.05  # of what a card gets done, that one more case has to bring
 ROOM = 0.9  # of a card's memory that cases may take
 OWN_BYTES = 1 << 30  # of each case, which torch does not count: CUDA's context in its process and in that which answers

@@ -38,8 +38,6 @@ from ianvs.running.session.session import Brief
 from ianvs.running.session.watchdog import watch_memory
 from ianvs.store import CaseStore
 
-__all__ = ["run_case", "warm_up"]
-
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG, errno.EIO)
 
 

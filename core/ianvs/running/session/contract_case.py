@@ -28,8 +28,6 @@ from ianvs.running.session.remote import Ended
 from ianvs.running.session.rounds import Interrupted
 from ianvs.store import CaseStore
 
-__all__ = ["run_contract_case"]
-
 
 def run_contract_case(
     contract: Contract, request: CaseRequest, store: CaseStore, report: Reporter

@@ -45,8 +45,6 @@ from ianvs.running.session.more_answers import (
 from ianvs.running.session.remote import Learner
 from ianvs.store import StoredModule
 
-__all__ = ["Examination", "Model"]
-
 
 @dataclass(frozen=True)
 class Model:

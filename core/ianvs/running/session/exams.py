@@ -22,8 +22,6 @@ from ianvs.running.scoring import as_read, score_of
 from ianvs.running.session.lineage import content
 from ianvs.store import ExamRecord, ExamStore
 
-__all__ = ["FITS", "prepare_exam", "scores_fit"]
-
 FITS = "fits"  # folder of the cache
 
 

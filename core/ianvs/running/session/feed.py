@@ -18,8 +18,6 @@ from ianvs.exam.scenarios.exam import Exam, TestSet
 from ianvs.exam.scenarios.parts import Column, columns_of
 from ianvs.running.session.session import ALL, Share
 
-__all__ = ["Chunk", "DataFeed", "Handout", "joined"]
-
 
 @dataclass(frozen=True)
 class Chunk:

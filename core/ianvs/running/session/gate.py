@@ -10,8 +10,6 @@ from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.registry import resolve
 from ianvs.running.scoring import as_read, score_of
 
-__all__ = ["Gate"]
-
 _COMPARE = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "==": operator.eq}
 
 

@@ -13,8 +13,6 @@ from ianvs.processes.sealing.shared_arrays import ArrayWriter
 from ianvs.running.session.feed import Chunk, DataFeed, Handout, joined
 from ianvs.running.session.learner_messages import FeedCall
 
-__all__ = ["TrainingDataServer", "described"]
-
 _BLOCK = 1 << 24  # bytes of a stream that are handed over at once; the learner sees one chunk after the other
 
 

@@ -35,8 +35,6 @@ from ianvs.running.session.more_answers import METHOD, checked_features, checked
 from ianvs.running.session.session import Brief, CaseSession, Keeper
 from ianvs.store import StoredModule
 
-__all__ = ["LearnerHost"]
-
 _CLOSED = (
     "A learner can't open the workspace and the exam's data, and writes nothing while it predicts. It may keep files "
     "below the `folder` of its context (docs/trust.md)."

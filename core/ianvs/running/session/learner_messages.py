@@ -13,8 +13,6 @@ from ianvs.base.errors import PluginError
 from ianvs.base.types import Measure
 from ianvs.processes.sealing.shared_arrays import Spec
 
-__all__ = ["Answer", "FeedCall", "Message", "Progress", "Ready", "Saved", "SavedModule", "State", "read"]
-
 _T = TypeVar("_T", bound="Message")
 
 

@@ -21,8 +21,6 @@ from ianvs.running.planning.case_request import CaseRequest
 from ianvs.store import CaseStore, ExamRecord, ExamStore, StoredModule
 from ianvs.store.keys import digest
 
-__all__ = ["Earlier", "lineage_of", "content", "find_earlier"]
-
 # Hashed at a time, so that a memory map is not read into memory whole:
 _BLOCK = 4096  # samples, at most
 _BLOCK_BYTES = 1 << 26

@@ -18,21 +18,6 @@ try:
 except ImportError:  # Windows
     resource = None
 
-__all__ = [
-    "NOTHING_SPENT",
-    "Meter",
-    "Spent",
-    "Stopwatch",
-    "cpu_seconds",
-    "folder_bytes",
-    "memory_size",
-    "peak_gpu_bytes",
-    "peak_host_bytes",
-    "stopwatch",
-    "synchronise",
-    "threads",
-]
-
 
 @dataclass(frozen=True)
 class Spent:

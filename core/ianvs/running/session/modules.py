@@ -23,8 +23,6 @@ from ianvs.plugins.signature import named_arguments
 from ianvs.running.planning import own_hyperparameters
 from ianvs.store import StoredModule
 
-__all__ = ["AuthorsModule", "Modules", "Seeds", "Taught", "checked_measures", "declared_measures"]
-
 LONGEST_REMARK = 500  # characters
 
 

@@ -16,20 +16,6 @@ from numpy.typing import NDArray
 
 from ianvs.base.errors import PluginError
 
-__all__ = [
-    "FORCED",
-    "METHOD",
-    "PROBED",
-    "TASK_LABELS",
-    "checked_features",
-    "checked_forced",
-    "checked_scores",
-    "forced_extras",
-    "labels_within",
-    "probed_labels",
-    "why_unscored",
-]
-
 PROBED = 20_000  # samples that a probe is fitted on, the first of them where there are more
 ITERATIONS = 1000
 

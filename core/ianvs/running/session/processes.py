@@ -30,8 +30,6 @@ from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.learner import LearnerHost
 from ianvs.running.session.session import Brief
 
-__all__ = ["LearnerSpawner"]
-
 _SHARED = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (.)..s", re.MULTILINE)  # lines of /proc/self/maps: from, to, readable
 _DEVICES = [Path("/dev/null"), Path("/dev/zero"), *Path("/dev").glob("nvidia*")]
 _CACHES = ("XDG_CACHE_HOME", "HF_HOME", "TORCH_HOME", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH")

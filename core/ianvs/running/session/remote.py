@@ -21,8 +21,6 @@ from ianvs.running.session.processes import LearnerSpawner
 from ianvs.running.session.session import Brief
 from ianvs.store import StoredModule
 
-__all__ = ["Ended", "InlineLearner", "Learner", "SealedLearner"]
-
 
 class Ended(BaseException):
     """The learner's process is gone. code: its exit code, negative for a signal."""

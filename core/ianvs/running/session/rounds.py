@@ -34,8 +34,6 @@ from ianvs.running.session.measure import NOTHING_SPENT
 from ianvs.running.session.remote import Learner
 from ianvs.store import CaseStore, ExamStore, RoundFolder
 
-__all__ = ["CaseRounds", "Interrupted", "StartOver", "error_kind"]
-
 
 class Interrupted(Exception):  # noqa: N818 - not an error: a wish that was granted
     """The case was asked to end; what is complete is stored."""

@@ -31,8 +31,6 @@ from ianvs.running.session.learner_messages import FeedCall, Progress
 from ianvs.running.session.measure import synchronise
 from ianvs.running.session.modules import AuthorsModule, Modules, Seeds, Taught
 
-__all__ = ["Brief", "CaseSession", "Share", "Step"]
-
 Share = tuple[int, int]
 """(k, n): the k-th, from 0, of n parts."""
 ALL: Share = (0, 1)

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     import psutil
 
-__all__ = ["watch_memory"]
-
 _PERIOD = 0.1  # seconds between looks
 _SHARE = 0.02  # of the time that looking may take
 

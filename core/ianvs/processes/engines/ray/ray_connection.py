@@ -14,8 +14,6 @@ from ianvs.base.errors import IanvsError
 from ianvs.processes.engines.engine import usable_cores
 from ianvs.processes.engines.ray.ray_files import gather_code
 
-__all__ = ["capacity", "connected", "import_ray", "said"]
-
 _PATIENCE = 10.0  # seconds
 _OBJECT_STORE = 256 << 20  # bytes; a Ray of our own holds little: results are files
 

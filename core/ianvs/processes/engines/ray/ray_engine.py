@@ -21,8 +21,6 @@ from ianvs.processes.engines.engine import EXIT_STORAGE, Engine, Event, Files, T
 from ianvs.processes.engines.ray.ray_connection import capacity, connected, import_ray, said
 from ianvs.processes.engines.ray.ray_files import pack, unpack
 
-__all__ = ["RayEngine"]
-
 _FORCE_SECONDS = 10.0  # after which a task that was to be ended is ended together with its worker
 
 

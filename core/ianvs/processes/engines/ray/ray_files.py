@@ -22,8 +22,6 @@ from ianvs.base.package import own_files, own_name
 from ianvs.config.spec import AlgorithmSpec, ScenarioSpec
 from ianvs.plugins.source import source_files
 
-__all__ = ["CODE_LIMIT", "gather_code", "pack", "relocate", "unpack"]
-
 CODE_LIMIT = 400 << 20  # bytes of code and initial models; Ray takes no more than 512 MiB
 _BESIDE_LIMIT = 10 << 20  # bytes; what is larger beside a plugin is data, not part of it
 _PIECE = 8 << 20  # bytes

@@ -24,8 +24,6 @@ from ianvs.processes.engines.engine import Event, Files, Task, Workload
 from ianvs.processes.engines.local import LocalEngine
 from ianvs.processes.engines.ray.ray_files import pack, relocate, unpack
 
-__all__ = ["RayHost", "module_paths"]
-
 _PATIENCE = 20.0  # seconds that a call waits for something to happen
 
 

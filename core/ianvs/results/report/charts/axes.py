@@ -10,8 +10,6 @@ from markupsafe import Markup
 
 from ianvs.results.report.charts.svg import tag, text
 
-__all__ = ["Frame", "Scale", "log_scale", "nice_scale", "ordinal_scale"]
-
 _MOST_LABELS = 12  # of places
 
 

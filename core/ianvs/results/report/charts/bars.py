@@ -13,8 +13,6 @@ from ianvs.results.report.charts.svg import classes, dots, figure, num, slanted,
 from ianvs.results.report.row_scores import RowScore
 from ianvs.results.report.values import fit
 
-__all__ = ["class_bars_svg", "forgetting_panel"]
-
 _PLACES = 50
 
 

@@ -13,8 +13,6 @@ from ianvs.results.report.further_tables import short_names
 from ianvs.results.report.ranking import MethodsOverExams
 from ianvs.results.report.values import fit
 
-__all__ = ["critical_difference", "groups_not_apart"]
-
 _APART = 0.05  # p up to which two methods are
 _SIDE, _WIDTH, _ROW, _BAR = 190, 420, 19, 9
 

@@ -20,8 +20,6 @@ from ianvs.results.report.leaderboard_row import RowKey
 from ianvs.results.report.row_scores import RowScore
 from ianvs.results.report.values import shown_number, slug
 
-__all__ = ["ExamCharts", "Parts", "class_bars", "exam_charts", "file_part"]
-
 _MOST_INTERVALS = 40
 _MOST_PANELS = 24
 _MOST_NUMBERS = 8_000  # cells of a table beside a picture

@@ -21,19 +21,6 @@ from ianvs.results.report.leaderboard_row import RowKey
 from ianvs.results.report.row_scores import RowScore
 from ianvs.results.report.values import fit
 
-__all__ = [
-    "DIVERGING",
-    "SEQUENTIAL",
-    "Heatmaps",
-    "Matrices",
-    "colour_bar",
-    "colours_of",
-    "heatmap_svg",
-    "heatmaps",
-    "limits",
-    "png_uri",
-]
-
 _MOST_ROUNDS = 25  # rounds up to which cells hold their numbers
 _CELL = (46, 25)  # pixels
 _LARGE = 300  # pixels, the longer side of a heatmap without numbers

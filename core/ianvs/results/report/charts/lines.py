@@ -16,8 +16,6 @@ from ianvs.results.report.leaderboard_row import RowKey
 from ianvs.results.report.row_scores import RowScore, StreamLine
 from ianvs.results.report.values import fit
 
-__all__ = ["curve_chart", "interval_chart", "stream_chart"]
-
 _MARKED = 12  # examinations up to which each is marked; of more, as many
 
 

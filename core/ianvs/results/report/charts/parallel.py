@@ -15,8 +15,6 @@ from ianvs.results.report.trials import became, study_name
 from ianvs.results.report.values import fit
 from ianvs.store import Axis, Study, Trial
 
-__all__ = ["parallel_chart"]
-
 _LEFT, _TOP, _HEIGHT, _STEP = 60, 40, 260, 130
 
 

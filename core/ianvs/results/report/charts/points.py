@@ -15,8 +15,6 @@ from ianvs.results.report.charts.svg import dots, figure, num, path, tag, text
 from ianvs.results.report.values import fit
 from ianvs.results.stats import pareto_front
 
-__all__ = ["Point", "point_chart", "rank_bar"]
-
 # Where a name may stand: its distance from the point, and which end of it is there.
 _BESIDE = ((9, 4, None), (-9, 4, "end"), (0, -10, "middle"), (0, 19, "middle"), (8, -8, None), (-8, 16, "end"))
 _NAMED = 24  # points beside which there is room for names

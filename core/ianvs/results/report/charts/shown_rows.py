@@ -12,8 +12,6 @@ from ianvs.results.report.charts.svg import LineStyle, classes, dash, line_style
 from ianvs.results.report.leaderboard_row import RowKey
 from ianvs.results.report.ranking_table import varied
 
-__all__ = ["ShownRow", "legend_sample", "series", "shown_rows"]
-
 _AT_FIRST = 10  # lines that can be told apart at a glance
 
 

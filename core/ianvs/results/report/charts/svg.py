@@ -14,28 +14,6 @@ from importlib.resources import files
 
 from markupsafe import Markup, escape
 
-__all__ = [
-    "BOUND",
-    "DARK",
-    "LIGHT",
-    "MARKERS",
-    "PAGE",
-    "LineStyle",
-    "chart_style",
-    "classes",
-    "dash",
-    "dots",
-    "figure",
-    "line_styles",
-    "marker",
-    "num",
-    "path",
-    "slanted",
-    "tag",
-    "text",
-]
-
-
 LIGHT = ("#0072b2", "#d04a00", "#008761", "#b0468a", "#8f6a00", "#2a86c8")
 DARK = ("#56b4e9", "#ff8f4a", "#2fc79b", "#e894c8", "#e6b422", "#a3b1ff")
 PAGE = {"paper": "#ffffff", "ink": "#16191d", "soft": "#545b65", "grid": "#e6e9ed"}  # as page.css has them
