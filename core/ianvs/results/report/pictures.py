@@ -127,7 +127,7 @@ def standalone(picture: Picture) -> str:
     for line in textwrap.wrap(picture.title, max(20, int(width / 7.8))):
         parts.append(text(_MARGIN, y + 12, line, class_="title"))
         y += _LINE + 2
-    for line in textwrap.wrap(picture.note, max(20, int(width / 5.9))):
+    for line in textwrap.wrap(picture.note, max(20, int(width / 6.6))):
         parts.append(text(_MARGIN, y + 11, line, class_="note"))
         y += _LINE
     parts.append(_placed(_MARGIN, y + _GAP / 2, drawing))
