@@ -25,7 +25,8 @@ class Prompted(nn.Module):
         near = query @ normalize(self.keys).T  # (B, pool)
         which = near.topk(self.chosen, dim=1).indices
         if self.training and self.choice == "batch":
-            votes = which.flatten().bincount(minlength=len(self.keys))
+            every = which.flatten()  # a bincount would wait for the card
+            votes = every.new_zeros(len(self.keys)).scatter_add_(0, every, torch.ones_like(every))
             which = votes.argsort(descending=True, stable=True)[: self.chosen].expand(len(x), -1)
         self.distance = (1 - near.gather(1, which)).sum(1).mean()
         vit = self.frozen.body
