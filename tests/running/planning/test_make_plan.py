@@ -93,13 +93,19 @@ def test_a_finished_case_has_nothing_to_do(tmp_path: Path) -> None:
     assert planned.stored.rounds == 6
 
 
-def test_of_several_cases_each_stands_by_itself(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path)
+def one_of_each_state(folder: Path) -> Plan:
+    """Of its four cases one is finished, one has failed, one was cut off, and one never ran."""
+    plan = plan_of(folder)
     prepare(plan)
     first, second, third, _ = plan
     keep(plan, first)
     fail(plan, second)
     keep(plan, third, 2, ends=False)
+    return plan
+
+
+def test_of_several_cases_each_stands_by_itself(tmp_path: Path) -> None:
+    plan = one_of_each_state(tmp_path)
     assert [one.state for one in plan] == ["finished", "failed", "unfinished", "new"]
 
 
@@ -377,12 +383,7 @@ def test_the_beginning_of_an_id_is_a_condition_from_four_letters_on(tmp_path: Pa
 
 
 def test_starting_over_drops_what_is_stored_of_the_cases_that_match(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path)
-    prepare(plan)
-    first, second, third, _ = plan
-    keep(plan, first)
-    fail(plan, second)
-    keep(plan, third, 2, ends=False)
+    plan = one_of_each_state(tmp_path)
     assert start_over(plan, "bias=1000") == 1  # of two, one of which is new
     assert [(one.state, one.reason) for one in plan][1:] == [
         ("failed", "failed last time (RuntimeError: no luck)"),
