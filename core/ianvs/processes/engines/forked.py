@@ -47,6 +47,14 @@ def prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
+def close_all_but(kept: set[int]) -> None:
+    """Close this process's files; standard input, output and error stay, too."""
+    for name in os.listdir("/proc/self/fd") if Path("/proc/self/fd").is_dir() else ():  # noqa: PTH208
+        if int(name) > 2 and int(name) not in kept:
+            with suppress(OSError):
+                os.close(int(name))
+
+
 def keep_freed_memory() -> None:
     """Let this process use memory again that it has freed, where its allocator is glibc's; elsewhere nothing happens.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib.util
 from collections.abc import Iterator
@@ -51,7 +52,31 @@ def isolates(job: JobSpec) -> bool:
     return bool(getattr(_loaded(job.engine).target, "isolates", True))
 
 
-def open_engine(job: JobSpec, tasks: int) -> Engine:
+class EarlyEngine:
+    """The local engine of a job, opened for whoever needs it first: the inspector's processes are forked from it, too.
+
+    What takes seconds is so imported once. engine: None before, and where tasks can't be forked.
+    """
+
+    engine: Engine | None = None
+
+    def forking(self, job: JobSpec, tasks: int | None = None) -> Engine | None:
+        """tasks: as for Workload. None where the job has another engine; what is wrong with it, opening it tells."""
+        if self.engine is None and job.engine.name == "local" and job.engine.url is None:
+            with contextlib.suppress(IanvsError):
+                engine = open_engine(job, tasks)
+                if engine.seals:
+                    self.engine = engine
+                else:
+                    engine.close()
+        return self.engine
+
+    def close(self) -> None:
+        if self.engine is not None:
+            self.engine.close()
+
+
+def open_engine(job: JobSpec, tasks: int | None) -> Engine:
     """The engine that the job names, with what its tasks will import already loaded where that helps."""
     return _open(job, Workload(tasks=tasks, preload=imported_by_cases(job)))
 
