@@ -17,6 +17,8 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # M_... of mallopt(3)
 _COLLAPSE = 25  # MADV_COLLAPSE of Linux's <asm-generic/mman-common.h>
 _HUGE = 2 << 20
 
+MESSAGE_LIMIT = 200_000  # bytes between an engine and its forkserver; a packet must fit the socket's buffer
+
 MANY_TASKS = 8
 """Tasks whose forks, about nine each, save the second that `gather_pages` takes."""
 
