@@ -10,9 +10,17 @@ import numpy as np
 import pytest
 
 from ianvs.base.errors import PluginError
+from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.paradigms.federated_class_incremental_learning import forget_rate
 from ianvs.kubeedge.run import run
-from ianvs.kubeedge.work import Metric, Module, Work
+from ianvs.kubeedge.work import Module, Work
+from ianvs.kubeedge.yaml.settings import (
+    AlgorithmSettings,
+    ExamSettings,
+    FederatedDataSetting,
+    ModelEval,
+    ModelMetric,
+)
 from tests.kubeedge.children import in_child, other_sedna
 from tests.kubeedge.toys import ACCURACY, DIE, finish, killed, plugin
 
@@ -91,20 +99,19 @@ def federated(folder: Path, aggregation: str | None = "Mean", **values: object) 
     url = plugin(folder / "p", "basemodel", CLIENT)
     server = Module("aggregation", aggregation or "FedAvg", url if aggregation else None)
     modules = (Module("basemodel", "Client", url, values), server)
-    testenv = {"client_number": 3, "round": 4}
     return Work(
         "federatedlearning",
         str(folder / "W"),
         modules,
         str(folder / "d" / "train.txt"),
         str(folder / "d" / "test.txt"),
-        testenv=testenv,
+        exam=ExamSettings(client_number=3, round=4),
         seed=3,
     )
 
 
-def accuracy(folder: Path) -> Metric:
-    return Metric("accuracy", plugin(folder / "p", "accuracy", ACCURACY))
+def accuracy(folder: Path) -> MetricSpec:
+    return MetricSpec("accuracy", Path(plugin(folder / "p", "accuracy", ACCURACY)))
 
 
 @pytest.mark.parametrize("another", [False, True], ids=["no sedna", "another sedna"])
@@ -127,7 +134,9 @@ def federated_modules(folder: Path) -> tuple[Module, ...]:
 
 
 def test_non_iid_clients_have_some_of_the_classes_that_occur(tmp_path):
-    work = replace(federated(tmp_path), data_setting={"data_partition": "non-iid", "non_iid_ratio": 0.67})
+    split = FederatedDataSetting(data_partition="non-iid", non_iid_ratio=0.67)
+    settings = AlgorithmSettings(fl_data_setting=split)
+    work = replace(federated(tmp_path), algorithm=settings)
     counts = json.loads(finish(work)[1][-1])[1]
     assert np.count_nonzero(counts) <= 3 and sum(counts) > 0
     other = replace(work, folder=str(tmp_path / "V"))
@@ -158,15 +167,15 @@ def test_class_incremental_examines_after_each_task(tmp_path):
     work = replace(
         federated(tmp_path, "Helping"),
         paradigm="federatedclassincrementallearning",
-        data_setting={"label_data_ratio": 0.5},
-        testenv={
-            "client_number": 2,
-            "round": 2,
-            "incremental_rounds": 3,
-            "model_eval": {"model_metric": {"name": "accuracy", "url": accuracy(tmp_path).url}},
-        },
+        algorithm=AlgorithmSettings(fl_data_setting=FederatedDataSetting(label_data_ratio=0.5)),
+        exam=ExamSettings(
+            client_number=2,
+            round=2,
+            incremental_rounds=3,
+            model_eval=ModelEval(model_metric=ModelMetric(name="accuracy", url=accuracy(tmp_path).url)),
+        ),
     )
-    metrics = [accuracy(tmp_path), Metric("task_avg_acc"), Metric("forget_rate"), Metric("BWT"), Metric("FWT")]
+    metrics = [accuracy(tmp_path), *map(MetricSpec, ("task_avg_acc", "forget_rate", "BWT", "FWT"))]
     numbers, result, scores = finish(work, metrics)
     calls, _ = json.loads(result[-1])
     # one class in a task: 8, 8, 4 samples, half of them to each of two clients, half of those labelled
@@ -226,9 +235,9 @@ def test_texts_are_renamed_in_a_copy_and_a_plugin_that_wants_the_source_gets_it(
     before = data.read_text()
     url = plugin(tmp_path / "p", "chat", CHAT)
     modules = (Module("basemodel", "Chat", url), Module("aggregation", "Union", url))
-    testenv = {"client_number": 3, "if_mode_llm": True, "gpu_num": 2}
-    work = Work("federatedlearning", str(tmp_path / "W"), modules, str(data), str(data), testenv=testenv)
-    numbers, result, scores = finish(work, [Metric("answered", plugin(tmp_path / "p", "answered", ANSWERED))])
+    exam = ExamSettings(client_number=3, if_mode_llm=True, gpu_num=2)
+    work = Work("federatedlearning", str(tmp_path / "W"), modules, str(data), str(data), exam=exam)
+    numbers, result, scores = finish(work, [MetricSpec("answered", Path(plugin(tmp_path / "p", "answered", ANSWERED)))])
     assert result[0] == [[0, 0, 3], [1, 1, 2], [0, 2, 2]]
     assert scores.values == {"answered": 1.0} and data.read_text() == before
     assert numbers["handed_test_labels"] is True

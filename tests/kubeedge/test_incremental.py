@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from ianvs.base.errors import PluginError
+from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.run import run
-from ianvs.kubeedge.work import Metric, Module, Work
+from ianvs.kubeedge.work import Module, Work
+from ianvs.kubeedge.yaml.settings import AlgorithmSettings, DataSetting, ExamSettings, ModelEval, ModelMetric
 from tests.edits import edited
 from tests.kubeedge.children import in_child, other_sedna
 from tests.kubeedge.toys import ACCURACY, DIE, finish, killed, plugin, samples
@@ -82,19 +84,17 @@ def incremental(folder: Path, **values: object) -> Work:
     initial.parent.mkdir()
     with zipfile.ZipFile(initial, "w") as archive:
         archive.writestr("words", json.dumps(["a"]))
-    model_metric = {"name": "accuracy", "url": plugin(folder / "p", "accuracy", ACCURACY)}
+    model_metric = ModelMetric(name="accuracy", url=Path(plugin(folder / "p", "accuracy", ACCURACY)))
     return Work(
         "incrementallearning",
         str(folder / "W"),
         (Module("basemodel", "Learner", url, values), Module("hard_example_mining", "IBT", url)),
         samples(folder / "d", "train.txt", train),
         samples(folder / "d", "test.txt", [(f"t{i}.txt", label) for i, label in enumerate(TEST)]),
-        initial_model_url=str(initial),
-        data_setting={"train_ratio": 0.75},
-        testenv={
-            "incremental_rounds": 3,
-            "model_eval": {"model_metric": model_metric, "threshold": 0, "operator": ">"},
-        },
+        algorithm=AlgorithmSettings(
+            initial_model_url=str(initial), incremental_learning_data_setting=DataSetting(train_ratio=0.75)
+        ),
+        exam=ExamSettings(incremental_rounds=3, model_eval=ModelEval(model_metric=model_metric, threshold=0)),
     )
 
 
@@ -115,7 +115,7 @@ def naive() -> tuple[list[str], list[tuple[int, int]], list[float]]:
 @pytest.mark.parametrize("another", [False, True], ids=["no sedna", "another sedna"])
 def test_incremental_learning_equals_a_naive_implementation(tmp_path, another):
     work = incremental(tmp_path)
-    metrics = [Metric("accuracy", str(tmp_path / "p" / "accuracy.py")), Metric("samples_transfer_ratio")]
+    metrics = [MetricSpec("accuracy", tmp_path / "p" / "accuracy.py"), MetricSpec("samples_transfer_ratio")]
     sedna = other_sedna(tmp_path / "site") if another else None
     numbers, result, scores = finish(work, metrics, sedna)
     answers, record, by_round = naive()

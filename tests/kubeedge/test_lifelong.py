@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from ianvs.base.errors import PluginError
+from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.run import run
-from ianvs.kubeedge.work import Metric, Module, Work
+from ianvs.kubeedge.work import Module, Work
+from ianvs.kubeedge.yaml.settings import AlgorithmSettings, DataSetting, ExamSettings, ModelEval, ModelMetric
 from tests.kubeedge.children import in_child, other_sedna
 from tests.kubeedge.toys import DIE, finish, killed, plugin
 
@@ -107,7 +109,7 @@ def lifelong(folder: Path, mode: str | None, splitting: str, train: str = TRAIN,
         (folder / "d" / name).write_text("".join(lines))
         return str(folder / "d" / name)
 
-    model_metric = {"name": "accuracy", "url": url, **({} if mode is None else {"mode": mode})}
+    model_metric = ModelMetric(name="accuracy", url=Path(url), mode=mode)
     return Work(
         "lifelonglearning",
         str(folder / "W"),
@@ -119,11 +121,12 @@ def lifelong(folder: Path, mode: str | None, splitting: str, train: str = TRAIN,
         ),
         index("train.txt", train),
         index("test.txt", TEST),
-        data_setting={"train_ratio": 0.5, "splitting_method": splitting},
-        testenv={
-            "incremental_rounds": 3,
-            "model_eval": {"model_metric": model_metric, "threshold": 0.4, "operator": "<"},
-        },
+        algorithm=AlgorithmSettings(
+            lifelong_learning_data_setting=DataSetting(train_ratio=0.5, splitting_method=splitting)
+        ),
+        exam=ExamSettings(
+            incremental_rounds=3, model_eval=ModelEval(model_metric=model_metric, threshold=0.4, operator="<")
+        ),
     )
 
 
@@ -140,8 +143,8 @@ def accuracy(words: list[str], asked: str) -> float:
 METRICS = ("samples_transfer_ratio", "BWT", "FWT", "MATRIX", "task_avg_acc")
 
 
-def metrics(work: Work, result: str = "accuracy") -> list[Metric]:
-    return [Metric(result, work.modules[0].url), *map(Metric, METRICS)]
+def metrics(work: Work, result: str = "accuracy") -> list[MetricSpec]:
+    return [MetricSpec(result, Path(work.modules[0].url)), *map(MetricSpec, METRICS)]
 
 
 @pytest.mark.parametrize("another", [False, True], ids=["no sedna", "another sedna"])
@@ -239,9 +242,7 @@ def test_hard_example_mining_equals_a_naive_implementation(tmp_path):
 
 
 def test_the_default_mode_trains_first_and_then_what_is_unseen(tmp_path):
-    work = lifelong(tmp_path, None, "default")
-    work = replace(work, testenv={**work.testenv, "model_eval": {**work.testenv["model_eval"]}})
-    work.testenv["model_eval"]["model_metric"]["mode"] = ""  # type: ignore[index]
+    work = lifelong(tmp_path, "", "default")
     numbers, result, scores = finish(work, metrics(work, "flat"))
     words, record = taught([], "aabb", 2), []
     for part in ("bbcc", "ccdd"):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pydantic import TypeAdapter
 
 from ianvs.base.errors import PluginError
+from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.run import problems, run
 from ianvs.kubeedge.scores import score
-from ianvs.kubeedge.work import Metric, Module, Work
+from ianvs.kubeedge.work import Module, Work
+from ianvs.kubeedge.yaml.settings import AlgorithmSettings
 from tests.kubeedge.children import in_child, other_sedna
 from tests.kubeedge.toys import DIE, finish, killed, metric, plugin, samples
 
@@ -85,21 +86,21 @@ def reader(folder: Path, values: dict | None = None) -> Work:
         modules=(Module("basemodel", "Reader", url, values or {}),),
         train=samples(folder / "data", "train.txt", rows[:5]),
         test=samples(folder / "data", "test.txt", rows),
-        initial_model_url="first.bin",
+        algorithm=AlgorithmSettings(initial_model_url="first.bin"),
     )
 
 
 @pytest.mark.parametrize("another", [False, True], ids=["no sedna", "another sedna"])
 def test_single_task_calls_in_order_with_paths_and_words(tmp_path, another):
-    work = TypeAdapter(Work).validate_python(json.loads(json.dumps(asdict(reader(tmp_path, {"skip": 10})))))
+    work = reader(tmp_path, {"skip": 10})
     sedna = other_sedna(tmp_path / "site") if another else None
     url = plugin(tmp_path / "metrics", "acc", FIRST)
     metrics = [
-        Metric("accuracy", url),
-        Metric("text", url),
-        Metric("task_avg_acc", url),
-        Metric("BWT"),
-        Metric("MATRIX"),
+        MetricSpec("accuracy", Path(url)),
+        MetricSpec("text", Path(url)),
+        MetricSpec("task_avg_acc", Path(url)),
+        MetricSpec("BWT"),
+        MetricSpec("MATRIX"),
     ]
     numbers, result, scores = finish(work, metrics, sedna)
     assert result["calls"] == ["preprocess", ["train", "train", "first.bin", "TRUE"], "save", ["load", "m.gguf"]]
@@ -123,10 +124,14 @@ def test_compression_replaces_the_saved_model_and_failure_keeps_it(tmp_path):
     tool = tmp_path / "quantize"
     tool.write_text("#!/bin/sh\n[ $3 = broken ] && exit 3\ncp $1 $2\n")
     tool.chmod(0o755)
-    work = replace(reader(tmp_path), mode="with_compression", llama_quantize_path=str(tool), quantization_type="q4")
+    work = reader(tmp_path)
+    settings = replace(work.algorithm, mode="with_compression", llama_quantize_path=str(tool), quantization_type="q4")
+    work = replace(work, algorithm=settings)
     _, result, _ = finish(work)
     assert result["calls"][-1] == ["load", "m_q4.gguf"]
-    numbers, result, _ = finish(replace(work, folder=str(tmp_path / "W2"), quantization_type="broken"))
+    numbers, result, _ = finish(
+        replace(work, folder=str(tmp_path / "W2"), algorithm=replace(settings, quantization_type="broken"))
+    )
     assert result["calls"][-1] == ["load", "m.gguf"] and "ended with 3" in numbers["notes"][0]
 
 
@@ -150,8 +155,15 @@ def test_metadata_hands_over_the_source_with_its_labels(tmp_path):
     """
     file = str(tmp_path / "metadata.json")
     modules = (Module("basemodel", "Quiz", plugin(tmp_path / "p", "basemodel", code)),)
-    work = Work("singletasklearning", str(tmp_path / "W"), modules, file, file, initial_model_url="hub/name")
-    metrics = [Metric("right", plugin(tmp_path / "p", "right", right))]
+    work = Work(
+        "singletasklearning",
+        str(tmp_path / "W"),
+        modules,
+        file,
+        file,
+        algorithm=AlgorithmSettings(initial_model_url="hub/name"),
+    )
+    metrics = [MetricSpec("right", Path(plugin(tmp_path / "p", "right", right)))]
     numbers, result, scores = finish(work, metrics)
     assert result == (["A"] * 4, "quiz", "hub/name") and scores.values == {"right": 0.5}
     assert numbers["handed_test_labels"] is True
@@ -174,7 +186,7 @@ def test_y_is_the_last_word_of_lines_with_a_depth_file(tmp_path):
     """
     modules = (Module("basemodel", "Any", plugin(tmp_path / "p", "basemodel", code)),)
     work = Work("singletasklearning", str(tmp_path / "W"), modules, str(tmp_path / "i.txt"), str(tmp_path / "i.txt"))
-    _, _, scores = finish(work, [Metric("shown", plugin(tmp_path / "p", "shown", shown))])
+    _, _, scores = finish(work, [MetricSpec("shown", Path(plugin(tmp_path / "p", "shown", shown)))])
     assert scores.values == {"shown": f"{tmp_path}/mask.png 2 a.png /b"}
 
 
@@ -208,11 +220,11 @@ def test_an_error_says_module_method_and_line_and_what_is_missing(tmp_path):
 def test_problems_are_told_before_a_run_each_once(tmp_path):
     work = reader(tmp_path)
     url = plugin(tmp_path / "metrics", "acc", FIRST)
-    metrics = [Metric("accuracy", url), Metric("none", url), Metric("BWT"), Metric("F1")]
-    assert in_child(problems, work, metrics[:1]) == []
+    metrics = [MetricSpec("accuracy", Path(url)), MetricSpec("none", Path(url)), MetricSpec("BWT"), MetricSpec("F1")]
+    assert in_child(problems, (work, metrics[:1])) == []
     lacking = plugin(tmp_path / "p", "lacking", "import a_package_that_is_not_there\n")
     modules = (Module("task_definition", "A", lacking), Module("task_allocation", "B", lacking), Module("hem", "C"))
-    told = in_child(problems, replace(work, modules=modules), metrics)
+    told = in_child(problems, (replace(work, modules=modules), metrics))
     expected = [
         "No module named 'a_package_that_is_not_there'. Install what has",
         "no module type 'hem'",
@@ -254,7 +266,7 @@ def test_two_modules_with_one_basename_are_two(tmp_path):
     file, module, again = in_child(ran)
     assert Path(file).parent.name == "one" and again == "Two"
     assert module.startswith("ianvs_module_") and module.endswith("_model")
-    scores = in_child(score, work, [Metric("seen", plugin(tmp_path / "m", "seen", seen))])
+    scores = in_child(score, work, [MetricSpec("seen", Path(plugin(tmp_path / "m", "seen", seen)))])
     assert scores.values == {"seen": "Two Two"}
 
 
@@ -287,9 +299,8 @@ def test_a_folder_is_imported_as_a_package_and_the_working_directory_is_the_one_
         def load(self, path): pass
         def predict(self, x): return [extra_word.WORD, os.getcwd()]
     """)  # fmt: skip
-    (tmp_path / "pythonpath").mkdir()
-    (tmp_path / "pythonpath" / "extra_word.py").write_text("WORD = 'extra'\n")
     (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "extra_word.py").write_text("WORD = 'extra'\n")
     data = samples(tmp_path / "data", "i.txt", [("a", "1")])
     work = Work(
         "singletasklearning",
@@ -298,7 +309,6 @@ def test_a_folder_is_imported_as_a_package_and_the_working_directory_is_the_one_
         data,
         data,
         cwd=str(tmp_path / "root"),
-        sys_path=(str(tmp_path / "pythonpath"),),
     )
     assert finish(work)[1] == ["extra", str(tmp_path / "root")]
     (tmp_path / "root" / "part").mkdir()

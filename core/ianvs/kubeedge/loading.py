@@ -15,10 +15,12 @@ from types import ModuleType
 from typing import Any
 
 from ianvs.base.errors import PluginError, closest, shown_path
+from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.provide import provide
 from ianvs.kubeedge.provided.class_factory import ClassFactory, ClassType
-from ianvs.kubeedge.work import Metric, Module, Work
+from ianvs.kubeedge.work import Module, Work
+from ianvs.kubeedge.yaml.settings import ModelMetric
 from ianvs.plugins.loader import cause
 
 _OWN = "__ianvs_registered__"  # of a module that was imported here: what it registered, by kind and alias
@@ -57,7 +59,7 @@ def prepare(work: Work) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     os.chdir(folder)
     folders = [str(_located(module.url).parent) for module in work.modules if module.url and Path(module.url).exists()]
-    sys.path[:] = list(dict.fromkeys([*folders, *work.sys_path, *sys.path, str(folder)]))
+    sys.path[:] = list(dict.fromkeys([*folders, *([work.cwd] if work.cwd else []), *sys.path, str(folder)]))
     importlib.invalidate_caches()
 
 
@@ -148,9 +150,9 @@ def _renamed(module: ModuleType, name: str, unique: str) -> None:
 
 def import_modules(work: Work) -> None:
     """Import all files that the algorithm names, in their order."""
-    for name, url in work.packages:
-        with during(f"third_party_packages '{name}'"):
-            import_file(url)
+    for package in work.algorithm.third_party_packages:
+        with during(f"third_party_packages '{package.name}'"):
+            import_file(str(package.url or ""))
     for module in work.modules:
         if module.url:
             import_file(module.url)
@@ -177,8 +179,8 @@ def _found(kind: str, name: str, url: str | None) -> Callable[..., Any]:
     raise PluginError(f"{who} as '{kind}'.{hint}{listed}")
 
 
-def load_metric(metric: Metric) -> Callable[..., Any]:
+def load_metric(metric: MetricSpec | ModelMetric) -> Callable[..., Any]:
     """The function of a metric with a url. Raises PluginError if its file can't be imported or has no such function."""
     if not metric.url:
         raise PluginError(f"the metric '{metric.name}' needs a url: it is none of those that ianvs computes by itself.")
-    return _found(ClassType.GENERAL, metric.name, metric.url)
+    return _found(ClassType.GENERAL, metric.name, str(metric.url))

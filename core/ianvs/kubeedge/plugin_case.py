@@ -113,8 +113,10 @@ class Case:
 
     def pairs(self, kinds: tuple[str, str], n: int) -> list[tuple[str, str]]:
         """The files of the split training file."""
-        method, ratio = str(self.work.setting("splitting_method")), float(self.work.setting("train_ratio"))
-        return write_pairs(self.data("train"), self.root / "dataset", kinds, method, ratio, n)
+        split = self.work.algorithm.data_setting(self.work.paradigm)
+        assert split is not None  # of the paradigms that ask
+        folder = self.root / "dataset"
+        return write_pairs(self.data("train"), folder, kinds, split.splitting_method, split.train_ratio, n)
 
     def folder(self, *parts: str | int) -> str:
         """A folder below W/output, made if it is not there."""

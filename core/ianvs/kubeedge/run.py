@@ -6,18 +6,16 @@ import multiprocessing.process
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
-
-from pydantic import TypeAdapter
 
 from ianvs.base.errors import PluginError
+from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.loading import import_file, import_modules, load_metric, prepare, registered
 from ianvs.kubeedge.paradigms import find
 from ianvs.kubeedge.plugin_case import Case, Report
 from ianvs.kubeedge.storing import Snapshot, begin_anew, read_outcome, seed_everything, write_outcome
-from ianvs.kubeedge.work import Metric, Work
+from ianvs.kubeedge.work import Work
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_METRICS, PARADIGM_MODULES
 
 _LONGEST = 107 - len("/pymp-12345678/listener-12345678")  # what multiprocessing appends
@@ -90,17 +88,14 @@ def _fresh(work: Work, report: Report) -> Case:
     return case
 
 
-def look(question: Mapping[str, Any]) -> list[str]:
-    """`problems`, of what came as JSON: "work", a Work as a mapping, and "metrics", pairs of name and url."""
-    work = TypeAdapter(Work).validate_python(question["work"])
-    return problems(work, [Metric(*pair) for pair in question["metrics"]])
+def problems(question: tuple[Work, Sequence[MetricSpec]]) -> list[str]:
+    """One sentence for each thing that would stop a case with these metrics.
 
-
-def problems(work: Work, metrics: Sequence[Metric]) -> list[str]:
-    """One sentence for each thing that would stop this case. Runs authors' code: for a process of its own.
+    Runs authors' code: for a process of its own.
 
     Nothing is constructed, and nothing is written but the folder W, if it is the working directory.
     """
+    work, metrics = question
     found: list[str] = []
 
     def tried(function: Callable[..., object], *args: object) -> None:
@@ -112,8 +107,8 @@ def problems(work: Work, metrics: Sequence[Metric]) -> list[str]:
 
     tried(find, work.paradigm)
     prepare(work)
-    for _, url in work.packages:
-        tried(import_file, url)
+    for package in work.algorithm.third_party_packages:
+        tried(import_file, str(package.url or ""))
     for module in work.modules:
         tried(registered, module)
     present = {module.type for module in work.modules}

@@ -12,13 +12,14 @@ import numpy as np
 from ianvs.base.errors import PluginError
 from ianvs.base.types import Measure, RoundResult, ScoreMatrix
 from ianvs.config.contracts import ContractCase, ContractResult
+from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics import MatrixMetric, find
 from ianvs.kubeedge.datafiles import true_labels
 from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.loading import import_modules, load_metric, prepare
 from ianvs.kubeedge.outcome import number
 from ianvs.kubeedge.storing import read_outcome, read_pickle
-from ianvs.kubeedge.work import Metric, Work, metrics_of, settings_of_exam, work_of
+from ianvs.kubeedge.work import Work, metrics_of, settings_of_exam, work_of
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_METRICS
 
 Value = float | str | None
@@ -102,7 +103,7 @@ def _sum(phases: list[Mapping[str, float]], phase: str) -> float:
     return math.fsum(v for one in phases for name, v in one.items() if (name == "train") == (phase == "train"))
 
 
-def score(work: Work, metrics: Sequence[Metric]) -> Scores:
+def score(work: Work, metrics: Sequence[MetricSpec]) -> Scores:
     """Compute metrics of a finished case. To be called in a process of its own, which runs authors' code.
 
     Raises PluginError for a case that has not finished, and for a metric that can't be loaded or fails.

@@ -31,7 +31,7 @@ def run(case: Case) -> Outcome:
     edge = Estimator(edge_model)
     _load(case, edge)
     hem = case.made("hard_example_mining")
-    mode = str(case.work.testenv.get("hard_example_mining_mode") or MINING_MODES[0])
+    mode = case.work.exam.hard_example_mining_mode
     if mode not in MINING_MODES:
         raise PluginError(f"testenv: hard_example_mining_mode is '{mode}'; it can be {', '.join(MINING_MODES)}.")
     results = [_answer(case, edge, cloud, hem, item, mode) for item in data.x]

@@ -43,9 +43,10 @@ class _Lifelong:
     """The steps that the modes are made of."""
 
     def __init__(self, case: Case, state: _State) -> None:
-        self.case, self.now, self.mode = case, state, case.work.eval_mode
+        self.case, self.now = case, state
+        self.mode = case.work.exam.model_eval.model_metric.mode
         self.model = Estimator(case.need("basemodel"))
-        self.n = case.work.rounds
+        self.n = case.work.exam.incremental_rounds
 
     def train(self, data: str | BaseDataSource, r: int, initial: bool) -> None:
         source = self.case.source(data, "train", paths_and_label) if isinstance(data, str) else data
@@ -54,7 +55,8 @@ class _Lifelong:
     def evaluate(self, file: str, r: int) -> tuple[Score, Scores]:
         """The score of all samples, and of each task by its entry."""
         case, knowledge = self.case, self.now.knowledge
-        told = {"model_threshold": str(case.work.threshold), "operator": case.work.operator_name}
+        judged = case.work.exam.model_eval
+        told = {"model_threshold": str(judged.threshold), "operator": judged.operator}
         os.environ.update(told, OUTPUT_URL=case.folder("eval", r), MODEL_URLS=knowledge.index)
         data = case.source(file, "eval", paths_and_label)
         name, function = case.metric()
@@ -68,7 +70,7 @@ class _Lifelong:
                 overall: Score = {name: function(data.y, results)}
         for entry, score in scores:
             value = number(score[name])
-            if value is not None and case.work.passes(value, case.work.threshold):
+            if value is not None and case.work.passes(value):
                 self.now.dropped.append({"round": r, "file": Path(file).name, "task": str(entry)})
         return overall, scores
 
@@ -139,10 +141,10 @@ class _Lifelong:
 
 def run(case: Case) -> Outcome:
     """By the `mode` of model_metric: no-inference, hard-example-mining, multi-inference, or the default."""
-    mode = case.work.eval_mode
+    mode = case.work.exam.model_eval.model_metric.mode
     if mode == "multi-inference":
         return _multi_inference(case)
-    n = case.work.rounds
+    n = case.work.exam.incremental_rounds
     pairs = case.pairs(_KINDS, n)
     matrix = mode in ("no-inference", "hard-example-mining")
     if matrix and len(pairs) != n + 1:

@@ -14,8 +14,7 @@ from ianvs.kubeedge.plugin_case import Case
 
 def run(case: Case) -> Outcome:
     """load and predict; before that, partition, if the model says that it is `model_parallel`."""
-    work, model = case.work, case.need("basemodel")
-    initial = work.initial_model_url
+    model, initial = case.need("basemodel"), case.work.algorithm.initial_model_url
     loaded: tuple[object, ...]
     if vars(model).get("model_parallel"):
         if hasattr(model, "partition"):
