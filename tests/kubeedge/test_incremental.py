@@ -87,7 +87,7 @@ def incremental(folder: Path, **values: object) -> Work:
     model_metric = ModelMetric(name="accuracy", url=Path(plugin(folder / "p", "accuracy", ACCURACY)))
     return Work(
         "incrementallearning",
-        str(folder / "W"),
+        folder / "W",
         (Module("basemodel", "Learner", url, values), Module("hard_example_mining", "IBT", url)),
         samples(folder / "d", "train.txt", train),
         samples(folder / "d", "test.txt", [(f"t{i}.txt", label) for i, label in enumerate(TEST)]),
@@ -122,8 +122,8 @@ def test_incremental_learning_equals_a_naive_implementation(tmp_path, another):
     assert list(result.values()) == answers
     assert [tuple(row) for row in numbers["samples_transfer_ratio"]] == record
     inferred, moved = (sum(column) for column in zip(*record, strict=True))
-    assert scores.values["samples_transfer_ratio"] == round(moved / (inferred + 1), 4)
-    assert scores.values["accuracy"] == by_round[-1]
+    assert scores.scores["samples_transfer_ratio"] == round(moved / (inferred + 1), 4)
+    assert scores.scores["accuracy"] == by_round[-1]
     assert [gate["adopted"] for gate in numbers["measures"]["gates"]] == [True, True, False]
     assert numbers["measures"]["test_scores"] == by_round
     assert numbers["measures"]["untrained_test_score"] == 2 / 11
@@ -134,7 +134,7 @@ def test_incremental_learning_equals_a_naive_implementation(tmp_path, another):
 
 def test_a_killed_case_goes_on_after_its_last_round(tmp_path):
     work = incremental(tmp_path, die_at=3)
-    whole = finish(replace(work, folder=str(tmp_path / "whole")))
+    whole = finish(replace(work, folder=tmp_path / "whole"))
     killed(work)
     stopped = (tmp_path / "W" / "output" / "train" / "1" / "model.zip").stat().st_mtime_ns
     numbers, result, _ = finish(work)
@@ -155,14 +155,14 @@ def test_what_can_not_be_stored_starts_over_and_ends_the_same(tmp_path):
     file.write_text(
         edited(text, "self.words = sorted({*self.words,", "self.words = sorted({*self.words, 'x' * (COUNT // 3),")
     )
-    whole = finish(replace(work, folder=str(tmp_path / "whole")))
+    whole = finish(replace(work, folder=tmp_path / "whole"))
     killed(work)
     numbers, result, _ = finish(work)
     assert list(result.values()) == list(whole[1].values()) and numbers["measures"] == whole[0]["measures"]
     assert "starts over" in numbers["notes"][0] and "COUNT" in numbers["notes"][0]
     unpicklable = edited(text, "self.die_at, self.words", "self.lock = open(__file__); self.die_at, self.words")
     file.write_text(unpicklable)
-    again = replace(work, folder=str(tmp_path / "V"))
+    again = replace(work, folder=tmp_path / "V")
     killed(again)
     assert finish(again)[1].keys() == result.keys()
 

@@ -25,6 +25,7 @@ from ianvs.plugins.loader import cause
 
 _OWN = "__ianvs_registered__"  # of a module that was imported here: what it registered, by kind and alias
 
+# The kind under which a module of each type is registered.
 _KINDS = {
     **dict.fromkeys(("basemodel", "edgemodel", "cloudmodel", "dataset_processor"), ClassType.GENERAL),
     "task_definition": ClassType.STP,
@@ -39,13 +40,6 @@ _KINDS = {
     "unseen_sample_re_recognition": ClassType.UTD,
     "aggregation": ClassType.FL_AGG,
 }
-
-
-def kind_of(type_: str) -> str:
-    """The kind under which a module of this type is registered. Raises PluginError for a type that there isn't."""
-    if type_ not in _KINDS:
-        raise PluginError(f"there is no module type '{type_}'.{closest(type_, _KINDS)} Types: {', '.join(_KINDS)}.")
-    return _KINDS[type_]
 
 
 def prepare(work: Work) -> None:
@@ -160,7 +154,7 @@ def import_modules(work: Work) -> None:
 
 def registered(module: Module) -> Callable[..., Any]:
     """The class or function that a module names. Raises PluginError if its file registers no such thing."""
-    return _found(kind_of(module.type), module.name, module.url)
+    return _found(_KINDS[module.type], module.name, module.url)
 
 
 def _found(kind: str, name: str, url: str | None) -> Callable[..., Any]:

@@ -30,7 +30,7 @@ class Case:
 
     def __init__(self, work: Work, report: Report) -> None:
         self.work, self.report = work, report
-        self.root = work.root
+        self.root = work.folder
         self.modules: dict[str, Any] = {}
         self.notes: list[str] = []
         self.clock: dict[str, dict[str, list[float]]] = {}  # round -> phase -> [seconds, CPU seconds]
@@ -56,8 +56,6 @@ class Case:
     def need(self, *types: str) -> Any:
         """The instance of a type, or a list of several. Raises PluginError naming the paradigm if one is missing."""
         for type_ in types:
-            if isinstance(self.modules.get(type_), dict) and type_ != "hard_example_mining":
-                raise PluginError(f"the module '{type_}' needs a url: there are no built-in ones.")
             if type_ not in self.modules:
                 raise PluginError(f"{self.work.paradigm} needs a module of type '{type_}'.")
         found = [self.modules[type_] for type_ in types]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, SupportsFloat
 
 import numpy as np
 
 from ianvs.base.errors import PluginError
 from ianvs.base.types import Measure, RoundResult, ScoreMatrix
-from ianvs.config.contracts import ContractCase, ContractResult
+from ianvs.config.contracts import ContractResult
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics import MatrixMetric, find
 from ianvs.kubeedge.datafiles import true_labels
@@ -19,7 +18,7 @@ from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.loading import import_modules, load_metric, prepare
 from ianvs.kubeedge.outcome import number
 from ianvs.kubeedge.storing import read_outcome, read_pickle
-from ianvs.kubeedge.work import Work, metrics_of, settings_of_exam, work_of
+from ianvs.kubeedge.work import Work
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_METRICS
 
 Value = float | str | None
@@ -31,40 +30,6 @@ _MEASURES = {
     "edge_share": Measure("Share of samples that the edge model answered.", "last", higher_is_better=True),
 }
 """What Ianvs's paradigms measure that becomes a column, as far as they do."""
-
-
-@dataclass(frozen=True)
-class Scores:
-    """Values by the names of the metrics: a number, a text where a metric returned something else, None: no value.
-
-    matrices: of MATRIX, [k][j] the score on part j after round k + 1, for "all", each task, and "task_avg".
-    """
-
-    values: Mapping[str, Value]
-    warnings: tuple[str, ...] = ()
-    matrices: Mapping[str, Matrix] = field(default_factory=dict)
-
-
-def score_case(case: ContractCase) -> ContractResult:
-    """Its metrics, by `score`, and what it recorded. Raises PluginError where it has not run to its end."""
-    work = work_of(case)
-    outcome = read_outcome(work.folder)
-    if outcome is None:
-        raise PluginError("the plugin's process has ended without a result.")
-    scored = score(work, metrics_of(case.metrics))
-    rounds = _rounds(outcome)
-    return ContractResult(
-        scored.values,
-        rounds,
-        metric=settings_of_exam(case.testenv).model_eval.model_metric.name,
-        R=outcome["R"],
-        untrained=outcome["untrained"],
-        matrices=scored.matrices,
-        measures={name: measure for name, measure in _MEASURES.items() if name in rounds[-1].measures},
-        test_labels=outcome["handed_test_labels"],
-        warnings=scored.warnings,
-        notes=outcome["notes"],
-    )
 
 
 def _rounds(outcome: Mapping[str, Any]) -> list[RoundResult]:
@@ -103,14 +68,16 @@ def _sum(phases: list[Mapping[str, float]], phase: str) -> float:
     return math.fsum(v for one in phases for name, v in one.items() if (name == "train") == (phase == "train"))
 
 
-def score(work: Work, metrics: Sequence[MetricSpec]) -> Scores:
-    """Compute metrics of a finished case. To be called in a process of its own, which runs authors' code.
+def score(work: Work, metrics: Sequence[MetricSpec]) -> ContractResult:
+    """The metrics of a case, and what it recorded. To be called in a process of its own, which runs authors' code.
 
-    Raises PluginError for a case that has not finished, and for a metric that can't be loaded or fails.
+    A score is a number, a text where a metric returned something else, or None. The matrices are those of MATRIX, for
+    "all", each task, and "task_avg". Raises PluginError where the case has not run to its end, and for a metric that
+    can't be loaded or fails.
     """
     outcome = read_outcome(work.folder)
     if outcome is None:
-        raise PluginError("this case has not finished: it has no result to be scored.")
+        raise PluginError("the plugin's process has ended without a result.")
     values, warnings, found = system_scores(outcome)
     wanted: dict[str, Value] = {}
     ours = [metric for metric in metrics if not metric.url and metric.name in KUBEEDGE_METRICS]
@@ -132,7 +99,19 @@ def score(work: Work, metrics: Sequence[MetricSpec]) -> Scores:
                         labels = true_labels(str(outcome["labels_file"]), work.label)
                     value = function(labels, result)
                 wanted[metric.name] = _shown(value)
-    return Scores(wanted, tuple(told), found)
+    rounds = _rounds(outcome)
+    return ContractResult(
+        wanted,
+        rounds,
+        metric=work.exam.model_eval.model_metric.name,
+        R=outcome["R"],
+        untrained=outcome["untrained"],
+        matrices=found,
+        measures={name: measure for name, measure in _MEASURES.items() if name in rounds[-1].measures},
+        test_labels=outcome["handed_test_labels"],
+        warnings=told,
+        notes=outcome["notes"],
+    )
 
 
 def _stored(work: Work, name: str) -> object:

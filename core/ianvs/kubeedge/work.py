@@ -37,7 +37,7 @@ class Work:
     """One case. Paths are absolute, but for those of plugins' own making (initial_model_url may be a hub name)."""
 
     paradigm: str  # as Ianvs names it, such as "lifelonglearning"
-    folder: str  # W: everything that the case writes lies below it
+    folder: Path  # W: everything that the case writes lies below it
     modules: tuple[Module, ...] = ()  # in the order of the algorithm file
     train: str | None = None  # index, jsonl, json, csv or metadata.json
     test: str | None = None
@@ -46,11 +46,6 @@ class Work:
     exam: ExamSettings = field(default_factory=ExamSettings)
     cwd: str | None = None  # None: `folder`; else it is on sys.path, too, as PYTHONPATH would be
     seed: int = 0
-
-    @property
-    def root(self) -> Path:
-        """W as a path."""
-        return Path(self.folder)
 
     def module(self, type_: str) -> Module | None:
         """The module of a type; of several the last, as in Ianvs."""
@@ -84,7 +79,7 @@ def work_of(case: ContractCase) -> Work:
     algorithm, data = case.algorithm, case.testenv.dataset
     return Work(
         paradigm=algorithm.paradigm.name,
-        folder=str(case.folder),
+        folder=case.folder,
         modules=tuple(
             Module(module.type, module.name, module.url, case.hyperparameters.get(module.type, {}))
             for module in algorithm.modules
