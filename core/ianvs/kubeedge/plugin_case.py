@@ -58,8 +58,8 @@ class Case:
         for type_ in types:
             if type_ not in self.modules:
                 raise PluginError(f"{self.work.paradigm} needs a module of type '{type_}'.")
-        found = [self.modules[type_] for type_ in types]
-        return found[0] if len(types) == 1 else found
+        instances = [self.modules[type_] for type_ in types]
+        return instances[0] if len(types) == 1 else instances
 
     def made(self, type_: str, *first: object, **more: object) -> Any:
         """An object of a module: its instance, or one made of {"method", "param"}; None without such a module.
@@ -68,14 +68,14 @@ class Case:
         """
         from ianvs.kubeedge.calls import accepts, positionals
 
-        told = self.modules.get(type_)
+        entry = self.modules.get(type_)
         module = self.work.module(type_)
-        if not isinstance(told, dict) or module is None:
-            return told() if isinstance(told, type) else told
+        if not isinstance(entry, dict) or module is None:
+            return entry() if isinstance(entry, type) else entry
         made = registered(module)
         given = {name: value for name, value in more.items() if accepts(made, name)}
         with self.calling(type_, "constructor"):
-            return made(*first[: positionals(made)], **given, **told.get("param", {}))
+            return made(*first[: positionals(made)], **given, **entry.get("param", {}))
 
     @contextmanager
     def calling(self, type_: str, method: str, module: Module | None = None) -> Iterator[None]:
@@ -88,13 +88,8 @@ class Case:
             yield
 
     def metric(self) -> tuple[str, Callable[..., Any]]:
-        """Name and function of the model_metric. Raises PluginError if none is given."""
-        metric = self.work.model_metric
-        if metric is None:
-            raise PluginError(
-                f"testenv: {self.work.paradigm} needs model_eval.model_metric with a name and the url of its file."
-            )
-        return metric.name, load_metric(metric)
+        """Name and function of the model_metric."""
+        return self.work.model_metric.name, load_metric(self.work.model_metric)
 
     # Data
 

@@ -97,22 +97,22 @@ def problems(question: tuple[Work, Sequence[MetricSpec]]) -> list[str]:
     Nothing is constructed, and nothing is written but the folder W, if it is the working directory.
     """
     work, metrics = question
-    found: list[str] = []
+    messages: list[str] = []
 
     def tried(function: Callable[..., object], *args: object) -> None:
         try:
             function(*args)
         except PluginError as error:
-            if str(error) not in found:
-                found.append(str(error))
+            if str(error) not in messages:
+                messages.append(str(error))
 
     prepare(work)
     for package in work.algorithm.third_party_packages:
         tried(import_file, str(package.url or ""))
     for module in work.modules:
         tried(registered, module)
-    asked: list[MetricSpec | ModelMetric] = [work.model_metric] if work.model_metric else []
+    asked: list[MetricSpec | ModelMetric] = [work.model_metric] if work.model_metric.name else []
     for metric in [*asked, *metrics]:
         if metric.url or metric.name not in KUBEEDGE_METRICS:
             tried(load_metric, metric)
-    return found
+    return messages

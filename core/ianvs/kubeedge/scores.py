@@ -39,12 +39,12 @@ def _rounds(outcome: Mapping[str, Any]) -> list[RoundResult]:
     first = max(0, len(names) - len(outcome["R"] or names))  # lifelong learning begins with a round 0, as we count
     groups = [names[:first], *([name] for name in names[first:])]
     groups[-1] = [*groups[-1], *(other for other in seconds if not other.isdigit())]
-    found = []
+    results = []
     for index, group in enumerate(groups):
         walls, cpus = ([of.get(name, {}) for name in group] for of in (seconds, cpu))
         last = index == len(groups) - 1
-        told = outcome["measures"] if last else {}
-        found.append(
+        recorded = outcome["measures"] if last else {}
+        results.append(
             RoundResult(
                 index,
                 group[0] if group else "",
@@ -52,10 +52,10 @@ def _rounds(outcome: Mapping[str, Any]) -> list[RoundResult]:
                 eval_seconds=_sum(walls, ""),
                 train_cpu_seconds=_sum(cpus, "train"),
                 eval_cpu_seconds=_sum(cpus, ""),
-                measures={name: _total(value) for name, value in told.items() if name in _MEASURES},
+                measures={name: _total(value) for name, value in recorded.items() if name in _MEASURES},
             )
         )
-    return found
+    return results
 
 
 def _total(value: SupportsFloat | list[SupportsFloat] | None) -> float:
@@ -78,12 +78,12 @@ def score(work: Work, metrics: Sequence[MetricSpec]) -> ContractResult:
     outcome = read_outcome(work.folder)
     if outcome is None:
         raise PluginError("the plugin's process has ended without a result.")
-    values, warnings, found = system_scores(outcome)
+    values, warnings, matrices = system_scores(outcome)
     wanted: dict[str, Value] = {}
     ours = [metric for metric in metrics if not metric.url and metric.name in KUBEEDGE_METRICS]
     for metric in ours:
         wanted.update({name: values[name] for name in _columns(metric.name)})
-    told = [text for metric in ours for text in warnings.get(metric.name, ())]
+    warnings_shown = [text for metric in ours for text in warnings.get(metric.name, ())]
     theirs = [metric for metric in metrics if metric not in ours]
     if theirs:
         prepare(work)
@@ -103,13 +103,13 @@ def score(work: Work, metrics: Sequence[MetricSpec]) -> ContractResult:
     return ContractResult(
         wanted,
         rounds,
-        metric=work.exam.model_eval.model_metric.name,
+        metric=work.model_metric.name,
         R=outcome["R"],
         untrained=outcome["untrained"],
-        matrices=found,
+        matrices=matrices,
         measures={name: measure for name, measure in _MEASURES.items() if name in rounds[-1].measures},
         test_labels=outcome["handed_test_labels"],
-        warnings=told,
+        warnings=warnings_shown,
         notes=outcome["notes"],
     )
 
@@ -125,8 +125,8 @@ def _stored(work: Work, name: str) -> object:
 
 def _shown(value: object) -> Value:
     """A number as a number, nothing and what is not finite as None, anything else as text."""
-    told = number(value)
-    return told if told is not None or value is None or isinstance(value, float) else str(value)
+    finite = number(value)
+    return finite if finite is not None or value is None or isinstance(value, float) else str(value)
 
 
 def _columns(name: str) -> tuple[str, ...]:
@@ -148,10 +148,12 @@ def system_scores(outcome: Mapping[str, Any]) -> tuple[dict[str, Value], dict[st
         "task_avg_acc": None if average is None else round(average, 3),
         "forget_rate": round(sum(forget) / len(forget), 3) if forget else None,
     }
-    found = {key: _numbers_of(rows)[1:] for key, rows in (outcome["MATRIX"] or {}).items()}  # after round 1 and later
-    empty = [name for name in KUBEEDGE_METRICS if (not found if name == "MATRIX" else values[name] is None)]
+    matrices = {
+        key: _numbers_of(rows)[1:] for key, rows in (outcome["MATRIX"] or {}).items()
+    }  # after round 1 and later
+    empty = [name for name in KUBEEDGE_METRICS if (not matrices if name == "MATRIX" else values[name] is None)]
     warnings = {name: [f"{outcome['paradigm']} gave no {name} in this case: its cell is empty."] for name in empty}
-    return values, warnings, found
+    return values, warnings, matrices
 
 
 def transfer_ratio(record: Sequence[tuple[int, int]]) -> float:

@@ -52,10 +52,9 @@ class Work:
         return next((module for module in reversed(self.modules) if module.type == type_), None)
 
     @property
-    def model_metric(self) -> ModelMetric | None:
-        """The metric of model_eval; None if none is named."""
-        metric = self.exam.model_eval.model_metric
-        return metric if metric.name else None
+    def model_metric(self) -> ModelMetric:
+        """The metric of model_eval; its name is "" if none is given."""
+        return self.exam.model_eval.model_metric
 
     def passes(self, value: object) -> bool:
         """The comparison of model_eval with its threshold."""

@@ -56,11 +56,11 @@ def _load(case: Case, edge: Estimator) -> None:
 
 
 def _answer(case: Case, edge: Estimator, cloud: Any, hem: Callable[..., object], item: object, mode: str) -> object:
-    told = {"mining_mode": mode}
+    keywords = {"mining_mode": mode}
 
     def at_edge() -> object:
         with case.calling("edgemodel", "predict"), case.timed("edge"):
-            return edge.predict(item, **told)
+            return edge.predict(item, **keywords)
 
     if mode == "self-design":
         return at_edge()
@@ -71,7 +71,7 @@ def _answer(case: Case, edge: Estimator, cloud: Any, hem: Callable[..., object],
         hard = hem(shown if edge_first else item)
     if hard:
         with case.calling("cloudmodel", "inference"), case.timed("cloud"):
-            better = offer(cloud.inference, item, post_process=None, **told)
+            better = offer(cloud.inference, item, post_process=None, **keywords)
         return [hard, copy.deepcopy(better), answer, better]
     if not edge_first:
         answer = at_edge()

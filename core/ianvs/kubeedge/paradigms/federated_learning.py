@@ -42,7 +42,7 @@ class Federation:
     def train(self, case: Case, parts: Sequence[object], **keywords: object) -> None:
         """One round: all clients train, in their order, and get the joined weights."""
         sent: list[AggClient] = []
-        told = []
+        infos = []
         texts = case.work.exam.if_mode_llm
         devices = case.work.exam.gpu_num
         for k, (client, part) in enumerate(zip(self.clients, parts, strict=True)):
@@ -61,13 +61,13 @@ class Federation:
                 agg.num_samples = info["num_samples"]
                 with case.calling("basemodel", "get_weights"):
                     agg.weights = client.get_weights()
-            told.append(info)
+            infos.append(info)
             sent.append(agg)
         server = case.need("aggregation")
         with case.calling("aggregation", "aggregate"), case.timed("aggregate"):
             joined = server.aggregate(sent)
         if hasattr(server, "helper_function") and "task_id" in keywords:
-            for k, (client, info) in enumerate(zip(self.clients, told, strict=True)):
+            for k, (client, info) in enumerate(zip(self.clients, infos, strict=True)):
                 with during(f"client {k}"):
                     with case.calling("aggregation", "helper_function"):
                         helped = server.helper_function(info)

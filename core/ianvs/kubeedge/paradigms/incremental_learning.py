@@ -89,8 +89,8 @@ def _inference(case: Case, model: Estimator, current: str, file: str, r: int | s
             try:
                 results.update(result)
             except (TypeError, ValueError):
-                said = f"it has to return a mapping of samples to outputs here, not {type(result).__name__}."
-                raise PluginError(said) from None
+                message = f"it has to return a mapping of samples to outputs here, not {type(result).__name__}."
+                raise PluginError(message) from None
         if mining is None:
             continue
         with case.calling("hard_example_mining", "call"):
@@ -148,17 +148,15 @@ def _evaluated(case: Case, model: Estimator, data: BaseDataSource, path: str) ->
     """The score of the model at `path`, as its own `evaluate` has it."""
     name, function = case.metric()
     with case.calling("basemodel", "evaluate"):
-        told = model.evaluate(data, model_path=path, metric=(name, function))
-        value = told.get(name) if isinstance(told, Mapping) else told
+        returned = model.evaluate(data, model_path=path, metric=(name, function))
+        value = returned.get(name) if isinstance(returned, Mapping) else returned
         if number(value) is None:
-            raise PluginError(f"it has to return a mapping with a number as '{name}', not {told!r}.")
+            raise PluginError(f"it has to return a mapping with a number as '{name}', not {returned!r}.")
     return value
 
 
 def _test_scores(case: Case, model: Estimator, paths: list[str]) -> list[float | None]:
     """Ours, not Ianvs's: the score on the test file of the model in use after each round, when all else is done."""
-    if case.work.model_metric is None:
-        return [None] * len(paths)
     scores: dict[str, float | None] = {"": None}
     test = case.data("test")
     for path in paths:

@@ -53,7 +53,7 @@ def _compressed(case: Case, path: str) -> str | None:
     smaller = str(path).replace(".gguf", f"_{settings.quantization_type}.gguf")
     done = subprocess.run([str(tool), str(path), smaller, settings.quantization_type], capture_output=True, text=True)
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["no output"]
-        case.note(f"The model was not compressed: {tool} ended with {done.returncode}: {said[0]}")
+        output = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["no output"]
+        case.note(f"The model was not compressed: {tool} ended with {done.returncode}: {output[0]}")
         return path
     return smaller
