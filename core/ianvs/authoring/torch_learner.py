@@ -145,7 +145,7 @@ class TorchLearner(Answering):
         """Called before the first step of a round."""
 
     def training_data(self, data: RoundData) -> RoundData:
-        """What the loop goes over in a round; by itself, the data that the round brings."""
+        """What the loop goes over in a round; by default the data that the round brings."""
         return data
 
     def extend(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -153,7 +153,7 @@ class TorchLearner(Answering):
         return x, y
 
     def loss(self, batch: Batch) -> Tensor:
-        """The scalar that a step goes down; by itself, the mean cross-entropy of the samples that have a label.
+        """The scalar that a step minimises; by default the mean cross-entropy of the samples that have a label.
 
         A loss without a gradient, as that of a batch without any label, takes no step. In pre-training it is the error
         of a denoising autoencoder.

@@ -25,7 +25,7 @@ _SUMMARIES = {
     "samples_transfer_ratio": "Samples sent on for training, of all that were answered and one more.",
     "BWT": "Backward transfer (Lopez-Paz & Ranzato 2017), of the parts that the training file was cut into.",
     "FWT": "Forward transfer (Lopez-Paz & Ranzato 2017), of the parts that the training file was cut into.",
-    "Ianvs_BWT": "What Ianvs calls BWT: the mean gain over the model of before round 1, divided by the rounds.",
+    "Ianvs_BWT": "What Ianvs calls BWT: the mean gain over the model before round 1, divided by the rounds.",
     "Ianvs_FWT": "What Ianvs calls FWT: the mean gain of a part over row 0 just before its round.",
     "MATRIX": "The scores on every part after every round.",
     "task_avg_acc": "Mean accuracy over tasks, at the end.",

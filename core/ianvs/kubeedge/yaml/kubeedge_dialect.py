@@ -119,7 +119,7 @@ def _contracts(job: Document, lookup: KubeEdgeLookup) -> Iterator[tuple[str, str
 
 
 def _found(text: object, lookup: KubeEdgeLookup) -> Path | None:
-    """Where a path leads, by our own rules first; None for what is none, or leads nowhere."""
+    """Where a path leads, by our own rules first; None for what is not a path, or leads nowhere."""
     if not isinstance(text, str):
         return None
     for find in (super(KubeEdgeLookup, lookup).find, lookup.find):
