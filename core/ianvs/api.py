@@ -50,9 +50,9 @@ from ianvs.running.planning import (
 )
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.controller import check_job, run_job
-from ianvs.running.scheduler.opening import EarlyEngine
-from ianvs.running.scheduler.preflight import missing_pictures, plan_files, require_files
-from ianvs.running.scheduler.preloading import imports_of
+from ianvs.running.scheduler.opening import EarlyEngine, imports_of
+from ianvs.running.scheduler.preflight import plan_files, require_files
+from ianvs.running.scoring import missing_pictures
 from ianvs.store import JobStore
 
 __all__ = [
@@ -240,7 +240,7 @@ def migrate(path: PathLike, out: PathLike, *, root: PathLike | None = None) -> d
     if not files:
         raise IanvsError(f"no algorithm of {path} is written for KubeEdge Ianvs: there is nothing to migrate.")
     if there := [file for file in files if file.exists()]:
-        raise IanvsError(f"{shown_path(there[0])} is there already. Give --out another folder.")
+        raise IanvsError(f"{shown_path(there[0])} already exists. Give --out another folder.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file, text in files.items():
@@ -377,26 +377,12 @@ def _write(results: Results, again: str, page_only: bool = False) -> None:
         store.write(record_of(results))
         provenance = (store.read() or {}).get("provenance") or results.provenance
         command = str(provenance["command"])
+        about: dict[str, Any] = {"title": results.name, "command": command, "provenance": provenance}
         if not page_only:
-            write_reports(
-                leaderboard,
-                results.reported,
-                results.rank,
-                store.folder,
-                title=results.name,
-                command=command,
-                provenance=provenance,
-            )
+            write_reports(leaderboard, results.reported, results.rank, store.folder, **about)
         with not_collecting():
-            write_page(
-                leaderboard.select(results.rank),
-                results.reported,
-                store.folder,
-                workspace=results.workspace,
-                title=results.name,
-                command=command,
-                provenance=provenance,
-            )
+            selected = leaderboard.select(results.rank)
+            write_page(selected, results.reported, store.folder, workspace=results.workspace, **about)
     except OSError as error:
         raise IanvsError(
             f"the reports can't be written: {error.strerror} ({error.filename}). What is finished is stored; "

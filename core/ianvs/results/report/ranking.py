@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.results.report.leaderboard_row import LeaderboardRow
+from ianvs.results.report.values import telling
 from ianvs.results.stats import (
     Difference,
     OverExams,
@@ -69,7 +70,7 @@ def _ranked(rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]]) -> 
     descending = [falls for _, falls in sort_by]
 
     def keys(row: LeaderboardRow) -> list[float | None]:
-        return [row.metrics[name].mean if name in row.metrics else None for name, _ in sort_by]
+        return [row.mean(name) for name, _ in sort_by]
 
     def ranked(row: LeaderboardRow) -> bool:
         return row.complete and any(value is not None for value in keys(row))
@@ -115,7 +116,7 @@ def _with_significance(
 
 def _with_pareto(rows: Sequence[LeaderboardRow], metric: str, higher: bool) -> list[LeaderboardRow]:
     found = list(rows)
-    ranked = [i for i, row in enumerate(rows) if row.competes and _mean(row.metrics, metric) is not None]
+    ranked = [i for i, row in enumerate(rows) if row.competes and row.mean(metric) is not None]
     if len(ranked) > 1:
         for at in pareto_front([_point(rows[i], metric, higher) for i in ranked]):
             found[ranked[at]] = replace(found[ranked[at]], pareto=True)
@@ -127,14 +128,8 @@ def _names(rows: Sequence[LeaderboardRow]) -> tuple[str, ...]:
     alike: dict[str, list[Mapping[str, object]]] = {}
     for row in rows:
         alike.setdefault(row.algorithm, []).append(row.hyperparameters)
-    telling = {algorithm: _varied(settings) for algorithm, settings in alike.items()}
-    return tuple(row.named(name for name in row.hyperparameters if name in telling[row.algorithm]) for row in rows)
-
-
-def _varied(settings: Sequence[Mapping[str, object]]) -> set[str]:
-    """Hyperparameters that are not the same in all of them."""
-    names = {name for one in settings for name in one}
-    return {name for name in names if len({str(one.get(name)) for one in settings}) > 1}
+    differing = {algorithm: telling(settings) for algorithm, settings in alike.items()}
+    return tuple(row.named(name for name in row.hyperparameters if name in differing[row.algorithm]) for row in rows)
 
 
 def _to_baseline(
@@ -178,16 +173,9 @@ def _values(row: LeaderboardRow, metric: str) -> tuple[float, ...] | None:
 
 def _point(row: LeaderboardRow, metric: str, higher: bool) -> list[float]:
     """What a row costs and brings, less being better in all; what is not known counts the same for all."""
-
-    def cost(*names: str) -> float:
-        return next((mean for name in names if (mean := _mean(row.costs, name)) is not None), 0.0)
-
-    score = _mean(row.metrics, metric) or 0.0
-    return [-score if higher else score, cost(*_TIME), cost(_MEMORY)]
-
-
-def _mean(summaries: Mapping[str, object], name: str) -> float | None:
-    return getattr(summaries.get(name), "mean", None)
+    seconds = next((mean for name in _TIME if (mean := row.cost(name)) is not None), 0.0)
+    score = row.mean(metric) or 0.0
+    return [-score if higher else score, seconds, row.cost(_MEMORY) or 0.0]
 
 
 @dataclass(frozen=True)
@@ -245,5 +233,5 @@ def _standing_over_exams(
 
 
 def _mean_or_nan(row: LeaderboardRow | None, metric: str) -> float:
-    mean = None if row is None or metric not in row.metrics else row.metrics[metric].mean
+    mean = None if row is None else row.mean(metric)
     return float("nan") if mean is None else mean

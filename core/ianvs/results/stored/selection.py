@@ -86,7 +86,7 @@ def select(
         for (of, algorithm), found in scores.items()
         for exam in (exams if halves.another_exam else {of})
     }
-    left = seeds - (len(_first_half(known)) if spec is not None and spec.by == "seeds" else 0)
+    left = seeds - (len(first_half(known)) if spec is not None and spec.by == "seeds" else 0)
     future = " The choice has seen all rounds, the future of the first included." if halves.saw_the_future else ""
     said = [] if spec is None else [f"Each algorithm's configuration is chosen by {metric} {halves.said}.{future}"]
     said += [_said_of(study, spec) for study in studies]
@@ -188,7 +188,7 @@ _ALL = _Halves(choosing=lambda result: None, reporting=lambda result: result, sa
 def _halves(spec: SelectSpec, metric: str, columns: Columns, seeds: Sequence[int]) -> _Halves:
     match spec.by:
         case "seeds":
-            first = _first_half(seeds)
+            first = first_half(seeds)
             said = f"on seeds {', '.join(map(str, sorted(first)))} and reported on the others"
             return _Halves(_of_seeds(first), _of_seeds(set(seeds) - first), said)
         case "exam":
@@ -214,7 +214,7 @@ def _halves(spec: SelectSpec, metric: str, columns: Columns, seeds: Sequence[int
             )
 
 
-def _first_half(seeds: Sequence[int]) -> set[int]:
+def first_half(seeds: Sequence[int]) -> set[int]:
     """At least one, and the smaller half of an odd number: what is reported needs more of them."""
     return set(seeds[: max(len(seeds) // 2, 1)])
 

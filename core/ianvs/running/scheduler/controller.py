@@ -13,11 +13,10 @@ from ianvs.running.inspector import Inspector
 from ianvs.running.planning import Plan, PlannedCase, make_plan
 from ianvs.running.planning.case_request import CaseRequest, case_request
 from ianvs.running.scheduler.case_loop import CaseLoop, Listener
-from ianvs.running.scheduler.graphics_cards import card_bytes
 from ianvs.running.scheduler.opening import EarlyEngine, open_checker, open_engine
 from ianvs.running.scheduler.preflight import preflight
 from ianvs.running.scheduler.searching import run_searches
-from ianvs.running.scheduler.slots import Sharing, Slots
+from ianvs.running.scheduler.slots import Sharing, Slots, card_bytes
 from ianvs.store import CaseState
 
 __all__ = ["Listener", "Outcome", "check_job", "run_job"]
