@@ -133,7 +133,7 @@ class StudyStore:
         write_sealed(self.path(study.key), f"search/{study.key}.json", {**vars(study), **parts})
 
     def forget(self, key: str, numbers: Collection[int]) -> None:
-        """What these trials were worth is to be found out again; what was asked after them stays."""
+        """The values of these trials have to be computed again; what was asked after them stays."""
         study = self.read(key)
         if study is not None:
             first = study.rungs[0]
