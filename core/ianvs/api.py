@@ -16,7 +16,7 @@ from typing import Any, TypedDict, Unpack
 from ianvs.base.digests import doubt
 from ianvs.base.errors import ConfigError, DamagedError, IanvsError, closest, one_line, shown_path
 from ianvs.base.garbage import not_collecting
-from ianvs.base.shipped import job_path
+from ianvs.base.package import job_path
 from ianvs.config import load_job, resolved
 from ianvs.config.load import dialect_of_job
 from ianvs.config.overrides import parsed
