@@ -112,7 +112,7 @@ class Learner(Protocol):
     (a size of pictures, a part that the base model lacks); it is called by `validate` and before a run, on a plugin of
     its own. A text that it returns is a warning. `adapts_in_testing = True` (class attribute): it learns while it is
     tested. Without it, copies that are thrown away answer, so that predict() keeps nothing; with it the learner answers
-    itself, and its row is marked. `detect_unseen(data, **context)`, (N,): what is unlike all that was taught
+    itself, and its row is marked; what it says when it is built holds. `detect_unseen(data, **context)`, (N,): what is unlike all that was taught
     (ianvs.exam.paradigms.DetectsUnseen). `features(data, **context)`, (N, D): what its answers are made from, for
     `linear_probe: true`. `scores(data, **context)`, (N, num_classes): what its answers are chosen by, the higher the
     likelier, -inf for never, for `task_scores: true`: the benchmark looks for the likeliest class of the sample's task,

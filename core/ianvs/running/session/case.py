@@ -148,7 +148,7 @@ def _examined(
         "bound": rounds.bound,
         "basemodel": learned.state.basemodel,
         "measures": {name: vars(one.measure()) for name, one in ready.measures.items()},
-        "sealing": vars(Sealing(request.sealing, "none" if learned.state.adapts else learned.copies, learned.closed)),
+        "sealing": vars(Sealing.weakest(one.sealing for one in store.complete_rounds(case.id) if one.sealing)),
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "provenance": {**request.provenance, "device": ready.card, "threads": request.threads},
     }

@@ -63,6 +63,21 @@ class AuthorsModule:
         self._loaded, self._rules = loaded, rules
         self.name = type(plugin).__name__
         self.taught = Taught()
+        self._adapts = self._says_that_it_adapts()
+
+    @property
+    def adapts(self) -> bool:
+        """Whether it learns while it is tested, as it said when it was built. Raises PluginError if it says otherwise
+        now."""
+        if self._says_that_it_adapts() != self._adapts:
+            raise PluginError(
+                f"{self.name}.adapts_in_testing was {self._adapts} when it was built and is {not self._adapts} now. "
+                "Make it a class attribute that stays as it is."
+            )
+        return self._adapts
+
+    def _says_that_it_adapts(self) -> bool:
+        return bool(getattr(self.plugin, "adapts_in_testing", False))
 
     def call(self, method: str, arguments: tuple[Any, ...], offered: Mapping[str, Any]) -> Any:
         """What `method` returns; of `offered` it gets what it names."""
@@ -159,6 +174,12 @@ class Modules:
             copy._made[key] = self._build(*key, paths.get(key))
             copy._made[key].taught = module.taught
         return copy
+
+    @property
+    def adapt(self) -> bool:
+        """Whether one of them learns while it is tested. Every one is asked: each may raise PluginError."""
+        said = [module.adapts for module in self]
+        return any(said)
 
     @property
     def sees_past_rounds(self) -> bool:
