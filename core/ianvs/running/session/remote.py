@@ -44,8 +44,8 @@ class Learner:
 
     closed = False
 
-    def __init__(self, peer: _Calls, scratch: Path) -> None:
-        self._peer, self._scratch = peer, scratch
+    def __init__(self, request: CaseRequest, peer: _Calls, scratch: Path) -> None:
+        self._request, self._peer, self._scratch = request, peer, scratch
         self.spent = NOTHING_SPENT
         self.asked: set[str] = set()
         self.adapts = False
@@ -75,9 +75,10 @@ class Learner:
         self._stated("meet", {"modules": [(one.kind, one.instance) for one in modules]})
 
     def save(self, folder: Path) -> list[StoredModule]:
-        """What it is now, stored in `folder`."""
+        """What it is now, stored in `folder`. Raises PluginError for more than the job's limit."""
         with self._own_folder() as own:
             saved = read(Saved, self._order("save", {"folder": str(own)}).body)
+            measure.saved_bytes(own, self._request.saved_mb)
             found = []
             for one in saved.modules:
                 path = None if one.path is None else folder / one.path
@@ -137,7 +138,7 @@ class InlineLearner(Learner):
     def __init__(self, request: CaseRequest, brief: Brief, scratch: Path, handler: Handler) -> None:
         host = LearnerHost(request, brief)
         host.connect(_Direct(handler))
-        super().__init__(_Direct(host), scratch)
+        super().__init__(request, _Direct(host), scratch)
 
     def train(self, step: int, valid: Mapping[str, object] | None, files: Sequence[int]) -> None:
         with measure.stopwatch() as watch:
@@ -157,7 +158,6 @@ class SealedLearner(Learner):
         spawner: LearnerSpawner,
         closed: Sequence[Path],
     ) -> None:
-        self._strict = request.sealing == "strict"
         self._brief, self._spawner, self._folders, self._handler = brief, spawner, closed, handler
         self._own = [scratch, scratch.parent / "files"]
         for folder in self._own:
@@ -168,7 +168,7 @@ class SealedLearner(Learner):
             raise Ended(-9) from None
         self._timer = measure.Meter(self.pid)
         self._end = Peer(end, self._handled)
-        super().__init__(self._end, scratch)
+        super().__init__(request, self._end, scratch)
 
     def train(self, step: int, valid: Mapping[str, object] | None, files: Sequence[int]) -> None:
         self._timer.start()
@@ -220,7 +220,7 @@ class SealedLearner(Learner):
     @property
     def _forkable(self) -> bool:
         """A fork shares what its learner has, and its learner's code could keep it from letting go of that."""
-        return not self._strict and self.ready.device == "cpu" and measure.threads(self.pid) == 1
+        return self._request.sealing != "strict" and self.ready.device == "cpu" and measure.threads(self.pid) == 1
 
     @contextmanager
     def _forked(self) -> Iterator[tuple[_Calls, int]]:

@@ -297,7 +297,7 @@ class CaseRounds:
         self._model = Model(self.learner.save(folder.model), folder.model)
 
     def _fill(self, folder: RoundFolder, result: RoundResult, predictions: Mapping[Asked, Predictions]) -> None:
-        size = measure.folder_bytes(folder.model)
+        size = measure.saved_bytes(folder.model, self._request.saved_mb)
         folder.fill(replace(result, model_bytes=size or None), predictions, self._model.modules)
 
     def _stored(self, index: int) -> None:
