@@ -56,6 +56,7 @@ def _status(options: argparse.Namespace) -> int:
 def _logs(options: argparse.Namespace) -> int:
     from ianvs import api
     from ianvs.base.errors import IanvsError
+    from ianvs.base.secrets import hide_secrets
     from ianvs.cli.progress import describe
 
     plan = api.plan(options.file, **selected(options))
@@ -70,7 +71,7 @@ def _logs(options: argparse.Namespace) -> int:
         raise IanvsError(f"{describe(found[0])} has no log: it has not run, or ran with `engine: inline`.")
     text = log.read_text(errors="replace")
     if text.strip():
-        sys.stdout.write(text)
+        sys.stdout.write(hide_secrets(text, known=plan.secrets))  # an earlier version may have written it
     else:
         print(f"{describe(found[0])} has printed nothing. {_known(found[0], plan.store.folder(found[0].case.id))}")
     return 0

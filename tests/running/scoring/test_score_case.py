@@ -87,7 +87,7 @@ def score(workspace: Path, *metrics: str | MetricSpec, until: int | None = None)
     )
     scores = tuple((spec, metric_key(spec)) for spec in specs)
     request = {"case": CASE, "exam_id": "e1", "workspace": workspace, "scores": scores, "device": "cpu", "until": until}
-    score_case(CaseRequest(**dict.fromkeys([*unread.split(), "working_directory"]), **request))  # type: ignore[arg-type]
+    score_case(CaseRequest(**dict.fromkeys([*unread.split(), "secrets", "working_directory"]), **request))  # type: ignore[arg-type]
     found = [CaseStore(workspace).score(CASE.id, key, until) for _, key in scores]
     return [one for one in found if one is not None]
 

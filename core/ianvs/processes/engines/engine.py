@@ -37,6 +37,7 @@ class Task:
 
     Both travel to the process by pickle. What the function prints goes to `log`. environment: variables that are set
     before the function is called, such as the accelerators that it may see. files: None for a task that has none.
+    secrets: texts that must not get into the log; what looks like a secret does not, either (ianvs.base.secrets).
     """
 
     key: str
@@ -45,6 +46,7 @@ class Task:
     log: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     files: Files | None = None
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
 
 @dataclass(frozen=True)

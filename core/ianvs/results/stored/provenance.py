@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ianvs.base.secrets import without_secret
+
 PACKAGES = (
     "ianvs",
     "torch",
@@ -44,7 +46,7 @@ def collect(
     import psutil
 
     return {
-        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": shlex.join([Path(sys.argv[0]).name, *map(without_secret, sys.argv[1:])]),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cpu": {"model": _cpu_model(), "count": os.cpu_count(), "usable": _usable_cores()},

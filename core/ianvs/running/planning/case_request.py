@@ -40,6 +40,7 @@ class CaseRequest:
     sealing: str  # how the exam is kept from the learner: "normal", "strict"; "none" where it has no process of its own
     memory_mb: float | None
     saved_mb: float
+    secrets: frozenset[str]  # texts that are shown and stored nowhere
     provenance: Mapping[str, object]
     working_directory: Path | None  # of plugins, where their contract names one
     until: int | None = None  # the round after which it pauses and is scored; None: it goes to the end
@@ -76,6 +77,7 @@ def case_request(
         sealing=job.sealing if apart else "none",
         memory_mb=job.limits.memory_mb,
         saved_mb=job.limits.saved_mb,
+        secrets=plan.secrets,
         provenance=provenance,
         working_directory=job.working_directory,
         until=algorithm.until,

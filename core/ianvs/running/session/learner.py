@@ -96,7 +96,7 @@ class LearnerHost:
             raise
 
     def _print_traceback(self) -> None:
-        sys.stderr.write(hide_secrets(traceback.format_exc(), self._request.case.hyperparameters))
+        sys.stderr.write(hide_secrets(traceback.format_exc(), known=self._request.secrets))
 
     @property
     def _session(self) -> CaseSession:

@@ -23,8 +23,6 @@ from ianvs.plugins.signature import named_arguments
 from ianvs.running.planning import own_hyperparameters
 from ianvs.store import StoredModule
 
-LONGEST_REMARK = 500  # characters
-
 
 class Seeds:
     """The global random generators, started anew for every use, so that a resumed case draws the same numbers."""
@@ -197,7 +195,7 @@ class Modules:
     def remark(self) -> str:
         """What the plugins say of how it went, in one line."""
         said = dict.fromkeys(" ".join(str(getattr(m.plugin, "remark", "") or "").split()) for m in self)
-        return "; ".join(filter(None, said))[:LONGEST_REMARK]
+        return "; ".join(filter(None, said))
 
     def _build(self, kind: str, instance: str, path: Path | None = None) -> AuthorsModule:
         """A new object with what was saved at `path`; without it, a base model begins with the initial model."""

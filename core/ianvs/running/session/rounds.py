@@ -34,6 +34,8 @@ from ianvs.running.session.measure import NOTHING_SPENT
 from ianvs.running.session.remote import Learner
 from ianvs.store import CaseStore, ExamStore, RoundFolder
 
+_LONGEST_REMARK = 500  # characters
+
 
 class Interrupted(Exception):  # noqa: N818 - not an error: a wish that was granted
     """The case was asked to end; what is complete is stored."""
@@ -203,11 +205,11 @@ class CaseRounds:
             adopted=adopted,
             gate_scores=scores,
             passes=state.passes,
-            remark=hide_secrets(state.remark, self._request.case.hyperparameters),
+            remark=hide_secrets(state.remark, known=self._request.secrets)[:_LONGEST_REMARK],
             examined=(*self._step.examined, (self._feed.arrived(index), index, index)),
             measures=dict(state.measures),
             bound=self.bound,
-            unscored=self._examination.unscored,
+            unscored=hide_secrets(self._examination.unscored, known=self._request.secrets),
             sealing=self._sealing(),
         )
 
