@@ -13,7 +13,7 @@ from ianvs.base.digests import CHANGED
 from ianvs.base.errors import ConfigError, DamagedError, Problem, one_line, shown_path
 from ianvs.base.types import REPEAT, TestCase
 from ianvs.config.contracts import contract_named, contract_of
-from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec
+from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec, secrets_in
 from ianvs.exam import data
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn, metric_columns
@@ -71,6 +71,11 @@ class Plan:
     def searches(self) -> bool:
         """Whether there are trials to be asked for: their cases are not in the plan yet."""
         return any(not study.ended for study in self.studies)
+
+    @cached_property
+    def secrets(self) -> frozenset[str]:
+        """Texts that no case may show: secrets of the files, and of the variables of this process."""
+        return secrets_in(self.job)
 
     def __len__(self) -> int:
         if self._chosen:

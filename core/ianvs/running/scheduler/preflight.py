@@ -301,7 +301,9 @@ def _prepare(flight: Preflight, algorithm: PlannedAlgorithm) -> Sequence[Problem
     listener.preparing(name, 0.0)
     log = flight.job.workspace / "exams" / f"{algorithm.exam_id}.log"
     request = _any_request(flight.plan, algorithm)
-    task = Task(f"exam-{algorithm.exam_id}", PREPARE_EXAM, request, log, files=_files_of(request, log))
+    task = Task(
+        f"exam-{algorithm.exam_id}", PREPARE_EXAM, request, log, files=_files_of(request, log), secrets=request.secrets
+    )
     answer = ask(flight.engine, task, told=lambda fraction: listener.preparing(name, float(fraction)))
     if answer.code != 0:
         raise IanvsError(f"reading the data failed; the reason is at the end of {log}.")
