@@ -166,7 +166,7 @@ class SealedLearner(Learner):
             end, self.pid, self.closed = spawner.spawn(brief, closed, self._own)
         except Gone:
             raise Ended(-9) from None
-        self._timer = measure.Meter(self.pid)
+        self._timer = measure.Meter(self.pid, spawner.pid)
         self._end = Peer(end, self._handled)
         super().__init__(request, self._end, scratch)
 
