@@ -143,7 +143,7 @@ def test_the_testenv_has_to_ask_for_it(tmp_path: Path, metric: str) -> None:
 
 def test_a_model_is_not_gated_by_it(tmp_path: Path) -> None:
     gate = "model_eval: {model_metric: {name: reply_token_accuracy, mode: no_metric}, threshold: 0, operator: '>='}\n"
-    with pytest.raises(ConfigError, match=r"model_eval scores replies .* lexical_similarity is one"):
+    with pytest.raises(ConfigError, match=r"model_eval scores replies .* lexical_similarity does"):
         ianvs.validate(written(tmp_path, TESTENV + gate))
 
 

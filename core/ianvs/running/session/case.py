@@ -181,7 +181,9 @@ def _is_of_storage(error: Exception, workspace: Path) -> bool:
     """Whether it is a result that can't be written, and not a file of a plugin's own."""
     if not isinstance(error, OSError) or error.errno not in _UNWRITABLE:
         return False
-    return error.filename is None or Path(os.fsdecode(error.filename)).is_relative_to(workspace)
+    if error.filename is None:  # of a write; of any other reason a plugin in this process may be the author
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return Path(os.fsdecode(error.filename)).is_relative_to(workspace)
 
 
 def _watch(store: CaseStore, request: CaseRequest) -> None:
