@@ -32,7 +32,6 @@ _MEANINGS: Mapping[str, str] = {
     "rank_low": "1 + the number of methods that are surely better",
     "rank_high": "the number of methods less those that are surely worse",
     "tier": "A is the best; methods of one tier are not separated",
-    "p_best": "how probable it is that the method is the best",
     "seeds": "number of finished seeds behind mean and standard deviation",
     "expected": "number of seeds that belong to the row",
     "seed": "seed of the case",
@@ -144,8 +143,7 @@ def _row(row: LeaderboardRow, results: Results) -> dict[str, object]:
         "over_budget": "; ".join(row.over_budget),
     }
     if (standing := row.standing) is not None:
-        fixed |= {"rank_low": standing.low, "rank_high": standing.high}
-        fixed |= {"tier": standing.tier, "p_best": standing.p_best}
+        fixed |= {"rank_low": standing.low, "rank_high": standing.high, "tier": standing.tier}
     numbers: dict[str, object] = {}
     for name, summary in {**row.costs, **row.metrics}.items():
         numbers |= {name: summary.mean, f"{name}_std": summary.std}

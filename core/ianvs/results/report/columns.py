@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import floor, log10
 from types import MappingProxyType
 from typing import Literal, get_args
 
@@ -18,10 +17,10 @@ from ianvs.config.spec import PublishedSpec
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import columns_named
 from ianvs.exam.metrics.system import SYSTEM
-from ianvs.results.report.values import shown_number, signed_number
+from ianvs.results.report.values import decimals_for, shown_number, signed_number
 from ianvs.results.stats import Agreement, Summary, compare
 
-_Standing = Literal["rank", "rank_low", "rank_high", "tier", "p_best"]
+_Standing = Literal["rank", "rank_low", "rank_high", "tier"]
 _NamedByUser = Literal["metric", "metric_std", "published", "published_std", "agrees", "module", "hyperparameter"]
 _About = Literal["algorithm", "testenv", "paradigm", "round", "dataset", "adopted", "tried", "seeds", "pareto"]
 Kind = Literal[_Standing, _NamedByUser, _About, "cost", "status", "time", "url"]
@@ -52,19 +51,26 @@ _MODULE = {"basemodel": "the network, where the plugin names it; else the name o
 _ADOPTED = "rounds whose new model passed model_eval and replaced the one before, of all rounds of all seeds"
 
 
-_STANDING = (
-    Column("Rank_low", "rank_low", meaning="1 + the number of methods that are surely better"),
-    Column("Rank_high", "rank_high", meaning="the number of methods less those that are surely worse"),
-    Column("Tier", "tier", meaning="A is the best; two methods of one tier are not separated (docs/statistics.md)"),
-    Column("P_best", "p_best", meaning="how probable it is that the method is the best", higher_is_better=True),
-)
+def _standing_columns(samples: bool) -> tuple[Column, ...]:
+    """samples: whether the chance of other test samples is in them."""
+    over = "over other seeds and other test samples" if samples else "over other seeds, on these test samples"
+    return (
+        Column("Rank_low", "rank_low", meaning=f"1 + the number of methods that are surely better, {over}"),
+        Column("Rank_high", "rank_high", meaning=f"the number of methods less those that are surely worse, {over}"),
+        Column("Tier", "tier", meaning=f"A is the best; two methods of one tier are not separated, {over}"),
+    )
+
+
 AGREES = (
     'the verdict (ours - published, its 95 % interval after Welch, in the unit of the column). "equal": the interval '
     'lies inside the margin of the entry, 0.01 unless it names one; else "differs": the interval excludes 0; else '
     '"can\'t tell", and how many seeds of ours could, unless their runs are too few for any number. "no verdict": it '
     "says what is missing, and the interval is of our seeds alone"
 )
-_PARETO = "no method that competes has a better score, less training time and less memory at once"
+_PARETO = (
+    "no method that competes has a score that is no worse, no more training time and memory, and is better in one of "
+    "them by more than noise (docs/statistics.md)"
+)
 
 
 def title_of(name: str) -> str:
@@ -82,6 +88,7 @@ def make_columns(
     gated: bool,
     published: Collection[str] = (),
     standing: bool = False,
+    samples: bool = False,
     pareto: bool = False,
     chosen: bool = False,
 ) -> tuple[Column, ...]:
@@ -91,7 +98,8 @@ def make_columns(
     metrics: (column name, metric) in the testenv's order. modules: module types. measured: keys of COSTS with a value.
     measures: of paradigms, by name.
     several: whether the job has several exams. gated: whether an exam has `model_eval`.
-    published: metric columns of which some row has a published number. standing: whether rows have intervals of rank.
+    published: metric columns of which some row has a published number. standing: whether rows have intervals of rank;
+    samples: with the chance of test samples.
     pareto: whether a row has the mark. chosen: whether rows were chosen from several configurations.
     """
     asked = {metric.name for _, metric in metrics if metric.level == "system"}
@@ -103,7 +111,7 @@ def make_columns(
             meaning='place among those that play by the rules; "bound" is a reference, "over" went over the budget of '
             'the exam, "-" no place',
         ),
-        *(_STANDING if standing else ()),
+        *(_standing_columns(samples) if standing else ()),
         Column("Algorithm", "algorithm", meaning="name in the algorithm's yaml"),
     ]
     if several:
@@ -198,7 +206,7 @@ def agreement(ours: Summary | None, spec: PublishedSpec | None) -> str | None:
     margin = spec.in_our_unit()[2]
     found = compare(ours, theirs, margin)
     verdict, aside = agreement_words(found)
-    decimals = max(0, 1 - floor(log10(margin)))  # a tenth of the margin
+    decimals = decimals_for(margin)
     told = signed_number(found.difference, decimals)
     if found.low is not None and found.high is not None:
         told += f", {shown_number(found.low, decimals)} to {shown_number(found.high, decimals)}"

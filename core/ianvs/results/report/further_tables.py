@@ -12,8 +12,8 @@ from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.ranking import MethodsOverExams
 from ianvs.results.report.ranking_table import shown_rank, varied
 from ianvs.results.report.trials import search_table
-from ianvs.results.report.values import shown_number, signed_number
-from ianvs.results.stats import ENOUGH_EXAMS, Difference, exams_needed
+from ianvs.results.report.values import difference_text, shown_number
+from ianvs.results.stats import ENOUGH_EXAMS, RankInterval, exams_needed
 
 
 def further_tables(leaderboard: Leaderboard) -> Iterator[Table]:
@@ -35,24 +35,21 @@ def _how_sure(leaderboard: Leaderboard) -> Table:
     rows = [row for row in leaderboard.rows if metric in row.intervals]
     columns: list[tuple[str, Callable[[LeaderboardRow], str]]] = [
         ("Rank", lambda row: shown_rank(row, row.place)),
-        ("Tier", lambda row: row.standing.tier if row.standing else ""),
+        ("Tier", lambda row: (row.standing.tier or "") if row.standing else ""),
         ("Testenv", lambda row: row.testenv),
         ("Algorithm", lambda row: row.algorithm),
         ("Hyperparameters", lambda row: row.settings(telling)),
         (metric, lambda row: _number(row.metrics[metric].mean)),
-        ("95 % interval", lambda row: f"{_number(row.intervals[metric].low)} to {_number(row.intervals[metric].high)}"),
         ("Error of seeds", lambda row: _number(standard_errors(row, metric)[0])),
         ("of samples", lambda row: _number(standard_errors(row, metric)[1])),
-        ("P(best)", lambda row: f"{row.standing.p_best:.2f}" if row.standing else ""),
-        ("Minus the best", lambda row: _difference(row.to_best)),
-        ("p", lambda row: _p(row.to_best)),
-        (f"Minus {leaderboard.baseline}", lambda row: _difference(row.to_baseline)),
-        ("p", lambda row: _p(row.to_baseline)),
+        ("Ranks on this test set", lambda row: _ranks(row.standing_here)),
+        ("Minus the best", lambda row: difference_text(row.to_best)),
+        (f"Minus {leaderboard.baseline}", lambda row: difference_text(row.to_baseline)),
     ]
     told = [(title, cells) for title, cell in columns if any(cells := [cell(row) for row in rows])]
     said = (
-        "Standard errors of the mean, of seeds and of test samples; differences are paired by seed, with the 95 % "
-        "interval of each alone; p is adjusted for all pairs (docs/statistics.md)."
+        "Standard errors of the mean, of seeds and of test samples. Differences are paired by seed; with the margin "
+        "behind ± all of an exam hold at once with 95 %, so those that exclude 0 are real (docs/statistics.md)."
     )
     lines = zip(*(cells for _, cells in told), strict=True)
     return text_table("how sure", [title for title, _ in told], list(lines), title="How sure", above=said)
@@ -62,24 +59,15 @@ def standard_errors(row: LeaderboardRow, metric: str) -> tuple[float | None, flo
     """Of the mean: as it would vary with other seeds, and with other test samples; None where that is not known."""
     summary, groups = row.metrics[metric], row.samples.get(metric)
     seeds = None if summary.std is None else summary.std / sqrt(summary.n)
-    return seeds, None if groups is None else float(groups.std(ddof=1)) / sqrt(len(groups))
+    return seeds, None if groups is None else float(groups.mean(axis=0).std(ddof=1)) / sqrt(groups.shape[1])
+
+
+def _ranks(found: RankInterval | None) -> str:
+    return "" if found is None else str(found.low) if found.low == found.high else f"{found.low}-{found.high}"
 
 
 def _number(value: float | None) -> str:
     return "" if value is None else shown_number(value, 3)
-
-
-def _difference(found: Difference | None) -> str:
-    if found is None:
-        return ""
-    if found.low is None or found.high is None:
-        return signed_number(found.mean, 3)
-    mean, low, high = (signed_number(value, 3) for value in (found.mean, found.low, found.high))
-    return f"{mean} ({low} to {high})"
-
-
-def _p(found: Difference | None) -> str:
-    return "" if found is None else f"{found.p:.2g}"
 
 
 def _differences(leaderboard: Leaderboard, exam: str) -> Iterator[Table]:
@@ -89,39 +77,24 @@ def _differences(leaderboard: Leaderboard, exam: str) -> Iterator[Table]:
     if not any(row.standing for row in rows):
         return
     baseline = leaderboard.baseline if any(row.to_baseline for row in rows) else None
-    heads = ["Row", metric, "95 % interval", "Error of seeds", "Of samples", "Ranks", "P(best)"]
+    heads = ["Row", metric, "Error of seeds", "Of samples", "Ranks", "On this test set"]
     for other in ("the best", *([baseline] if baseline else [])):
-        heads += [f"Less {other}", "95 % interval", "p", "Separated"]
+        heads += [f"Less {other}", "Separated"]
     telling = varied(leaderboard)
     lines = []
     for row in rows:
-        mean, interval, standing = row.metrics[metric].mean, row.intervals[metric], row.standing
-        cells = [row.label(telling), "" if mean is None else f"{mean:.4g}", _between(interval.low, interval.high)]
+        mean = row.metrics[metric].mean
+        cells = [row.label(telling), "" if mean is None else f"{mean:.4g}"]
         cells += ["" if error is None else f"{error:.2g}" for error in standard_errors(row, metric)]
-        if standing is None:
-            cells += ["", ""]
-        else:
-            low, high = standing.low, standing.high
-            cells += [str(low) if low == high else f"{low}–{high}", f"{standing.p_best:.2f}"]
-        lines.append([*cells, *_separate(row.to_best), *(_separate(row.to_baseline) if baseline else ())])
+        cells += [_ranks(row.standing), _ranks(row.standing_here)]
+        for found in (row.to_best, *([row.to_baseline] if baseline else ())):
+            cells += [difference_text(found), "" if found is None else "yes" if found.separated else "no"]
+        lines.append(cells)
     note = (
-        "Standard errors are of the mean, by seeds and by test samples. Differences are paired by seed. Intervals are "
-        "of one mean or one pair alone; p and the verdict hold for all pairs of the exam together (docs/statistics.md)."
+        "Standard errors are of the mean, by seeds and by test samples. Differences are paired by seed; the intervals "
+        "of all pairs of the exam, difference ± margin, hold at once with 95 % (docs/statistics.md)."
     )
     yield text_table("differences", heads, lines, exam=exam, above=note)
-
-
-def _separate(found: Difference | None) -> tuple[str, str, str, str]:
-    """A difference in four cells."""
-    if found is None:
-        return "", "", "", ""
-    interval = "" if found.low is None or found.high is None else _between(found.low, found.high)
-    p = "< 0.001" if found.p < 0.001 else f"{found.p:.3f}"
-    return f"{found.mean:+.4g}".replace("-", "−"), interval, p, "yes" if found.separated else "no"
-
-
-def _between(low: float, high: float) -> str:
-    return f"{low:.4g} to {high:.4g}".replace("-", "−")
 
 
 def _over_exams(found: MethodsOverExams) -> Table:
@@ -148,9 +121,10 @@ def _over_exams(found: MethodsOverExams) -> Table:
         cells += [_with_interval(one.iqm, one.iqm_interval, 3)] if one.iqm is not None else []
         lines.append(cells)
     spread = "with 95 % intervals of the bootstrap over exams" if many else "too few exams for intervals over them"
+    over = "over other seeds and other test samples" if found.samples else "over other seeds on these test samples"
     said = (
-        f"{found.together.exams} exams, {spread}; the tier is of the mean over these exams, by the chance of the seeds "
-        "alone. Win rate: of all comparisons with other methods, wins and half of the ties."
+        f"{found.together.exams} exams, {spread}; the tier is of the mean over these exams, {over}. Win rate: of all "
+        "comparisons with other methods, wins and half of the ties."
     )
     return text_table("over exams", heads, lines, title="Over exams", above=said, below=_tests(found, short))
 

@@ -47,6 +47,7 @@ class RowCases:
     seeds: list[int] = field(default_factory=list)  # of finished cases
     metrics: dict[str, list[float | None]] = field(default_factory=dict)
     samples: dict[str, list[NDArray[np.float64] | None]] = field(default_factory=dict)  # CaseResult.samples
+    test_samples: int = 0  # asked after the last round
     texts: dict[str, dict[str, None]] = field(default_factory=dict)  # of metrics whose values are no numbers
     costs: dict[str, list[float | None]] = field(default_factory=dict)
     measures: dict[str, Measure] = field(default_factory=dict)  # of its paradigm
@@ -85,6 +86,7 @@ class RowCases:
             self.sealings.add(result.sealing)
             self.warnings |= dict.fromkeys(result.warnings)
             self.basemodel = self.basemodel or result.basemodel
+            self.test_samples = max(self.test_samples, result.rounds[-1].test_samples if result.rounds else 0)
             if any(round_.gate_scores is not None for round_ in result.rounds):
                 self.judged += len(result.rounds) - 1
                 self.adopted += sum(round_.adopted for round_ in result.rounds[1:])
@@ -199,7 +201,8 @@ def row_of(group: RowCases, seeds: int) -> LeaderboardRow:
         metrics=metrics,
         by_seed=by_seed,
         intervals={name: interval for name, interval in intervals.items() if interval is not None},
-        samples=_mean_samples(group) if complete else {},
+        samples=_samples(group, order) if complete else {},
+        test_samples=group.test_samples,
         costs=costs,
         tests={
             common_name(found.names, "test set", j): (found.score, summarise(found.learned), summarise(found.final))
@@ -218,13 +221,13 @@ def row_of(group: RowCases, seeds: int) -> LeaderboardRow:
     )
 
 
-def _mean_samples(group: RowCases) -> dict[str, NDArray[np.float64]]:
+def _samples(group: RowCases, order: Sequence[int]) -> dict[str, NDArray[np.float64]]:
     """Of scores of which all seeds have them, in as many groups."""
     found = {}
     for name, listed in group.samples.items():
-        known = [one for one in listed if one is not None]
+        known = [one for i in order if (one := listed[i]) is not None]
         if len(known) == len(listed) and len({len(one) for one in known}) == 1:
-            found[name] = np.mean(known, axis=0)
+            found[name] = np.array(known)
     return found
 
 

@@ -24,6 +24,7 @@ from ianvs.results.report.columns import (
 )
 from ianvs.results.report.gather import gather, row_of
 from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow
+from ianvs.results.report.pareto import cost_tolerance
 from ianvs.results.report.ranking import ExamSignificance, MethodsOverExams, methods_over_exams, ranked_by_testenv
 from ianvs.results.report.statements import noise_statement, sealing_note, statements
 from ianvs.results.report.values import Value
@@ -124,7 +125,6 @@ _CELLS: Mapping[Kind, Callable[[LeaderboardRow, str], Value]] = {
     "rank_low": lambda row, _: None if row.standing is None else row.standing.low,
     "rank_high": lambda row, _: None if row.standing is None else row.standing.high,
     "tier": lambda row, _: None if row.standing is None else row.standing.tier,
-    "p_best": lambda row, _: None if row.standing is None else row.standing.p_best,
     "algorithm": lambda row, _: row.algorithm,
     "testenv": lambda row, _: row.testenv,
     "metric": lambda row, key: row.texts[key] if key in row.texts else _mean(row.metrics.get(key)),
@@ -179,7 +179,8 @@ def build_leaderboard(
     listed = [replace(row_of(group, seeds), published=theirs.get(group.case.algorithm, {})) for group in groups]
     if chosen is not None:
         listed = [_as_chosen(row, chosen) for row in listed]
-    rows, significance = ranked_by_testenv(listed, sort_by, rank.baseline)
+    repeated = [group for group in everything if group.case.role == "repeat"]
+    rows, significance = ranked_by_testenv(listed, sort_by, rank.baseline, cost_tolerance(groups, repeated))
     columns = make_columns(
         shown,
         modules=(kind for group in groups for kind, _ in group.case.modules),
@@ -189,11 +190,11 @@ def build_leaderboard(
         measured=(key for key in COSTS for row in rows if key in row.costs and row.costs[key].mean is not None),
         published={name for row in rows for name in row.published},
         standing=bool(significance),
+        samples=all(told.groups for told in significance),
         pareto=any(row.pareto for row in rows),
         chosen=chosen is not None,
         measures={name: measure for group in groups for name, measure in group.measures.items()},
     )
-    repeated = [group for group in everything if group.case.role == "repeat"]
     noise = noise_statement(rows, repeated, sort_by[0][0]) if sort_by else ""
     notes = tuple(dict.fromkeys(note for group in groups for note in group.notes))
     if damaged := tuple(dict.fromkeys(path for group in everything for path in group.damaged)):
@@ -213,7 +214,16 @@ def build_leaderboard(
         significance=significance,
         contract=contract,
         over_exams=methods_over_exams(rows, *sort_by[0]) if sort_by else None,
-        statements=tuple(filter(None, (*statements(rows, significance), *(chosen.said if chosen else ()), noise))),
+        statements=tuple(
+            filter(
+                None,
+                (
+                    *statements(rows, significance, sort_by[0][0] if sort_by else ""),
+                    *(chosen.said if chosen else ()),
+                    noise,
+                ),
+            )
+        ),
         baseline=rank.baseline,
     )
 

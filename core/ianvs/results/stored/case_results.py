@@ -20,7 +20,7 @@ from ianvs.exam.metrics.metric_columns import MetricColumn
 from ianvs.exam.metrics.system import measured
 from ianvs.exam.scenarios.budget import over_budget, unmeasured
 from ianvs.store import CaseState, CaseStore, ExamRecord, as_record
-from ianvs.store.stored_score import score_curve
+from ianvs.store.stored_score import StoredScore, score_curve
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def read_case(
     names = tuple(round_.name for round_ in rounds[1:])
     matrices: dict[str, ScoreMatrix] = {}
     details: dict[str, object] = {}
-    left_out: dict[str, NDArray[np.float64] | None] = {}  # by score
+    left_out: dict[str, StoredScore] = {}  # by score
     samples: dict[str, NDArray[np.float64]] = {}
     if exam is not None:
         for column in columns:
@@ -129,7 +129,7 @@ def read_case(
                 and not damaged
                 and (found := store.score(case.id, column.key, known=state.known)) is not None
             ):
-                values, parts, _, without = found
+                values, parts = found.values, found.details
                 if values.size:
                     matrices[score] = ScoreMatrix(
                         values,
@@ -141,7 +141,7 @@ def read_case(
                         single_task=references.vector(case.id, "single_task", score) if references else None,
                         higher_is_better=column.metric.higher_is_better,
                     )
-                    left_out[score] = without
+                    left_out[score] = found
                 if any(part for row in parts for part in row):
                     details[score] = parts
     numbers: dict[str, float | None] = {}
@@ -159,7 +159,8 @@ def read_case(
                 continue
             some = metric.partial or (exam is not None and exam.rules.get("asked") == "future")
             numbers[name] = _number(column, matrices, some)
-            if (said := by_group(matrices.get(name), left_out.get(name), some)) is not None:
+            stored_of = left_out.get(column.of if metric.level == "matrix" else name)
+            if stored_of is not None and (said := _said_by_groups(column, matrices, stored_of, some)) is not None:
                 samples[name] = said
     file = folder / "result.json"
     result = CaseResult(
@@ -247,6 +248,25 @@ def _final_score(matrix: ScoreMatrix | None, some: bool) -> float | None:
     return _finite(np.mean(last)) if last.size else None
 
 
+def _said_by_groups(
+    column: MetricColumn, matrices: Mapping[str, ScoreMatrix], stored: StoredScore, some: bool
+) -> NDArray[np.float64] | None:
+    """By the last round's groups where these tell the number; else by those of every round, where there are some."""
+    metric = column.metric
+    name = column.of if metric.level == "matrix" else column.name
+    if metric.level == "score" and metric.over_rounds == "last":
+        return by_group(matrices.get(name), stored.left_out, some)
+    if name not in matrices or stored.left_out_in_rounds is None:
+        return None
+    # What a stream was asked within rounds is known of all samples only: a number that comes from it has no groups.
+    matrix = replace(matrices[name], curve=None)
+    whole = _number(column, {name: matrix}, some)
+    if whole is None or whole != _number(column, matrices, some):
+        return None
+    without = [_number(column, {name: replace(matrix, values=values)}, some) for values in stored.left_out_in_rounds]
+    return None if None in without else _pseudo_values(whole, np.array(without, dtype=float))
+
+
 def by_group(
     matrix: ScoreMatrix | None, left_out: NDArray[np.float64] | None, some: bool
 ) -> NDArray[np.float64] | None:
@@ -258,6 +278,10 @@ def by_group(
     if some and np.isnan(left_out).any():
         scores = (_final_score(replace(matrix, values=row[None]), some) for row in left_out)
         without = np.array([np.nan if score is None else score for score in scores])
+    return _pseudo_values(whole, without)
+
+
+def _pseudo_values(whole: float, without: NDArray[np.float64]) -> NDArray[np.float64] | None:
     groups = len(without)
     found = groups * whole - (groups - 1) * without
     return found if np.isfinite(found).all() else None

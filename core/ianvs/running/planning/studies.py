@@ -40,8 +40,8 @@ class PlannedStudy:
     def seeds(self) -> tuple[int, ...]:
         """Those of the job's that trials are run with: the first, or those that `by: seeds` chooses on."""
         by_seeds = self.spec.select is not None and self.spec.select.by == "seeds"
-        seeds = tuple(self.bases)
-        return tuple(sorted(seeds)[: max(len(seeds) // 2, 1)]) if by_seeds else seeds[:1]
+        seeds = sorted(self.bases)
+        return tuple(seeds[: max(len(seeds) // 2, 1)] if by_seeds else seeds[:1])
 
     @property
     def ended(self) -> bool:

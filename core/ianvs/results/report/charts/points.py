@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
 from markupsafe import Markup
 
 from ianvs.results.report.charts.axes import Frame, Scale, log_scale, nice_scale
@@ -70,8 +71,11 @@ def _roomy(values: Sequence[float]) -> Scale:
 
 def _front(frame: Frame, points: Sequence[Point], x_up: bool, y_up: bool) -> list[tuple[float, float]]:
     """Steps through the points of the front: what lies behind is beaten in both. [] where one beats all."""
-    costs = [(-point.x if x_up else point.x, -point.y if y_up else point.y) for point in points]
-    best = [points[n] for n in sorted(pareto_front(costs), key=costs.__getitem__)]
+    xs, ys = (
+        np.array([getattr(point, of) for point in points]) * (1 if up else -1) for of, up in (("x", x_up), ("y", y_up))
+    )
+    found = pareto_front(ys, ys[:, None] > ys, -xs[:, None]) if points else []
+    best = [points[n] for n in sorted(found, key=lambda n: (-xs[n], -ys[n]))]
     corners: list[tuple[float, float]] = []
     # From the end that is best in x: along x at that y until the next one, which is better in y.
     for before, after in pairwise(best):
