@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -49,8 +50,9 @@ from ianvs.running.planning import (
 )
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.controller import check_job, run_job
-from ianvs.running.scheduler.preflight import missing_pictures, plan_files, require_files
-from ianvs.running.scheduler.preloading import imports_of
+from ianvs.running.scheduler.opening import EarlyEngine, imports_of
+from ianvs.running.scheduler.preflight import plan_files, require_files
+from ianvs.running.scoring import missing_pictures
 from ianvs.store import JobStore
 
 __all__ = [
@@ -120,7 +122,7 @@ def run(
     "all", or conditions as in `only`. yes: go on with more than 100 000 cases. Raises
     ConfigError before anything runs; a case that fails raises nothing: it is a row with a status.
     """
-    with _loaded(path, CaseOptions, options) as (job, inspector):
+    with closing(EarlyEngine()) as early, _loaded(path, CaseOptions, options, early) as (job, inspector):
         if not yes:
             _refuse_many(job)
         if fail_fast is not None:
@@ -130,7 +132,7 @@ def run(
         provenance = collect(job_file=job.file, imported=imports_of(job))
         damaged: set[Path] = set()
         while True:
-            outcome = run_job(job, inspector, listener or Listener(), provenance)
+            outcome = run_job(job, inspector, early, listener or Listener(), provenance)
             results = replace(
                 _results(outcome.plan, provenance, inspector),
                 exit_code=outcome.exit_code,
@@ -238,7 +240,7 @@ def migrate(path: PathLike, out: PathLike, *, root: PathLike | None = None) -> d
     if not files:
         raise IanvsError(f"no algorithm of {path} is written for KubeEdge Ianvs: there is nothing to migrate.")
     if there := [file for file in files if file.exists()]:
-        raise IanvsError(f"{shown_path(there[0])} is there already. Give --out another folder.")
+        raise IanvsError(f"{shown_path(there[0])} already exists. Give --out another folder.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file, text in files.items():
@@ -263,8 +265,10 @@ def exams(path: PathLike, **options: Unpack[JobOptions]) -> dict[str, Exam]:
 
 
 @contextmanager
-def _loaded(path: PathLike, known: type[JobOptions], options: Mapping[str, Any]) -> Iterator[tuple[JobSpec, Inspector]]:
-    """The job, and who asks its authors' files.
+def _loaded(
+    path: PathLike, known: type[JobOptions], options: Mapping[str, Any], early: EarlyEngine | None = None
+) -> Iterator[tuple[JobSpec, Inspector]]:
+    """The job, and who asks its authors' files, from processes of `early` where there will be cases.
 
     known: the class of the options that the caller takes; raises TypeError for another one.
     """
@@ -283,7 +287,8 @@ def _loaded(path: PathLike, known: type[JobOptions], options: Mapping[str, Any])
         environment=os.environ,
         overrides=parsed(options.get("settings", ())),
     )
-    with closing(Inspector(job)) as inspector:
+    engine = (lambda: None) if early is None else partial(early.forking, job)
+    with closing(Inspector(job, engine)) as inspector:
         job = with_hyperparameters(without_unused(job, inspector), inspector)
         yield replace(job, only=options.get("only"), limit=options.get("limit")), inspector
 
@@ -372,26 +377,12 @@ def _write(results: Results, again: str, page_only: bool = False) -> None:
         store.write(record_of(results))
         provenance = (store.read() or {}).get("provenance") or results.provenance
         command = str(provenance["command"])
+        about: dict[str, Any] = {"title": results.name, "command": command, "provenance": provenance}
         if not page_only:
-            write_reports(
-                leaderboard,
-                results.reported,
-                results.rank,
-                store.folder,
-                title=results.name,
-                command=command,
-                provenance=provenance,
-            )
+            write_reports(leaderboard, results.reported, results.rank, store.folder, **about)
         with not_collecting():
-            write_page(
-                leaderboard.select(results.rank),
-                results.reported,
-                store.folder,
-                workspace=results.workspace,
-                title=results.name,
-                command=command,
-                provenance=provenance,
-            )
+            selected = leaderboard.select(results.rank)
+            write_page(selected, results.reported, store.folder, workspace=results.workspace, **about)
     except OSError as error:
         raise IanvsError(
             f"the reports can't be written: {error.strerror} ({error.filename}). What is finished is stored; "

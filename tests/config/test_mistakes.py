@@ -382,7 +382,11 @@ ALGORITHM_SLIPS = [
         "./train.txt",
         "6:12: './train.txt' is not a python file. Write the path of a .py file, or 'package.module'.",
     ),
-    ("./student.py", "a-b", "6:12: 'a-b' is no path of a .py file, no 'package.module' and no 'package.module:Class'."),
+    (
+        "./student.py",
+        "a-b",
+        "6:12: 'a-b' is neither the path of a .py file nor 'package.module' nor 'package.module:Class'.",
+    ),
     (
         "    hyperparameters",
         "    hyperparameter",

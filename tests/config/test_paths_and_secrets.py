@@ -19,7 +19,7 @@ def test_variables_are_taken_from_the_environment_that_is_given():
     ("text", "message"),
     [
         ("${A}", "the variable A is not set. Set it, or write a default: ${A:-./folder}."),
-        ("x/${A", "'x/${A' has a '${' that is no variable. Write ${NAME} or ${NAME:-default}."),
+        ("x/${A", "'x/${A' has a '${' that is not a variable. Write ${NAME} or ${NAME:-default}."),
     ],
 )
 def test_a_variable_that_is_not_there_says_what_to_do(text, message):

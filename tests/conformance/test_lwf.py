@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch.nn.functional import cross_entropy
 
-from ianvs.authoring import TorchLearner, distillation
+from ianvs.authoring import TorchLearner, distillation_loss
 from ianvs.testalgorithms.lwf.basemodel import LwF
 from tests.conformance.kit import Mutant
 from tests.conformance.vision import EXAM, Exam, vision
@@ -134,7 +134,7 @@ def van_de_ven(exam, *, active="all"):
 
 SLIPS = [
     Mutant("sign", "loss + self.weight", "loss - self.weight"),
-    Mutant("factor", "* temperature**2", "* temperature", distillation.distillation_loss),
+    Mutant("factor", "* temperature**2", "* temperature", distillation_loss),
     Mutant("old network in training mode", "deepcopy(self.network).eval()", "deepcopy(self.network)"),
     Mutant("old and new network", "(z + self.now, z_old + self.then", "(z_old + self.then, z + self.now"),
 ]

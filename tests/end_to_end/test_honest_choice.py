@@ -184,7 +184,7 @@ def test_a_choice_by_seeds_needs_two(tmp_path: Path) -> None:
 def test_validation_needs_a_score_of_samples(folder: Path) -> None:
     path = job(folder, "\n    select: {by: validation}")
     path.write_text(edited(path.read_text(), "{accuracy: descend}", "{BWT: descend}"))
-    with pytest.raises(ConfigError, match="'BWT' is no score of samples"):
+    with pytest.raises(ConfigError, match="'BWT' is not a score of samples"):
         ianvs.validate(path)
 
 

@@ -10,9 +10,17 @@ import numpy as np
 import pytest
 
 from ianvs.base.errors import PluginError
+from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.paradigms.federated_class_incremental_learning import forget_rate
 from ianvs.kubeedge.run import run
-from ianvs.kubeedge.work import Metric, Module, Work
+from ianvs.kubeedge.work import Module, Work
+from ianvs.kubeedge.yaml.settings import (
+    AlgorithmSettings,
+    ExamSettings,
+    FederatedDataSetting,
+    ModelEval,
+    ModelMetric,
+)
 from tests.kubeedge.children import in_child, other_sedna
 from tests.kubeedge.toys import ACCURACY, DIE, finish, killed, plugin
 
@@ -91,20 +99,19 @@ def federated(folder: Path, aggregation: str | None = "Mean", **values: object) 
     url = plugin(folder / "p", "basemodel", CLIENT)
     server = Module("aggregation", aggregation or "FedAvg", url if aggregation else None)
     modules = (Module("basemodel", "Client", url, values), server)
-    testenv = {"client_number": 3, "round": 4}
     return Work(
         "federatedlearning",
-        str(folder / "W"),
+        folder / "W",
         modules,
         str(folder / "d" / "train.txt"),
         str(folder / "d" / "test.txt"),
-        testenv=testenv,
+        exam=ExamSettings(client_number=3, round=4),
         seed=3,
     )
 
 
-def accuracy(folder: Path) -> Metric:
-    return Metric("accuracy", plugin(folder / "p", "accuracy", ACCURACY))
+def accuracy(folder: Path) -> MetricSpec:
+    return MetricSpec("accuracy", Path(plugin(folder / "p", "accuracy", ACCURACY)))
 
 
 @pytest.mark.parametrize("another", [False, True], ids=["no sedna", "another sedna"])
@@ -114,11 +121,11 @@ def test_clients_train_in_order_and_client_0_answers(tmp_path, another):
     numbers, result, scores = finish(work, [accuracy(tmp_path)], sedna)
     calls, counts = json.loads(result[-1])
     assert calls == [{"round": r} for r in range(4)] and result[:-1] == list("001122")
-    assert scores.values == {"accuracy": 5 / 6}  # the last label is wrong on purpose
+    assert scores.scores == {"accuracy": 5 / 6}  # the last label is wrong on purpose
     # 20 samples in parts of 6, 7, 7; after a round each class has the weighted mean of its counts
     assert numbers["measures"]["uploaded_bytes"] == [[96] * 3] * 4 == numbers["measures"]["downloaded_bytes"]
     assert sum(counts) == pytest.approx(4 * (6 * 6 + 7 * 7 + 7 * 7) / 20)
-    fedavg = replace(work, folder=str(tmp_path / "V"), modules=federated_modules(tmp_path))
+    fedavg = replace(work, folder=tmp_path / "V", modules=federated_modules(tmp_path))
     assert finish(fedavg)[1][:-1] == list("001122")
 
 
@@ -127,10 +134,12 @@ def federated_modules(folder: Path) -> tuple[Module, ...]:
 
 
 def test_non_iid_clients_have_some_of_the_classes_that_occur(tmp_path):
-    work = replace(federated(tmp_path), data_setting={"data_partition": "non-iid", "non_iid_ratio": 0.67})
+    split = FederatedDataSetting(data_partition="non-iid", non_iid_ratio=0.67)
+    settings = AlgorithmSettings(fl_data_setting=split)
+    work = replace(federated(tmp_path), algorithm=settings)
     counts = json.loads(finish(work)[1][-1])[1]
     assert np.count_nonzero(counts) <= 3 and sum(counts) > 0
-    other = replace(work, folder=str(tmp_path / "V"))
+    other = replace(work, folder=tmp_path / "V")
     assert finish(other)[1] == finish(work)[1]  # drawn by the seed
 
 
@@ -146,7 +155,7 @@ def test_a_client_that_fails_is_named_with_its_round(tmp_path):
 
 def test_a_killed_federation_goes_on_and_ends_the_same(tmp_path):
     work = federated(tmp_path, die_at=3)
-    whole = finish(replace(work, folder=str(tmp_path / "whole")))
+    whole = finish(replace(work, folder=tmp_path / "whole"))
     killed(work)
     resumed = finish(work)
     assert resumed[1] == whole[1]
@@ -158,15 +167,15 @@ def test_class_incremental_examines_after_each_task(tmp_path):
     work = replace(
         federated(tmp_path, "Helping"),
         paradigm="federatedclassincrementallearning",
-        data_setting={"label_data_ratio": 0.5},
-        testenv={
-            "client_number": 2,
-            "round": 2,
-            "incremental_rounds": 3,
-            "model_eval": {"model_metric": {"name": "accuracy", "url": accuracy(tmp_path).url}},
-        },
+        algorithm=AlgorithmSettings(fl_data_setting=FederatedDataSetting(label_data_ratio=0.5)),
+        exam=ExamSettings(
+            client_number=2,
+            round=2,
+            incremental_rounds=3,
+            model_eval=ModelEval(model_metric=ModelMetric(name="accuracy", url=accuracy(tmp_path).url)),
+        ),
     )
-    metrics = [accuracy(tmp_path), Metric("task_avg_acc"), Metric("forget_rate"), Metric("BWT"), Metric("FWT")]
+    metrics = [accuracy(tmp_path), *map(MetricSpec, ("task_avg_acc", "forget_rate", "BWT", "FWT"))]
     numbers, result, scores = finish(work, metrics)
     calls, _ = json.loads(result[-1])
     # one class in a task: 8, 8, 4 samples, half of them to each of two clients, half of those labelled
@@ -175,10 +184,10 @@ def test_class_incremental_examines_after_each_task(tmp_path):
     # slices of the test file: labels 00, 11, 20, of which the last is wrong; nothing is forgotten
     assert numbers["R"] == [[1.0, None, None], [1.0, 1.0, None], [1.0, 1.0, 0.5]]
     assert numbers["forget_rate"] == [0.0, 0.0, 0.0]
-    assert scores.values["task_avg_acc"] == 0.833 and scores.values["forget_rate"] == 0.0
-    assert scores.values["BWT"] == 0.0 and scores.values["accuracy"] == 5 / 6
+    assert scores.scores["task_avg_acc"] == 0.833 and scores.scores["forget_rate"] == 0.0
+    assert scores.scores["BWT"] == 0.0 and scores.scores["accuracy"] == 5 / 6
     die = replace(work.modules[0], values={"die_at": 7})  # its seventh call: task 1, round 1
-    killing = replace(work, folder=str(tmp_path / "K"), modules=(die, work.modules[1]))
+    killing = replace(work, folder=tmp_path / "K", modules=(die, work.modules[1]))
     killed(killing)
     again, result_again, _ = finish(killing)
     assert result_again == result and again["R"] == numbers["R"]
@@ -226,9 +235,9 @@ def test_texts_are_renamed_in_a_copy_and_a_plugin_that_wants_the_source_gets_it(
     before = data.read_text()
     url = plugin(tmp_path / "p", "chat", CHAT)
     modules = (Module("basemodel", "Chat", url), Module("aggregation", "Union", url))
-    testenv = {"client_number": 3, "if_mode_llm": True, "gpu_num": 2}
-    work = Work("federatedlearning", str(tmp_path / "W"), modules, str(data), str(data), testenv=testenv)
-    numbers, result, scores = finish(work, [Metric("answered", plugin(tmp_path / "p", "answered", ANSWERED))])
+    exam = ExamSettings(client_number=3, if_mode_llm=True, gpu_num=2)
+    work = Work("federatedlearning", tmp_path / "W", modules, str(data), str(data), exam=exam)
+    numbers, result, scores = finish(work, [MetricSpec("answered", Path(plugin(tmp_path / "p", "answered", ANSWERED)))])
     assert result[0] == [[0, 0, 3], [1, 1, 2], [0, 2, 2]]
-    assert scores.values == {"answered": 1.0} and data.read_text() == before
+    assert scores.scores == {"answered": 1.0} and data.read_text() == before
     assert numbers["handed_test_labels"] is True

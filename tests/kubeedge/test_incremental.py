@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from ianvs.base.errors import PluginError
+from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.run import run
-from ianvs.kubeedge.work import Metric, Module, Work
+from ianvs.kubeedge.work import Module, Work
+from ianvs.kubeedge.yaml.settings import AlgorithmSettings, DataSetting, ExamSettings, ModelEval, ModelMetric
 from tests.edits import edited
 from tests.kubeedge.children import in_child, other_sedna
 from tests.kubeedge.toys import ACCURACY, DIE, finish, killed, plugin, samples
@@ -82,19 +84,17 @@ def incremental(folder: Path, **values: object) -> Work:
     initial.parent.mkdir()
     with zipfile.ZipFile(initial, "w") as archive:
         archive.writestr("words", json.dumps(["a"]))
-    model_metric = {"name": "accuracy", "url": plugin(folder / "p", "accuracy", ACCURACY)}
+    model_metric = ModelMetric(name="accuracy", url=Path(plugin(folder / "p", "accuracy", ACCURACY)))
     return Work(
         "incrementallearning",
-        str(folder / "W"),
+        folder / "W",
         (Module("basemodel", "Learner", url, values), Module("hard_example_mining", "IBT", url)),
         samples(folder / "d", "train.txt", train),
         samples(folder / "d", "test.txt", [(f"t{i}.txt", label) for i, label in enumerate(TEST)]),
-        initial_model_url=str(initial),
-        data_setting={"train_ratio": 0.75},
-        testenv={
-            "incremental_rounds": 3,
-            "model_eval": {"model_metric": model_metric, "threshold": 0, "operator": ">"},
-        },
+        algorithm=AlgorithmSettings(
+            initial_model_url=str(initial), incremental_learning_data_setting=DataSetting(train_ratio=0.75)
+        ),
+        exam=ExamSettings(incremental_rounds=3, model_eval=ModelEval(model_metric=model_metric, threshold=0)),
     )
 
 
@@ -115,15 +115,15 @@ def naive() -> tuple[list[str], list[tuple[int, int]], list[float]]:
 @pytest.mark.parametrize("another", [False, True], ids=["no sedna", "another sedna"])
 def test_incremental_learning_equals_a_naive_implementation(tmp_path, another):
     work = incremental(tmp_path)
-    metrics = [Metric("accuracy", str(tmp_path / "p" / "accuracy.py")), Metric("samples_transfer_ratio")]
+    metrics = [MetricSpec("accuracy", tmp_path / "p" / "accuracy.py"), MetricSpec("samples_transfer_ratio")]
     sedna = other_sedna(tmp_path / "site") if another else None
     numbers, result, scores = finish(work, metrics, sedna)
     answers, record, by_round = naive()
     assert list(result.values()) == answers
     assert [tuple(row) for row in numbers["samples_transfer_ratio"]] == record
     inferred, moved = (sum(column) for column in zip(*record, strict=True))
-    assert scores.values["samples_transfer_ratio"] == round(moved / (inferred + 1), 4)
-    assert scores.values["accuracy"] == by_round[-1]
+    assert scores.scores["samples_transfer_ratio"] == round(moved / (inferred + 1), 4)
+    assert scores.scores["accuracy"] == by_round[-1]
     assert [gate["adopted"] for gate in numbers["measures"]["gates"]] == [True, True, False]
     assert numbers["measures"]["test_scores"] == by_round
     assert numbers["measures"]["untrained_test_score"] == 2 / 11
@@ -134,7 +134,7 @@ def test_incremental_learning_equals_a_naive_implementation(tmp_path, another):
 
 def test_a_killed_case_goes_on_after_its_last_round(tmp_path):
     work = incremental(tmp_path, die_at=3)
-    whole = finish(replace(work, folder=str(tmp_path / "whole")))
+    whole = finish(replace(work, folder=tmp_path / "whole"))
     killed(work)
     stopped = (tmp_path / "W" / "output" / "train" / "1" / "model.zip").stat().st_mtime_ns
     numbers, result, _ = finish(work)
@@ -155,14 +155,14 @@ def test_what_can_not_be_stored_starts_over_and_ends_the_same(tmp_path):
     file.write_text(
         edited(text, "self.words = sorted({*self.words,", "self.words = sorted({*self.words, 'x' * (COUNT // 3),")
     )
-    whole = finish(replace(work, folder=str(tmp_path / "whole")))
+    whole = finish(replace(work, folder=tmp_path / "whole"))
     killed(work)
     numbers, result, _ = finish(work)
     assert list(result.values()) == list(whole[1].values()) and numbers["measures"] == whole[0]["measures"]
     assert "starts over" in numbers["notes"][0] and "COUNT" in numbers["notes"][0]
     unpicklable = edited(text, "self.die_at, self.words", "self.lock = open(__file__); self.die_at, self.words")
     file.write_text(unpicklable)
-    again = replace(work, folder=str(tmp_path / "V"))
+    again = replace(work, folder=tmp_path / "V")
     killed(again)
     assert finish(again)[1].keys() == result.keys()
 

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from ianvs.base.errors import PluginError
+from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.run import run
-from ianvs.kubeedge.work import Metric, Module, Work
+from ianvs.kubeedge.work import Module, Work
+from ianvs.kubeedge.yaml.settings import AlgorithmSettings, ExamSettings
 from tests.kubeedge.children import in_child, other_sedna
 from tests.kubeedge.toys import finish, plugin, samples
 
@@ -77,15 +79,15 @@ def joint(folder: Path, miner: str = "Long", **values: object) -> Work:
         Module("dataset_processor", "Trim", url),
         Module("hard_example_mining", miner, url, values),
     )
-    return Work("jointinference", str(folder / "W"), modules, train=str(folder / "x.json"), test=str(data))
+    return Work("jointinference", folder / "W", modules, train=str(folder / "x.json"), test=str(data))
 
 
 @pytest.mark.parametrize("another", [False, True], ids=["no sedna", "another sedna"])
 def test_mining_then_inference_sends_hard_items_to_the_cloud(tmp_path, another):
-    metrics = [Metric("exact", plugin(tmp_path / "p", "exact", EXACT)), Metric("samples_transfer_ratio")]
+    metrics = [MetricSpec("exact", Path(plugin(tmp_path / "p", "exact", EXACT))), MetricSpec("samples_transfer_ratio")]
     sedna = other_sedna(tmp_path / "site") if another else None
     numbers, result, scores = finish(joint(tmp_path), metrics, sedna, EDGE)
-    assert scores.values == {"exact": 1.0, "samples_transfer_ratio": None}
+    assert scores.scores == {"exact": 1.0, "samples_transfer_ratio": None}
     assert [row[0] for row in result] == [False, False, "long", "long"]
     assert [row[2] is None for row in result] == [False, False, True, True]
     assert [row[3] is None for row in result] == [True, True, False, False]
@@ -96,14 +98,14 @@ def test_mining_then_inference_sends_hard_items_to_the_cloud(tmp_path, another):
 
 
 def test_the_other_modes_and_the_oracle(tmp_path):
-    later = replace(joint(tmp_path, "Unsure"), testenv={"hard_example_mining_mode": "inference-then-mining"})
+    later = replace(joint(tmp_path, "Unsure"), exam=ExamSettings(hard_example_mining_mode="inference-then-mining"))
     _, result, _ = finish(later, also=EDGE)
     assert [row[0] for row in result] == [False, False, True, True]
     assert result[2][1] == {"answer": "CCC", "score": 1.0} and result[2][2] == {"answer": "?", "score": 0.1}
     assert result[0][1] == {"answer": "A", "score": 1.0, "seen": True} and "seen" not in result[0][2]
-    own = replace(later, folder=str(tmp_path / "own"), testenv={"hard_example_mining_mode": "self-design"})
+    own = replace(later, folder=tmp_path / "own", exam=ExamSettings(hard_example_mining_mode="self-design"))
     assert finish(own, also=EDGE)[1][0] == {"answer": "A", "score": 1.0}
-    oracle = replace(joint(tmp_path, "OracleRouter", least=4), folder=str(tmp_path / "oracle"))
+    oracle = replace(joint(tmp_path, "OracleRouter", least=4), folder=tmp_path / "oracle")
     assert [row[0] for row in finish(oracle, also=EDGE)[1]] == [False, False, False, True]
 
 
@@ -116,8 +118,6 @@ def test_what_joint_inference_refuses(tmp_path):
         return str(failed.value)
 
     assert "needs a module of type 'cloudmodel'" in in_child(message, replace(work, modules=work.modules[:1]))
-    wrong = replace(work, testenv={"hard_example_mining_mode": "nothing"})
-    assert "hard_example_mining_mode is 'nothing'; it can be mining-then-inference" in in_child(message, wrong)
     lost = replace(work.modules[0], values={"model": "/no/such/file"})
     assert "/no/such/file miss" in in_child(message, replace(work, modules=(lost, *work.modules[1:])))
 
@@ -143,8 +143,15 @@ def test_multi_edge_hands_over_the_training_set_or_cuts_the_model(tmp_path):
     module = Module("basemodel", "Parallel", plugin(tmp_path / "p", "basemodel", PARALLEL))
     train = samples(tmp_path / "d", "train.txt", [("a", "1"), ("b", "2"), ("c", "1")])
     test = samples(tmp_path / "d", "test.txt", [("a", "1"), ("b", "2")])
-    work = Work("multiedgeinference", str(tmp_path / "W"), (module,), train, test, initial_model_url="m.onnx")
+    work = Work(
+        "multiedgeinference",
+        tmp_path / "W",
+        (module,),
+        train,
+        test,
+        algorithm=AlgorithmSettings(initial_model_url="m.onnx"),
+    )
     assert finish(work)[1] == [[["load", "m.onnx"]], ["a", "b"], 3]
-    cut = replace(work, folder=str(tmp_path / "V"), modules=(replace(module, values={"model_parallel": True}),))
+    cut = replace(work, folder=tmp_path / "V", modules=(replace(module, values={"model_parallel": True}),))
     calls = [["partition", "m.onnx"], ["load", "parts", {"sub_model_1.onnx": "cpu"}]]
     assert finish(cut)[1] == [calls, ["a", "b"], None]

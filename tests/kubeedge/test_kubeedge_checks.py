@@ -99,6 +99,13 @@ def test_a_paradigm_that_can_not_be_run_says_why(checkout, paradigm, message):
     assert message in "\n".join(problems(checkout))
 
 
+def test_an_unknown_order_of_joint_inference_is_refused(checkout):
+    checkout.change(checkout.testenv, "  metrics:", "  hard_example_mining_mode: nothing\n  metrics:")
+    checkout.change(checkout.algorithm, "singletasklearning", "jointinference")
+    wanted = "should be one of mining-then-inference, inference-then-mining, self-design, found 'nothing'"
+    assert f"hard_example_mining_mode {wanted}" in "\n".join(problems(checkout))
+
+
 def test_joint_inference_does_not_read_the_training_data(checkout):
     checkout.change(checkout.testenv, "dataset/train.txt", "dataset/gone.txt")
     checkout.change(checkout.algorithm, "singletasklearning", "jointinference")

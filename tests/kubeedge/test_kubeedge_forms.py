@@ -86,6 +86,9 @@ def test_sort_by_keeps_what_the_testenv_lists(checkout):
     assert "sort_by names 'mota'" in said(job.warnings) and "'down' sorts as descend" in said(job.warnings)
 
 
+CITY_SPLITING = "lifelong_learning_data_setting: {splitting_method: city_spliting}"
+
+
 @pytest.mark.parametrize(
     "file, old, new, message",
     [
@@ -95,6 +98,8 @@ def test_sort_by_keeps_what_the_testenv_lists(checkout):
         ("testenv", "  metrics:", "  scenario: online\n  metrics:", "unknown key 'scenario' in testenv"),
         ("algorithm", "{values: [1, 2]}", "{value: [1, 2]}", "unknown key 'value'"),
         ("algorithm", "basemodel\n", "basemodle\n", "type should be"),
+        ("algorithm", "singletasklearning", "singletasklerning", "Did you mean 'singletasklearning'?"),
+        ("algorithm", "  modules:", f"  {CITY_SPLITING}\n  modules:", "Did you mean 'city_splitting'?"),
     ],
 )
 def test_a_key_close_to_a_known_one_is_an_error(checkout, file, old, new, message):

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from ianvs.base.errors import PluginError
+from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.run import run
-from ianvs.kubeedge.work import Metric, Module, Work
+from ianvs.kubeedge.work import Module, Work
+from ianvs.kubeedge.yaml.settings import AlgorithmSettings, DataSetting, ExamSettings, ModelEval, ModelMetric
 from tests.kubeedge.children import in_child, other_sedna
 from tests.kubeedge.toys import DIE, finish, killed, plugin
 
@@ -107,10 +109,10 @@ def lifelong(folder: Path, mode: str | None, splitting: str, train: str = TRAIN,
         (folder / "d" / name).write_text("".join(lines))
         return str(folder / "d" / name)
 
-    model_metric = {"name": "accuracy", "url": url, **({} if mode is None else {"mode": mode})}
+    model_metric = ModelMetric(name="accuracy", url=Path(url), mode=mode)
     return Work(
         "lifelonglearning",
-        str(folder / "W"),
+        folder / "W",
         (
             Module("basemodel", "Learner", url, values),
             Module("task_definition", "Define", url),
@@ -119,11 +121,12 @@ def lifelong(folder: Path, mode: str | None, splitting: str, train: str = TRAIN,
         ),
         index("train.txt", train),
         index("test.txt", TEST),
-        data_setting={"train_ratio": 0.5, "splitting_method": splitting},
-        testenv={
-            "incremental_rounds": 3,
-            "model_eval": {"model_metric": model_metric, "threshold": 0.4, "operator": "<"},
-        },
+        algorithm=AlgorithmSettings(
+            lifelong_learning_data_setting=DataSetting(train_ratio=0.5, splitting_method=splitting)
+        ),
+        exam=ExamSettings(
+            incremental_rounds=3, model_eval=ModelEval(model_metric=model_metric, threshold=0.4, operator="<")
+        ),
     )
 
 
@@ -140,8 +143,8 @@ def accuracy(words: list[str], asked: str) -> float:
 METRICS = ("samples_transfer_ratio", "BWT", "FWT", "MATRIX", "task_avg_acc")
 
 
-def metrics(work: Work, result: str = "accuracy") -> list[Metric]:
-    return [Metric(result, work.modules[0].url), *map(Metric, METRICS)]
+def metrics(work: Work, result: str = "accuracy") -> list[MetricSpec]:
+    return [MetricSpec(result, Path(work.modules[0].url)), *map(MetricSpec, METRICS)]
 
 
 @pytest.mark.parametrize("another", [False, True], ids=["no sedna", "another sedna"])
@@ -159,13 +162,13 @@ def test_no_inference_equals_a_naive_implementation(tmp_path, another):
     assert numbers["untrained"] == M[0] and numbers["R"] == M[1:]
     assert scores.matrices["all"] == M[1:] and set(scores.matrices) == {"all", "sun", "rain", "task_avg"}
     assert list(result) == [word if word in words else "?" for word in TEST]
-    assert scores.values["Ianvs_BWT"] == pytest.approx(sum(M[3][j] - M[0][j] for j in range(3)) / 9)
-    assert scores.values["Ianvs_FWT"] == pytest.approx(sum(M[i - 1][i - 1] - M[0][i - 1] for i in (1, 2, 3)) / 3)
-    assert scores.values["BWT"] == pytest.approx(((M[3][0] - M[1][0]) + (M[3][1] - M[2][1])) / 2)
-    assert scores.values["FWT"] == pytest.approx(((M[1][1] - M[0][1]) + (M[2][2] - M[0][2])) / 2)
+    assert scores.scores["Ianvs_BWT"] == pytest.approx(sum(M[3][j] - M[0][j] for j in range(3)) / 9)
+    assert scores.scores["Ianvs_FWT"] == pytest.approx(sum(M[i - 1][i - 1] - M[0][i - 1] for i in (1, 2, 3)) / 3)
+    assert scores.scores["BWT"] == pytest.approx(((M[3][0] - M[1][0]) + (M[3][1] - M[2][1])) / 2)
+    assert scores.scores["FWT"] == pytest.approx(((M[1][1] - M[0][1]) + (M[2][2] - M[0][2])) / 2)
     by_task = [accuracy(words, TEST[i::2]) for i in (0, 1)]
-    assert scores.values["task_avg_acc"] == round(sum(by_task) / 2, 3)
-    assert scores.values["accuracy"] == accuracy(words, TEST) and scores.values["samples_transfer_ratio"] == 0.0
+    assert scores.scores["task_avg_acc"] == round(sum(by_task) / 2, 3)
+    assert scores.scores["accuracy"] == accuracy(words, TEST) and scores.scores["samples_transfer_ratio"] == 0.0
     assert numbers["handed_test_labels"] is True and numbers["measures"]["dropped_tasks"]
     first = tmp_path / "W" / "output" / "train"
     assert {path.name for path in (first / "0" / "seen_task").iterdir()} == {"global.model"}
@@ -230,18 +233,16 @@ def test_hard_example_mining_equals_a_naive_implementation(tmp_path):
     assert [tuple(row) for row in numbers["samples_transfer_ratio"]] == record
     assert [row[0] for row in result] == answers
     assert any(None in row for row in M), "a round without unseen samples is part of this test"
-    assert scores.values["Ianvs_BWT"] is None and scores.values["Ianvs_FWT"] is None
+    assert scores.scores["Ianvs_BWT"] is None and scores.scores["Ianvs_FWT"] is None
     inferred, moved = (sum(column) for column in zip(*record, strict=True))
-    assert scores.values["samples_transfer_ratio"] == round(moved / (inferred + 1), 4)
+    assert scores.scores["samples_transfer_ratio"] == round(moved / (inferred + 1), 4)
     copies = tmp_path / "W" / "output" / "inference" / "unseen_task_samples"
     assert len(list((copies / "1").iterdir())) == record[0][1]
     assert {path.name for path in (tmp_path / "W/output/train/0/seen_task").iterdir()} == {"sun.model", "rain.model"}
 
 
 def test_the_default_mode_trains_first_and_then_what_is_unseen(tmp_path):
-    work = lifelong(tmp_path, None, "default")
-    work = replace(work, testenv={**work.testenv, "model_eval": {**work.testenv["model_eval"]}})
-    work.testenv["model_eval"]["model_metric"]["mode"] = ""  # type: ignore[index]
+    work = lifelong(tmp_path, "", "default")
     numbers, result, scores = finish(work, metrics(work, "flat"))
     words, record = taught([], "aabb", 2), []
     for part in ("bbcc", "ccdd"):
@@ -250,14 +251,14 @@ def test_the_default_mode_trains_first_and_then_what_is_unseen(tmp_path):
         words = taught(words, "".join(unseen), 2)
     assert [tuple(row) for row in numbers["samples_transfer_ratio"]] == record
     assert [row[0] for row in result] == [word if word in words else "cloud" for word in TEST]
-    assert numbers["MATRIX"] is None and scores.values["BWT"] is None and scores.values["task_avg_acc"] is None
+    assert numbers["MATRIX"] is None and scores.scores["BWT"] is None and scores.scores["task_avg_acc"] is None
 
 
 @pytest.mark.parametrize("mode", ["no-inference", "hard-example-mining"])
 def test_a_killed_case_ends_the_same(tmp_path, mode):
     splitting = "fwt_splitting" if mode == "no-inference" else "hard-example_splitting"
     work = lifelong(tmp_path, mode, splitting, die_at=4)
-    whole = finish(replace(work, folder=str(tmp_path / "whole")))
+    whole = finish(replace(work, folder=tmp_path / "whole"))
     killed(work)
     first = next((tmp_path / "W" / "output" / "train" / "0" / "seen_task").iterdir())
     stamp = first.stat().st_mtime_ns
@@ -322,7 +323,7 @@ def test_multi_inference_lets_several_models_answer_each_sample(tmp_path):
 
     def message() -> str:
         with pytest.raises(PluginError) as failed:
-            run(replace(work, modules=modules[:2], folder=str(tmp_path / "V")))
+            run(replace(work, modules=modules[:2], folder=tmp_path / "V"))
         return str(failed.value)
 
     assert "task_remodeling, inference_integrate is missing" in in_child(message)

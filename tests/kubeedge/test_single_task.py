@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pydantic import TypeAdapter
 
 from ianvs.base.errors import PluginError
+from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.run import problems, run
 from ianvs.kubeedge.scores import score
-from ianvs.kubeedge.work import Metric, Module, Work
+from ianvs.kubeedge.work import Module, Work
+from ianvs.kubeedge.yaml.settings import AlgorithmSettings
 from tests.kubeedge.children import in_child, other_sedna
 from tests.kubeedge.toys import DIE, finish, killed, metric, plugin, samples
 
@@ -81,31 +82,31 @@ def reader(folder: Path, values: dict | None = None) -> Work:
     url = plugin(folder / "plugin", "base.model-v1", READER)
     return Work(
         paradigm="singletasklearning",
-        folder=str(folder / "W"),
+        folder=folder / "W",
         modules=(Module("basemodel", "Reader", url, values or {}),),
         train=samples(folder / "data", "train.txt", rows[:5]),
         test=samples(folder / "data", "test.txt", rows),
-        initial_model_url="first.bin",
+        algorithm=AlgorithmSettings(initial_model_url="first.bin"),
     )
 
 
 @pytest.mark.parametrize("another", [False, True], ids=["no sedna", "another sedna"])
 def test_single_task_calls_in_order_with_paths_and_words(tmp_path, another):
-    work = TypeAdapter(Work).validate_python(json.loads(json.dumps(asdict(reader(tmp_path, {"skip": 10})))))
+    work = reader(tmp_path, {"skip": 10})
     sedna = other_sedna(tmp_path / "site") if another else None
     url = plugin(tmp_path / "metrics", "acc", FIRST)
     metrics = [
-        Metric("accuracy", url),
-        Metric("text", url),
-        Metric("task_avg_acc", url),
-        Metric("BWT"),
-        Metric("MATRIX"),
+        MetricSpec("accuracy", Path(url)),
+        MetricSpec("text", Path(url)),
+        MetricSpec("task_avg_acc", Path(url)),
+        MetricSpec("BWT"),
+        MetricSpec("MATRIX"),
     ]
     numbers, result, scores = finish(work, metrics, sedna)
     assert result["calls"] == ["preprocess", ["train", "train", "first.bin", "TRUE"], "save", ["load", "m.gguf"]]
     assert result["made"] == 1
-    assert result["saved"] == work.folder + "/output/inference/"
-    assert scores.values == {
+    assert result["saved"] == f"{work.folder}/output/inference/"
+    assert scores.scores == {
         "accuracy": 18 / 20,  # the 1st and the 11th are answered with "none"
         "text": "{'calls': 4}",
         "task_avg_acc": 0,  # the mapping of system information is empty
@@ -123,10 +124,14 @@ def test_compression_replaces_the_saved_model_and_failure_keeps_it(tmp_path):
     tool = tmp_path / "quantize"
     tool.write_text("#!/bin/sh\n[ $3 = broken ] && exit 3\ncp $1 $2\n")
     tool.chmod(0o755)
-    work = replace(reader(tmp_path), mode="with_compression", llama_quantize_path=str(tool), quantization_type="q4")
+    work = reader(tmp_path)
+    settings = replace(work.algorithm, mode="with_compression", llama_quantize_path=str(tool), quantization_type="q4")
+    work = replace(work, algorithm=settings)
     _, result, _ = finish(work)
     assert result["calls"][-1] == ["load", "m_q4.gguf"]
-    numbers, result, _ = finish(replace(work, folder=str(tmp_path / "W2"), quantization_type="broken"))
+    numbers, result, _ = finish(
+        replace(work, folder=tmp_path / "W2", algorithm=replace(settings, quantization_type="broken"))
+    )
     assert result["calls"][-1] == ["load", "m.gguf"] and "ended with 3" in numbers["notes"][0]
 
 
@@ -150,10 +155,17 @@ def test_metadata_hands_over_the_source_with_its_labels(tmp_path):
     """
     file = str(tmp_path / "metadata.json")
     modules = (Module("basemodel", "Quiz", plugin(tmp_path / "p", "basemodel", code)),)
-    work = Work("singletasklearning", str(tmp_path / "W"), modules, file, file, initial_model_url="hub/name")
-    metrics = [Metric("right", plugin(tmp_path / "p", "right", right))]
+    work = Work(
+        "singletasklearning",
+        tmp_path / "W",
+        modules,
+        file,
+        file,
+        algorithm=AlgorithmSettings(initial_model_url="hub/name"),
+    )
+    metrics = [MetricSpec("right", Path(plugin(tmp_path / "p", "right", right)))]
     numbers, result, scores = finish(work, metrics)
-    assert result == (["A"] * 4, "quiz", "hub/name") and scores.values == {"right": 0.5}
+    assert result == (["A"] * 4, "quiz", "hub/name") and scores.scores == {"right": 0.5}
     assert numbers["handed_test_labels"] is True
 
 
@@ -173,9 +185,9 @@ def test_y_is_the_last_word_of_lines_with_a_depth_file(tmp_path):
     def shown(y, result): return " ".join([*y, *result])
     """
     modules = (Module("basemodel", "Any", plugin(tmp_path / "p", "basemodel", code)),)
-    work = Work("singletasklearning", str(tmp_path / "W"), modules, str(tmp_path / "i.txt"), str(tmp_path / "i.txt"))
-    _, _, scores = finish(work, [Metric("shown", plugin(tmp_path / "p", "shown", shown))])
-    assert scores.values == {"shown": f"{tmp_path}/mask.png 2 a.png /b"}
+    work = Work("singletasklearning", tmp_path / "W", modules, str(tmp_path / "i.txt"), str(tmp_path / "i.txt"))
+    _, _, scores = finish(work, [MetricSpec("shown", Path(plugin(tmp_path / "p", "shown", shown)))])
+    assert scores.scores == {"shown": f"{tmp_path}/mask.png 2 a.png /b"}
 
 
 def test_an_error_says_module_method_and_line_and_what_is_missing(tmp_path):
@@ -208,15 +220,13 @@ def test_an_error_says_module_method_and_line_and_what_is_missing(tmp_path):
 def test_problems_are_told_before_a_run_each_once(tmp_path):
     work = reader(tmp_path)
     url = plugin(tmp_path / "metrics", "acc", FIRST)
-    metrics = [Metric("accuracy", url), Metric("none", url), Metric("BWT"), Metric("F1")]
-    assert in_child(problems, work, metrics[:1]) == []
+    metrics = [MetricSpec("accuracy", Path(url)), MetricSpec("none", Path(url)), MetricSpec("BWT"), MetricSpec("F1")]
+    assert in_child(problems, (work, metrics[:1])) == []
     lacking = plugin(tmp_path / "p", "lacking", "import a_package_that_is_not_there\n")
-    modules = (Module("task_definition", "A", lacking), Module("task_allocation", "B", lacking), Module("hem", "C"))
-    told = in_child(problems, replace(work, modules=modules), metrics)
+    modules = (Module("task_definition", "A", lacking), Module("task_allocation", "B", lacking))
+    told = in_child(problems, (replace(work, modules=modules), metrics))
     expected = [
         "No module named 'a_package_that_is_not_there'. Install what has",
-        "no module type 'hem'",
-        "a module of type 'basemodel'",
         "does not register 'none' as 'general'",
         "'F1' needs a url",
     ]
@@ -238,7 +248,7 @@ def test_two_modules_with_one_basename_are_two(tmp_path):
     two = plugin(tmp_path / "two", "model", name.format(kind="ClassType.GENERAL", alias="Two") + methods)
     data = samples(tmp_path / "data", "i.txt", [("a", "1")])
     modules = (Module("task_definition", "One", one), Module("basemodel", "Two", two))
-    work = Work("singletasklearning", str(tmp_path / "W"), modules, data, data)
+    work = Work("singletasklearning", tmp_path / "W", modules, data, data)
     seen = """
     @ClassFactory.register(alias="seen")
     def seen(y, result): return result[1].where + " " + result[2]
@@ -254,8 +264,8 @@ def test_two_modules_with_one_basename_are_two(tmp_path):
     file, module, again = in_child(ran)
     assert Path(file).parent.name == "one" and again == "Two"
     assert module.startswith("ianvs_module_") and module.endswith("_model")
-    scores = in_child(score, work, [Metric("seen", plugin(tmp_path / "m", "seen", seen))])
-    assert scores.values == {"seen": "Two Two"}
+    scores = in_child(score, work, [MetricSpec("seen", Path(plugin(tmp_path / "m", "seen", seen)))])
+    assert scores.scores == {"seen": "Two Two"}
 
 
 def test_two_files_may_register_one_name(tmp_path):
@@ -271,7 +281,7 @@ def test_two_files_may_register_one_name(tmp_path):
     one, two = (plugin(tmp_path / "p", name, code) for name in ("one", "two"))
     data = samples(tmp_path / "data", "i.txt", [("a", "1")])
     modules = (Module("basemodel", "Same", one), Module("dataset_processor", "Same", two))
-    assert finish(Work("singletasklearning", str(tmp_path / "W"), modules, data, data))[1] == "one.py"
+    assert finish(Work("singletasklearning", tmp_path / "W", modules, data, data))[1] == "one.py"
 
 
 def test_a_folder_is_imported_as_a_package_and_the_working_directory_is_the_one_told(tmp_path):
@@ -287,23 +297,21 @@ def test_a_folder_is_imported_as_a_package_and_the_working_directory_is_the_one_
         def load(self, path): pass
         def predict(self, x): return [extra_word.WORD, os.getcwd()]
     """)  # fmt: skip
-    (tmp_path / "pythonpath").mkdir()
-    (tmp_path / "pythonpath" / "extra_word.py").write_text("WORD = 'extra'\n")
     (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "extra_word.py").write_text("WORD = 'extra'\n")
     data = samples(tmp_path / "data", "i.txt", [("a", "1")])
     work = Work(
         "singletasklearning",
-        str(tmp_path / "W"),
+        tmp_path / "W",
         (Module("basemodel", "Model", str(folder)),),
         data,
         data,
         cwd=str(tmp_path / "root"),
-        sys_path=(str(tmp_path / "pythonpath"),),
     )
     assert finish(work)[1] == ["extra", str(tmp_path / "root")]
     (tmp_path / "root" / "part").mkdir()
     (tmp_path / "root" / "part" / "dotted.py").write_text((folder / "inner.py").read_text())
-    dotted = replace(work, folder=str(tmp_path / "V"), modules=(Module("basemodel", "Model", "part.dotted"),))
+    dotted = replace(work, folder=tmp_path / "V", modules=(Module("basemodel", "Model", "part.dotted"),))
     assert finish(dotted)[1] == ["extra", str(tmp_path / "root")]
     assert metric(tmp_path).name == "accuracy"
 
@@ -327,15 +335,15 @@ class Once:
     )
     data = samples(tmp_path / "data", "i.txt", [("a", "1")])
     modules = (Module("basemodel", "Once", plugin(tmp_path / "p", "once", code)),)
-    work = Work("singletasklearning", str(tmp_path / "W"), modules, data, data, seed=7)
+    work = Work("singletasklearning", tmp_path / "W", modules, data, data, seed=7)
     (tmp_path / "W").mkdir()
     (tmp_path / "W" / "mine.txt").write_text("was there before")
     killed(work)
     _, draw, _ = finish(work)
     assert (
         draw
-        == finish(replace(work, folder=str(tmp_path / "V")))[1]
-        != finish(replace(work, folder=str(tmp_path / "U"), seed=8))[1]
+        == finish(replace(work, folder=tmp_path / "V"))[1]
+        != finish(replace(work, folder=tmp_path / "U", seed=8))[1]
     )
     assert (tmp_path / "W" / "mine.txt").exists()
     assert finish(work)[1] == draw  # a finished case does nothing
@@ -360,4 +368,4 @@ def test_worker_processes_can_talk_from_a_folder_with_a_long_path(tmp_path):
     modules = (Module("basemodel", "Talks", plugin(tmp_path / "p", "talks", code)),)
     folder = tmp_path / ("long" * 25) / "W"
     folder.parent.mkdir()
-    assert finish(Work("singletasklearning", str(folder), modules, data, data))[1] == ["hello", f"{folder}/tmp"]
+    assert finish(Work("singletasklearning", folder, modules, data, data))[1] == ["hello", f"{folder}/tmp"]

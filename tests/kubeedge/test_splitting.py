@@ -48,11 +48,6 @@ def test_city_begins_with_what_a_simulator_drew():
         split(lines, "city_splitting", 0.5, 1)
 
 
-def test_an_unknown_method_is_refused_with_the_nearest_one():
-    with pytest.raises(PluginError, match="Did you mean 'city_splitting'"):
-        split(TEN, "city_spliting", 0.5, 2)
-
-
 def test_files_are_named_by_kind_and_number_and_empty_lines_count(tmp_path):
     (tmp_path / "i.txt").write_text("a 1\n\n b\t2 \nc 3\n")
     pairs = write_pairs(str(tmp_path / "i.txt"), tmp_path / "W", ("model_train", "model_eval"), "default", 0.5, 2)

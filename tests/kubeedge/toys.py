@@ -7,10 +7,12 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+from ianvs.config.contracts import ContractResult
+from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.run import run
-from ianvs.kubeedge.scores import Scores, score
+from ianvs.kubeedge.scores import score
 from ianvs.kubeedge.storing import read_outcome, read_pickle
-from ianvs.kubeedge.work import Metric, Work
+from ianvs.kubeedge.work import Work
 from tests.kubeedge.children import in_child
 
 HEAD = """
@@ -49,13 +51,13 @@ def samples(folder: Path, index: str, rows: Sequence[tuple[str, str]]) -> str:
     return str(folder / index)
 
 
-def metric(folder: Path, code: str = ACCURACY) -> Metric:
-    return Metric("accuracy", plugin(folder, "accuracy", code))
+def metric(folder: Path, code: str = ACCURACY) -> MetricSpec:
+    return MetricSpec("accuracy", Path(plugin(folder, "accuracy", code)))
 
 
 def finish(
-    work: Work, metrics: Sequence[Metric] = (), sedna: Path | None = None, also: frozenset[str] = frozenset()
-) -> tuple[dict[str, Any], Any, Scores]:
+    work: Work, metrics: Sequence[MetricSpec] = (), sedna: Path | None = None, also: frozenset[str] = frozenset()
+) -> tuple[dict[str, Any], Any, ContractResult]:
     """Run and score, each in a process of its own: the numbers of the outcome, the result, and the scores.
 
     Nothing may be written beside W, but for `also`.

@@ -9,7 +9,7 @@ import pytest
 
 from ianvs.base.types import Asked, Failure, Predictions, RoundResult, TestCase
 from ianvs.store import CaseStore, StoredModule
-from ianvs.store.gathered import UNKNOWN, Known
+from ianvs.store.round_files import UNKNOWN, Known
 from tests.edits import edited
 
 

@@ -1,7 +1,6 @@
 """What an author of a PyTorch method may build on. Nothing else needs it."""
 
 from ianvs.authoring.closed_form import ClosedFormLearner, RandomProjection
-from ianvs.authoring.distillation import distillation_loss
 from ianvs.authoring.fisher import FISHERS, Anchor, fisher_diagonal, with_anchor
 from ianvs.authoring.lora import FrozenBody, add_lora
 from ianvs.authoring.memory import (
@@ -14,7 +13,7 @@ from ianvs.authoring.memory import (
 )
 from ianvs.authoring.networks import SmallViT, body_and_head, flat_parameters, linear, mlp, resnet, token_network
 from ianvs.authoring.projection import agem_projection, flat_gradients, gem_projection, set_flat_gradients
-from ianvs.authoring.replay_learner import ExemplarLearner, ReplayLearner
+from ianvs.authoring.replay_learner import ExemplarLearner, ReplayLearner, distillation_loss
 from ianvs.authoring.round_data import Batch, Joined, RoundData, own_classes_mask
 from ianvs.authoring.torch_learner import TorchLearner
 

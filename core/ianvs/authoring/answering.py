@@ -21,7 +21,7 @@ class Answering(NetworkHolder):
     # What a method may override.
 
     def answers(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """(B, num_classes) what prepared samples x (B, ...) of a test are answered with; by itself, the logits.
+        """(B, num_classes) what prepared samples x (B, ...) of a test are answered with; by default the logits.
 
         mask: (num_classes,) to be added, -inf for classes that are not among the answers; None when all are.
         """

@@ -1,4 +1,4 @@
-"""What a learner is told of a trained network: its weights, the size of its pictures, what of it is trained."""
+"""Which trained network a learner uses: its weights, the size of its pictures, what of it is trained further."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import normalize
+from torch.nn.functional import kl_div, log_softmax, normalize, softmax
 
 from ianvs.authoring.memory import ClassBalancedMemory, HerdingMemory, PerRoundMemory, ReservoirMemory, State
 from ianvs.authoring.round_data import Batch, RoundData, block_bytes, sent
@@ -17,7 +17,12 @@ from ianvs.authoring.torch_learner import TorchLearner
 from ianvs.base.errors import PluginError, require_known
 
 FILLS = ("after_round", "during_round", "every_step")
-SELECTIONS = ("reservoir", "balanced", "per_round", "herding")
+_MEMORIES: dict[str, type[ReservoirMemory | ClassBalancedMemory | PerRoundMemory | HerdingMemory]] = {
+    "reservoir": ReservoirMemory,
+    "balanced": ClassBalancedMemory,
+    "per_round": PerRoundMemory,
+    "herding": HerdingMemory,
+}
 _AHEAD = 16  # steps whose old samples are drawn at once
 
 
@@ -46,7 +51,7 @@ class ReplayLearner(TorchLearner):
     ) -> None:
         super().__init__(**training)
         require_known("fill of a memory", fill, FILLS)
-        require_known("selection of a memory", selection, SELECTIONS)
+        require_known("selection of a memory", selection, _MEMORIES)
         if fill != "after_round" and selection in ("per_round", "herding"):
             raise PluginError(
                 f"a memory with selection '{selection}' is filled after each round: set `fill: after_round`."
@@ -54,16 +59,8 @@ class ReplayLearner(TorchLearner):
         if replay_batch is not None and replay_batch < 1:
             raise PluginError(f"replay_batch is a number of samples, 1 or more; it can't be {replay_batch}.")
         self.replay_batch, self.fill = replay_batch, fill
-        self.memory: ReservoirMemory | ClassBalancedMemory | PerRoundMemory | HerdingMemory
-        match selection:
-            case "balanced":
-                self.memory = ClassBalancedMemory(capacity)
-            case "per_round":
-                self.memory = PerRoundMemory(capacity)
-            case "herding":
-                self.memory = HerdingMemory(capacity)
-            case _:
-                self.memory = ReservoirMemory(capacity, in_place=fill != "after_round")
+        in_place = {"in_place": fill != "after_round"} if selection == "reservoir" else {}
+        self.memory = _MEMORIES[selection](capacity, **in_place)
         self._draws = self._keys = torch.Generator()
         self._steps = 1  # in the round
         self._planned: deque[tuple[Tensor, tuple[Tensor, ...]]] = deque()  # order of a draw, and what it brings
@@ -213,3 +210,14 @@ class ExemplarLearner(ReplayLearner):
     def restore(self, state: State) -> None:
         super().restore(state)
         self.known = list(state["known"])
+
+
+def distillation_loss(student: Tensor, teacher: Tensor, temperature: float = 2.0) -> Tensor:
+    """T^2 KL(softmax(teacher / T) || softmax(student / T)), mean over the batch (Hinton et al. 2015, section 2).
+
+    student, teacher: (B, ..., C) logits over the same classes, all finite; the losses of one sample are summed.
+    Returns a scalar, in nats. T^2 keeps the size of the gradient the same whatever the temperature.
+    """
+    target = softmax(teacher / temperature, dim=-1)
+    answer = log_softmax(student / temperature, dim=-1)
+    return kl_div(answer, target, reduction="batchmean") * temperature**2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -108,6 +108,7 @@ class TorchLearner(Answering):
         lora_rank: int | None = None,
         lora_alpha: float | None = None,
     ) -> None:
+        options = {**locals(), "milestones": tuple(milestones)}
         require_known("adaptation", adaptation, ADAPTATIONS)
         super().__init__(
             network,
@@ -124,22 +125,7 @@ class TorchLearner(Answering):
             raise PluginError(f"initialization '{initialization}' would overwrite the `weights`. Keep one of them.")
         self.initialization = initialization
         self.batch_size = batch_size
-        self.schedule = Schedule(
-            learning_rate,
-            epochs,
-            batch_size,
-            optimizer,
-            momentum,
-            weight_decay,
-            step_every,
-            step_gamma,
-            tuple(milestones),
-            decay,
-            warm_up,
-            iterations,
-            clip_norm,
-            clip_value,
-        )
+        self.schedule = Schedule(**{field.name: options[field.name] for field in fields(Schedule)})
         self.keep_optimizer = keep_optimizer
         self.head_learning_rate = head_learning_rate
         self.augment = find_augmentation(augment)
@@ -159,7 +145,7 @@ class TorchLearner(Answering):
         """Called before the first step of a round."""
 
     def training_data(self, data: RoundData) -> RoundData:
-        """What the loop goes over in a round; by itself, the data that the round brings."""
+        """What the loop goes over in a round; by default the data that the round brings."""
         return data
 
     def extend(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -167,7 +153,7 @@ class TorchLearner(Answering):
         return x, y
 
     def loss(self, batch: Batch) -> Tensor:
-        """The scalar that a step goes down; by itself, the mean cross-entropy of the samples that have a label.
+        """The scalar that a step minimises; by default the mean cross-entropy of the samples that have a label.
 
         A loss without a gradient, as that of a batch without any label, takes no step. In pre-training it is the error
         of a denoising autoencoder.

@@ -30,7 +30,7 @@ def write_new(folder: Path, files: Mapping[str, str]) -> list[Path]:
     there = [folder / name for name in files if (folder / name).exists() and not name.startswith(_FOLDER)]
     if there:
         what = shown_path(there[0])
-        raise IanvsError(f"{what} is there already, and nothing was written. Choose another name, or remove it.")
+        raise IanvsError(f"{what} already exists, and nothing was written. Choose another name, or remove it.")
     try:
         (folder / _FOLDER).mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
@@ -103,7 +103,7 @@ def copied_job(source: str, name: str, folder: str) -> dict[str, str]:
     """
     job = job_path(Path(source))
     if job not in shipped_jobs().values():
-        raise IanvsError(f"'{source}' is no job that comes with ianvs. There are: {one_line([*shipped_jobs()], 40)}.")
+        raise IanvsError(f"no job called '{source}' comes with ianvs. There are: {one_line([*shipped_jobs()], 40)}.")
     documents = {path: read(path) for path in files_of_job(job)}
     names = _names(documents, job)
     files: dict[str, str] = {}

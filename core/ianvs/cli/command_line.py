@@ -132,14 +132,7 @@ def _job(options: argparse.Namespace) -> Path:
 
 
 def _command_line() -> Parser:
-    from ianvs.cli import (
-        compare_commands,
-        completion_command,
-        installed_commands,
-        job_files,
-        run_command,
-        stored_commands,
-    )
+    from ianvs.cli import completion_command, installed_commands, run_command, stored_commands
     from ianvs.testenv.datasets.dataset_command import add_commands
 
     parser = Parser(prog="ianvs", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -147,12 +140,12 @@ def _command_line() -> Parser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     run_command.add_commands(commands)
     stored_commands.add_commands(commands)
-    job_files.add_new(commands)
+    installed_commands.add_new(commands)
     installed_commands.add_list(commands)
-    compare_commands.add_commands(commands)
-    job_files.add_jobs(commands)
+    stored_commands.add_comparing(commands)
+    installed_commands.add_jobs(commands)
     installed_commands.add_metrics(commands)
-    job_files.add_schema(commands)
+    installed_commands.add_schema(commands)
     stored_commands.add_export(commands)
     installed_commands.add_doctor(commands)
     add_commands(commands)

@@ -20,6 +20,7 @@ from typing import Any, Literal
 from ianvs.base.errors import shown_path
 from ianvs.processes.engines.engine import usable_cores
 from ianvs.processes.sealing.landlock import landlock_version
+from ianvs.results.stored.provenance import output_of, version_of
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,8 @@ def software_findings() -> Iterator[Finding]:
         remedy = "Where exams have to be kept from learners, use Linux (docs/install.md)."
         said = "each case starts a new Python, which is slower than on Linux, and nothing is sealed"
         yield Finding("note", said, remedy)
-    yield from torch_findings(_version("torch"), _version("torchvision"), _wanted_torch(), looked())
-    yield from package_findings({name: _version(name) for name, _, _ in _OPTIONAL})
+    yield from torch_findings(version_of("torch"), version_of("torchvision"), _wanted_torch(), looked())
+    yield from package_findings({name: version_of(name) for name, _, _ in _OPTIONAL})
 
 
 def torch_findings(
@@ -104,13 +105,6 @@ def package_findings(versions: Mapping[str, str | None]) -> Iterator[Finding]:
             yield Finding("note", f"{name} is not installed: no {purpose}", f"pip install 'ianvs[{extra}]'")
         else:
             yield Finding("ok", f"{name} {versions[name]}")
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _wanted_torch() -> str | None:
@@ -223,14 +217,8 @@ def _limit() -> float | None:
 
 
 def _drivers_cards() -> list[str] | None:
-    if shutil.which("nvidia-smi") is None:
-        return None
-    command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return [line.replace(", ", ", driver ") for line in done.stdout.splitlines()]
+    told = output_of(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], 20)
+    return None if told is None else [line.replace(", ", ", driver ") for line in told.splitlines()]
 
 
 def model_findings() -> Iterator[Finding]:

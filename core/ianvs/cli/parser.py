@@ -1,54 +1,68 @@
-"""The parser of the command line, and what it answers to words that other tools have for the same."""
+"""The parser of the command line, and what commands about a job share: arguments, and what they print.
+
+It answers to words that other tools have for the same.
+"""
 
 from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NoReturn
+import os
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from ianvs.api import Results
+    from ianvs.base.errors import Problem
+
+
+def _by_word(answers: Mapping[str, str]) -> dict[str, str]:
+    """Of {"ls available": answer} the answer to each word."""
+    return {word: answer for words, answer in answers.items() for word in words.split()}
+
 
 # What users of Optuna, benchopt, lm-eval, MTEB, Avalanche and of package managers type first -> what does it here.
-_COMMANDS: Mapping[str, str] = {
-    **dict.fromkeys(("ls", "available", "search"), "`ianvs list jobs`, also algorithms, metrics and others"),
-    **dict.fromkeys(
-        ("init", "create", "create-study", "generate", "scaffold", "startproject", "add"), "ianvs new job NAME"
-    ),
-    **dict.fromkeys(("start", "execute", "eval", "evaluate", "benchmark", "train", "fit", "optimize"), "ianvs run JOB"),
-    **dict.fromkeys(("results", "leaderboard", "publish", "best-trial", "plot", "table"), "ianvs report JOB"),
-    **dict.fromkeys(("dashboard", "ui", "view", "serve", "web"), "ianvs report JOB --open"),
-    **dict.fromkeys(("check", "lint", "check-config", "test"), "ianvs validate JOB"),
-    **dict.fromkeys(("tasks", "benchmarks", "studies", "available-tasks", "available_tasks"), "ianvs list jobs"),
-    **dict.fromkeys(("models", "methods", "solvers", "strategies", "algorithm", "algorithms"), "ianvs list algorithms"),
-    **dict.fromkeys(("sys-info", "info", "env", "version", "diagnose"), "ianvs doctor"),
-    **dict.fromkeys(("dry-run", "queue", "trials"), "ianvs plan JOB"),
-    **dict.fromkeys(("log", "cat", "tail"), "ianvs logs CASE JOB"),
-    **{kind: f"ianvs list {kind}" for kind in ("scenarios", "datasets", "networks", "paradigms", "engines")},
-}
-_OPTIONS: Mapping[str, str] = {
-    **dict.fromkeys(("--tasks", "--task", "--benchmark", "--study", "--study-name"), "`ianvs list jobs`, and -f JOB"),
-    **dict.fromkeys(("--model", "--models", "--solver", "--algorithm", "--method"), "--only NAME, of the job's"),
-    **dict.fromkeys(("--list", "--list-tasks", "--available"), "`ianvs list KIND`"),
-    **dict.fromkeys(
-        ("--n-trials", "--n_trials", "--trials", "--max-runs", "--max_runs", "--n-repetitions"), "--limit N"
-    ),
-    **dict.fromkeys(("--seed", "--seeds"), "--set 'seeds=[0, 1, 2]'"),
-    **dict.fromkeys(
-        ("--output", "--output_path", "--output-folder", "--output_folder", "-o", "--storage"), "--workspace DIR"
-    ),
-    **dict.fromkeys(("--dataset", "--data"), "--set dataset.name=NAME"),
-    **dict.fromkeys(("--metric", "--metrics"), "--set 'metrics=[accuracy, BWT]'"),
-    **dict.fromkeys(("--scenario",), "--set scenario=NAME"),
-    **dict.fromkeys(("--lr",), "--set learning_rate=VALUE"),
-    **dict.fromkeys(("--config", "-c"), "-f JOB"),
-    "--job": "-f JOB, or --jobs N for how many cases at a time",
-    **dict.fromkeys(("--force", "--overwrite", "--no-cache", "--restart"), "--rerun all"),
-    **dict.fromkeys(("--resume", "--continue"), "nothing: a run goes on where it stopped"),
-    **dict.fromkeys(("--n-jobs", "--n_jobs", "--workers", "--num-workers"), "--jobs N"),
-    **dict.fromkeys(("--gpu", "--gpus", "--cuda"), "--device cuda"),
-    **dict.fromkeys(("--timeout",), "--set limits.case_seconds=N"),
-    **dict.fromkeys(("-q",), "--quiet"),
-    **dict.fromkeys(("-v",), "--verbose, or --version"),
-}
+_COMMANDS: Mapping[str, str] = _by_word(
+    {
+        "ls available search": "`ianvs list jobs`, also algorithms, metrics and others",
+        "init create create-study generate scaffold startproject add": "ianvs new job NAME",
+        "start execute eval evaluate benchmark train fit optimize": "ianvs run JOB",
+        "results leaderboard publish best-trial plot table": "ianvs report JOB",
+        "dashboard ui view serve web": "ianvs report JOB --open",
+        "check lint check-config test": "ianvs validate JOB",
+        "tasks benchmarks studies available-tasks available_tasks": "ianvs list jobs",
+        "models methods solvers strategies algorithm algorithms": "ianvs list algorithms",
+        "sys-info info env version diagnose": "ianvs doctor",
+        "dry-run queue trials": "ianvs plan JOB",
+        "log cat tail": "ianvs logs CASE JOB",
+    }
+) | {kind: f"ianvs list {kind}" for kind in ("scenarios", "datasets", "networks", "paradigms", "engines")}
+_OPTIONS: Mapping[str, str] = _by_word(
+    {
+        "--tasks --task --benchmark --study --study-name": "`ianvs list jobs`, and -f JOB",
+        "--model --models --solver --algorithm --method": "--only NAME, of the job's",
+        "--list --list-tasks --available": "`ianvs list KIND`",
+        "--n-trials --n_trials --trials --max-runs --max_runs --n-repetitions": "--limit N",
+        "--seed --seeds": "--set 'seeds=[0, 1, 2]'",
+        "--output --output_path --output-folder --output_folder -o --storage": "--workspace DIR",
+        "--dataset --data": "--set dataset.name=NAME",
+        "--metric --metrics": "--set 'metrics=[accuracy, BWT]'",
+        "--scenario": "--set scenario=NAME",
+        "--lr": "--set learning_rate=VALUE",
+        "--config -c": "-f JOB",
+        "--job": "-f JOB, or --jobs N for how many cases at a time",
+        "--force --overwrite --no-cache --restart": "--rerun all",
+        "--resume --continue": "nothing: a run goes on where it stopped",
+        "--n-jobs --n_jobs --workers --num-workers": "--jobs N",
+        "--gpu --gpus --cuda": "--device cuda",
+        "--timeout": "--set limits.case_seconds=N",
+        "-q": "--quiet",
+        "-v": "--verbose, or --version",
+    }
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -60,7 +74,7 @@ class Parser(argparse.ArgumentParser):
     def command_unknown(self, name: str, known: Mapping[str, object]) -> NoReturn:
         """End with what does it here."""
         hint = _meant(_COMMANDS.get(name), name, known) or " `ianvs --help` lists the commands."
-        self._end(f"there is no command '{name}', nor a job of that name.{hint}")
+        self._end(f"unknown command '{name}', and there is no job of that name.{hint}")
 
     def option_unknown(self, given: str) -> NoReturn:
         """End with what does it here; an option that nobody has may be meant for a hyperparameter."""
@@ -126,3 +140,47 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number of 1 or more")
     return number
+
+
+def settings_of(options: argparse.Namespace) -> dict[str, Any]:
+    """What every command about a job hands on."""
+    return {"workspace": options.workspace, "root": options.root, "settings": options.settings}
+
+
+def selected(options: argparse.Namespace) -> dict[str, Any]:
+    """The same, with the cases that are asked for."""
+    return {**settings_of(options), "only": options.only, "limit": options.limit}
+
+
+def job_arguments(options: argparse.Namespace) -> str:
+    """What a further command has to say of the job to mean the same."""
+    parts = ["-f", str(options.file)]
+    for name in ("workspace", "root"):
+        if (value := getattr(options, name)) is not None:
+            parts += [f"--{name}", str(value)]
+    for setting in options.settings:
+        parts += ["--set", setting]
+    return shlex.join(parts)
+
+
+def counted(states: Counter[str]) -> str:
+    """How many cases there are of each state."""
+    return f"{states.total()} cases: " + ", ".join(f"{count} {state}" for state, count in states.items())
+
+
+def warn(warnings: Sequence[Problem]) -> None:
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+
+
+def show(results: Results, job: str) -> None:
+    """The leaderboard, and where its files are. job: what a further command has to say of the job."""
+    from ianvs.results.report import render
+
+    render(results.leaderboard)
+    folder = results.workspace / results.name / "rank"
+    print(f"\nfiles: {os.path.relpath(folder)}")
+    failed = [case for case in results if case.status == "failed"]
+    if failed:
+        others = f"; {len(failed) - 1} more failed, see `ianvs status {job}`" if len(failed) > 1 else ""
+        print(f"`ianvs logs {failed[0].case.id[:8]} {job}` shows why {failed[0].case.algorithm} failed{others}.")

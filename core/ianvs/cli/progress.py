@@ -11,6 +11,8 @@ from ianvs.base.digests import CHANGED
 from ianvs.base.errors import one_line
 from ianvs.base.secrets import without_secrets
 from ianvs.base.types import REPEAT, Failure, Status
+from ianvs.results.report.trials import drawn_text, study_name
+from ianvs.results.report.values import telling
 from ianvs.running.planning import Plan, PlannedAlgorithm, PlannedCase, axes
 from ianvs.running.planning.studies import search_space
 from ianvs.running.scheduler.case_loop import Listener
@@ -49,8 +51,7 @@ def _varied(algorithm: PlannedAlgorithm) -> set[str]:
         return set(search_space(algorithm.spec.modules))
     if algorithm.choices is None:
         return {name for name, values in axes(algorithm.spec.modules) if len(values) > 1}
-    names = {name for choice in algorithm.choices for name in choice}
-    return {name for name in names if len({str(choice.get(name)) for choice in algorithm.choices}) > 1}
+    return telling(algorithm.choices)
 
 
 class _Progress(Listener):
@@ -238,13 +239,11 @@ def _opening(plan: Plan, to_do: int) -> str:
 
 def _so_far(study: Study) -> str:
     """What a search has asked for, and the best of it."""
-    exam = f" in {study.testenv}" if study.testenv else ""
-    said = f"search for {study.algorithm}{exam}: {len(study.trials)} trials"
+    said = f"search for {study_name(study)}: {len(study.trials)} trials"
     best = study.best()
     if best is None:
         return said
-    drawn = ", ".join(f"{name}={value}" for name, value in without_secrets(best.drawn).items())
-    return f"{said}, so far the best {study.metric} {best.value:.4g} after round {best.reached} ({drawn})"
+    return f"{said}, so far the best {study.metric} {best.value:.4g} after round {best.reached} ({drawn_text(best)})"
 
 
 def _left(start: float, done: int, to_do: int) -> str:

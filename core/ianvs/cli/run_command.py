@@ -8,8 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ianvs.cli.parser import add_job, job_command, positive
-from ianvs.cli.shown import counted, job_arguments, selected, settings_of, show, warn
+from ianvs.cli.parser import add_job, counted, job_arguments, job_command, positive, selected, settings_of, show, warn
 
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:

@@ -170,7 +170,7 @@ _NATIVE = _Native()
 def _loaded(point: EntryPoint) -> Contract:
     kind: Any = point.load()
     if not (isinstance(kind, type) and issubclass(kind, Contract)):
-        raise TypeError(f"it is no class derived from {Contract.__module__}.Contract")
+        raise TypeError(f"it is not a class derived from {Contract.__module__}.Contract")
     return kind()
 
 

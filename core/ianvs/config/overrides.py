@@ -74,7 +74,7 @@ def sorted_out(overrides: Sequence[Override], job: Document) -> tuple[list[Overr
             found.append(replace(override, kind=kind or "algorithm"))
         else:
             known = [*names, *(key for kind in _FILES for key in FILE_KINDS[kind].known_keys())]
-            message = f"'{first}' is no key of the job or of a testenv, and no algorithm of the job."
+            message = f"'{first}' is neither a key of the job or of a testenv, nor an algorithm of the job."
             problems.append(Problem(f"{message}{closest(first, known)}", override.place))
     for again in repeats((one, one.key) for one in found if one.kind != "algorithm"):
         problems.append(Problem(f"'{again.key}' is set twice. Keep one.", again.place))

@@ -34,7 +34,7 @@ def expand(text: str, environment: Mapping[str, str]) -> str:
         return found
 
     if "${" in _VARIABLE.sub("", text):
-        raise ValueError(f"'{text}' has a '${{' that is no variable. Write ${{NAME}} or ${{NAME:-default}}.")
+        raise ValueError(f"'{text}' has a '${{' that is not a variable. Write ${{NAME}} or ${{NAME:-default}}.")
     return _VARIABLE.sub(value, text)
 
 

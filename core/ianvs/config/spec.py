@@ -17,9 +17,8 @@ from ianvs.base.errors import Problem
 from ianvs.base.secrets import without_secrets
 from ianvs.config.models.algorithm import AlgorithmSpec, ModuleSpec, ParadigmSpec, SplitSpec
 from ianvs.config.models.job import EngineSpec, JobSettings, LimitsSpec, PublishedSpec, RankSpec
-from ianvs.config.models.ranges import Range
 from ianvs.config.models.samples import BackboneSpec, DatasetSpec, SourceSpec
-from ianvs.config.models.search import SearchSpec, SelectSpec
+from ianvs.config.models.search import Range, SearchSpec, SelectSpec
 from ianvs.config.models.testenv import BudgetSpec, GateSpec, MetricSpec, ScenarioSpec, TestEnvSpec
 from ianvs.config.overrides import Override
 

@@ -50,14 +50,14 @@ def _by_name(function: Callable[..., T], name: str, value: object, **keywords: o
     places = [p for p in parameters if p.kind in _BY_PLACE]
     named = any(p.name == name and p.kind is not Parameter.POSITIONAL_ONLY for p in parameters)
     if named or not places or places[0].name in keywords:
-        return function(**{name: value}, **{key: told for key, told in keywords.items() if accepts(function, key)})
+        return function(**{name: value}, **{key: given for key, given in keywords.items() if accepts(function, key)})
     return offer(function, value, **keywords)
 
 
 def _backend() -> str:
     """BACKEND_TYPE at this moment: "torch", "keras", "" for any other."""
-    told = os.environ.get("BACKEND_TYPE", "").lower()
-    return {"torch": "torch", "keras": "keras", "tensorflow": "keras"}.get(told, "")
+    backend = os.environ.get("BACKEND_TYPE", "").lower()
+    return {"torch": "torch", "keras": "keras", "tensorflow": "keras"}.get(backend, "")
 
 
 class Estimator:

@@ -97,10 +97,10 @@ class Knowledge:
         if definition is None:
             return [Task("global", data)], {"global": 0}, data
         with case.calling("task_definition", "call"):
-            told = offer(definition, data, model=model.instance)
-            if not isinstance(told, Sequence) or len(told) != 3:
+            returned = offer(definition, data, model=model.instance)
+            if not isinstance(returned, Sequence) or len(returned) != 3:
                 raise PluginError("it has to return three things: tasks, extractor, source.")
-            return list(told[0]), told[1], told[2]
+            return list(returned[0]), returned[1], returned[2]
 
     def _grouped(self, case: Case, tasks: list[Task]) -> list[TaskGroup]:
         discovery = case.made("task_relationship_discovery")
@@ -188,10 +188,10 @@ class Knowledge:
         if allocation is None:
             return data, [0] * len(data.x)
         with case.calling("task_allocation", "call"):
-            told = allocation(task_extractor=self.extractor, samples=data)
-            if not isinstance(told, Sequence) or len(told) != 2:
+            returned = allocation(task_extractor=self.extractor, samples=data)
+            if not isinstance(returned, Sequence) or len(returned) != 2:
                 raise PluginError("it has to return two things: the source, and for each sample the index of its task.")
-            return told[0], told[1]
+            return returned[0], returned[1]
 
     def _remodeled(
         self, case: Case, data: BaseDataSource, indices: ArrayLike
@@ -200,9 +200,9 @@ class Knowledge:
         remodeling = case.made("task_remodeling", models=models)
         if remodeling is not None:
             with case.calling("task_remodeling", "call"):
-                sources, found = remodeling(samples=data, mappings=indices)
-                return sources, found
-        positions, sources, found = np.array(indices, dtype=int), [], []
+                sources, chosen = remodeling(samples=data, mappings=indices)
+                return sources, chosen
+        positions, sources, chosen = np.array(indices, dtype=int), [], []
         for i in np.unique(positions):
             rows = np.flatnonzero(positions == i)
             source = source_of(data, as_array(data.x)[rows], None)
@@ -212,8 +212,8 @@ class Knowledge:
             if data.meta_attr is not None:
                 source.meta_attr = as_array(data.meta_attr)[rows]
             sources.append(source)
-            found.append(models[i] if -len(models) <= i < len(models) else models[0])
-        return sources, found
+            chosen.append(models[i] if -len(models) <= i < len(models) else models[0])
+        return sources, chosen
 
     def _integrated(self, case: Case, tasks: list[Task]) -> object:
         integrate = case.made("inference_integrate", models=self.models)

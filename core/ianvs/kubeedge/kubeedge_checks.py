@@ -7,7 +7,6 @@ the settings that it is given. Only where nothing else is wrong are files of aut
 from __future__ import annotations
 
 import ast
-import dataclasses
 import importlib.util
 import tempfile
 from collections.abc import Iterator
@@ -105,15 +104,13 @@ def import_problems(job: JobSpec) -> Iterator[Problem]:
     """What importing the files of modules and metrics shows, each algorithm's in a process of its own."""
     seconds = job.limits.check_seconds
     for exam in job.testenvs:
-        metrics = [dataclasses.astuple(metric) for metric in metrics_of(exam.metrics)]
         for algorithm in job.algorithms:
             place = algorithm.place or Place(algorithm.file)
             with tempfile.TemporaryDirectory() as folder:
                 below = Path(folder)
                 work = work_of(ContractCase(algorithm, exam, {}, 0, (), below, below, job.working_directory))
-                question = {"work": dataclasses.asdict(work), "metrics": metrics}
                 try:
-                    found = ask_isolated("ianvs.kubeedge.run:look", question, seconds)
+                    found = ask_isolated("ianvs.kubeedge.run:problems", (work, metrics_of(exam.metrics)), seconds)
                 except Unanswered as error:
                     found = [f"importing its files {error}" + ("" if error.overran else ".")]
             yield from (Problem(f"{algorithm.name}: {message}", place) for message in found)

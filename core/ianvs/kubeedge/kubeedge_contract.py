@@ -16,7 +16,7 @@ from ianvs.config.models.algorithm import MODULE_TYPES
 from ianvs.config.paths import Lookup
 from ianvs.config.spec import AlgorithmSpec, JobSpec, MetricSpec, ParadigmSpec, TestEnvSpec
 from ianvs.config.strict_yaml import Document
-from ianvs.kubeedge.work import settings_of, settings_of_exam, work_of
+from ianvs.kubeedge.work import metrics_of, settings_of, settings_of_exam, work_of
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_FORMULAS, KUBEEDGE_METRICS, PARADIGM_MODULES
 from ianvs.kubeedge.yaml.kubeedge_dialect import IANVS, dialect_of
 from ianvs.kubeedge.yaml.settings import ModelMetric, ThirdPartyPackage
@@ -25,7 +25,7 @@ _SUMMARIES = {
     "samples_transfer_ratio": "Samples sent on for training, of all that were answered and one more.",
     "BWT": "Backward transfer (Lopez-Paz & Ranzato 2017), of the parts that the training file was cut into.",
     "FWT": "Forward transfer (Lopez-Paz & Ranzato 2017), of the parts that the training file was cut into.",
-    "Ianvs_BWT": "What Ianvs calls BWT: the mean gain over the model of before round 1, divided by the rounds.",
+    "Ianvs_BWT": "What Ianvs calls BWT: the mean gain over the model before round 1, divided by the rounds.",
     "Ianvs_FWT": "What Ianvs calls FWT: the mean gain of a part over row 0 just before its round.",
     "MATRIX": "The scores on every part after every round.",
     "task_avg_acc": "Mean accuracy over tasks, at the end.",
@@ -88,9 +88,9 @@ class KubeEdge(Contract):
         run(work_of(case), report)
 
     def score(self, case: ContractCase) -> ContractResult:
-        from ianvs.kubeedge.scores import score_case
+        from ianvs.kubeedge.scores import score
 
-        return score_case(case)
+        return score(work_of(case), metrics_of(case.metrics))
 
     def table(self, columns: Table) -> Table:
         """Ianvs's columns in its order and under its names, then ours.

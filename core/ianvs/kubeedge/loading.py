@@ -15,14 +15,17 @@ from types import ModuleType
 from typing import Any
 
 from ianvs.base.errors import PluginError, closest, shown_path
+from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.provide import provide
 from ianvs.kubeedge.provided.class_factory import ClassFactory, ClassType
-from ianvs.kubeedge.work import Metric, Module, Work
+from ianvs.kubeedge.work import Module, Work
+from ianvs.kubeedge.yaml.settings import ModelMetric
 from ianvs.plugins.loader import cause
 
 _OWN = "__ianvs_registered__"  # of a module that was imported here: what it registered, by kind and alias
 
+# The kind under which a module of each type is registered.
 _KINDS = {
     **dict.fromkeys(("basemodel", "edgemodel", "cloudmodel", "dataset_processor"), ClassType.GENERAL),
     "task_definition": ClassType.STP,
@@ -39,13 +42,6 @@ _KINDS = {
 }
 
 
-def kind_of(type_: str) -> str:
-    """The kind under which a module of this type is registered. Raises PluginError for a type that there isn't."""
-    if type_ not in _KINDS:
-        raise PluginError(f"there is no module type '{type_}'.{closest(type_, _KINDS)} Types: {', '.join(_KINDS)}.")
-    return _KINDS[type_]
-
-
 def prepare(work: Work) -> None:
     """Make this process the case's: the provided modules, the working directory, and sys.path.
 
@@ -57,7 +53,7 @@ def prepare(work: Work) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     os.chdir(folder)
     folders = [str(_located(module.url).parent) for module in work.modules if module.url and Path(module.url).exists()]
-    sys.path[:] = list(dict.fromkeys([*folders, *work.sys_path, *sys.path, str(folder)]))
+    sys.path[:] = list(dict.fromkeys([*folders, *([work.cwd] if work.cwd else []), *sys.path, str(folder)]))
     importlib.invalidate_caches()
 
 
@@ -148,9 +144,9 @@ def _renamed(module: ModuleType, name: str, unique: str) -> None:
 
 def import_modules(work: Work) -> None:
     """Import all files that the algorithm names, in their order."""
-    for name, url in work.packages:
-        with during(f"third_party_packages '{name}'"):
-            import_file(url)
+    for package in work.algorithm.third_party_packages:
+        with during(f"third_party_packages '{package.name}'"):
+            import_file(str(package.url or ""))
     for module in work.modules:
         if module.url:
             import_file(module.url)
@@ -158,7 +154,7 @@ def import_modules(work: Work) -> None:
 
 def registered(module: Module) -> Callable[..., Any]:
     """The class or function that a module names. Raises PluginError if its file registers no such thing."""
-    return _found(kind_of(module.type), module.name, module.url)
+    return _found(_KINDS[module.type], module.name, module.url)
 
 
 def _found(kind: str, name: str, url: str | None) -> Callable[..., Any]:
@@ -177,8 +173,8 @@ def _found(kind: str, name: str, url: str | None) -> Callable[..., Any]:
     raise PluginError(f"{who} as '{kind}'.{hint}{listed}")
 
 
-def load_metric(metric: Metric) -> Callable[..., Any]:
+def load_metric(metric: MetricSpec | ModelMetric) -> Callable[..., Any]:
     """The function of a metric with a url. Raises PluginError if its file can't be imported or has no such function."""
     if not metric.url:
         raise PluginError(f"the metric '{metric.name}' needs a url: it is none of those that ianvs computes by itself.")
-    return _found(ClassType.GENERAL, metric.name, metric.url)
+    return _found(ClassType.GENERAL, metric.name, str(metric.url))

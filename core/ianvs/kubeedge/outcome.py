@@ -42,7 +42,7 @@ class Outcome:
     def numbers(self) -> dict[str, object]:
         """All that is numbers, ready for json; the record as lengths."""
         record = None if self.record is None else [[len(inferred), len(moved)] for inferred, moved in self.record]
-        told = {
+        facts = {
             **self._recorded,
             "samples_transfer_ratio": record,
             "R": self.R,
@@ -50,7 +50,7 @@ class Outcome:
             "handed_test_labels": self.handed_test_labels,
             "measures": self.measures,
         }
-        return {name: _plain(value) for name, value in told.items()}
+        return {name: _plain(value) for name, value in facts.items()}
 
 
 def number(value: Any) -> float | None:
@@ -58,10 +58,10 @@ def number(value: Any) -> float | None:
     if isinstance(value, str | bytes):
         return None
     try:
-        told = float(value)
+        converted = float(value)
     except (TypeError, ValueError, RuntimeError):
         return None
-    return told if math.isfinite(told) else None
+    return converted if math.isfinite(converted) else None
 
 
 def _plain(value: object) -> object:

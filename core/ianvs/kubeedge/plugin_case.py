@@ -30,7 +30,7 @@ class Case:
 
     def __init__(self, work: Work, report: Report) -> None:
         self.work, self.report = work, report
-        self.root = work.root
+        self.root = work.folder
         self.modules: dict[str, Any] = {}
         self.notes: list[str] = []
         self.clock: dict[str, dict[str, list[float]]] = {}  # round -> phase -> [seconds, CPU seconds]
@@ -56,12 +56,10 @@ class Case:
     def need(self, *types: str) -> Any:
         """The instance of a type, or a list of several. Raises PluginError naming the paradigm if one is missing."""
         for type_ in types:
-            if isinstance(self.modules.get(type_), dict) and type_ != "hard_example_mining":
-                raise PluginError(f"the module '{type_}' needs a url: there are no built-in ones.")
             if type_ not in self.modules:
                 raise PluginError(f"{self.work.paradigm} needs a module of type '{type_}'.")
-        found = [self.modules[type_] for type_ in types]
-        return found[0] if len(types) == 1 else found
+        instances = [self.modules[type_] for type_ in types]
+        return instances[0] if len(types) == 1 else instances
 
     def made(self, type_: str, *first: object, **more: object) -> Any:
         """An object of a module: its instance, or one made of {"method", "param"}; None without such a module.
@@ -70,14 +68,14 @@ class Case:
         """
         from ianvs.kubeedge.calls import accepts, positionals
 
-        told = self.modules.get(type_)
+        entry = self.modules.get(type_)
         module = self.work.module(type_)
-        if not isinstance(told, dict) or module is None:
-            return told() if isinstance(told, type) else told
+        if not isinstance(entry, dict) or module is None:
+            return entry() if isinstance(entry, type) else entry
         made = registered(module)
         given = {name: value for name, value in more.items() if accepts(made, name)}
         with self.calling(type_, "constructor"):
-            return made(*first[: positionals(made)], **given, **told.get("param", {}))
+            return made(*first[: positionals(made)], **given, **entry.get("param", {}))
 
     @contextmanager
     def calling(self, type_: str, method: str, module: Module | None = None) -> Iterator[None]:
@@ -90,13 +88,8 @@ class Case:
             yield
 
     def metric(self) -> tuple[str, Callable[..., Any]]:
-        """Name and function of the model_metric. Raises PluginError if none is given."""
-        metric = self.work.model_metric
-        if metric is None:
-            raise PluginError(
-                f"testenv: {self.work.paradigm} needs model_eval.model_metric with a name and the url of its file."
-            )
-        return metric.name, load_metric(metric)
+        """Name and function of the model_metric."""
+        return self.work.model_metric.name, load_metric(self.work.model_metric)
 
     # Data
 
@@ -113,8 +106,10 @@ class Case:
 
     def pairs(self, kinds: tuple[str, str], n: int) -> list[tuple[str, str]]:
         """The files of the split training file."""
-        method, ratio = str(self.work.setting("splitting_method")), float(self.work.setting("train_ratio"))
-        return write_pairs(self.data("train"), self.root / "dataset", kinds, method, ratio, n)
+        split = self.work.algorithm.data_setting(self.work.paradigm)
+        assert split is not None  # of the paradigms that ask
+        folder = self.root / "dataset"
+        return write_pairs(self.data("train"), folder, kinds, split.splitting_method, split.train_ratio, n)
 
     def folder(self, *parts: str | int) -> str:
         """A folder below W/output, made if it is not there."""

@@ -6,19 +6,18 @@ import multiprocessing.process
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
-
-from pydantic import TypeAdapter
 
 from ianvs.base.errors import PluginError
+from ianvs.config.spec import MetricSpec
 from ianvs.kubeedge.loading import import_file, import_modules, load_metric, prepare, registered
-from ianvs.kubeedge.paradigms import find
+from ianvs.kubeedge.paradigms import PARADIGMS
 from ianvs.kubeedge.plugin_case import Case, Report
 from ianvs.kubeedge.storing import Snapshot, begin_anew, read_outcome, seed_everything, write_outcome
-from ianvs.kubeedge.work import Metric, Work
-from ianvs.kubeedge.yaml.file_models import KUBEEDGE_METRICS, PARADIGM_MODULES
+from ianvs.kubeedge.work import Work
+from ianvs.kubeedge.yaml.file_models import KUBEEDGE_METRICS
+from ianvs.kubeedge.yaml.settings import ModelMetric
 
 _LONGEST = 107 - len("/pymp-12345678/listener-12345678")  # what multiprocessing appends
 
@@ -32,8 +31,8 @@ def run(work: Work, report: Report = lambda text: None) -> None:
     """
     if read_outcome(work.folder) is not None:
         return
-    paradigm = find(work.paradigm)
-    root = work.root
+    paradigm = PARADIGMS[work.paradigm]
+    root = work.folder
     root.mkdir(parents=True, exist_ok=True)
     interrupted = Snapshot.is_there(root)
     if not interrupted:
@@ -90,36 +89,30 @@ def _fresh(work: Work, report: Report) -> Case:
     return case
 
 
-def look(question: Mapping[str, Any]) -> list[str]:
-    """`problems`, of what came as JSON: "work", a Work as a mapping, and "metrics", pairs of name and url."""
-    work = TypeAdapter(Work).validate_python(question["work"])
-    return problems(work, [Metric(*pair) for pair in question["metrics"]])
+def problems(question: tuple[Work, Sequence[MetricSpec]]) -> list[str]:
+    """One sentence for each thing that would stop a case with these metrics.
 
-
-def problems(work: Work, metrics: Sequence[Metric]) -> list[str]:
-    """One sentence for each thing that would stop this case. Runs authors' code: for a process of its own.
+    Runs authors' code: for a process of its own.
 
     Nothing is constructed, and nothing is written but the folder W, if it is the working directory.
     """
-    found: list[str] = []
+    work, metrics = question
+    messages: list[str] = []
 
     def tried(function: Callable[..., object], *args: object) -> None:
         try:
             function(*args)
         except PluginError as error:
-            if str(error) not in found:
-                found.append(str(error))
+            if str(error) not in messages:
+                messages.append(str(error))
 
-    tried(find, work.paradigm)
     prepare(work)
-    for _, url in work.packages:
-        tried(import_file, url)
+    for package in work.algorithm.third_party_packages:
+        tried(import_file, str(package.url or ""))
     for module in work.modules:
         tried(registered, module)
-    present = {module.type for module in work.modules}
-    missing = [type_ for type_ in PARADIGM_MODULES.get(work.paradigm, ("basemodel",)) if type_ not in present]
-    found += [f"{work.paradigm} needs a module of type '{type_}'." for type_ in missing]
-    for metric in filter(None, [work.model_metric, *metrics]):
+    asked: list[MetricSpec | ModelMetric] = [work.model_metric] if work.model_metric.name else []
+    for metric in [*asked, *metrics]:
         if metric.url or metric.name not in KUBEEDGE_METRICS:
             tried(load_metric, metric)
-    return found
+    return messages

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, SupportsFloat
 
 import numpy as np
 
 from ianvs.base.errors import PluginError
 from ianvs.base.types import Measure, RoundResult, ScoreMatrix
-from ianvs.config.contracts import ContractCase, ContractResult
+from ianvs.config.contracts import ContractResult
+from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics import MatrixMetric, find
 from ianvs.kubeedge.datafiles import true_labels
 from ianvs.kubeedge.failures import during
 from ianvs.kubeedge.loading import import_modules, load_metric, prepare
 from ianvs.kubeedge.outcome import number
 from ianvs.kubeedge.storing import read_outcome, read_pickle
-from ianvs.kubeedge.work import Metric, Work, metrics_of, settings_of_exam, work_of
+from ianvs.kubeedge.work import Work
 from ianvs.kubeedge.yaml.file_models import KUBEEDGE_METRICS
 
 Value = float | str | None
@@ -32,40 +32,6 @@ _MEASURES = {
 """What Ianvs's paradigms measure that becomes a column, as far as they do."""
 
 
-@dataclass(frozen=True)
-class Scores:
-    """Values by the names of the metrics: a number, a text where a metric returned something else, None: no value.
-
-    matrices: of MATRIX, [k][j] the score on part j after round k + 1, for "all", each task, and "task_avg".
-    """
-
-    values: Mapping[str, Value]
-    warnings: tuple[str, ...] = ()
-    matrices: Mapping[str, Matrix] = field(default_factory=dict)
-
-
-def score_case(case: ContractCase) -> ContractResult:
-    """Its metrics, by `score`, and what it recorded. Raises PluginError where it has not run to its end."""
-    work = work_of(case)
-    outcome = read_outcome(work.folder)
-    if outcome is None:
-        raise PluginError("the plugin's process has ended without a result.")
-    scored = score(work, metrics_of(case.metrics))
-    rounds = _rounds(outcome)
-    return ContractResult(
-        scored.values,
-        rounds,
-        metric=settings_of_exam(case.testenv).model_eval.model_metric.name,
-        R=outcome["R"],
-        untrained=outcome["untrained"],
-        matrices=scored.matrices,
-        measures={name: measure for name, measure in _MEASURES.items() if name in rounds[-1].measures},
-        test_labels=outcome["handed_test_labels"],
-        warnings=scored.warnings,
-        notes=outcome["notes"],
-    )
-
-
 def _rounds(outcome: Mapping[str, Any]) -> list[RoundResult]:
     """What rounds cost: numbered ones in their order; all else, such as the last test, goes with the last of them."""
     seconds, cpu = outcome["seconds"], outcome["cpu_seconds"]
@@ -73,12 +39,12 @@ def _rounds(outcome: Mapping[str, Any]) -> list[RoundResult]:
     first = max(0, len(names) - len(outcome["R"] or names))  # lifelong learning begins with a round 0, as we count
     groups = [names[:first], *([name] for name in names[first:])]
     groups[-1] = [*groups[-1], *(other for other in seconds if not other.isdigit())]
-    found = []
+    results = []
     for index, group in enumerate(groups):
         walls, cpus = ([of.get(name, {}) for name in group] for of in (seconds, cpu))
         last = index == len(groups) - 1
-        told = outcome["measures"] if last else {}
-        found.append(
+        recorded = outcome["measures"] if last else {}
+        results.append(
             RoundResult(
                 index,
                 group[0] if group else "",
@@ -86,10 +52,10 @@ def _rounds(outcome: Mapping[str, Any]) -> list[RoundResult]:
                 eval_seconds=_sum(walls, ""),
                 train_cpu_seconds=_sum(cpus, "train"),
                 eval_cpu_seconds=_sum(cpus, ""),
-                measures={name: _total(value) for name, value in told.items() if name in _MEASURES},
+                measures={name: _total(value) for name, value in recorded.items() if name in _MEASURES},
             )
         )
-    return found
+    return results
 
 
 def _total(value: SupportsFloat | list[SupportsFloat] | None) -> float:
@@ -102,20 +68,22 @@ def _sum(phases: list[Mapping[str, float]], phase: str) -> float:
     return math.fsum(v for one in phases for name, v in one.items() if (name == "train") == (phase == "train"))
 
 
-def score(work: Work, metrics: Sequence[Metric]) -> Scores:
-    """Compute metrics of a finished case. To be called in a process of its own, which runs authors' code.
+def score(work: Work, metrics: Sequence[MetricSpec]) -> ContractResult:
+    """The metrics of a case, and what it recorded. To be called in a process of its own, which runs authors' code.
 
-    Raises PluginError for a case that has not finished, and for a metric that can't be loaded or fails.
+    A score is a number, a text where a metric returned something else, or None. The matrices are those of MATRIX, for
+    "all", each task, and "task_avg". Raises PluginError where the case has not run to its end, and for a metric that
+    can't be loaded or fails.
     """
     outcome = read_outcome(work.folder)
     if outcome is None:
-        raise PluginError("this case has not finished: it has no result to be scored.")
-    values, warnings, found = system_scores(outcome)
+        raise PluginError("the plugin's process has ended without a result.")
+    values, warnings, matrices = system_scores(outcome)
     wanted: dict[str, Value] = {}
     ours = [metric for metric in metrics if not metric.url and metric.name in KUBEEDGE_METRICS]
     for metric in ours:
         wanted.update({name: values[name] for name in _columns(metric.name)})
-    told = [text for metric in ours for text in warnings.get(metric.name, ())]
+    warnings_shown = [text for metric in ours for text in warnings.get(metric.name, ())]
     theirs = [metric for metric in metrics if metric not in ours]
     if theirs:
         prepare(work)
@@ -131,7 +99,19 @@ def score(work: Work, metrics: Sequence[Metric]) -> Scores:
                         labels = true_labels(str(outcome["labels_file"]), work.label)
                     value = function(labels, result)
                 wanted[metric.name] = _shown(value)
-    return Scores(wanted, tuple(told), found)
+    rounds = _rounds(outcome)
+    return ContractResult(
+        wanted,
+        rounds,
+        metric=work.model_metric.name,
+        R=outcome["R"],
+        untrained=outcome["untrained"],
+        matrices=matrices,
+        measures={name: measure for name, measure in _MEASURES.items() if name in rounds[-1].measures},
+        test_labels=outcome["handed_test_labels"],
+        warnings=warnings_shown,
+        notes=outcome["notes"],
+    )
 
 
 def _stored(work: Work, name: str) -> object:
@@ -145,8 +125,8 @@ def _stored(work: Work, name: str) -> object:
 
 def _shown(value: object) -> Value:
     """A number as a number, nothing and what is not finite as None, anything else as text."""
-    told = number(value)
-    return told if told is not None or value is None or isinstance(value, float) else str(value)
+    finite = number(value)
+    return finite if finite is not None or value is None or isinstance(value, float) else str(value)
 
 
 def _columns(name: str) -> tuple[str, ...]:
@@ -168,10 +148,12 @@ def system_scores(outcome: Mapping[str, Any]) -> tuple[dict[str, Value], dict[st
         "task_avg_acc": None if average is None else round(average, 3),
         "forget_rate": round(sum(forget) / len(forget), 3) if forget else None,
     }
-    found = {key: _numbers_of(rows)[1:] for key, rows in (outcome["MATRIX"] or {}).items()}  # after round 1 and later
-    empty = [name for name in KUBEEDGE_METRICS if (not found if name == "MATRIX" else values[name] is None)]
+    matrices = {
+        key: _numbers_of(rows)[1:] for key, rows in (outcome["MATRIX"] or {}).items()
+    }  # after round 1 and later
+    empty = [name for name in KUBEEDGE_METRICS if (not matrices if name == "MATRIX" else values[name] is None)]
     warnings = {name: [f"{outcome['paradigm']} gave no {name} in this case: its cell is empty."] for name in empty}
-    return values, warnings, found
+    return values, warnings, matrices
 
 
 def transfer_ratio(record: Sequence[tuple[int, int]]) -> float:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ianvs.base.errors import DataError, PluginError, closest, shown_path
+from ianvs.base.errors import DataError, PluginError, shown_path
+from ianvs.kubeedge.yaml.settings import SplittingMethod
 from ianvs.store.files import write_atomic
 
 Pair = tuple[list[str], list[str]]  # lines for training, lines for evaluation
-
-METHODS = ("default", "fwt_splitting", "hard-example_splitting", "city_splitting")
 
 # Lines of what a simulator drew say so; those of a camera come after them.
 _SIMULATED = "synthia_sim"
@@ -28,15 +27,12 @@ def _cut(lines: Sequence[str], ratio: float) -> Pair:
     return list(lines[:first]), list(lines[first:])
 
 
-def split(lines: Sequence[str], method: str, ratio: float, n: int) -> dict[int, Pair]:
+def split(lines: Sequence[str], method: SplittingMethod, ratio: float, n: int) -> dict[int, Pair]:
     """The pairs of n rounds, by the number that their files have.
 
     "default" and "city_splitting" give 1..n; the other two 0..n, where 0 is for the model before all rounds. Raises
-    PluginError for a method that there isn't, and for city_splitting with one round.
+    PluginError for city_splitting with one round.
     """
-    if method not in METHODS:
-        known = ", ".join(METHODS)
-        raise PluginError(f"there is no splitting_method '{method}'.{closest(method, METHODS)} There are: {known}.")
     before: dict[int, Pair] = {}
     if method == "hard-example_splitting":
         half, first = len(lines) // 2, int(len(lines) * ratio / 2)
@@ -57,7 +53,7 @@ def split(lines: Sequence[str], method: str, ratio: float, n: int) -> dict[int, 
 
 
 def write_pairs(
-    file: str, folder: Path, kinds: tuple[str, str], method: str, ratio: float, n: int
+    file: str, folder: Path, kinds: tuple[str, str], method: SplittingMethod, ratio: float, n: int
 ) -> list[tuple[str, str]]:
     """The files of the pairs below `folder`, named KIND-NUMBER.SUFFIX, in their order.
 

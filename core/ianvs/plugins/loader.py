@@ -85,7 +85,9 @@ def load(url: str | None, name: str, group: str = ENTRY_POINTS) -> Loaded:
     if url is None:
         return _from_entry_point(name, group)
     if url.endswith(".py"):
-        return _from_file(Path(url), name)
+        path = Path(url).resolve()
+        file = _imported(path)
+        return replace(file, target=_pick(file.target, name, shown_path(path)))
     module_name, _, attribute = url.partition(":")
     try:
         module = importlib.import_module(module_name)
@@ -161,11 +163,6 @@ def _from_entry_point(name: str, group: str) -> Loaded:
     except Exception as error:
         where = known[name].value
         raise PluginError(f"the installed {what} '{name}', {where}, can't be imported: {cause(error, None)}") from error
-
-
-def _from_file(path: Path, name: str) -> Loaded:
-    file = _imported(path.resolve())
-    return replace(file, target=_pick(file.target, name, shown_path(path.resolve())))
 
 
 def _imported(path: Path) -> Loaded:

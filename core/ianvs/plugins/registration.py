@@ -18,16 +18,20 @@ _MARK = "__ianvs_aliases__"
 
 
 class ClassType:
-    """Kinds of module that Ianvs tells apart; plain strings."""
+    """Kinds of what Sedna and Ianvs register; plain strings. The spelling of MTL is Sedna's."""
 
     GENERAL = "general"
     HEM = "hard_example_mining"
-    STP = "seen_task_processing"
-    UTP = "unseen_task_processing"
-    UTD = "unseen_task_detect"
-    KM = "knowledge_management"
     FL_AGG = "aggregation"
+    MTL = "multi_task_learening"
+    UTD = "unseen_task_detect"
+    OF = "optical_flow"
+    ALGORITHM = "algorithm"
+    DATASET = "data_process"
     CALLBACK = "post_process_callback"
+    UTP = "unseen_task_processing"
+    KM = "knowledge_management"
+    STP = "seen_task_processing"
 
 
 class ClassFactory:

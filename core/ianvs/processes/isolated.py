@@ -12,16 +12,21 @@ import os
 import pickle
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from ianvs.processes.engines.forked import PARENT_DEATH_SIGNAL, prctl
+from ianvs.processes.engines.engine import Engine, Reporter, Task
+from ianvs.processes.engines.forked import PARENT_DEATH_SIGNAL, close_all_but, prctl
 from ianvs.processes.sealing.landlock import confine
 
 # It sees the same modules as this process does, and the caller's main script is not run again.
@@ -31,6 +36,9 @@ sys.path[:] = json.loads(sys.argv[1])
 from ianvs.processes.isolated import main
 main()
 """
+
+
+_TICK, _CONNECT_SECONDS = 0.5, 10.0
 
 
 class Unanswered(Exception):  # noqa: N818 - it is told as a problem of the author's file
@@ -45,15 +53,19 @@ class Isolated:
     """Answers one question after another. Who ends it, or never ends, does so for itself: the next has another process.
 
     closed: folders that it can't open, but for those in `opened`, where the kernel can see to that. environment:
-    variables that it has in place of ours.
+    variables that it has in place of ours. engine: asked, whenever a process is needed, for an open engine that forks
+    it; without one, or for None, python is started.
     """
 
     def __init__(
-        self, closed: Sequence[Path] = (), opened: Sequence[Path] = (), environment: Mapping[str, str] | None = None
+        self,
+        closed: Sequence[Path] = (),
+        opened: Sequence[Path] = (),
+        environment: Mapping[str, str] | None = None,
+        engine: Callable[[], Engine | None] = lambda: None,
     ) -> None:
-        self._confined, self._environment = (closed, opened), {**os.environ, **(environment or {})}
-        self._process: subprocess.Popen[bytes] | None = None
-        self._folder = ""  # of its temporary files
+        self._confined, self._environment, self._engine = (closed, opened), environment or {}, engine
+        self._process: _Process | None = None
 
     def ask(self, function: str, question: object, seconds: float) -> Any:
         """What `function`, "package.module:name", returns to `question`. Raises Unanswered."""
@@ -80,14 +92,12 @@ class Isolated:
     def close(self) -> None:
         """End the process, with all that it has started; a further question starts another."""
         if self._process is not None:
-            _kill(self._process)
-            with contextlib.suppress(OSError), self._process:  # which waits for it, and closes the pipes
-                self._process = None
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._process.end()
+            self._process = None
 
-    def _started(self) -> subprocess.Popen[bytes]:
-        self._folder = tempfile.mkdtemp(prefix="ianvs-")
-        process = _boot({**self._environment, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), self._folder)})
+    def _started(self) -> _Process:
+        engine = self._engine()
+        process = _spawned(self._environment) if engine is None else _forked(engine, self._environment)
         _send(process, self._confined)
         return process
 
@@ -99,12 +109,24 @@ def ask_isolated(function: str, question: object, seconds: float) -> Any:
 
 
 def main() -> None:
-    """The life of the process."""
+    """The life of a process that was started for it."""
     prctl(PARENT_DEATH_SIGNAL, getattr(signal, "SIGKILL", 0))
-    questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "w")
+    questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     null = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):  # what authors' code prints ends there
         os.dup2(null, stream)
+    _answer(questions, answers)
+
+
+def answer_at(address: str, _: Reporter) -> None:
+    """The life of a task of an engine; questions come from the socket at `address`."""
+    with socket.socket(socket.AF_UNIX) as channel:
+        channel.connect(address)
+        close_all_but({channel.fileno()})  # authors' code could write to the engine
+        _answer(channel.makefile("rb"), channel.makefile("wb"))
+
+
+def _answer(questions: IO[bytes], answers: IO[bytes]) -> None:
     closed, opened = pickle.load(questions)
     if closed:
         confine(closed, opened)
@@ -115,13 +137,23 @@ def main() -> None:
             return
         module, _, name = function.partition(":")
         told = getattr(importlib.import_module(module), name)(question)
-        for answer in told if isinstance(told, Iterator) else [told]:
-            print(json.dumps([answer]), file=answers, flush=True)
-        print("[]", file=answers, flush=True)
+        for line in chain(([answer] for answer in (told if isinstance(told, Iterator) else [told])), [[]]):
+            answers.write(json.dumps(line).encode() + b"\n")
+            answers.flush()
+
+
+@dataclass(frozen=True)
+class _Process:
+    """kill: ends it and all that it has started. end: does so, waits for it, and leaves nothing of it."""
+
+    questions: IO[bytes]
+    answers: IO[bytes]
+    kill: Callable[[], None]
+    end: Callable[[], None]
 
 
 def _boot(environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """The process, with questions to its standard input and answers from its standard output."""
+    """A process with questions to its standard input and answers from its standard output."""
     return subprocess.Popen(
         [sys.executable, "-P", "-c", _BOOT, json.dumps(sys.path)],
         stdin=subprocess.PIPE,
@@ -132,21 +164,69 @@ def _boot(environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     )
 
 
-def _send(process: subprocess.Popen[bytes], message: object) -> None:
-    assert process.stdin is not None
+def _spawned(environment: Mapping[str, str]) -> _Process:
+    folder = tempfile.mkdtemp(prefix="ianvs-")
+    process = _boot({**os.environ, **environment, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)})
+    assert process.stdin is not None and process.stdout is not None
+
+    def kill() -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
+
+    def end() -> None:
+        kill()
+        with contextlib.suppress(OSError), process:  # which waits for it, and closes the pipes
+            pass
+        shutil.rmtree(folder, ignore_errors=True)
+
+    return _Process(process.stdin, process.stdout, kill, end)
+
+
+def _forked(engine: Engine, environment: Mapping[str, str]) -> _Process:
+    """A task of `engine`, which has imported already what takes seconds; the engine ends what a task leaves behind."""
+    key = f"ianvs-{uuid.uuid4().hex}"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"\0{key}")
+        listener.listen(1)
+        engine.submit(Task(key, f"{__name__}:{answer_at.__name__}", f"\0{key}", environment=environment))
+        while not any(event.key == key for event in engine.events(_TICK)):  # it has begun, or ended
+            pass
+        listener.settimeout(_CONNECT_SECONDS)
+        try:
+            channel, _ = listener.accept()
+        except TimeoutError:
+            raise Unanswered("ended the process") from None
+    questions, answers = channel.makefile("wb"), channel.makefile("rb")
+    channel.close()  # with the last of the two files
+
+    def kill() -> None:
+        engine.cancel(key, force=True)
+
+    def end() -> None:
+        kill()
+        for file in (questions, answers):
+            with contextlib.suppress(OSError):
+                file.close()
+
+    return _Process(questions, answers, kill, end)
+
+
+def _send(process: _Process, message: object) -> None:
     with contextlib.suppress(OSError):  # it is gone, which `_received` tells
-        pickle.dump(message, process.stdin)
-        process.stdin.flush()
+        pickle.dump(message, process.questions)
+        process.questions.flush()
 
 
-def _received(process: subprocess.Popen[bytes], seconds: float) -> list[Any]:
+def _received(process: _Process, seconds: float) -> list[Any]:
     """[answer], or [] after the last."""
-    assert process.stdout is not None
     latest = time.monotonic() + seconds
-    timer = threading.Timer(seconds, _kill, [process])
+    timer = threading.Timer(seconds, process.kill)
     timer.start()
+    line = b""
     try:
-        line = process.stdout.readline()
+        line = process.answers.readline()
+    except ConnectionError:  # it has ended with a question unread
+        pass
     finally:
         timer.cancel()
     if line.endswith(b"\n"):
@@ -156,8 +236,3 @@ def _received(process: subprocess.Popen[bytes], seconds: float) -> list[Any]:
     if time.monotonic() >= latest:
         raise Unanswered(f"took longer than limits.check_seconds: {seconds:g}", overran=True)
     raise Unanswered("ended the process")
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()

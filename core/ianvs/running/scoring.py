@@ -5,7 +5,6 @@ A score is also computed without parts of the samples: how much of it is chance 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, SupportsFloat, TypeVar
@@ -13,18 +12,21 @@ from typing import Any, SupportsFloat, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import IanvsError, PluginError
+from ianvs.base.errors import IanvsError, PluginError, Problem, one_line
 from ianvs.base.types import POOLED, Asked, Predictions, RoundResult, ScoreMatrix
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.kinds import KINDS
+from ianvs.exam.kinds.picture_kind import lacks_pictures
 from ianvs.exam.metrics.label_pictures import LabelPictures
 from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Metric
 from ianvs.exam.metrics.registry import resolve
 from ianvs.plugins.loader import cause
+from ianvs.running.inspector import Inspector
+from ianvs.running.planning import Plan
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.identity import metric_key
 from ianvs.store import CaseStore, ExamRecord, ExamStore
-from ianvs.store.stored_score import score_curve
+from ianvs.store.stored_score import finite, score_curve
 
 Batch = Callable[[Sequence[EvaluationRecord]], tuple[list[Mapping[str, float]], Mapping[str, str]]]
 Seen = TypeVar("Seen")
@@ -44,7 +46,8 @@ def score_case(request: CaseRequest) -> None:
     record = exams.record(request.exam_id)
     if record is None:
         raise FileNotFoundError(f"{exams.folder(request.exam_id)} is gone: run the job again to make it anew")
-    metrics = [(spec, key, _resolved(spec, request.device)) for spec, key in missing]
+    resolved = [(spec, key, resolve(spec)) for spec, key in missing]
+    metrics = [(spec, key, of.on_device(request.device) if of.on_device else of) for spec, key, of in resolved]
     over_matrix = [(spec, key, metric) for spec, key, metric in metrics if metric.level == "matrix"]
     if scores := [(spec, key, metric) for spec, key, metric in metrics if metric.level != "matrix"]:
         _write_scores(request, record, scores)
@@ -86,7 +89,7 @@ def _write_scores(request: CaseRequest, record: ExamRecord, metrics: Sequence[tu
         last = row if arrived is None else last
         for spec, key, metric in metrics if by_round and arrived is None else ():
             if metric.batch is None and key not in state:
-                in_rounds[key].append(_numbers(_part_scores(spec, metric, row, FEW_GROUPS)))
+                in_rounds[key].append(list(map(_numbers, _part_scores(spec, metric, row, FEW_GROUPS))))
         for spec, key, metric in metrics:
             if key in state:
                 scores[key].append(state[key].row_scores(metric, row, at_end=arrived is None))
@@ -99,22 +102,23 @@ def _write_scores(request: CaseRequest, record: ExamRecord, metrics: Sequence[tu
         else:
             alone = metric.over_rounds == "last" and key not in state  # the answers of the last round alone tell it
             without = _part_scores(spec, metric, last, GROUPS) if alone else []
-        numbers = _numbers(scores[key])
+        both = zip(when, scores[key], strict=True)
+        told = [(arrived, _numbers(row), [part for _, part in row]) for arrived, row in both]
         cases.write_score(
             request.case.id,
             key,
-            [row for arrived, row in zip(when, numbers, strict=True) if arrived is None],
-            [[part for _, part in row] for arrived, row in zip(when, scores[key], strict=True) if arrived is None],
-            {
-                arrived: row
-                for arrived, row in zip(when, numbers, strict=True)
-                if arrived is not None and key not in state
-            },
+            [row for arrived, row, _ in told if arrived is None],
+            [parts for arrived, _, parts in told if arrived is None],
+            {arrived: row for arrived, row, _ in told if arrived is not None and key not in state},
             about.get(key),
-            _numbers(without),
+            list(map(_numbers, without)),
             _by_group(in_rounds[key]),
             after,
         )
+
+
+def _numbers(row: Sequence[Score]) -> list[float | None]:
+    return [number for number, _ in row]
 
 
 class _OverRounds:
@@ -144,11 +148,6 @@ class _OverRounds:
         return _score(self._spec, metric, _guarded(self._spec, feed, seen))
 
 
-def _resolved(spec: MetricSpec, device: str) -> Metric:
-    metric = resolve(spec)
-    return metric if metric.on_device is None else metric.on_device(device)
-
-
 def _row_scores(spec: MetricSpec, metric: Metric, row: Sequence[EvaluationRecord | None]) -> list[Score]:
     cells = [pooled(row)] if metric.pooled else row
     return [score_of(spec, metric, as_read(metric, cell)) for cell in cells]
@@ -167,10 +166,6 @@ def _part_scores(
 def _by_group(rounds: Sequence[Sequence[list[float | None]]]) -> list[list[list[float | None]]]:
     """[g][k] of [k][g]; empty where not every round has as many groups."""
     return [list(group) for group in zip(*rounds, strict=True)] if len(set(map(len, rounds))) == 1 else []
-
-
-def _numbers(scores: Sequence[Sequence[Score]]) -> list[list[float | None]]:
-    return [[number for number, _ in row] for row in scores]
 
 
 def as_read(metric: Metric, cell: EvaluationRecord | None) -> EvaluationRecord | None:
@@ -293,14 +288,9 @@ def _guarded(spec: MetricSpec, function: Callable[[Seen], Said], seen: Seen) -> 
 
 def _score(spec: MetricSpec, metric: Metric, value: Mapping[str, SupportsFloat] | SupportsFloat | None) -> Score:
     if isinstance(value, Mapping):
-        parts = {str(name): _finite(part) for name, part in value.items()}
+        parts = {str(name): finite(part) for name, part in value.items()}
         return parts.get(spec.name, parts.get(metric.name)), parts
-    return (None if value is None else _finite(value)), None
-
-
-def _finite(value: SupportsFloat) -> float | None:
-    number = float(value)
-    return number if math.isfinite(number) else None
+    return (None if value is None else finite(value)), None
 
 
 GROUPS = 100  # of test samples: one for each sample where there are fewer
@@ -344,3 +334,35 @@ def _part(record: EvaluationRecord, kept: NDArray[np.bool_]) -> EvaluationRecord
     parts = {name: values[name][kept] for name in _BY_SAMPLE if values[name] is not None}
     extras = {name: value[kept] for name, value in record.extras.items()}
     return replace(record, **parts, extras=extras, counts=None)
+
+
+def missing_pictures(plan: Plan, inspector: Inspector) -> list[Problem]:
+    """Finished cases whose predicted label pictures a metric reads, and that kept none.
+
+    A problem for each metric, which names the cases that have to be run again for it.
+    """
+    authored = {key: spec for scores in plan.scores for spec, key in scores if spec.url is not None}
+    told = inspector.metrics(list(authored.values()))
+    both = zip(authored, told, strict=True)
+    reading = {key for key, metric in both if not isinstance(metric, list) and metric.pictures}
+    if not reading:
+        return []
+    lacking: dict[str, list[str]] = {}
+    for planned in plan:
+        if planned.state == "finished":
+            for _, key in plan.scores_of(planned.algorithm):
+                case = planned.case.id
+                if key in reading and not plan.store.has_score(case, key):
+                    rounds = (one.index for one in plan.store.complete_rounds(case))
+                    if any(lacks_pictures(plan.store.extras(case, index)) for index in rounds):
+                        lacking.setdefault(key, []).append(case[:8])
+    problems = []
+    for key, cases in lacking.items():
+        count = f"{len(cases)} finished cases" if len(cases) > 1 else "a finished case"
+        message = (
+            f"metric '{authored[key].name}' reads all predicted label pictures, which are stored only where a metric "
+            f"asks for them; {count} kept nothing but counts: {one_line(cases)}. Run them again (`--rerun all`, or "
+            "`--rerun` with the beginning of an id), or let the metric take one argument `confusion`: the counts."
+        )
+        problems.append(Problem(message, authored[key].place))
+    return problems

@@ -3,10 +3,9 @@
 from ianvs.store.case_store import CaseState, CaseStore
 from ianvs.store.exam_store import ExamRecord, ExamStore
 from ianvs.store.files import replace_folder, write_atomic, write_json
-from ianvs.store.job_store import JobStore
+from ianvs.store.job_store import Axis, JobStore, Study, StudyStore, Trial
 from ianvs.store.round_files import RoundFolder, StoredModule
 from ianvs.store.sealed import as_record
-from ianvs.store.study_store import Axis, Study, StudyStore, Trial
 
 __all__ = [
     "Axis",

@@ -5,7 +5,7 @@ rounds/<k>/         round.json, predictions.npz, model/ (of the last complete ro
 scores/<key>.json   one metric on every (round, test set); added without running again
 rungs/<k>/          the same of the first k rounds, where a search looked at the case
 result.json         status, failure, when, with which software; there when the case ended
-gathered.json       of a finished case, rounds and scores once more in one file; see ianvs.store.gathered
+gathered.json       of a finished case, rounds and scores once more in one file; see ianvs.store.round_files
 log.txt             everything that the plugin printed, and tracebacks
 files/              the plugin's own place
 
@@ -29,15 +29,20 @@ from ianvs.base.errors import DamagedError
 from ianvs.base.secrets import without_secrets
 from ianvs.base.types import Asked, Failure, Predictions, RoundResult, Status, TestCase
 from ianvs.store.files import replace_folder, write_atomic
-from ianvs.store.gathered import GATHERED, UNKNOWN, Known, NotedFiles, gathered, write_gathered
 from ianvs.store.keys import digest
 from ianvs.store.round_files import (
+    GATHERED,
+    UNKNOWN,
+    Known,
+    NotedFiles,
     RoundFolder,
     StoredModule,
+    gathered,
     read_extras,
     read_predictions,
     round_result,
     stored_modules,
+    write_gathered,
 )
 from ianvs.store.sealed import as_record, checked, read_sealed, remove, write_sealed
 from ianvs.store.stored_score import LEFT_OUT, StoredScore, stored_score
@@ -162,6 +167,10 @@ class CaseStore:
         if stored is None:
             stored = self._complete(case_id, thoroughly=thoroughly, files=known.files)
         return tuple(round_result(one, self._path(case_id, _round_name(index))) for index, one in enumerate(stored))
+
+    def has_come_to(self, case_id: str, until: int | None) -> bool:
+        """Whether it has the rounds after which it is to pause, however far it went since. None: it is not to."""
+        return until is not None and len(self.complete_rounds(case_id)) > until
 
     def broken_round(self, case_id: str) -> int | None:
         """The first round that is there and can't be believed."""

@@ -57,8 +57,9 @@ class ExamStore:
 
     def lock(self, exam_id: str) -> FileLock:
         """The right to write. It goes with the process that holds it, however that ends."""
-        self.root.mkdir(parents=True, exist_ok=True)
-        return FileLock(str(self.root / f".{exam_id}.lock"))
+        locks = self.root / ".locks"  # beside the exams, as those of the cases
+        locks.mkdir(parents=True, exist_ok=True)
+        return FileLock(str(locks / f"{exam_id}.lock"))
 
     def damage(self, exam_id: str, *, thoroughly: bool = False) -> str | None:
         """A file of the exam that is gone, or not as it was stored; None: all is well. Relative to its folder.

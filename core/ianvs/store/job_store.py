@@ -1,14 +1,19 @@
-"""What a workspace remembers of a job: `<workspace>/<job name>/job.json`."""
+"""What a workspace remembers of a job: `<workspace>/<job name>/job.json`, and of its searches, `search/<key>.json`.
+
+What a search drew is kept, and what it was told of each trial, so that a search that was killed goes on with the same
+trials.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import DamagedError
 from ianvs.store.keys import canonical
-from ianvs.store.sealed import read_sealed, write_sealed
+from ianvs.store.sealed import as_record, read_sealed, write_sealed
 
 _NAME = "job.json"  # what it is sealed as: a workspace's folder may be renamed
 
@@ -39,3 +44,137 @@ class JobStore:
         """Names of the jobs that ran in `workspace`."""
         for path in sorted(workspace.glob("*/job.json")):
             yield path.parent.name
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A hyperparameter that is searched for. low, high: of a range; choices: of one that has none."""
+
+    name: str
+    kind: str  # as in the file: uniform, log_uniform, int, choice
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Trial:
+    """drawn: the values that are searched for. goal: the round that it is sent to.
+
+    values: what it was worth after the rounds where the search looked; None: it failed there.
+    """
+
+    number: int  # from 1
+    drawn: Mapping[str, Any]
+    goal: int
+    values: Mapping[int, float | None]
+
+    @property
+    def waits(self) -> bool:
+        """Whether it has still to come to the round that it is sent to, as far as is known."""
+        return not self.failed and self.goal not in self.values
+
+    @property
+    def failed(self) -> bool:
+        return None in self.values.values()
+
+    @property
+    def reached(self) -> int:
+        """The last round after which it was worth something; 0: none."""
+        return max((round_ for round_, value in self.values.items() if value is not None), default=0)
+
+    @property
+    def value(self) -> float | None:
+        """After the last round that it reached, unless it failed after that."""
+        return None if self.failed or not self.reached else self.values[self.reached]
+
+
+@dataclass(frozen=True)
+class Study:
+    """A search of one algorithm in one exam.
+
+    rungs: rounds after which it looks at trials; the last one is the last round that it may see. rounds: of the exam.
+    winner: number of the trial that it has found; None: it goes on, or all failed. ended: whether there is nothing more
+    to ask. importance: share of each hyperparameter in what makes trials differ.
+    """
+
+    key: str
+    algorithm: str
+    testenv: str
+    how: Mapping[str, Any]  # the settings of the search
+    metric: str
+    higher_is_better: bool
+    seen: str  # what its values are of, in words
+    seeds: tuple[int, ...]
+    rungs: tuple[int, ...]
+    rounds: int
+    axes: tuple[Axis, ...]
+    trials: tuple[Trial, ...] = ()
+    ended: bool = False
+    winner: int | None = None
+    importance: Mapping[str, float] | None = None
+    said: str = ""  # what a reader must know of how it ended
+
+    def best(self) -> Trial | None:
+        """Of those that went furthest the best; of equal ones the first."""
+        known = [trial for trial in self.trials if trial.value is not None]
+        far = [trial for trial in known if trial.reached == max(each.reached for each in known)]
+        sign = 1 if self.higher_is_better else -1
+        return max(far, key=lambda trial: (sign * (trial.value or 0.0), -trial.number)) if far else None
+
+    @property
+    def rounds_trained(self) -> int:
+        """By all trials, on all of its seeds; rounds in which one failed are not counted."""
+        return len(self.seeds) * sum(trial.reached for trial in self.trials)
+
+    @property
+    def rounds_of_all(self) -> int:
+        """What all trials would have trained without stopping."""
+        return len(self.seeds) * len(self.trials) * self.rounds
+
+
+class StudyStore:
+    """Studies of a job."""
+
+    def __init__(self, workspace: Path, job: str) -> None:
+        self.folder = JobStore(workspace, job).folder / "search"
+
+    def path(self, key: str) -> Path:
+        return self.folder / f"{key}.json"
+
+    def read(self, key: str) -> Study | None:
+        """None: it has not begun. Raises DamagedError."""
+        path = self.path(key)
+        found = read_sealed(path, f"search/{key}.json")
+        if found is None:
+            return None
+        trials = (
+            {**one, "values": {int(round_): value for round_, value in one["values"].items()}}
+            for one in found["trials"]
+        )
+        axes = ({**one, "choices": tuple(one["choices"])} for one in found["axes"])
+        lists = {name: tuple(found[name]) for name in ("seeds", "rungs")}
+        parts = {
+            "trials": tuple(as_record(Trial, one, path) for one in trials),
+            "axes": tuple(as_record(Axis, one, path) for one in axes),
+        }
+        return as_record(Study, {**found, **lists, **parts}, path)
+
+    def write(self, study: Study) -> None:
+        parts = {"trials": [vars(one) for one in study.trials], "axes": [vars(one) for one in study.axes]}
+        write_sealed(self.path(study.key), f"search/{study.key}.json", {**vars(study), **parts})
+
+    def forget(self, key: str, numbers: Collection[int]) -> None:
+        """The values of these trials have to be computed again; what was asked after them stays."""
+        study = self.read(key)
+        if study is not None:
+            first = study.rungs[0]
+            trials = (replace(one, values={}, goal=first) if one.number in numbers else one for one in study.trials)
+            self.write(replace(study, trials=tuple(trials), ended=False, winner=None, importance=None, said=""))
+
+    def of(self, keys: Collection[str]) -> Iterator[Study]:
+        """Those of `keys` that have begun."""
+        for key in keys:
+            study = self.read(key)
+            if study is not None:
+                yield study

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,12 @@ class StoredScore(NamedTuple):
     between: Mapping[int, NDArray[np.float64]]
     left_out: NDArray[np.float64] | None
     left_out_in_rounds: NDArray[np.float64] | None = None
+
+
+def finite(value: SupportsFloat) -> float | None:
+    """None: it is not finite, and json has no word for it."""
+    number = float(value)
+    return number if math.isfinite(number) else None
 
 
 def stored_score(found: Mapping[str, Any]) -> StoredScore:

@@ -42,7 +42,7 @@ def test_it_writes_over_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "testenv.yaml").write_text("my work")
     assert main(["new", "job", "mine"]) == 2
-    assert "mine/testenv.yaml is there already, and nothing was written." in capsys.readouterr().err
+    assert "mine/testenv.yaml already exists, and nothing was written." in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["testenv.yaml"]
     assert (tmp_path / "mine" / "testenv.yaml").read_text() == "my work"
 
@@ -56,7 +56,10 @@ def test_it_writes_over_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[st
         (("dataset", "class"), "a dataset can't be called 'class'"),
         (("job", "cases"), "the name 'cases' is taken"),
         (("job", "mine", "--from", "digits_clas_incremental"), "Did you mean 'digits_class_incremental'?"),
-        (("job", "mine", "--from", "other/benchmarkingjob.yaml"), "is no job that comes with ianvs"),
+        (
+            ("job", "mine", "--from", "other/benchmarkingjob.yaml"),
+            "'other/benchmarkingjob.yaml' comes with ianvs",
+        ),
     ],
 )
 def test_names_that_can_not_be(

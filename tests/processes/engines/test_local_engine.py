@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from ianvs.base.errors import IanvsError
 from ianvs.processes.engines import LocalEngine, Task, Workload
 from ianvs.processes.engines.temporary import own_folder, sweep
 from tests.contracts.engines.test_engines import task, until_ended, wait_for
@@ -54,6 +55,13 @@ def test_tasks_that_all_kill_their_parent_all_end(engine: LocalEngine) -> None:
         engine.submit(task("kill_parent", key=key))
     ended = [event.key for event in until_ended(engine, 3) if event.kind == "ended"]
     assert sorted(ended) == ["one", "three", "two"]
+
+
+def test_a_task_that_no_message_can_hold_is_refused_by_its_size_and_others_go_on(engine: LocalEngine) -> None:
+    engine.submit(task("succeed", "x" * 190_000, key="long"))
+    with pytest.raises(IanvsError, match=r"^task longer can't be started: its argument has [23]\d\d,\d{3} bytes"):
+        engine.submit(task("succeed", "x" * 250_000, key="longer"))
+    assert [event.key for event in until_ended(engine) if event.kind == "ended"] == ["long"]
 
 
 def test_a_log_is_bounded_at_all_times_and_keeps_its_first_and_its_last_part(

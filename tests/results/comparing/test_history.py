@@ -99,7 +99,7 @@ def test_the_command_shows_writes_and_draws(
     assert main(["history", *sides, "--picture", str(files[2])]) == 0
     assert files[2].read_bytes() == before
     assert main(["history", *sides, "--metric", "f1"]) == 2
-    assert "metric 'f1' is not known here" in capsys.readouterr().err
+    assert "unknown metric 'f1'" in capsys.readouterr().err
     assert main(["history", *sides, "--picture", "h.bmp"]) == 2
     assert main(["history", sides[0]]) == 2
 
@@ -153,7 +153,7 @@ def test_long_names_of_workspaces_stand_aslant_and_within_the_picture(tmp_path: 
 
 @pytest.mark.parametrize("name", ["h.png", "h.bmp"])
 def test_another_form_is_refused_with_what_makes_it(name: str, tmp_path: Path) -> None:
-    with pytest.raises(IanvsError, match=r"end it in \.svg.*rsvg-convert"):
+    with pytest.raises(IanvsError, match=r"ends in \.svg.*rsvg-convert"):
         draw_history(history(1), tmp_path / name)
 
 

@@ -198,7 +198,7 @@ def test_a_failed_case_gives_way_to_one_that_has_finished(jobs: Path, tmp_path: 
 def test_a_metric_that_only_one_job_has_is_left_out_or_leaves_out(jobs: Path, tmp_path: Path) -> None:
     more = run(tmp_path / "more", BOTH, [2, 3], metrics="[{name: accuracy}, {name: f1}]") / "ws"
     merged = ianvs.merge([jobs / "early" / "ws", more], tmp_path / "one")
-    assert f"{more}: the metrics f1 are left out: the first job has not them." in merged.said
+    assert f"{more}: the metrics f1 are left out: the first job does not have them." in merged.said
     with pytest.raises(
         IanvsError, match=r"(?s)nothing of .*early/ws can be merged.*12 cases left out: it has no score f1"
     ):

@@ -23,7 +23,7 @@ from ianvs.base.types import CaseResult
 from ianvs.cli import main
 from ianvs.results.exports import exporting
 from ianvs.results.exports.case_runs import CaseRun, case_runs
-from ianvs.results.exports.tidy_tables import tables
+from ianvs.results.exports.parquet_export import tables
 from ianvs.results.stored import Results
 from tests.edits import edited
 from tests.results.comparing.small_jobs import write_job
@@ -244,7 +244,7 @@ def test_nothing_is_overwritten_and_a_failure_leaves_nothing(
     (taken / "mine").write_text("mine")
     arguments = ["export", "-f", str(job), "--to", "parquet", "--out"]
     assert main([*arguments, str(taken)]) == 2
-    assert "is there already, and nothing is overwritten" in capsys.readouterr().err
+    assert "already exists, and nothing is overwritten" in capsys.readouterr().err
     assert [path.name for path in taken.iterdir()] == ["mine"]
     monkeypatch.setattr(exporting, "installed", installed)
     with pytest.raises(IanvsError, match="no luck"):

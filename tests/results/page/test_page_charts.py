@@ -13,10 +13,9 @@ from PIL import Image
 
 from ianvs.base.types import CaseResult, ScoreMatrix
 from ianvs.exam.metrics.registry import find
-from ianvs.results.report.charts.axes import Frame, Scale, log_scale, nice_scale
 from ianvs.results.report.charts.heatmaps import DIVERGING, SEQUENTIAL, colours_of, heatmap_svg
 from ianvs.results.report.charts.shown_rows import shown_rows
-from ianvs.results.report.charts.svg import MARKERS, marker, num, path, tag
+from ianvs.results.report.charts.svg import MARKERS, Frame, Scale, log_scale, marker, nice_scale, num, path, tag
 from ianvs.results.report.row_scores import MatrixMeans, complete_rows, finished, taught_means
 from tests.results.page.page_cases import learned, page_of
 from tests.results.page.reading import Element, read
@@ -117,7 +116,7 @@ def test_a_curve_is_the_mean_over_what_was_taught_so_far() -> None:
 
 def test_means_and_spread_are_over_seeds() -> None:
     results = [learned("a", seed, matrix=matrix([[0, 0], [one, 0], [0.5, 1]])) for seed, one in enumerate((0.6, 0.8))]
-    found = next(iter(means_of(results, 2).in_order("accuracy", "").values()))
+    found = next(iter(means_of(results, 2).of_exam("")["accuracy"].values()))
     np.testing.assert_allclose(found.values, [[0, 0], [0.7, 0], [0.5, 1]])
     np.testing.assert_allclose(found.learned, [0.7, 0.75])
     np.testing.assert_allclose(found.spread, [np.std([0.6, 0.8], ddof=1), 0])
@@ -129,7 +128,7 @@ def test_seeds_that_only_chose_a_configuration_are_in_no_picture() -> None:
     found = MatrixMeans(rows)
     for key, result in finished(rows, every):
         found.add(key, result)
-    assert next(iter(found.in_order("accuracy", "").values())).values[1, 0] == pytest.approx((0.2 + 0.3) / 2)
+    assert next(iter(found.of_exam("")["accuracy"].values())).values[1, 0] == pytest.approx((0.2 + 0.3) / 2)
 
 
 @pytest.mark.parametrize("seed", range(5))

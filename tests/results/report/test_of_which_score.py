@@ -125,7 +125,7 @@ def test_a_rank_key_names_the_score_where_there_are_two(tmp_path):
     asked = "accuracy, f1, {name: BWT, of: f1}, {name: BWT, of: accuracy}"
     with pytest.raises(ConfigError) as caught:
         ianvs.plan(job(tmp_path, asked, "[{BWT: descend}]"))
-    assert "sort_by names 'BWT', which is there of several scores: write 'BWT of f1' or 'BWT of accuracy'." in str(
+    assert "sort_by names 'BWT', which exists for several scores: write 'BWT of f1' or 'BWT of accuracy'." in str(
         caught.value
     )
     with pytest.raises(ConfigError, match="sort_by names 'BWT of mIoU', which is not a column"):

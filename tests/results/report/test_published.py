@@ -54,6 +54,10 @@ def test_a_row_says_what_is_published_and_whether_it_is_equal() -> None:
     ]
 
 
+def test_a_published_percentage_keeps_its_digits() -> None:
+    assert csv_text(board(a=spec(99.4, 0.7, 10, percent=True))).count(",0.994,0.007,") == 1  # 99.4 / 100 is more
+
+
 def test_the_margin_is_of_the_entry_in_its_unit() -> None:
     one_point = verdicts(a=spec(80.4, 0.2, 10, percent=True), b=spec(0.602, 0.002, 10))
     assert one_point == [

@@ -138,7 +138,7 @@ def test_critical_values_are_linear_between_entries_and_end_at_twenty_seeds() ->
 def test_more_methods_never_need_less_where_they_are_compared_with_the_best_alone() -> None:
     of_many = [float(critical_value("samples", m, 100, "best")) for m in (51, 100, 300, 1000, 3000)]
     assert of_many == sorted(of_many)
-    assert of_many[0] <= critical_value("samples", 50, 100)
+    assert of_many[0] <= 1.02 * critical_value("samples", 50, 100)
 
 
 def test_margins_of_seeds_and_samples_add_up_in_squares() -> None:

@@ -80,7 +80,7 @@ def test_run_validate_and_the_command_line_say_the_same(tmp_path: Path, capsys: 
             "{name: Patient, url: ./mine.py, seconds: 1, loud: maybe}",
             "5:55: loud of engine Patient takes true or false, found the text 'maybe'. Its default is false.",
         ),
-        ("{name: plain, url: ./mine.py}", "5:18: 'plain' is no subclass of ianvs.processes.engines.Engine."),
+        ("{name: plain, url: ./mine.py}", "5:18: 'plain' is not a subclass of ianvs.processes.engines.Engine."),
     ],
 )
 def test_options_are_held_against_the_engine(tmp_path: Path, engine: str, expected: str) -> None:

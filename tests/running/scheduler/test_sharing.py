@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ianvs.running.scheduler.graphics_cards import Card, card_bytes, visible_gpus
-from ianvs.running.scheduler.slots import Sharing, Slot, Slots
+from ianvs.running.scheduler.slots import Card, Sharing, Slot, Slots, card_bytes, visible_gpus
 
 GIB = 1 << 30
 

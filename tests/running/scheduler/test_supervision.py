@@ -18,8 +18,7 @@ import pytest
 import ianvs
 from ianvs.base.errors import IanvsError
 from ianvs.running.scheduler.case_loop import Listener
-from ianvs.running.scheduler.graphics_cards import visible_gpus
-from ianvs.running.scheduler.slots import Slot, Slots
+from ianvs.running.scheduler.slots import Slot, Slots, visible_gpus
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 

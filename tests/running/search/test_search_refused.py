@@ -28,13 +28,17 @@ REFUSED = {
     "rounds left out": ("{name: tpe, select: {by: first_rounds}}", RANGE, "`by: first_rounds` needs the key 'rounds'"),
     "other exam": ("{name: tpe, select: {by: exam, exam: a}}", RANGE, "a search chooses in each exam for itself"),
     "one seed": ("{name: tpe, select: {by: seeds}}", RANGE, "chooses on a half of the seeds, and the job has one"),
-    "metric": ("{name: tpe, metric: acuracy}", RANGE, "search goes by 'acuracy', which is no metric of the testenv."),
+    "metric": (
+        "{name: tpe, metric: acuracy}",
+        RANGE,
+        "search goes by 'acuracy', which is not a metric of the testenv.",
+    ),
     "cost": ("{name: tpe, metric: train_seconds}", RANGE, "says what a case costs, not what it is worth"),
     "references": ("{name: tpe, metric: IM}", RANGE, "search goes by 'IM', which needs reference runs for every trial"),
     "samples of a formula": (
         "{name: tpe, metric: BWT, select: {by: validation}}",
         RANGE,
-        "splits the samples of each test set, and 'BWT' is no score of samples",
+        "splits the samples of each test set, and 'BWT' is not a score of samples",
     ),
     "no range": ("{name: tpe}", "- noise: {values: [0.1, 0.2]}", "`search` has nothing to search for"),
     "no search": ("", RANGE, "noise of majority has a range, and the job has no `search`"),
@@ -88,7 +92,7 @@ def test_a_reference_has_no_range(tmp_path: Path) -> None:
 def test_without_optuna_the_remedy_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[[Path], object]
 ) -> None:
-    monkeypatch.setattr("ianvs.running.scheduler.column_checks.find_spec", lambda name: None)
+    monkeypatch.setattr("ianvs.running.scheduler.checks.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"`search` needs the package optuna: pip install 'ianvs\[search\]'"):
         call(searched_job(tmp_path, "{name: tpe, trials: 1}"))
 

@@ -15,7 +15,7 @@ from ianvs.base.errors import Place, closest
 from ianvs.config.models.base import Name, Slip, at, entries, lookup_of, one_key, path_text, repeated, repeats
 from ianvs.config.models.contract_name import NATIVE, ContractName
 from ianvs.config.models.form import NamedSpec, NoKey, OfOptions, Options, PlacedSpec, ReadAs, Several, Spec, absent_is
-from ianvs.config.models.ranges import ValuesOrRange
+from ianvs.config.models.search import ValuesOrRange
 from ianvs.config.strict_yaml import Document, Steps
 
 MODULE_TYPES = (
@@ -61,7 +61,9 @@ def _authors_url(value: object, info: ValidationInfo) -> str | None:
     text = path_text(value)
     if not (text.endswith(".py") or "/" in text or "${" in text):
         if not _DOTTED.fullmatch(text):
-            raise ValueError(f"'{text}' is no path of a .py file, no 'package.module' and no 'package.module:Class'.")
+            raise ValueError(
+                f"'{text}' is neither the path of a .py file nor 'package.module' nor 'package.module:Class'."
+            )
         return text
     path = lookup_of(info).find(text)
     if path.suffix != ".py":

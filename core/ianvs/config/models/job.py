@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -66,9 +67,13 @@ class PublishedSpec(PlacedSpec):
 
     def in_our_unit(self) -> tuple[float, float | None, float]:
         """(mean, std, margin) in the unit of our column. The margin is a point of a hundred where the file has none."""
-        scale = 100 if self.unit == "percent" else 1
-        margin = 0.01 if self.margin is None else self.margin / scale
-        return self.mean / scale, None if self.std is None else self.std / scale, margin
+
+        def ours(value: float) -> float:
+            """By decimal digits: 99.4 / 100 is 0.9940000000000001 in binary."""
+            return float(Decimal(str(value)) / 100) if self.unit == "percent" else value
+
+        margin = 0.01 if self.margin is None else ours(self.margin)
+        return ours(self.mean), None if self.std is None else ours(self.std), margin
 
 
 @dataclass(frozen=True)
@@ -262,8 +267,8 @@ class JobFile(JobSettings, _Links):
         names = [name for _, link in algorithms if isinstance(name := at(link, "name"), str)]
         baseline = at(data, "rank", "baseline")
         if isinstance(baseline, str) and names and baseline not in names:
-            told = f"'{baseline}' is no algorithm of the job.{closest(baseline, names)} They are: {one_line(names)}."
-            yield Slip(told, ("rank", "baseline"))
+            hint = f"{closest(baseline, names)} They are: {one_line(names)}."
+            yield Slip(f"'{baseline}' is not an algorithm of the job.{hint}", ("rank", "baseline"))
         yield from select_slips(at(data, "rank", "select"), ("rank", "select"))
         yield from search_slips(data)
         columns = (where for path, _ in entries(data, "rank", "sort_by") for where, _ in entries(data, *path))

@@ -13,7 +13,7 @@ from ianvs.exam.data.sources import PARTS, sources_of
 
 
 def check_handed(sources: Sequence[SourceSpec]) -> list[Problem]:
-    """What is wrong with these files; each is told of once."""
+    """What is wrong with these files, each named once."""
     once = {source.path: source for source in reversed(sources)}
     return [problem for source in sources if once[source.path] is source for problem in _check(source)]
 

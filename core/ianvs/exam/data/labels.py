@@ -105,7 +105,7 @@ def class_indices(listing: Listing, lists: ClassLists) -> NDArray[np.int64]:
 
 
 class _Table(dict[str, int]):
-    """Class indices by what is written for them; -1 for what is none of the classes. Filled as it is asked."""
+    """Class indices by what is written for them; -1 for what names no class. Filled on demand."""
 
     def __init__(self, numbering: Numbering, names: Sequence[str]) -> None:
         self.names = [names[i] for i in numbering.classes]

@@ -145,16 +145,10 @@ def kept_dataset(key: str, cache_dir: Path) -> Dataset | None:
     if facts is None:
         return None
     train, test = (_part(cache_dir / key, part, facts["pictures"], cache_dir) for part in PARTS)
-    told = {name: facts[name] for name in ("name", "kind", "fingerprint", "ignore_index", "layout")}
-    return Dataset(
-        **told,
-        train=train,
-        test=test,
-        classes=tuple(facts["classes"]),
-        domain_classes={name: tuple(indices) for name, indices in facts["domain_classes"].items()},
-        notes=tuple(facts["notes"]),
-        folders=tuple(map(Path, facts["folders"])),
-    )
+    kept = {name: facts[name] for name in _FACTS}
+    kept |= {name: tuple(facts[name]) for name in ("classes", "notes")}
+    kept["domain_classes"] = {name: tuple(indices) for name, indices in facts["domain_classes"].items()}
+    return Dataset(train=train, test=test, folders=tuple(map(Path, facts["folders"])), **kept)
 
 
 def _part(folder: Path, part: str, pictures: dict[str, str], cache_dir: Path) -> Samples:

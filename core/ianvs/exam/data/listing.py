@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ianvs.base.errors import DataError, Place, Problem
 
 TOLD = 5  # of the problems of one file
+_COLUMNS = ("x", "labels", "ids", "domains", "lines")
 
 
 class SourceError(DataError):
@@ -60,9 +61,8 @@ class Listing:
 
     def take(self, keep: NDArray[Any]) -> Listing:
         """The samples at `keep` (positions or a mask), in that order."""
-        columns = ("x", "labels", "ids", "domains", "origins", "lines")
         given = None if self.given is None else self.given[keep]
-        return replace(self, given=given, **{name: getattr(self, name)[keep] for name in columns})
+        return replace(self, given=given, **{name: getattr(self, name)[keep] for name in (*_COLUMNS, "origins")})
 
 
 def column(values: Sequence[Any]) -> NDArray[Any]:
@@ -92,19 +92,14 @@ def join(listings: Sequence[Listing]) -> Listing:
             if here != there:
                 message = f"its {what} are {there}, those of {first.sources[0].name} are {here}. Make them the same."
                 raise SourceError([Problem(message, Place(other.sources[0]))])
-    return Listing(
-        first.form,
-        np.concatenate([one.x for one in listings]),
-        first.label_form,
-        np.concatenate([one.labels for one in listings]),
-        np.concatenate([one.ids for one in listings]),
-        np.concatenate([one.domains for one in listings]),
-        tuple(one.sources[0] for one in listings),
-        np.repeat(np.arange(len(listings), dtype=np.int64), [len(one) for one in listings]),
-        np.concatenate([one.lines for one in listings]),
-        first.classes,
-        None if first.given is None else np.concatenate([one.given for one in listings if one.given is not None]),
-        " and ".join(dict.fromkeys(one.layout for one in listings)),
+    joined: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in listings]) for name in _COLUMNS}
+    return replace(
+        first,
+        **joined,
+        sources=tuple(one.sources[0] for one in listings),
+        origins=np.repeat(np.arange(len(listings), dtype=np.int64), [len(one) for one in listings]),
+        given=None if first.given is None else np.concatenate([one.given for one in listings if one.given is not None]),
+        layout=" and ".join(dict.fromkeys(one.layout for one in listings)),
     )
 
 

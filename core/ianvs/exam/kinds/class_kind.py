@@ -29,12 +29,14 @@ def _class_indices(array: NDArray[Any], classes: int, lowest: int, where: str) -
         array = array[:, 0]
     if array.ndim == 2:
         raise PluginError(f"{where} returned scores {array.shape}: return class indices, scores.argmax(axis=1).")
+    if array.dtype.kind == "b" and classes > 2:  # a comparison that was meant to be something else
+        raise PluginError(f"{where} returned booleans, and the exam has {classes} classes: return class indices.")
     if array.dtype.kind not in "iub":
         whole = array.dtype.kind == "f" and bool(np.all(np.isfinite(array)) and np.all(array == np.round(array)))
         if not whole:
+            first = array.ravel()[:1].tolist()[0]
             raise PluginError(
-                f"{where} returned {array.dtype} values such as {array.flat[0]!r}: return class indices, 0 to "
-                f"{classes - 1}."
+                f"{where} returned {array.dtype} values such as {first!r}: return class indices, 0 to {classes - 1}."
             )
     array = array.astype(np.int64)
     if array.size and (array.min() < lowest or array.max() >= classes):

@@ -142,7 +142,7 @@ def _own(labels: Any) -> Any:
 
 
 def _computed(where: str, compute: Callable[[], object]) -> float | dict[str, float]:
-    """A number, or numbers by the names of parts. Raises PluginError for what is none, and what `compute` raises."""
+    """A number, or numbers by the names of parts. Raises PluginError for anything else, and what `compute` raises."""
     try:
         value = compute()
     except Exception as error:

@@ -48,7 +48,7 @@ _OF_IANVS = ("multiedgeinference",)
 
 
 def find_paradigm(spec: ParadigmSpec, loading: Callable[[str | None, str, str], Loaded] = load) -> type[Paradigm]:
-    """The class that `spec` names; a `url` runs its author's code. Raises PluginError for one that there is not."""
+    """The class that `spec` names; a `url` runs its author's code. Raises PluginError for an unknown one."""
     if spec.url is None and spec.name in PARADIGMS:
         return PARADIGMS[spec.name]
     if spec.url is None and spec.name not in installed(GROUP):

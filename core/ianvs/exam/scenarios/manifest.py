@@ -201,7 +201,7 @@ def _described(transform: Transform | None) -> dict[str, object] | None:
 
 
 def _transform_of(described: _Transform | None) -> Transform | None:
-    """The transformation that `_described` has described. Raises DataError for one that there isn't."""
+    """The transformation that `_described` has described. Raises DataError for an unknown one."""
     if described is None:
         return None
     name, options, known = described.name, described.options, installed(TRANSFORMS)

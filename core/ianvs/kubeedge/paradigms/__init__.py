@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ianvs.base.errors import PluginError, closest
 from ianvs.kubeedge.outcome import Outcome
 from ianvs.kubeedge.paradigms import (
     edge_and_cloud,
@@ -17,8 +16,6 @@ from ianvs.kubeedge.paradigms import (
 )
 from ianvs.kubeedge.plugin_case import Case
 
-__all__ = ["PARADIGMS", "find"]
-
 Run = Callable[[Case], Outcome]
 
 PARADIGMS: dict[str, Run] = {
@@ -30,12 +27,3 @@ PARADIGMS: dict[str, Run] = {
     "federatedlearning": federated_learning.run,
     "federatedclassincrementallearning": federated_class_incremental_learning.run,
 }
-
-
-def find(name: str) -> Run:
-    """The paradigm of this name. Raises PluginError if there is none."""
-    if name not in PARADIGMS:
-        raise PluginError(
-            f"there is no paradigm '{name}'.{closest(name, PARADIGMS)} There are: {', '.join(PARADIGMS)}."
-        )
-    return PARADIGMS[name]

@@ -13,7 +13,7 @@ from ianvs.kubeedge.calls import Estimator, offer
 from ianvs.kubeedge.outcome import Outcome
 from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.config import Context
-from ianvs.kubeedge.yaml.file_models import HUB_NAME, MINING_MODES
+from ianvs.kubeedge.yaml.file_models import HUB_NAME
 
 
 def run(case: Case) -> Outcome:
@@ -31,9 +31,7 @@ def run(case: Case) -> Outcome:
     edge = Estimator(edge_model)
     _load(case, edge)
     hem = case.made("hard_example_mining")
-    mode = str(case.work.testenv.get("hard_example_mining_mode") or MINING_MODES[0])
-    if mode not in MINING_MODES:
-        raise PluginError(f"testenv: hard_example_mining_mode is '{mode}'; it can be {', '.join(MINING_MODES)}.")
+    mode = case.work.exam.hard_example_mining_mode
     results = [_answer(case, edge, cloud, hem, item, mode) for item in data.x]
     for type_, thing in (*case.modules.items(), ("hard_example_mining", hem)):
         if hasattr(thing, "cleanup"):
@@ -58,11 +56,11 @@ def _load(case: Case, edge: Estimator) -> None:
 
 
 def _answer(case: Case, edge: Estimator, cloud: Any, hem: Callable[..., object], item: object, mode: str) -> object:
-    told = {"mining_mode": mode}
+    keywords = {"mining_mode": mode}
 
     def at_edge() -> object:
         with case.calling("edgemodel", "predict"), case.timed("edge"):
-            return edge.predict(item, **told)
+            return edge.predict(item, **keywords)
 
     if mode == "self-design":
         return at_edge()
@@ -73,7 +71,7 @@ def _answer(case: Case, edge: Estimator, cloud: Any, hem: Callable[..., object],
         hard = hem(shown if edge_first else item)
     if hard:
         with case.calling("cloudmodel", "inference"), case.timed("cloud"):
-            better = offer(cloud.inference, item, post_process=None, **told)
+            better = offer(cloud.inference, item, post_process=None, **keywords)
         return [hard, copy.deepcopy(better), answer, better]
     if not edge_first:
         answer = at_edge()

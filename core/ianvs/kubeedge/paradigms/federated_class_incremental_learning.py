@@ -28,9 +28,8 @@ class _State:
 
 def run(case: Case) -> Outcome:
     """Tasks 0..n-1 of `round` rounds each, an examination on the slices so far after each; then the test file."""
-    work = case.work
     case.metric()  # as Ianvs does: right after the modules
-    n, rounds = work.rounds, work.number("round", 1)
+    n, rounds = case.work.exam.incremental_rounds, case.work.exam.round
     pairs = case.pairs(KINDS, n)
     test = case.source(case.data("test"), "eval")
     now: _State = case.state or _State(Federation.of(case))
@@ -38,10 +37,10 @@ def run(case: Case) -> Outcome:
         with during(f"task {t}"):
             parts = array_parts(case, pairs[t][0], t)
             size = len(np.unique(parts[0][1]))
-            told = [_labelled(part, float(work.setting("label_data_ratio"))) for part in parts]
+            labelled = [_labelled(part, case.work.algorithm.fl_data_setting.label_data_ratio) for part in parts]
             for r in range(now.round, rounds):
                 with case.round(r):
-                    now.federation.train(case, told, task_id=t, round=r, task_size=size)
+                    now.federation.train(case, labelled, task_id=t, round=r, task_size=size)
                 now.round = r + 1
                 case.keep(now)
             case.report(f"examination after task {t}")
@@ -80,7 +79,7 @@ def _examined(case: Case, now: _State, test: BaseDataSource, task: int, n: int) 
         for i in rows:
             result, handed = answers(case, now.federation.clients[0], [test.x[i]], _one(test, i))
             now.handed = now.handed or handed
-            with during(f"model_metric '{name}'", case.work.model_metric.url if case.work.model_metric else None):
+            with during(f"model_metric '{name}'", case.work.model_metric.url):
                 value = function([test.y[i]], result)
                 if number(value) is None:
                     raise PluginError(f"it has to return a number, not {value!r:.200}.")

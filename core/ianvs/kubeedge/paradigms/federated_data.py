@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.base.errors import DataError, PluginError, shown_path
+from ianvs.base.errors import DataError, shown_path
 from ianvs.base.seeding import generator
 from ianvs.kubeedge.plugin_case import Case
 from ianvs.kubeedge.provided.datasources import BaseDataSource
@@ -23,8 +23,7 @@ Part = list[NDArray[Any]]  # x, y
 def array_parts(case: Case, file: str, task: int) -> Sequence[Part]:
     """The part of each client: x, the samples of the .npy files that the lines name, and y, their labels (int32).
 
-    Drawn by the case's seed and the number of the task. Raises DataError for a file that is no array, and PluginError
-    for a partition that there isn't.
+    Drawn by the case's seed and the number of the task. Raises DataError for a file that is no array.
     """
     source = case.source(file, "train")
     if not len(source):
@@ -41,26 +40,24 @@ def array_parts(case: Case, file: str, task: int) -> Sequence[Part]:
             ) from error
     x, y = np.concatenate(arrays), np.concatenate(labels)
     random = generator(case.work.seed, task, "federated partition")
-    clients = case.work.number("client_number", 1)
-    how = case.work.setting("data_partition")
-    if how == "iid":
+    clients = case.work.exam.client_number
+    split = case.work.algorithm.fl_data_setting
+    if split.data_partition == "iid":
         order = random.permutation(len(x))
         cuts = [k * len(x) // clients for k in range(clients + 1)]
         chosen = [order[begin:end] for begin, end in pairwise(cuts)]
-    elif how == "non-iid":
+    else:
         classes = np.unique(y)
-        count = max(1, int(len(classes) * float(case.work.setting("non_iid_ratio"))))
+        count = max(1, int(len(classes) * split.non_iid_ratio))
         drawn = [random.choice(classes, count, replace=False) for _ in range(clients)]
         chosen = [np.flatnonzero(np.isin(y, some)) for some in drawn]
-    else:
-        raise PluginError(f"there is no data_partition '{how}'; it can be iid or non-iid.")
     return [[x[rows], y[rows]] for rows in chosen]
 
 
 def text_parts(case: Case, source: BaseDataSource) -> Sequence[tuple[list[str], list[str]]]:
     """The part of each client: questions and answers, drawn at random; sizes differ by one at most, larger first."""
     order = generator(case.work.seed, 0, "federated partition").permutation(len(source))
-    parts = np.array_split(order, case.work.number("client_number", 1))
+    parts = np.array_split(order, case.work.exam.client_number)
     return [(source.x[rows].tolist(), source.y[rows].tolist()) for rows in parts]
 
 

@@ -37,14 +37,14 @@ class Federation:
         """Clients are deep copies of the basemodel."""
         model, _ = case.need("basemodel", "aggregation")
         with case.calling("basemodel", "deepcopy"):
-            return cls([copy.deepcopy(model) for _ in range(case.work.number("client_number", 1))])
+            return cls([copy.deepcopy(model) for _ in range(case.work.exam.client_number)])
 
     def train(self, case: Case, parts: Sequence[object], **keywords: object) -> None:
         """One round: all clients train, in their order, and get the joined weights."""
         sent: list[AggClient] = []
-        told = []
-        texts = bool(case.work.testenv.get("if_mode_llm"))
-        devices = case.work.number("gpu_num", 1)
+        infos = []
+        texts = case.work.exam.if_mode_llm
+        devices = case.work.exam.gpu_num
         for k, (client, part) in enumerate(zip(self.clients, parts, strict=True)):
             case.report(f"client {k}")
             with during(f"client {k}"):
@@ -61,13 +61,13 @@ class Federation:
                 agg.num_samples = info["num_samples"]
                 with case.calling("basemodel", "get_weights"):
                     agg.weights = client.get_weights()
-            told.append(info)
+            infos.append(info)
             sent.append(agg)
         server = case.need("aggregation")
         with case.calling("aggregation", "aggregate"), case.timed("aggregate"):
             joined = server.aggregate(sent)
         if hasattr(server, "helper_function") and "task_id" in keywords:
-            for k, (client, info) in enumerate(zip(self.clients, told, strict=True)):
+            for k, (client, info) in enumerate(zip(self.clients, infos, strict=True)):
                 with during(f"client {k}"):
                     with case.calling("aggregation", "helper_function"):
                         helped = server.helper_function(info)
@@ -87,7 +87,7 @@ class Federation:
 
 def run(case: Case) -> Outcome:
     """Rounds 0..round-1, then the test file."""
-    texts = bool(case.work.testenv.get("if_mode_llm"))
+    texts = case.work.exam.if_mode_llm
     file = case.pairs(KINDS, 1)[0][0]
     labels_file = None
     if texts:
@@ -95,7 +95,7 @@ def run(case: Case) -> Outcome:
         labels_file = question_file(case.data("test"), case.root / "dataset" / "test_questions.jsonl")
     parts = text_parts(case, case.source(file, "train")) if texts else array_parts(case, file, 0)
     now: Federation = case.state or Federation.of(case)
-    for r in range(now.rounds, case.work.number("round", 1)):
+    for r in range(now.rounds, case.work.exam.round):
         with case.round(r):
             now.train(case, parts, round=r)
         case.keep(now)

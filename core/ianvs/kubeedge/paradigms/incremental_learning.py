@@ -33,12 +33,13 @@ class _State:
 
 def run(case: Case) -> Outcome:
     """Rounds 1..n, then the test file."""
-    work, model = case.work, Estimator(case.need("basemodel"))
-    pairs = case.pairs(_KINDS, work.rounds)[-work.rounds :]
-    now: _State = case.state or _State(0, work.initial_model_url)
+    model, initial = Estimator(case.need("basemodel")), case.work.algorithm.initial_model_url
+    rounds = case.work.exam.incremental_rounds
+    pairs = case.pairs(_KINDS, rounds)[-rounds:]
+    now: _State = case.state or _State(0, initial)
     if now.done == 0 and "hard_example_mining" not in case.modules:
         case.note("Without a module hard_example_mining no example is hard, so nothing is trained.")
-    for r in range(now.done + 1, work.rounds + 1):
+    for r in range(now.done + 1, rounds + 1):
         with case.round(r):
             _round(case, model, now, pairs[r - 1], r)
         now.done = r
@@ -46,7 +47,7 @@ def run(case: Case) -> Outcome:
         case.keep(now)
     with case.round("test"):
         now.record.append(_inference(case, model, now.current, case.data("test"), "test"))
-    test_scores = _test_scores(case, model, [work.initial_model_url, *now.models])
+    test_scores = _test_scores(case, model, [initial, *now.models])
     return Outcome(
         result=now.record[-1][0],
         record=list(now.record),
@@ -66,8 +67,7 @@ def _round(case: Case, model: Estimator, now: _State, pair: tuple[str, str], r: 
         scores = [_evaluated(case, model, data, path) for path in (new, now.current) if path]
     if len(scores) == 1:
         case.note("There is no initial model to compare with: the first one that was trained is adopted.")
-    threshold = case.work.threshold
-    adopted = len(scores) == 1 or case.work.passes(scores[0] - scores[1], threshold)
+    adopted = len(scores) == 1 or case.work.passes(scores[0] - scores[1])
     now.gates.append({"round": r, "scores": scores, "adopted": bool(adopted)})
     if adopted:
         now.current = new
@@ -89,8 +89,8 @@ def _inference(case: Case, model: Estimator, current: str, file: str, r: int | s
             try:
                 results.update(result)
             except (TypeError, ValueError):
-                said = f"it has to return a mapping of samples to outputs here, not {type(result).__name__}."
-                raise PluginError(said) from None
+                message = f"it has to return a mapping of samples to outputs here, not {type(result).__name__}."
+                raise PluginError(message) from None
         if mining is None:
             continue
         with case.calling("hard_example_mining", "call"):
@@ -148,17 +148,15 @@ def _evaluated(case: Case, model: Estimator, data: BaseDataSource, path: str) ->
     """The score of the model at `path`, as its own `evaluate` has it."""
     name, function = case.metric()
     with case.calling("basemodel", "evaluate"):
-        told = model.evaluate(data, model_path=path, metric=(name, function))
-        value = told.get(name) if isinstance(told, Mapping) else told
+        returned = model.evaluate(data, model_path=path, metric=(name, function))
+        value = returned.get(name) if isinstance(returned, Mapping) else returned
         if number(value) is None:
-            raise PluginError(f"it has to return a mapping with a number as '{name}', not {told!r}.")
+            raise PluginError(f"it has to return a mapping with a number as '{name}', not {returned!r}.")
     return value
 
 
 def _test_scores(case: Case, model: Estimator, paths: list[str]) -> list[float | None]:
     """Ours, not Ianvs's: the score on the test file of the model in use after each round, when all else is done."""
-    if case.work.model_metric is None:
-        return [None] * len(paths)
     scores: dict[str, float | None] = {"": None}
     test = case.data("test")
     for path in paths:

@@ -43,9 +43,9 @@ class _Lifelong:
     """The steps that the modes are made of."""
 
     def __init__(self, case: Case, state: _State) -> None:
-        self.case, self.now, self.mode = case, state, case.work.eval_mode
+        self.case, self.now, self.mode = case, state, case.work.model_metric.mode
         self.model = Estimator(case.need("basemodel"))
-        self.n = case.work.rounds
+        self.n = case.work.exam.incremental_rounds
 
     def train(self, data: str | BaseDataSource, r: int, initial: bool) -> None:
         source = self.case.source(data, "train", paths_and_label) if isinstance(data, str) else data
@@ -54,21 +54,21 @@ class _Lifelong:
     def evaluate(self, file: str, r: int) -> tuple[Score, Scores]:
         """The score of all samples, and of each task by its entry."""
         case, knowledge = self.case, self.now.knowledge
-        told = {"model_threshold": str(case.work.threshold), "operator": case.work.operator_name}
-        os.environ.update(told, OUTPUT_URL=case.folder("eval", r), MODEL_URLS=knowledge.index)
+        judged = case.work.exam.model_eval
+        variables = {"model_threshold": str(judged.threshold), "operator": judged.operator}
+        os.environ.update(variables, OUTPUT_URL=case.folder("eval", r), MODEL_URLS=knowledge.index)
         data = case.source(file, "eval", paths_and_label)
         name, function = case.metric()
         name = getattr(function, "__name__", name)
         knowledge.models_are_read(case)
-        metric = case.work.model_metric
         with case.timed("evaluate"):
             results, tasks = knowledge.predict(case, self.model, data, task_index=knowledge.index)
-            with during(f"model_metric '{name}'", metric.url if metric else None):
+            with during(f"model_metric '{name}'", case.work.model_metric.url):
                 scores: Scores = [(task.entry, {name: function(task.samples.y, task.result)}) for task in tasks]
                 overall: Score = {name: function(data.y, results)}
         for entry, score in scores:
             value = number(score[name])
-            if value is not None and case.work.passes(value, case.work.threshold):
+            if value is not None and case.work.passes(value):
                 self.now.dropped.append({"round": r, "file": Path(file).name, "task": str(entry)})
         return overall, scores
 
@@ -114,8 +114,8 @@ class _Lifelong:
     def _one(self, sample: BaseDataSource) -> tuple[object, bool]:
         case, knowledge, model = self.case, self.now.knowledge, self.model
         mode = {} if self.mode is None else {"mode": self.mode}
-        told = {"task_index": knowledge.index, "task_type": "seen_task", **mode}
-        scores, _ = knowledge.predict(case, model, sample, "predict_score", **told)
+        keywords = {"task_index": knowledge.index, "task_type": "seen_task", **mode}
+        scores, _ = knowledge.predict(case, model, sample, "predict_score", **keywords)
         recognition = case.modules.get("unseen_sample_recognition")
         if recognition is None or isinstance(recognition, dict):
             case.note("Without a module unseen_sample_recognition with a url every sample counts as seen.")
@@ -128,10 +128,10 @@ class _Lifelong:
         results = []
         is_unseen = unseen.x is not None and len(unseen.x) > 0
         if is_unseen:
-            cloud = {**told, "task_type": "unseen_task"}
+            cloud = {**keywords, "task_type": "unseen_task"}
             results.append(knowledge.predict(case, model, sample, "predict_cloud", **cloud)[0])
         if seen.x is not None and len(seen.x) > 0:
-            results.append(knowledge.predict(case, model, seen, **told)[0])
+            results.append(knowledge.predict(case, model, seen, **keywords)[0])
         if len(results) < 2:
             return (results[0] if results else None), is_unseen
         return np.concatenate(results), is_unseen
@@ -139,10 +139,10 @@ class _Lifelong:
 
 def run(case: Case) -> Outcome:
     """By the `mode` of model_metric: no-inference, hard-example-mining, multi-inference, or the default."""
-    mode = case.work.eval_mode
+    mode = case.work.model_metric.mode
     if mode == "multi-inference":
         return _multi_inference(case)
-    n = case.work.rounds
+    n = case.work.exam.incremental_rounds
     pairs = case.pairs(_KINDS, n)
     matrix = mode in ("no-inference", "hard-example-mining")
     if matrix and len(pairs) != n + 1:
@@ -186,9 +186,9 @@ def _finished(steps: _Lifelong, mode: str | None, matrix: bool) -> Outcome:
         average = {"accuracy": _mean(scores)}
     if mode == "no-inference":
         data = case.source(test, "eval", paths_and_label)
-        told = {"task_index": now.knowledge.index, "task_type": "seen_task"}
+        keywords = {"task_index": now.knowledge.index, "task_type": "seen_task"}
         with case.timed("predict"):
-            result, _ = now.knowledge.predict(case, steps.model, data, **told)
+            result, _ = now.knowledge.predict(case, steps.model, data, **keywords)
     else:
         result, _ = steps.infer(test, "test")
     whole = _matrix(now.rows, n) if matrix else None
@@ -244,8 +244,8 @@ def _together(case: Case, model: Estimator, sample: BaseDataSource, *modules: Ca
     with case.calling("task_allocation", "call"):
         sample, numbers = allocation(task_extractor=None, samples=sample)
     with case.calling("task_remodeling", "call"):
-        paths, told = remodeling(samples=sample, mappings=numbers)
-        records = [Model(index, entry, path, {}) for index, entry, path in told]
+        paths, chosen = remodeling(samples=sample, mappings=numbers)
+        records = [Model(index, entry, path, {}) for index, entry, path in chosen]
     tasks: list[Task] = []
     result = None
     for path in paths:

@@ -14,8 +14,7 @@ from ianvs.kubeedge.plugin_case import Case
 
 def run(case: Case) -> Outcome:
     """load and predict; before that, partition, if the model says that it is `model_parallel`."""
-    work, model = case.work, case.need("basemodel")
-    initial = work.initial_model_url
+    model, initial = case.need("basemodel"), case.work.algorithm.initial_model_url
     loaded: tuple[object, ...]
     if vars(model).get("model_parallel"):
         if hasattr(model, "partition"):
@@ -24,17 +23,17 @@ def run(case: Case) -> Outcome:
                 loaded = folder, devices
         else:
             loaded = _partition(case, model, initial)
-        told = {}
+        keywords = {}
     else:
         loaded = (initial,)
-        told = {"train_dataset": case.source(case.data("train"), "train")}
+        keywords = {"train_dataset": case.source(case.data("train"), "train")}
         os.environ["BASE_MODEL_URL"] = initial
     data = case.source(case.data("test"), "inference")
     os.environ["RESULT_SAVED_URL"] = case.folder("inference") + "/"
     with case.calling("basemodel", "load"):
         model.load(*loaded)
     with case.calling("basemodel", "predict"), case.timed("predict"):
-        result = model.predict(data.x, **told)
+        result = model.predict(data.x, **keywords)
     return Outcome(result=result, handed_test_labels=isinstance(data.x, Mapping))
 
 

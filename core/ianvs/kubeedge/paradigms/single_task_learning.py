@@ -12,12 +12,12 @@ from ianvs.kubeedge.plugin_case import Case
 
 def run(case: Case) -> Outcome:
     """preprocess, train, save, load, predict, each on the same instance. There is nothing to go on from."""
-    work, model = case.work, case.need("basemodel")
+    settings, model = case.work.algorithm, case.need("basemodel")
     if hasattr(model, "preprocess"):
         with case.calling("basemodel", "preprocess"):
             model.preprocess()
-    os.environ["BASE_MODEL_URL"] = work.initial_model_url
-    if work.testenv.get("use_gpu") is True:
+    os.environ["BASE_MODEL_URL"] = settings.initial_model_url
+    if case.work.exam.use_gpu:
         os.environ["CUDA_VISIBLE_DEVICES"] = "0"
     train = case.source(case.data("train"), "train")
     case.report("training")
@@ -25,8 +25,8 @@ def run(case: Case) -> Outcome:
         model.train(train)
     with case.calling("basemodel", "save"):
         path = model.save(case.folder("train") + "/")
-    path = work.initial_model_url if path is None else path
-    if work.mode == "with_compression":
+    path = settings.initial_model_url if path is None else path
+    if settings.mode == "with_compression":
         path = _compressed(case, path)
     os.environ["RESULT_SAVED_URL"] = case.folder("inference") + "/"
     with case.calling("basemodel", "load"):
@@ -41,19 +41,19 @@ def run(case: Case) -> Outcome:
 
 def _compressed(case: Case, path: str) -> str | None:
     """The path of the quantised model; the path itself where it can't be made; None for a model that is not there."""
-    work = case.work
-    tool = work.llama_quantize_path
+    settings = case.work.algorithm
+    tool = settings.llama_quantize_path
     files = {"the saved model": path, "llama_quantize_path": tool}
     if missing := [what for what, file in files.items() if not file or not Path(file).exists()]:
         case.note(f"The model was not compressed, and is not there for load: {' and '.join(missing)} is no file.")
         return None
-    if not work.quantization_type:
+    if not settings.quantization_type:
         case.note("The model was not compressed: there is no quantization_type.")
         return path
-    smaller = str(path).replace(".gguf", f"_{work.quantization_type}.gguf")
-    done = subprocess.run([str(tool), str(path), smaller, work.quantization_type], capture_output=True, text=True)
+    smaller = str(path).replace(".gguf", f"_{settings.quantization_type}.gguf")
+    done = subprocess.run([str(tool), str(path), smaller, settings.quantization_type], capture_output=True, text=True)
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["no output"]
-        case.note(f"The model was not compressed: {tool} ended with {done.returncode}: {said[0]}")
+        output = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["no output"]
+        case.note(f"The model was not compressed: {tool} ended with {done.returncode}: {output[0]}")
         return path
     return smaller

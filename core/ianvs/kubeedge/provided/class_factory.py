@@ -7,26 +7,11 @@ from inspect import isclass, isfunction
 from types import ModuleType
 from typing import Any, ClassVar, TypeVar
 
+from ianvs.plugins.registration import ClassType
+
 __all__ = ["ClassFactory", "ClassType"]
 
 T = TypeVar("T", bound=Callable[..., Any])
-
-
-class ClassType:
-    """Kinds of what is registered. The spelling of MTL is Sedna's."""
-
-    GENERAL = "general"
-    HEM = "hard_example_mining"
-    FL_AGG = "aggregation"
-    MTL = "multi_task_learening"
-    UTD = "unseen_task_detect"
-    OF = "optical_flow"
-    ALGORITHM = "algorithm"
-    DATASET = "data_process"
-    CALLBACK = "post_process_callback"
-    UTP = "unseen_task_processing"
-    KM = "knowledge_management"
-    STP = "seen_task_processing"
 
 
 class ClassFactory:

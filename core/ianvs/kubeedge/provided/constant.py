@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+from ianvs.config.models.algorithm import MODULE_TYPES
+
 __all__ = ["DatasetFormat", "ModuleType", "ParadigmType", "SystemMetricType", "TestObjectType"]
 
 
@@ -29,24 +31,9 @@ class ParadigmType(Enum):
     JOINT_INFERENCE = "jointinference"
 
 
-class ModuleType(Enum):
-    """Types of modules."""
-
-    BASEMODEL = "basemodel"
-    EDGEMODEL = "edgemodel"
-    CLOUDMODEL = "cloudmodel"
-    DATA_PROCESSOR = "dataset_processor"
-    HARD_EXAMPLE_MINING = "hard_example_mining"
-    TASK_DEFINITION = "task_definition"
-    TASK_RELATIONSHIP_DISCOVERY = "task_relationship_discovery"
-    TASK_ALLOCATION = "task_allocation"
-    TASK_REMODELING = "task_remodeling"
-    INFERENCE_INTEGRATE = "inference_integrate"
-    TASK_UPDATE_DECISION = "task_update_decision"
-    UNSEEN_TASK_ALLOCATION = "unseen_task_allocation"
-    UNSEEN_SAMPLE_RECOGNITION = "unseen_sample_recognition"
-    UNSEEN_SAMPLE_RE_RECOGNITION = "unseen_sample_re_recognition"
-    AGGREGATION = "aggregation"
+# The types of modules.
+_MODULES = {"DATA_PROCESSOR" if name == "dataset_processor" else name.upper(): name for name in MODULE_TYPES}
+ModuleType = Enum("ModuleType", _MODULES, module=__name__)  # type: ignore[misc]
 
 
 class SystemMetricType(Enum):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -24,6 +23,7 @@ from ianvs.kubeedge.yaml.finding import FoundElsewhereError, KubeEdgeLookup, mod
 from ianvs.kubeedge.yaml.forms import algorithm_form, job_form, testenv_form
 from ianvs.kubeedge.yaml.migration import migrated
 from ianvs.kubeedge.yaml.rewriting import Rewriting
+from ianvs.plugins.source import imported_by
 
 IANVS = "ianvs"
 """What files call this contract."""
@@ -119,7 +119,7 @@ def _contracts(job: Document, lookup: KubeEdgeLookup) -> Iterator[tuple[str, str
 
 
 def _found(text: object, lookup: KubeEdgeLookup) -> Path | None:
-    """Where a path leads, by our own rules first; None for what is none, or leads nowhere."""
+    """Where a path leads, by our own rules first; None for what is not a path, or leads nowhere."""
     if not isinstance(text, str):
         return None
     for find in (super(KubeEdgeLookup, lookup).find, lookup.find):
@@ -154,18 +154,7 @@ def is_ianvs_plugin(file: Path) -> bool:
 
 def _imports_registry(file: Path) -> bool:
     try:
-        text = file.read_bytes()
-        if b"class_factory" not in text:
-            return False  # most files, without a look at their syntax
-        return any(_REGISTRY in names for names in _imported(ast.parse(text)))
-    except (OSError, SyntaxError, ValueError):
+        # Most files don't have the word: they need no look at their syntax.
+        return b"class_factory" in file.read_bytes() and _REGISTRY in imported_by(file)
+    except OSError:
         return False  # who imports it reports it in full
-
-
-def _imported(tree: ast.AST) -> Iterator[tuple[str, ...]]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield tuple(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            base = node.module or ""
-            yield (base, *(f"{base}.{alias.name}" for alias in node.names))

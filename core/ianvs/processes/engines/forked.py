@@ -17,6 +17,8 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # M_... of mallopt(3)
 _COLLAPSE = 25  # MADV_COLLAPSE of Linux's <asm-generic/mman-common.h>
 _HUGE = 2 << 20
 
+MESSAGE_LIMIT = 200_000  # bytes between an engine and its forkserver; a packet must fit the socket's buffer
+
 MANY_TASKS = 8
 """Tasks whose forks, about nine each, save the second that `gather_pages` takes."""
 
@@ -45,6 +47,14 @@ def prctl(option: int, value: int) -> None:
     """Set an attribute of this process, where the kernel knows it (Linux); elsewhere all goes on without."""
     with suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def close_all_but(kept: set[int]) -> None:
+    """Close this process's files; standard input, output and error stay, too."""
+    for name in os.listdir("/proc/self/fd") if Path("/proc/self/fd").is_dir() else ():  # noqa: PTH208
+        if int(name) > 2 and int(name) not in kept:
+            with suppress(OSError):
+                os.close(int(name))
 
 
 def keep_freed_memory() -> None:

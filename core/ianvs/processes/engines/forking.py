@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from ianvs.base.errors import IanvsError
 from ianvs.processes.engines.engine import Engine, Event, Task, Workload, thread_limits, usable_cores
-from ianvs.processes.engines.forked import MANY_TASKS
+from ianvs.processes.engines.forked import MANY_TASKS, MESSAGE_LIMIT
 
 _START_SECONDS = 120.0
 # It ends with the supervisor even while it imports: 1 is PR_SET_PDEATHSIG.
@@ -87,9 +87,15 @@ class ForkEngine(Engine):
             self._start(task)
 
     def _start(self, task: Task) -> None:
+        order = pickle.dumps(("start", task))
+        if len(order) > MESSAGE_LIMIT:
+            raise IanvsError(
+                f"task {task.key} can't be started: its argument has {len(order):,} bytes, and a message to the "
+                f"process that starts it may have {MESSAGE_LIMIT:,}. Write it to a file, and pass the file's path."
+            )
         self._running[task.key] = task
         try:
-            self._channel.send(pickle.dumps(("start", task)))
+            self._channel.send(order)
         except OSError:
             self._gone = True
 

@@ -29,10 +29,16 @@ from typing import Any
 
 from ianvs.processes.engines.capped_log import CappedLog
 from ianvs.processes.engines.engine import Event, Task, call_target, preload_modules
-from ianvs.processes.engines.forked import CHILD_SUBREAPER, MANY_TASKS, PARENT_DEATH_SIGNAL, gather_pages, live, prctl
+from ianvs.processes.engines.forked import (
+    CHILD_SUBREAPER,
+    MANY_TASKS,
+    MESSAGE_LIMIT,
+    PARENT_DEATH_SIGNAL,
+    gather_pages,
+    live,
+    prctl,
+)
 from ianvs.processes.engines.temporary import own_folder, sweep
-
-MESSAGE_LIMIT = 150_000  # bytes; a packet must fit the socket's buffer
 
 
 def main(descriptor: int, preload: list[str]) -> None:

@@ -2,9 +2,8 @@
 
 from ianvs.results.comparing.comparison import Comparison, compare_sides
 from ianvs.results.comparing.history import History, history_of
-from ianvs.results.comparing.job_places import stored_results
 from ianvs.results.comparing.merging import Merged, merge_workspaces
-from ianvs.results.comparing.sides import read_side
+from ianvs.results.comparing.sides import read_side, stored_results
 
 __all__ = [
     "Comparison",

@@ -73,7 +73,7 @@ def meant(metric: str, columns: Iterable[str]) -> list[str]:
     """Those of `columns` that a user means by `metric`. Raises IanvsError if there are none."""
     known = list(dict.fromkeys(columns))
     if not (found := columns_named(metric, known)):
-        raise IanvsError(f"metric '{metric}' is not known here.{closest(metric, known)} There are: {', '.join(known)}.")
+        raise IanvsError(f"unknown metric '{metric}'.{closest(metric, known)} There are: {', '.join(known)}.")
     return found
 
 
@@ -194,17 +194,13 @@ def _about(contrast: Contrast, pair: RowPair) -> dict[str, object]:
 
 
 def _numbers(change: Change) -> dict[str, object]:
-    difference = change.difference
     return {
         "metric": change.metric,
         "higher_is_better": change.higher_is_better,
         "first_mean": change.before,
         "other_mean": change.after,
-        "difference": None if difference is None else difference.mean,
-        "low": None if difference is None else difference.low,
-        "high": None if difference is None else difference.high,
-        "p": None if difference is None else difference.p,
-        "separated": None if difference is None else difference.separated,
+        "difference": getattr(change.difference, "mean", None),
+        **{name: getattr(change.difference, name, None) for name in ("low", "high", "p", "separated")},
         "pairs": change.pairs,
         "verdict": change.verdict,
     }

@@ -9,6 +9,9 @@ from dataclasses import replace
 
 from ianvs.results.comparing.comparison import Change, ComparedRow, Comparison, Contrast
 from ianvs.results.comparing.sides import SideRow
+from ianvs.results.report.document import text_table
+from ianvs.results.report.markdown import aligned
+from ianvs.results.report.values import telling
 
 _MOST = 6  # differences of a row that are listed
 
@@ -54,9 +57,9 @@ def _summary(contrast: Contrast) -> Iterator[str]:
         counts = {said: sum(_said(change) == said for change in changes) for said in map(_said, changes)}
         yield f"Of {len(changes)} numbers: {', '.join(f'{count} {said}' for said, count in counts.items())}."
     if any("not separated" in _said(change) for change in changes):
-        yield "Not separated: the 95 % interval by Student's t, seeds being pairs, holds 0, or there is none."
+        yield "Not separated: the 95 % interval (Student's t, paired by seed) contains 0, or there is no interval."
     if any(change.pairs == 0 and change.difference is not None for change in changes):
-        yield "Seeds -: between two means, whose seeds are not known or are others (Welch's t)."
+        yield "Seeds -: a difference of two means whose seeds are unknown or not the same (Welch's t)."
     for name, rows in ((contrast.first.name, contrast.only_first), (contrast.other.name, contrast.only_other)):
         if rows:
             yield f"Only in {name}: {'; '.join(row.name for row in rows)}."
@@ -67,9 +70,8 @@ def _names(rows: Sequence[ComparedRow]) -> list[str]:
     every = [row.pair.before for row in rows]
 
     def name(row: SideRow) -> str:
-        alike = [other.settings for other in every if (other.algorithm, other.testenv) == (row.algorithm, row.testenv)]
-        differing = {t: s for t, s in row.settings.items() if any(other.get(t) != s for other in alike)}
-        return replace(row, settings=differing).name
+        names = telling([one.settings for one in every if (one.algorithm, one.testenv) == (row.algorithm, row.testenv)])
+        return replace(row, settings={title: said for title, said in row.settings.items() if title in names}).name
 
     return [name(row) for row in every]
 
@@ -110,7 +112,4 @@ def _said(change: Change) -> str:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """For a terminal."""
-    from tabulate import tabulate
-
-    # Else tabulate would make numbers of texts, and cut the zeros of "0.10".
-    return tabulate(rows, head, tablefmt="simple", disable_numparse=True)
+    return aligned(text_table("numbers", head, rows).columns)

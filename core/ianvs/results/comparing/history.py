@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -15,12 +15,13 @@ from ianvs.results.comparing.comparison_text import records_csv, table
 from ianvs.results.comparing.sides import row_name
 from ianvs.results.report import LeaderboardRow
 from ianvs.results.report.gather import utc
-from ianvs.results.report.values import cell_text, shown_number
+from ianvs.results.report.ranking_table import mean_and_spread
+from ianvs.results.report.values import cell_text, telling
 from ianvs.results.stats import Summary
 from ianvs.results.stored import Results
+from ianvs.results.stored.provenance import output_of
 from ianvs.store import CaseStore
 
-_PATIENCE = 10.0  # seconds that git may take
 _Key = tuple[str, str, tuple[tuple[str, str], ...]]  # algorithm, testenv, hyperparameters
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
@@ -129,12 +130,9 @@ def _commit_times(commits: Iterable[str]) -> dict[str, datetime]:
     """Of those that the git repository of the working directory knows."""
     found = {}
     for commit in dict.fromkeys(filter(None, commits)):
-        command = ["git", "--no-optional-locks", "show", "--no-patch", "--format=%ct", commit]
-        try:
-            told = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=True).stdout
-            found[commit] = datetime.fromtimestamp(int(told.strip()), UTC)
-        except (OSError, subprocess.SubprocessError, ValueError):
-            continue
+        told = output_of(["git", "--no-optional-locks", "show", "--no-patch", "--format=%ct", commit])
+        with suppress(ValueError):
+            found[commit] = datetime.fromtimestamp(int(told or ""), UTC)
     return found
 
 
@@ -146,9 +144,9 @@ def _key(row: LeaderboardRow) -> _Key:
 def _lines(rows: Mapping[_Key, Sequence[Summary | None]]) -> Iterable[HistoryLine]:
     """Of the hyperparameters those are told in which lines of one algorithm differ."""
     for (algorithm, testenv, settings), values in rows.items():
-        alike = [other for name, exam, other in rows if (name, exam) == (algorithm, testenv)]
-        told = [f"{name}={text}" for name, text in settings if any((name, text) not in other for other in alike)]
-        yield HistoryLine(algorithm, testenv, ", ".join(told), tuple(values))
+        names = telling([dict(other) for name, exam, other in rows if (name, exam) == (algorithm, testenv)])
+        told = ", ".join(f"{name}={text}" for name, text in settings if name in names)
+        yield HistoryLine(algorithm, testenv, told, tuple(values))
 
 
 def history_text(history: History) -> str:
@@ -156,7 +154,8 @@ def history_text(history: History) -> str:
     better = {True: " (higher is better)", False: " (lower is better)", None: ""}[history.higher_is_better]
     several = any(line.testenv for line in history.lines)
     head = [*(["Testenv"] if several else []), "Algorithm", *(point.label for point in history.points)]
-    rows = [[*([line.testenv] if several else []), line.label, *map(_cell, line.values)] for line in history.lines]
+    cells = ([line.label, *(mean_and_spread(value, 3) for value in line.values)] for line in history.lines)
+    rows = [[line.testenv, *row] if several else row for line, row in zip(history.lines, cells, strict=True)]
     order = "the commits' times" if history.by_commit else "when their last cases ended"
     notes = [f"{history.metric}{better}, mean ± sample standard deviation over seeds; in the order of {order}:"]
     for point in history.points:
@@ -198,10 +197,3 @@ def _records(history: History) -> Iterator[dict[str, object]]:
                 "std": value.std if value else None,
                 "n": value.n if value else 0,
             }
-
-
-def _cell(value: Summary | None) -> str:
-    if value is None or value.mean is None:
-        return ""
-    mean = shown_number(value.mean, 3)
-    return mean if value.std is None else f"{mean} ± {shown_number(value.std, 3)}"

@@ -10,15 +10,17 @@ from markupsafe import Markup
 
 from ianvs.base.errors import IanvsError
 from ianvs.results.comparing.history import History, HistoryLine
-from ianvs.results.report.charts.axes import Frame, Scale, nice_scale
 from ianvs.results.report.charts.shown_rows import legend_sample
 from ianvs.results.report.charts.svg import (
+    Frame,
     LineStyle,
+    Scale,
     classes,
     dash,
     dots,
     figure,
     line_styles,
+    nice_scale,
     num,
     path,
     slanted,
@@ -38,7 +40,7 @@ def draw_history(history: History, file: Path) -> Path:
     """Write it to `file`; the same history makes the same bytes. Raises IanvsError where its suffix is not .svg."""
     if file.suffix != ".svg":
         raise IanvsError(
-            f"'{file}' is no name of a picture that can be drawn: end it in .svg. rsvg-convert, Inkscape or cairosvg "
+            f"'{file}' can't be drawn: the name of a picture ends in .svg. rsvg-convert, Inkscape or cairosvg "
             "make PNG or PDF of that."
         )
     write_atomic(file, standalone(history_picture(history)).encode())

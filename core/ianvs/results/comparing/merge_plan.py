@@ -78,7 +78,7 @@ class MergedExams:
         where = f" of {same}" if same else ""
         if more:
             listed = ", ".join(more)
-            said.append(f"{source.name}: the metrics {listed}{where} are left out: the first job has not them.")
+            said.append(f"{source.name}: the metrics {listed}{where} are left out: the first job does not have them.")
         if source.results.budgets.get(name) != self.budgets.get(same):
             said.append(f"{source.name}: the budget{where} is another one; that of the first job holds for all rows.")
 

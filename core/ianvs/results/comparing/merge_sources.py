@@ -12,8 +12,9 @@ from typing import Any
 from ianvs.base.errors import DamagedError, IanvsError, one_line
 from ianvs.base.types import TestCase
 from ianvs.exam.scenarios.drawn import CASE
-from ianvs.results.comparing.job_places import REMEDY, report_file, stored_results
+from ianvs.results.comparing.sides import report_file, stored_results
 from ianvs.results.stored import Results
+from ianvs.results.stored.job_results import REMEDY
 from ianvs.store import CaseStore, ExamStore
 from ianvs.store.keys import digest
 
@@ -115,7 +116,7 @@ def read_source(said: str | Path) -> Source:
     results = stored_results(said)
     odd = [case.id for case in results.case_list if not case.id.isalnum()]
     if odd:
-        raise IanvsError(f"{said}: '{odd[0]}' is no id of a case.")
+        raise IanvsError(f"{said}: '{odd[0]}' is not the id of a case.")
     return Source(str(said), results)
 
 

@@ -54,7 +54,7 @@ def merge_workspaces(sources: Sequence[str | Path], out: str | Path) -> Merged:
 
 def _require_free(folder: Path, sources: Sequence[Source]) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise IanvsError(f"{shown_path(folder)} is there already and not empty. Give --out a new folder.")
+        raise IanvsError(f"{shown_path(folder)} already exists and is not empty. Give --out a new folder.")
     for source in sources:
         if folder.resolve().is_relative_to(source.results.workspace):
             raise IanvsError(f"{shown_path(folder)} lies within {source.name}, which is only read. Give --out another.")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ianvs.results.comparing.sides import CaseFacts, Side, SideRow
+from ianvs.results.report.values import commit_text
 from ianvs.store.identity_differences import identity_differences
 
 _RECIPE = "version of ianvs's recipe"
@@ -123,8 +124,6 @@ def _determining(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[st
 
 def _flat(provenance: Mapping[str, Any]) -> dict[str, object]:
     """What of a provenance may change a result."""
-    git = provenance.get("git") or {}
-    commit = str(git.get("commit", ""))[:12]
     packages = {name: version for name, version in (provenance.get("packages") or {}).items() if version}
     return {
         **packages,
@@ -133,7 +132,7 @@ def _flat(provenance: Mapping[str, Any]) -> dict[str, object]:
         "CPU": (provenance.get("cpu") or {}).get("model"),
         "GPU": ", ".join(provenance.get("gpus") or ()) or None,
         "device": provenance.get("device"),
-        "commit": f"{commit} with local changes" if commit and git.get("dirty") else commit or None,
+        "commit": commit_text(provenance) or None,
     }
 
 

@@ -1,8 +1,12 @@
-"""One side of a comparison: the rows of a job, from its workspace, or from the table of a report."""
+"""One side of a comparison: the rows of a job, from its workspace, or from the table of a report.
+
+A user names a workspace, one of its jobs, a job file, or a report.
+"""
 
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -10,15 +14,56 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import DamagedError, IanvsError, PluginError, shown_path
+from ianvs.base.shipped import JOB_FILE, job_path
+from ianvs.config import load_job
 from ianvs.config.models.algorithm import MODULE_TYPES
 from ianvs.exam.metrics.registry import find
-from ianvs.results.comparing.job_places import report_file, stored_results
 from ianvs.results.report import LeaderboardRow
 from ianvs.results.report.columns import title_of
 from ianvs.results.report.values import cell_text
 from ianvs.results.stats import Summary
-from ianvs.results.stored import Results
+from ianvs.results.stored import Results, load_results
+from ianvs.results.stored.job_results import name_of_job
 from ianvs.store import CaseStore
+
+_TABLE = "all_rank.csv"
+_RECORD = "job.json"
+
+
+def report_file(said: str | Path) -> Path | None:
+    """The all_rank.csv of a report (the folder or the file itself); None: `said` is something else."""
+    path = Path(said)
+    if path.suffix == ".csv":
+        return path
+    if (path / _RECORD).exists() or next(path.glob(f"*/{_RECORD}"), None) is not None:
+        return None  # with the results themselves at hand
+    return next((file for file in (path / _TABLE, path / "rank" / _TABLE) if file.is_file()), None)
+
+
+def stored_job(said: str | Path, elsewhere: str | Path | None = None) -> tuple[Path, str]:
+    """(workspace, name of the job). Raises IanvsError, ConfigError for a job file with errors.
+
+    elsewhere: the workspace, over what a job file says.
+    """
+    path = Path(said)
+    workspace, colon, name = str(said).rpartition(":")
+    if colon and not path.exists() and Path(workspace).is_dir():
+        return Path(workspace), name_of_job(Path(workspace), name)
+    if path.name == _RECORD and path.is_file():
+        path = path.parent
+    if path.is_dir() and (path / _RECORD).is_file():
+        return path.absolute().parent, path.absolute().name
+    if path.is_dir() and not (path / JOB_FILE).is_file():
+        return path, name_of_job(path)
+    over = None if elsewhere is None else Path(elsewhere)
+    job = load_job(job_path(path), workspace=over, environment=os.environ)
+    return job.workspace, name_of_job(job.workspace, job.name)
+
+
+def stored_results(said: str | Path, elsewhere: str | Path | None = None) -> Results:
+    """The results of the job that `said` means. Raises as `stored_job`, and DamagedError for a record."""
+    return load_results(*stored_job(said, elsewhere))
+
 
 # Columns of all_rank.csv between the dataset and the number of seeds that are no module and no hyperparameter.
 _NO_SETTINGS = ("Adopted", "Pareto")
@@ -134,7 +179,7 @@ def _of_report(name: str, file: Path) -> Side:
         raise IanvsError(f"{shown_path(file)} can't be read: {error}.") from None
     header = list(lines[0]) if lines else []
     if not {"Algorithm", "Dataset", "Seeds", "Status"} <= set(header):
-        why = "it has no rows" if not header else "it is no all_rank.csv of ianvs's own form"
+        why = "it has no rows" if not header else "it is not an all_rank.csv in ianvs's own form"
         raise IanvsError(f"{shown_path(file)} can't be compared: {why}. Give the workspace instead, if it is there.")
     metrics = [title for title in header if f"{title}_std" in header and not title.endswith("_published")]
     between = header[header.index("Dataset") + 1 : header.index("Seeds")]
@@ -149,7 +194,7 @@ def _line(line: Mapping[str, str], metrics: Sequence[str], settings: Sequence[st
         try:
             return float(text) if text else None
         except ValueError:
-            raise IanvsError(f"{shown_path(file)}:{at}: '{text}' in column {title} is no number.") from None
+            raise IanvsError(f"{shown_path(file)}:{at}: '{text}' in column {title} is not a number.") from None
 
     seeds = int(number("Seeds") or 0)
     found = {title: Summary(number(title), number(f"{title}_std"), seeds) for title in metrics}

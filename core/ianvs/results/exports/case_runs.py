@@ -10,7 +10,7 @@ from datetime import datetime
 import numpy as np
 
 from ianvs.base.secrets import hide_secrets
-from ianvs.base.types import CaseResult, RoundResult, ScoreMatrix
+from ianvs.base.types import CaseResult, RoundResult, ScoreMatrix, TestCase
 from ianvs.exam.metrics.definition import MatrixMetric
 from ianvs.exam.metrics.metric_columns import MetricColumn
 from ianvs.results.report import to_frame
@@ -41,7 +41,7 @@ COSTS_OF_ROUNDS: Mapping[str, str] = {
 class CaseRun:
     """What is stored of one case.
 
-    name: of letters, digits, "-", "_" and ".", one for each case of a job. numbers: `final/<column>`, as in the
+    name: see `run_name`. numbers: `final/<column>`, as in the
     leaderboard, costs included. series: `score/<score>` is the mean over test sets that were asked, and
     `test/<score>/<test set>` each of them; `metric/<metric>` what a metric over the matrix was after each round,
     where its source defines that; `cost/<cost>` what each round cost. ended: None where it has not.
@@ -82,6 +82,11 @@ def metric_series(result: CaseResult, columns: Sequence[MetricColumn]) -> dict[s
     return found
 
 
+def run_name(case: TestCase) -> str:
+    """Of letters, digits, "-", "_" and ".", one for each case of a job."""
+    return f"{slug(case.algorithm)}-seed{case.seed}-{case.id[:8]}"
+
+
 def board_table(results: Results) -> str:
     """The leaderboard in markdown."""
     board = to_frame(results.leaderboard).astype(object)
@@ -114,7 +119,7 @@ def _run(results: Results, result: CaseResult, columns: Sequence[MetricColumn]) 
     series |= {f"metric/{name}": one for name, one in metric_series(result, columns).items()}
     series |= {f"cost/{name}": one for name, one in _costs(result.rounds).items()}
     return CaseRun(
-        f"{slug(case.algorithm)}-seed{case.seed}-{case.id[:8]}",
+        run_name(case),
         result,
         params,
         _tags(results, result),
@@ -157,7 +162,8 @@ def _series(pairs: Iterator[tuple[int, float]] | enumerate[float] | list[tuple[i
 
 def _tags(results: Results, result: CaseResult) -> dict[str, str]:
     case, failure = result.case, result.failure
-    said = {
+    said = "" if failure is None else hide_secrets(failure.message, case.hyperparameters)
+    tags = {
         "job": results.name,
         "case": case.id,
         "row": case.row,
@@ -168,13 +174,11 @@ def _tags(results: Results, result: CaseResult) -> dict[str, str]:
         "over_budget": "; ".join(result.over_budget),
         "warnings": "; ".join(result.warnings),
         "remark": result.remark,
-        "failure": "",
+        "failure": "" if failure is None else f"{describe_failure(failure)}: {said}",
         "finished_at": result.finished_at or "",
         **{f"text.{name}": text for name, text in result.texts.items()},
         "command": str(results.provenance.get("command") or ""),
     }
-    if failure is not None:
-        said["failure"] = f"{describe_failure(failure)}: {hide_secrets(failure.message, case.hyperparameters)}"
     facts = provenance_facts(result.provenance or results.provenance)
-    said |= {f"provenance.{name.lower()}": fact for name, fact in facts.items()}
-    return {name: text for name, text in said.items() if text}
+    tags |= {f"provenance.{name.lower()}": fact for name, fact in facts.items()}
+    return {name: text for name, text in tags.items() if text}

@@ -36,7 +36,7 @@ def export_results(results: Results, to: str, out: Path) -> Path:
     try:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise IanvsError(
-                f"{shown_path(out)} is there already, and nothing is overwritten. Give another folder, or remove it."
+                f"{shown_path(out)} already exists, and nothing is overwritten. Give another folder, or remove it."
             )
         out.mkdir(parents=True, exist_ok=True)
         try:
@@ -81,7 +81,7 @@ def environment(**variables: str) -> Iterator[None]:
 def _found(to: str) -> Write:
     known = installed(GROUP)
     if to not in known:
-        raise IanvsError(f"there is no export '{to}'.{closest(to, known)} There are: {', '.join(sorted(known))}.")
+        raise IanvsError(f"unknown export '{to}'.{closest(to, known)} There are: {', '.join(sorted(known))}.")
     try:
         write: Write = known[to].load()
     except Exception as error:

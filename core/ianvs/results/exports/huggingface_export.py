@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from huggingface_hub import DatasetCardData, EvalResult, ModelCardData
+
 from ianvs.base.types import CaseResult
-from ianvs.results.exports.cards import dataset_card, model_card
+from ianvs.exam.metrics.metric import Metric
+from ianvs.results.exports.case_runs import board_table, matrix_table, run_name
 from ianvs.results.exports.parquet_export import write_tables
 from ianvs.results.report.leaderboard_row import LeaderboardRow
-from ianvs.results.report.values import slug
+from ianvs.results.report.values import provenance_facts, shown_hyperparameters, shown_number
 from ianvs.results.stored import Results
 from ianvs.store import CaseStore, ExamStore
 
@@ -37,7 +40,7 @@ def write(results: Results, folder: Path) -> None:
     found = {key: finished[key] for key in chosen if key in finished}
     (data / "README.md").write_text(dataset_card(results, columns, _task(results, next(iter(found.values()), None))))
     for key, result in found.items():
-        case_folder = models / f"{slug(result.case.algorithm)}-seed{result.case.seed}-{result.case.id[:8]}"
+        case_folder = models / run_name(result.case)
         case_folder.mkdir(parents=True)
         card = model_card(results, chosen[key], result, _task(results, result))
         (case_folder / "README.md").write_text(card)
@@ -65,3 +68,112 @@ def _task(results: Results, result: CaseResult | None) -> str:
     identity = None if result is None else CaseStore(results.workspace).identity(result.case.id)
     exam = ExamStore(results.workspace).record(str(identity.get("exam_id", ""))) if identity else None
     return _TASKS.get(exam.kind, "other") if exam is not None else "other"
+
+
+_TABLES = {
+    "leaderboard": "a row for each algorithm and choice of hyperparameters, in ranked order",
+    "cases": "a row for each case: one algorithm, one choice of hyperparameters, one seed",
+    "scores": "a row for each case, metric, round and test set",
+    "rounds": "a row for each case and round: what it cost",
+}
+
+
+def dataset_card(results: Results, columns: Mapping[str, Mapping[str, str]], task: str) -> str:
+    """columns: {table: {column: what it means}}."""
+    data = DatasetCardData(
+        pretty_name=f"Results of {results.name}",
+        task_categories=[task] if task != "other" else None,
+        tags=["continual-learning", "benchmark", "ianvs"],
+        configs=[{"config_name": name, "data_files": f"{name}.parquet"} for name in columns],
+    )
+    parts = [
+        f"# Results of {results.name}",
+        "What algorithms for continual learning scored in an exam, measured by ianvs: the ranking, every case behind "
+        "it, every score after every round, and what each round cost.",
+        "## Leaderboard",
+        board_table(results),
+        *results.leaderboard.statements,
+        *results.leaderboard.notes,
+        "## Tables",
+    ]
+    for table, meanings in columns.items():
+        parts.append(f"### {table}.parquet\n\n{_TABLES[table]}\n\n{_listed('column', 'meaning', meanings)}")
+    parts.append(_provenance(results.provenance))
+    return f"---\n{data.to_yaml()}\n---\n\n" + "\n\n".join(parts) + "\n"
+
+
+def model_card(results: Results, row: LeaderboardRow, result: CaseResult, task: str) -> str:
+    """Of the model that `result`, a case of `row`, ended with."""
+    case = result.case
+    metrics = {c.name: c.metric for c in results.metrics.get(case.testenv, ())}
+    exam = case.testenv or results.name
+    name = f"{case.algorithm} on {exam}"
+    found = [
+        EvalResult(
+            task_type=task,
+            dataset_type=result.dataset or exam,
+            dataset_name=exam,
+            metric_type=column,
+            metric_name=column,
+            metric_value=value,
+            dataset_args={"rounds": len(result.round_names), "seed": case.seed},
+        )
+        for column in results.columns
+        if (value := result.metrics.get(column)) is not None
+    ]
+    data = ModelCardData(
+        model_name=name,
+        tags=["continual-learning", "ianvs"],
+        pipeline_tag=task if task != "other" else None,
+        eval_results=found or None,
+    )
+    settings = shown_hyperparameters(case.hyperparameters)
+    matrices = [f"### {score}\n\n{matrix_table(matrix)}" for score, matrix in result.matrices.items()]
+    parts = [
+        f"# {name}",
+        f"The model that {case.algorithm} ended with after {len(result.round_names)} rounds of {exam}: case "
+        f"`{case.id[:8]}`, seed {case.seed}, the median of {len(row.seeds)} by what the leaderboard ranks by. The row "
+        f"took rank {row.rank}. Its weights are not in this folder; ianvs keeps what the learner saved in the case's.",
+        "## Scores",
+        _scores(row, result, metrics, results),
+        "After each round, on each test set:" if matrices else "",
+        *matrices,
+        "## How it was trained",
+        f"Paradigm {case.paradigm}, dataset {result.dataset}, "
+        + ", ".join(f"{kind} `{module}`" for kind, module in case.modules)
+        + ".",
+        _listed("hyperparameter", "value", settings) if settings else "",
+        *([f"What a reader must know: {'; '.join(result.warnings)}."] if result.warnings else ()),
+        "## Limits",
+        "It was trained to be examined, on this exam alone. The scores say nothing of other data.",
+        _provenance(result.provenance or results.provenance, results.provenance.get("command")),
+    ]
+    return f"---\n{data.to_yaml()}\n---\n\n" + "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _scores(row: LeaderboardRow, result: CaseResult, metrics: Mapping[str, Metric], results: Results) -> str:
+    lines = ["| metric | this case | mean of all seeds | standard deviation | better |", "|---|---:|---:|---:|---|"]
+    for column in results.columns:
+        value, summary = result.metrics.get(column), row.metrics.get(column)
+        if column not in metrics or value is None:
+            continue
+        over = [None, None] if summary is None else [summary.mean, summary.std]
+        numbers = ["" if number is None else shown_number(number, 4) for number in (value, *over)]
+        lines.append(
+            f"| {_cell(column)} | {' | '.join(numbers)} | {'more' if metrics[column].higher_is_better else 'less'} |"
+        )
+    return "\n".join(lines)
+
+
+def _provenance(found: Mapping[str, object], command: object = None) -> str:
+    facts = {"Command": str(command or found.get("command") or ""), **provenance_facts(found)}
+    return "## Provenance\n\n" + "\n".join(f"- {name}: {fact}" for name, fact in facts.items() if fact)
+
+
+def _listed(what: str, of: str, entries: Mapping[str, object]) -> str:
+    rows = (f"| `{name}` | {_cell(str(value))} |" for name, value in entries.items())
+    return "\n".join([f"| {what} | {of} |", "|---|---|", *rows])
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

@@ -1,12 +1,24 @@
-"""`--to parquet`: the tables of ianvs.results.exports.tidy_tables, a file each; each column carries what it means."""
+"""`--to parquet`: results of a job as tidy tables, a file each, with one type for each column and what it means."""
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Set
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from ianvs.base.types import CaseResult
+from ianvs.exam.metrics.metric import Metric
+from ianvs.results.exports.case_runs import COSTS_OF_ROUNDS, costs_of, metric_series
 from ianvs.results.exports.exporting import needs
-from ianvs.results.exports.tidy_tables import meanings, tables
+from ianvs.results.report.columns import STANDING
+from ianvs.results.report.leaderboard_row import COSTS, LeaderboardRow
+from ianvs.results.report.values import shown_hyperparameters
 from ianvs.results.stored import Results
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def write(results: Results, folder: Path) -> None:
@@ -26,3 +38,205 @@ def write_tables(results: Results, folder: Path, to: str) -> dict[str, dict[str,
         schema = pyarrow.schema(fields, metadata=table.schema.metadata)
         pyarrow.parquet.write_table(table.cast(schema), folder / f"{name}.parquet")
     return told
+
+
+Columns = Mapping[str, Iterable[object]]
+
+_LARGEST = 2**63 - 1
+
+_MEANINGS: Mapping[str, str] = {
+    "algorithm": "name in the job's files",
+    "testenv": "which testenv of the job; empty where it has one",
+    "row": "id of an algorithm with one choice of hyperparameters; its cases differ in the seed",
+    "case": "id of a case: a hash of what determines its result",
+    "rank": "place among the competitors of the exam; null: none",
+    "place": "the rank, or why there is none: bound (a reference), over (went over the budget), - (a case is missing)",
+    **{column.kind: column.meaning for column in STANDING},
+    "seeds": "number of finished seeds behind mean and standard deviation",
+    "expected": "number of seeds that belong to the row",
+    "seed": "seed of the case",
+    "paradigm": "how a case is examined",
+    "dataset": "name of the dataset",
+    "rounds": "number of rounds",
+    "status": "finished, or what is missing and why",
+    "bound": "whether it saw past rounds by declaration: a reference, no competitor",
+    "role": "of a reference run: joint or single_task; such a case is no competitor",
+    "over_budget": "what went over the exam's budget, in words",
+    "adopted": "rounds whose new model passed model_eval",
+    "error": "of a failed case: the class of the exception, or what ended it",
+    "message": "of a failed case: its message, without secrets",
+    "log": "what the case printed, a file below the workspace",
+    "directory": "the case's folder below the workspace",
+    "finished_at": "when the case ended, UTC",
+    "metric": "name of the score or metric",
+    "round": "0 is the untrained model, k is after round k",
+    "round_name": "name of the round",
+    "test": "name of the test set; null: a metric over the score matrix, of all test sets",
+    "value": "the score; null where it was not evaluated or is undefined",
+}
+
+_WHOLE = frozenset({"rank", "rank_low", "rank_high", "adopted"})  # numbers that may be missing everywhere
+
+
+def tables(results: Results) -> dict[str, pd.DataFrame]:
+    """By name: `leaderboard`, a row for each algorithm and choice of hyperparameters; `cases`, one for each case;
+    `scores`, one for each case, metric, round and test set; `rounds`, one for each case and round: what it cost.
+
+    A case is known by its `case` and `algorithm`: two algorithms of the same content share their cases.
+    """
+    found = {
+        "leaderboard": _columns(_row(row, results) for row in results.leaderboard.rows),
+        "cases": _cases(results),
+        "scores": _columns(one for result in results for one in _scores(results, result)),
+        "rounds": _columns(one for result in results for one in _rounds(result)),
+    }
+    costs = {name for result in results for name in result.measures}.union(COSTS_OF_ROUNDS, _metrics(results))
+    numbers = (costs | {f"{name}_std" for name in costs}) - _MEANINGS.keys()
+    return {name: _frame(columns, numbers) for name, columns in found.items()}
+
+
+def meanings(results: Results, table: str, columns: list[str]) -> dict[str, str]:
+    """What each column of a table means, in a sentence."""
+    measures = {name: measure.summary for result in results for name, measure in result.measures.items()}
+    if table == "rounds":
+        return {column: {**measures, **COSTS_OF_ROUNDS, **_MEANINGS}.get(column, column) for column in columns}
+    return {column: _meaning(column, _metrics(results), measures) for column in columns}
+
+
+def _metrics(results: Results) -> dict[str, Metric]:
+    """By the name of its column, costs too."""
+    return {**COSTS, **{column.name: column.metric for columns in results.metrics.values() for column in columns}}
+
+
+def _meaning(column: str, metrics: Mapping[str, Metric], measures: Mapping[str, str]) -> str:
+    if column in _MEANINGS:
+        return _MEANINGS[column]
+    if column in metrics:
+        metric = metrics[column]
+        return f"{metric.summary or metric.name} ({'more' if metric.higher_is_better else 'less'} is better)"
+    if column in measures:
+        return measures[column]
+    kind, _, name = column.partition(".")
+    known = {
+        "hp": "hyperparameter",
+        "module": "class of the module",
+        "text": "what this metric said that is no number:",
+    }
+    if kind in known and name:
+        return f"{known[kind]} {name}"
+    if column.endswith("_std"):
+        return f"sample standard deviation of {column.removesuffix('_std')} over seeds"
+    return column
+
+
+def _columns(records: Iterable[Mapping[str, object]]) -> Columns:
+    """None where a record lacks a column. Not by pandas: it makes floats of whole numbers where one is missing."""
+    records = list(records)
+    return {name: [record.get(name) for record in records] for name in dict.fromkeys(n for r in records for n in r)}
+
+
+def _cases(results: Results) -> Columns:
+    frame = results.cases
+    settings = _columns(
+        {f"hp.{name}": value for name, value in shown_hyperparameters(case.hyperparameters).items()}
+        for case in results.case_list
+    )
+    folders = [f"cases/{case}" for case in frame["case"]]  # not where this machine keeps them
+    return {**{name: frame[name] for name in frame.columns}, **settings, "directory": folders}
+
+
+def _row(row: LeaderboardRow, results: Results) -> dict[str, object]:
+    place = next(c for c in results.leaderboard.columns if c.kind == "rank")
+    fixed: dict[str, object] = {
+        "testenv": row.testenv,
+        "rank": row.rank,
+        "place": str(results.leaderboard.cell(row, place)),
+        "algorithm": row.algorithm,
+        "row": row.id,
+        "paradigm": row.paradigm,
+        "dataset": row.dataset,
+        "rounds": row.rounds,
+        "seeds": len(row.seeds),
+        "expected": row.expected,
+        "bound": row.bound,
+        "status": row.status,
+        "over_budget": "; ".join(row.over_budget),
+    }
+    if (standing := row.standing) is not None:
+        fixed |= {"rank_low": standing.low, "rank_high": standing.high, "tier": standing.tier}
+    numbers: dict[str, object] = {}
+    for name, summary in {**row.costs, **row.metrics}.items():
+        numbers |= {name: summary.mean, f"{name}_std": summary.std}
+    return {
+        **fixed,
+        **{name: number for name, number in numbers.items() if name not in fixed},
+        **{f"text.{name}": text for name, text in row.texts.items()},
+        **{f"module.{kind}": name for kind, name in row.modules.items()},
+        **{f"hp.{name}": value for name, value in row.hyperparameters.items()},
+    }
+
+
+def _scores(results: Results, result: CaseResult) -> Iterator[dict[str, object]]:
+    names = ("untrained", *result.round_names)
+    case = {"case": result.case.id, "algorithm": result.case.algorithm, "seed": result.case.seed}
+
+    def line(metric: str, k: int, test: str | None, value: float) -> dict[str, object]:
+        name = names[k] if k < len(names) else ""
+        known = float(value) if math.isfinite(value) else None
+        return {**case, "metric": metric, "round": k, "round_name": name, "test": test, "value": known}
+
+    for score, matrix in result.matrices.items():
+        for k, row in enumerate(matrix.values):
+            for test, value in zip(matrix.tests, row, strict=True):
+                yield line(score, k, test, value)
+    for name, series in metric_series(result, results.metrics.get(result.case.testenv, ())).items():
+        for k, value in series:
+            yield line(name, k, None, value)
+
+
+def _rounds(result: CaseResult) -> Iterator[dict[str, object]]:
+    for round_ in result.rounds:
+        yield {
+            "case": result.case.id,
+            "algorithm": result.case.algorithm,
+            "seed": result.case.seed,
+            "round": round_.index,
+            "round_name": round_.name or "untrained",
+            **round_.measures,
+            **costs_of(round_),
+        }
+
+
+def _frame(columns: Columns, numbers: Set[str]) -> pd.DataFrame:
+    """With whole numbers, numbers, truth values or texts in each column, and null where there is nothing.
+
+    numbers: columns that are floats in every job, whatever is in them. A hyperparameter that is a number in one case
+    and a text in another is a text in all.
+    """
+    import pandas as pd
+
+    return pd.DataFrame({name: _typed(name, column, numbers) for name, column in columns.items()})
+
+
+def _typed(name: str, column: Iterable[object], numbers: Set[str]) -> pd.Series[Any]:
+    import pandas as pd
+
+    if isinstance(column, pd.Series) and isinstance(column.dtype, pd.DatetimeTZDtype):
+        return column
+    values = [value.item() if hasattr(value, "item") else value for value in column]
+    values = [None if isinstance(value, float) and math.isnan(value) else value for value in values]
+    values = [None if value is pd.NaT else value for value in values]
+    known = [value for value in values if value is not None]
+    kinds = set(map(type, known))
+    fits = all(abs(value) <= _LARGEST for value in known if isinstance(value, int))
+    if (name in numbers and kinds <= {int, float}) or (kinds == {int, float} and fits) or kinds == {float}:
+        return pd.Series(values, dtype="Float64")
+    if kinds == {bool}:
+        return pd.Series(values, dtype="boolean")
+    if (kinds == {int} and fits) or (not kinds and name in _WHOLE):
+        return pd.Series(values, dtype="Int64")
+    return pd.Series([None if value is None else _text(value) for value in values], dtype="string")
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

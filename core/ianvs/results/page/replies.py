@@ -5,9 +5,7 @@ replies.csv has all of it; the page a few questions of each test set.
 
 from __future__ import annotations
 
-import csv
 import difflib
-import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +21,8 @@ from ianvs.results.report import LeaderboardRow
 from ianvs.results.report.charts.shown_rows import ShownRow
 from ianvs.results.report.leaderboard_row import RowKey
 from ianvs.results.report.row_scores import finished
-from ianvs.results.report.values import cell_text
+from ianvs.results.report.row_tables import csv_of
+from ianvs.results.report.values import Value, cell_text
 from ianvs.store import CaseStore, ExamStore
 
 HEADER = (
@@ -145,36 +144,17 @@ def write_replies(rows: Mapping[RowKey, LeaderboardRow], results: Iterable[CaseR
             continue
         pairs = ((reply.question.expected, reply.said) for reply in replies)
         known |= similarities(pair for pair in pairs if pair not in known)
-        stream = io.StringIO(newline="")
-        writer = csv.writer(stream, lineterminator="\n")
-        if not begun:
-            writer.writerow(HEADER)
-            begun = True
         row = rows[key]
         settings = "; ".join(f"{name}={cell_text(value)}" for name, value in row.hyperparameters.items())
+        lines: list[Sequence[Value]] = [] if begun else [HEADER]
         for reply in replies:
             asked = reply.question
             near = known.get((asked.expected, reply.said))
             texts = (asked.test, asked.sample, asked.turn, asked.prompt, asked.expected, reply.said or "")
-            line = (
-                row.testenv,
-                row.algorithm,
-                settings,
-                result.case.seed,
-                reply.round,
-                *texts,
-                "" if near is None else f"{near:.4f}",
-            )
-            writer.writerow([_plain(cell) for cell in line])
-        yield stream.getvalue()
-
-
-def _plain(cell: object) -> object:
-    """A text that a spreadsheet would take for a formula has a ' before it."""
-    if not isinstance(cell, str):
-        return cell
-    said = cell.replace("\r", "\n")  # the writer leaves a lone carriage return without quotes
-    return f"'{said}" if said.startswith(("=", "+", "-", "@", "\t", "\n")) else said
+            similarity = "" if near is None else f"{near:.4f}"
+            lines.append((row.testenv, row.algorithm, settings, result.case.seed, reply.round, *texts, similarity))
+        begun = True
+        yield csv_of(lines, texts_alone=True)
 
 
 @dataclass(frozen=True)

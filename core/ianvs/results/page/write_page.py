@@ -17,8 +17,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from ianvs.base.types import CaseResult
-from ianvs.results.page.page_facts import citation, configuration_text, failed_groups
-from ianvs.results.page.page_table import page_tables
+from ianvs.results.page.page_table import citation, configuration_text, failed_groups, page_tables
 from ianvs.results.page.replies import Exams, PageReplies, write_replies
 from ianvs.results.report import Leaderboard
 from ianvs.results.report.build_document import document_of
@@ -187,7 +186,7 @@ def _pictures(
     groups: int,
 ) -> ExamPictures:
     """key: of the exam, which makes ids unique. groups: of heatmaps in the page."""
-    scores = {score: found for score in means.of_scores if (found := means.in_order(score, exam))}
+    scores = means.of_exam(exam)
     maps = [
         heatmaps(f"{key}h{n}", rows, found, matrices, leaderboard.baseline, groups)
         for n, found in enumerate(scores.values())

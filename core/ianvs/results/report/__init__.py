@@ -1,10 +1,10 @@
 """Results of cases -> a ranked leaderboard -> terminal, csv, markdown, pictures, frames."""
 
+from ianvs.results.report.build_document import write_reports
 from ianvs.results.report.leaderboard import Chosen, Leaderboard, build_leaderboard
 from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.row_tables import cases_frame, rounds_frame, to_frame
 from ianvs.results.report.terminal import render
-from ianvs.results.report.write import write_reports
 
 __all__ = [
     "Chosen",

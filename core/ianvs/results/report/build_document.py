@@ -1,16 +1,24 @@
-"""A leaderboard -> what a report says of it."""
+"""A leaderboard -> what a report says of it, and its files: csv, markdown, LaTeX, pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
+from ianvs.base.types import CaseResult
+from ianvs.config.spec import RankSpec
 from ianvs.results.report.columns import AGREES
 from ianvs.results.report.document import Document, FailureGroup, Note
 from ianvs.results.report.further_tables import further_tables
+from ianvs.results.report.latex import latex
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow
+from ianvs.results.report.markdown import markdown
 from ianvs.results.report.ranking_table import ranking_tables, row_name, varied
+from ianvs.results.report.row_tables import csv_of, csv_text, statistics_records
+from ianvs.results.report.trials import trials_records
 from ianvs.results.report.values import provenance_facts
+from ianvs.store.files import write_atomic
 
 
 def document_of(
@@ -135,3 +143,47 @@ def _which(cases: Sequence[tuple[LeaderboardRow, FailedCase]]) -> str:
     seeds = [str(failure.seed) for _, failure in cases]
     told = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}"
     return f"{names[0]} ({'; '.join(filter(None, (rows[0].settings(), told)))})"
+
+
+def write_reports(
+    leaderboard: Leaderboard,
+    results: Iterable[CaseResult],
+    rank: RankSpec,
+    directory: Path,
+    *,
+    title: str = "Leaderboard",
+    command: str | None = None,
+    provenance: Mapping[str, object] | None = None,
+) -> tuple[Path, ...]:
+    """Write `directory`/rank/: all_rank.csv, selected_rank.csv, statistics.csv, leaderboard.md and .tex, pictures/;
+    trials.csv of a search.
+
+    Returns what now is there.
+    results: the cases behind the leaderboard; read once, and only when pictures are asked for, by `save_mode` or by the
+    visualization method. selected_rank.csv and the leaderboards show what `rank` selects, all_rank.csv everything;
+    `save_mode: selected_only` leaves all_rank.csv out.
+    """
+    folder = directory / "rank"
+    selected = leaderboard.select(rank)
+    written: list[Path] = []
+
+    def put(name: str, text: str) -> None:
+        write_atomic(folder / name, text.encode())
+        written.append(folder / name)
+
+    if rank.save_mode != "selected_only":
+        put("all_rank.csv", csv_text(leaderboard))
+    put("selected_rank.csv", csv_text(selected))
+    put("statistics.csv", csv_of(statistics_records(leaderboard)))
+    if leaderboard.studies:
+        put("trials.csv", csv_of(trials_records(leaderboard.studies)))
+    pictures: list[Path] = []
+    if rank.save_mode == "selected_and_all_and_picture" or rank.visualization_method == "draw_heatmap_picture":
+        from ianvs.results.report.pictures import write_pictures
+
+        pictures = write_pictures(selected, results, folder / "pictures")
+    names = [path.relative_to(folder).as_posix() for path in pictures]
+    document = document_of(selected, title, command, names, provenance)
+    put("leaderboard.md", markdown(document))
+    put("leaderboard.tex", latex(document))
+    return (*written, *pictures)

@@ -5,9 +5,8 @@ Each carries its meaning, so that nobody has to guess it from its title.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Literal, get_args
 
 from ianvs.base.types import Measure
@@ -16,7 +15,8 @@ from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.spec import PublishedSpec
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import columns_named
-from ianvs.exam.metrics.system import SYSTEM
+from ianvs.results.report.gather import RowCases
+from ianvs.results.report.leaderboard_row import COSTS, LeaderboardRow
 from ianvs.results.report.values import decimals_for, shown_number, signed_number
 from ianvs.results.stats import Agreement, Summary, compare
 
@@ -37,28 +37,23 @@ class Column:
     higher_is_better: bool | None = None  # None: neither
 
 
-COSTS: Mapping[str, Metric] = MappingProxyType(
-    {
-        metric.name: metric
-        for metric in SYSTEM
-        if metric.name not in ("samples_per_second", "memory_mb", "samples_transfer_ratio", "samples_transfer_share")
-    }
-)
-"""What a case costs: the system metrics that a leaderboard shows without being asked to, where they were measured."""
-
 _ALWAYS_SHOWN = ("train_seconds", "eval_seconds", "peak_memory_mb")
 _MODULE = {"basemodel": "the network, where the plugin names it; else the name of its class in the algorithm's yaml"}
 _ADOPTED = "rounds whose new model passed model_eval and replaced the one before, of all rounds of all seeds"
 
 
-def _standing_columns(samples: bool) -> tuple[Column, ...]:
-    """samples: whether the chance of other test samples is in them."""
+STANDING = (
+    Column("Rank_low", "rank_low", meaning="1 + the number of methods that are surely better"),
+    Column("Rank_high", "rank_high", meaning="the number of methods less those that are surely worse"),
+    Column("Tier", "tier", meaning="A is the best; two methods of one tier are not separated"),
+)
+
+
+def _standing_of(rows: Sequence[LeaderboardRow]) -> Iterator[Column]:
+    """Each says what its intervals allow for."""
+    samples = all(row.standing_here for row in rows if row.standing)
     over = "over other seeds and other test samples" if samples else "over other seeds, on these test samples"
-    return (
-        Column("Rank_low", "rank_low", meaning=f"1 + the number of methods that are surely better, {over}"),
-        Column("Rank_high", "rank_high", meaning=f"the number of methods less those that are surely worse, {over}"),
-        Column("Tier", "tier", meaning=f"A is the best; two methods of one tier are not separated, {over}"),
-    )
+    yield from (replace(column, meaning=f"{column.meaning}, {over} (docs/statistics.md)") for column in STANDING)
 
 
 AGREES = (
@@ -79,29 +74,16 @@ def title_of(name: str) -> str:
 
 
 def make_columns(
-    metrics: Sequence[tuple[str, Metric]],
-    modules: Iterable[str],
-    hyperparameters: Iterable[str],
-    measured: Iterable[str],
-    measures: Mapping[str, Measure],
-    several: bool,
-    gated: bool,
-    published: Collection[str] = (),
-    standing: bool = False,
-    samples: bool = False,
-    pareto: bool = False,
-    chosen: bool = False,
+    metrics: Sequence[tuple[str, Metric]], cases: Sequence[RowCases], rows: Sequence[LeaderboardRow], *, chosen: bool
 ) -> tuple[Column, ...]:
     """The columns of a leaderboard, in order, with titles that are all different, whatever the case of letters.
 
     A cost that the testenv asks for has no second column: it stands among the metrics, under the title of the cost.
-    metrics: (column name, metric) in the testenv's order. modules: module types. measured: keys of COSTS with a value.
-    measures: of paradigms, by name.
-    several: whether the job has several exams. gated: whether an exam has `model_eval`.
-    published: metric columns of which some row has a published number. standing: whether rows have intervals of rank;
-    samples: with the chance of test samples.
-    pareto: whether a row has the mark. chosen: whether rows were chosen from several configurations.
+    metrics: (column name, metric) in the testenv's order. cases: those of `rows`, in the order of the plan.
+    chosen: whether rows were chosen from several configurations.
     """
+    measured = {key for row in rows for key in row.costs if row.cost(key) is not None}
+    published = {name for row in rows for name in row.published}
     asked = {metric.name for _, metric in metrics if metric.level == "system"}
     shown = {*_ALWAYS_SHOWN, *measured} - asked
     columns = [
@@ -111,10 +93,10 @@ def make_columns(
             meaning='place among those that play by the rules; "bound" is a reference, "over" went over the budget of '
             'the exam, "-" no place',
         ),
-        *(_standing_columns(samples) if standing else ()),
+        *(_standing_of(rows) if any(row.standing for row in rows) else ()),
         Column("Algorithm", "algorithm", meaning="name in the algorithm's yaml"),
     ]
-    if several:
+    if any(row.testenv for row in rows):
         columns.append(Column("Testenv", "testenv", meaning="which testenv of the job; each has its own ranking"))
     for name, metric in metrics:
         title = title_of(metric.name) if metric.level == "system" and metric.name in COSTS else name
@@ -134,21 +116,23 @@ def make_columns(
         Column("Round", "round", meaning="number of rounds"),
         Column("Dataset", "dataset", meaning="name of the dataset"),
     ]
-    kinds = sorted(dict.fromkeys(modules), key=lambda kind: kind != "basemodel")
+    kinds = sorted(
+        dict.fromkeys(kind for row in cases for kind, _ in row.case.modules), key=lambda kind: kind != "basemodel"
+    )
     columns += [Column(title_of(kind), "module", kind, _MODULE.get(kind, f"class of the {kind}")) for kind in kinds]
     columns += [
         Column(title_of(name), "hyperparameter", name, f"hyperparameter {name}")
-        for name in dict.fromkeys(hyperparameters)
+        for name in dict.fromkeys(name for row in cases for name in row.case.hyperparameters)
     ]
-    if gated:
+    if any(row.adopted is not None for row in rows):
         columns.append(Column("Adopted", "adopted", meaning=_ADOPTED))
     if chosen:
         columns.append(Column("Tried", "tried", meaning="how many configurations it was chosen from"))
     columns.append(Column("Seeds", "seeds", meaning="n: number of finished seeds behind mean and std"))
-    if pareto:
+    if any(row.pareto for row in rows):
         columns.append(Column("Pareto", "pareto", meaning=_PARETO))
     costs: dict[str, Metric | Measure] = {key: metric for key, metric in COSTS.items() if key in shown}
-    costs |= {key: measure for key, measure in measures.items() if key not in COSTS}
+    costs |= {key: measure for row in cases for key, measure in row.measures.items() if key not in COSTS}
     columns += [
         Column(title_of(key), "cost", key, f"{cost.summary.rstrip('.')}. Mean over seeds")
         for key, cost in costs.items()

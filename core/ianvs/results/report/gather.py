@@ -14,8 +14,7 @@ from ianvs.base.errors import shown_path
 from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import CaseResult, Failure, Measure, Sealing, TestCase
 from ianvs.exam.metrics.system import measured, measured_by_paradigm
-from ianvs.results.report.columns import COSTS
-from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow
+from ianvs.results.report.leaderboard_row import COSTS, FailedCase, LeaderboardRow
 from ianvs.results.report.values import shown_hyperparameters
 from ianvs.results.stats import Summary, mean_interval, summarise
 

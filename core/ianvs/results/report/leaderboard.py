@@ -13,22 +13,13 @@ from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.spec import PublishedSpec, RankSpec
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import columns_named
-from ianvs.results.report.columns import (
-    COSTS,
-    Column,
-    Kind,
-    agreement,
-    by_column,
-    make_columns,
-    published_summary,
-)
+from ianvs.results.report.columns import Column, Kind, agreement, by_column, make_columns
 from ianvs.results.report.gather import gather, row_of
 from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow
 from ianvs.results.report.pareto import cost_tolerance
 from ianvs.results.report.ranking import ExamSignificance, MethodsOverExams, methods_over_exams, ranked_by_testenv
 from ianvs.results.report.statements import noise_statement, sealing_note, statements
 from ianvs.results.report.values import Value
-from ianvs.results.stats import Summary
 from ianvs.store import Study
 
 
@@ -112,14 +103,6 @@ class Leaderboard:
         return replace(self, columns=columns, rows=rows, metrics=tuple(metrics))
 
 
-def _mean(summary: Summary | None) -> float | None:
-    return None if summary is None else summary.mean
-
-
-def _std(summary: Summary | None) -> float | None:
-    return None if summary is None else summary.std
-
-
 _CELLS: Mapping[Kind, Callable[[LeaderboardRow, str], Value]] = {
     "rank": lambda row, _: row.place,
     "rank_low": lambda row, _: None if row.standing is None else row.standing.low,
@@ -127,10 +110,10 @@ _CELLS: Mapping[Kind, Callable[[LeaderboardRow, str], Value]] = {
     "tier": lambda row, _: None if row.standing is None else row.standing.tier,
     "algorithm": lambda row, _: row.algorithm,
     "testenv": lambda row, _: row.testenv,
-    "metric": lambda row, key: row.texts[key] if key in row.texts else _mean(row.metrics.get(key)),
-    "metric_std": lambda row, key: _std(row.metrics.get(key)),
-    "published": lambda row, key: _mean(published_summary(row.published.get(key))),
-    "published_std": lambda row, key: _std(published_summary(row.published.get(key))),
+    "metric": lambda row, key: row.texts[key] if key in row.texts else row.mean(key),
+    "metric_std": lambda row, key: row.metrics[key].std if key in row.metrics else None,
+    "published": lambda row, key: row.published[key].in_our_unit()[0] if key in row.published else None,
+    "published_std": lambda row, key: row.published[key].in_our_unit()[1] if key in row.published else None,
     "agrees": lambda row, key: agreement(row.metrics.get(key), row.published.get(key)),
     "paradigm": lambda row, _: row.paradigm,
     "round": lambda row, _: row.rounds,
@@ -141,7 +124,7 @@ _CELLS: Mapping[Kind, Callable[[LeaderboardRow, str], Value]] = {
     "tried": lambda row, _: row.tried,
     "seeds": lambda row, _: len(row.seeds),
     "pareto": lambda row, _: "yes" if row.pareto else None,
-    "cost": lambda row, key: _mean(row.costs.get(key)),
+    "cost": lambda row, key: row.cost(key),
     "status": lambda row, _: row.status,
     "time": lambda row, _: row.time or None,
     "url": lambda row, _: ", ".join(row.urls),
@@ -171,48 +154,31 @@ def build_leaderboard(
     """
     shown = [(name, m) for name, m in zip(metric_columns, metrics, strict=True) if not m.mapping]
     sort_by = _sort_keys(rank, shown)
-    everything = gather(results, [name for name, _ in shown], root)
-    references = tuple(row_of(group, seeds) for group in everything if group.case.role)
-    groups = [group for group in everything if not group.case.role]
     names = [name for name, _ in shown]
+    everything = gather(results, names, root)
+    groups = [group for group in everything if not group.case.role]
     theirs = {algorithm: by_column(specs, names) for algorithm, specs in published.items()}
     listed = [replace(row_of(group, seeds), published=theirs.get(group.case.algorithm, {})) for group in groups]
     if chosen is not None:
         listed = [_as_chosen(row, chosen) for row in listed]
     repeated = [group for group in everything if group.case.role == "repeat"]
     rows, significance = ranked_by_testenv(listed, sort_by, rank.baseline, cost_tolerance(groups, repeated))
-    columns = make_columns(
-        shown,
-        modules=(kind for group in groups for kind, _ in group.case.modules),
-        hyperparameters=(name for group in groups for name in group.case.hyperparameters),
-        several=any(group.case.testenv for group in groups),
-        gated=any(row.adopted is not None for row in rows),
-        measured=(key for key in COSTS for row in rows if key in row.costs and row.costs[key].mean is not None),
-        published={name for row in rows for name in row.published},
-        standing=bool(significance),
-        samples=all(told.groups for told in significance),
-        pareto=any(row.pareto for row in rows),
-        chosen=chosen is not None,
-        measures={name: measure for group in groups for name, measure in group.measures.items()},
-    )
+    columns = make_columns(shown, groups, rows, chosen=chosen is not None)
     noise = noise_statement(rows, repeated, sort_by[0][0]) if sort_by else ""
     notes = tuple(dict.fromkeys(note for group in groups for note in group.notes))
     if damaged := tuple(dict.fromkeys(path for group in everything for path in group.damaged)):
         told = "Gone, or changed after they were stored, and therefore not believed"
         notes += (f"{told}: {one_line(damaged)}. Run the job again to have them made anew.",)
-    sealing = sealing_note({one for group in groups for one in group.sealings}, contract)
-    shown_metrics = tuple(metric for _, metric in shown)
     return Leaderboard(
         columns,
         rows,
-        shown_metrics,
+        tuple(metric for _, metric in shown),
         sort_by,
         seeds,
-        references,
-        notes,
-        sealing,
+        references=tuple(row_of(group, seeds) for group in everything if group.case.role),
+        notes=notes,
+        sealing=sealing_note({one for group in groups for one in group.sealings}, contract),
         significance=significance,
-        contract=contract,
         over_exams=methods_over_exams(rows, *sort_by[0]) if sort_by else None,
         statements=tuple(
             filter(
@@ -225,6 +191,7 @@ def build_leaderboard(
             )
         ),
         baseline=rank.baseline,
+        contract=contract,
     )
 
 

@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.config.spec import PublishedSpec
+from ianvs.exam.metrics.metric import Metric
+from ianvs.exam.metrics.system import SYSTEM
 from ianvs.results.report.values import Value, cell_text
 from ianvs.results.stats import Difference, Interval, RankInterval, Summary
+
+COSTS: Mapping[str, Metric] = MappingProxyType(
+    {
+        metric.name: metric
+        for metric in SYSTEM
+        if metric.name not in ("samples_per_second", "memory_mb", "samples_transfer_ratio", "samples_transfer_share")
+    }
+)
+"""What a case costs: the system metrics that a leaderboard shows without being asked to, where they were measured."""
 
 RowKey = tuple[str, str]  # id and algorithm: two algorithms of the same content are two rows
 
@@ -79,6 +91,14 @@ class LeaderboardRow:
     @property
     def complete(self) -> bool:
         return len(self.seeds) == self.expected
+
+    def mean(self, metric: str) -> float | None:
+        """Of a metric's column."""
+        return self.metrics[metric].mean if metric in self.metrics else None
+
+    def cost(self, name: str) -> float | None:
+        """Mean of a cost, by key of COSTS or by name of its paradigm's measure."""
+        return self.costs[name].mean if name in self.costs else None
 
     def settings(self, names: Iterable[str] | None = None) -> str:
         """ "strength=100, epochs=20": those of its hyperparameters that are in `names`, or all."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from ianvs.results.report.gather import RowCases
 from ianvs.results.report.leaderboard_row import LeaderboardRow
-from ianvs.results.stats import Pairs, Summary, pareto_front
+from ianvs.results.stats import Pairs, pareto_front
 
 _TIME = ("train_cpu_seconds", "train_seconds")  # the first that is known
 _MEMORY = "peak_memory_mb"
@@ -42,10 +42,10 @@ def with_pareto(
 ) -> list[LeaderboardRow]:
     """A score is better where the two are apart; where nothing tells a spread, by any difference."""
     found = list(rows)
-    ranked = [i for i, row in enumerate(rows) if row.competes and _mean(row.metrics, metric) is not None]
+    ranked = [i for i, row in enumerate(rows) if row.competes and row.mean(metric) is not None]
     if len(ranked) < 2:
         return found
-    scores = np.array([_mean(rows[i].metrics, metric) for i in ranked], dtype=float) * (1 if higher else -1)
+    scores = np.array([rows[i].mean(metric) for i in ranked], dtype=float) * (1 if higher else -1)
     better = scores[:, None] > scores
     if pairs is not None:
         place = {i: at for at, i in enumerate(ranked)}
@@ -61,9 +61,4 @@ def with_pareto(
 
 def _costs(row: LeaderboardRow) -> list[float]:
     """Less is better; what is not known counts the same for all."""
-    known = (_mean(row.costs, name) for name in _TIME)
-    return [next((mean for mean in known if mean is not None), 0.0), _mean(row.costs, _MEMORY) or 0.0]
-
-
-def _mean(summaries: Mapping[str, Summary], name: str) -> float | None:
-    return summaries[name].mean if name in summaries else None
+    return [next((mean for name in _TIME if (mean := row.cost(name)) is not None), 0.0), row.cost(_MEMORY) or 0.0]

@@ -59,7 +59,7 @@ def pictures(leaderboard: Leaderboard, results: Iterable[CaseResult]) -> Iterato
     bars: list[Picture] = []
     for exam in dict.fromkeys(row.testenv for row in leaderboard.rows):
         shown = shown_rows(leaderboard, exam)
-        scores = {score: found for score in means.of_scores if (found := means.in_order(score, exam))}
+        scores = means.of_exam(exam)
         charts = exam_charts("e", leaderboard, exam, shown, scores)
         yield from _named(exam, (*_stream(exam, shown, streams), *charts.wide, *charts.narrow))
         yield from _named(exam, _kept(exam, next(iter(scores), ""), charts))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
 from ianvs.results.report.pareto import SAME_COST, with_pareto
+from ianvs.results.report.values import telling
 from ianvs.results.stats import (
     Difference,
     OverExams,
@@ -82,7 +83,7 @@ def _ranked(rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]]) -> 
     descending = [falls for _, falls in sort_by]
 
     def keys(row: LeaderboardRow) -> list[float | None]:
-        return [row.metrics[name].mean if name in row.metrics else None for name, _ in sort_by]
+        return [row.mean(name) for name, _ in sort_by]
 
     def ranked(row: LeaderboardRow) -> bool:
         return row.complete and any(value is not None for value in keys(row))
@@ -155,14 +156,8 @@ def _names(rows: Sequence[LeaderboardRow]) -> tuple[str, ...]:
     alike: dict[str, list[Mapping[str, object]]] = {}
     for row in rows:
         alike.setdefault(row.algorithm, []).append(row.hyperparameters)
-    telling = {algorithm: _varied(settings) for algorithm, settings in alike.items()}
-    return tuple(row.named(name for name in row.hyperparameters if name in telling[row.algorithm]) for row in rows)
-
-
-def _varied(settings: Sequence[Mapping[str, object]]) -> set[str]:
-    """Hyperparameters that are not the same in all of them."""
-    names = {name for one in settings for name in one}
-    return {name for name in names if len({str(one.get(name)) for one in settings}) > 1}
+    differing = {algorithm: telling(settings) for algorithm, settings in alike.items()}
+    return tuple(row.named(name for name in row.hyperparameters if name in differing[row.algorithm]) for row in rows)
 
 
 def _scores(rows: Sequence[LeaderboardRow], metric: str) -> Floats:
@@ -251,5 +246,5 @@ def _standing_over_exams(
 
 
 def _mean_or_nan(row: LeaderboardRow | None, metric: str) -> float:
-    mean = None if row is None or metric not in row.metrics else row.metrics[metric].mean
+    mean = None if row is None else row.mean(metric)
     return float("nan") if mean is None else mean

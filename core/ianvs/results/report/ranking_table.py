@@ -71,7 +71,7 @@ def _cells(leaderboard: Leaderboard, column: Column) -> tuple[Cell, ...]:
         summaries = [_summary(row, column) for row in rows]
         measure = column.kind != "cost"
         decimals = _decimals(summaries, precise=3 if measure else 2)
-        texts = [_mean_and_spread(summary, decimals, spread=measure) for summary in summaries]
+        texts = [mean_and_spread(summary, decimals, spread=measure) for summary in summaries]
         best = _best(rows, column, texts) if column.kind == "metric" else ()
         return tuple(Cell(value, text, n in best) for n, (value, text) in enumerate(zip(values, texts, strict=True)))
     if column.kind == "rank":
@@ -198,7 +198,8 @@ def _decimals(summaries: Sequence[Summary | None], precise: int) -> int:
     return precise if largest < 10 else 1 if largest < 1000 else 0
 
 
-def _mean_and_spread(summary: Summary | None, decimals: int, spread: bool) -> str:
+def mean_and_spread(summary: Summary | None, decimals: int, spread: bool = True) -> str:
+    """ "0.912 ± 0.004"; "" where there is no mean."""
     if summary is None or summary.mean is None:
         return ""
     mean = shown_number(summary.mean, decimals)

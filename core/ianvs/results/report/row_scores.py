@@ -85,12 +85,14 @@ def taught_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
     so_far = np.tri(rounds, dtype=bool)
     if values.shape[1] == rounds and not np.isnan(asked[so_far]).all():
         asked[~so_far] = np.nan
-    means = np.full(rounds, np.nan)
-    for k, row in enumerate(asked):
-        known = row[~np.isnan(row)]
-        if known.size:
-            means[k] = np.add.reduce(known) / known.size  # as mean() does, without what that looks at before
-    return means
+    return _means_of_known(asked)
+
+
+def _means_of_known(rows: Iterable[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Of each row the mean of what is not nan; nan where nothing is."""
+    known = (row[~np.isnan(row)] for row in rows)
+    # As mean() does, without what that looks at before.
+    return np.array([np.add.reduce(row) / row.size if row.size else np.nan for row in known], dtype=np.float64)
 
 
 class MatrixMeans:
@@ -112,10 +114,11 @@ class MatrixMeans:
             if len(found) == len(seeds) and same and (mean := _mean(found)) is not None:
                 self.of_scores.setdefault(score, {})[key] = mean
 
-    def in_order(self, score: str, exam: str) -> dict[RowKey, RowScore]:
-        """Those of an exam's rows that have the score, in the order of the leaderboard."""
-        found = self.of_scores.get(score, {})
-        return {key: found[key] for key, row in self._rows.items() if row.testenv == exam and key in found}
+    def of_exam(self, exam: str) -> dict[str, dict[RowKey, RowScore]]:
+        """By score those of an exam's rows that have it, in the order of the leaderboard."""
+        rows = [key for key, row in self._rows.items() if row.testenv == exam]
+        every = {score: {key: of[key] for key in rows if key in of} for score, of in self.of_scores.items()}
+        return {score: found for score, found in every.items() if found}
 
 
 def _mean(found: list[ScoreMatrix]) -> RowScore | None:
@@ -239,10 +242,5 @@ class StreamCurves:
 def curve_means(curve: Curve) -> NDArray[np.float64]:
     """(E,) mean score over the test sets of rounds begun by then; over all asked ones where they belong to none."""
     rounds = int(curve.ended.max(initial=0))
-    means = np.full(len(curve.samples), np.nan)
-    for e, row in enumerate(curve.scores):
-        asked = row[: curve.begun[e]] if len(row) == rounds else row
-        known = asked[~np.isnan(asked)]
-        if known.size:
-            means[e] = known.mean()
-    return means
+    both = zip(curve.scores, curve.begun, strict=True)
+    return _means_of_known(row[:begun] if len(row) == rounds else row for row, begun in both)

@@ -108,24 +108,33 @@ def csv_text(leaderboard: Leaderboard) -> str:
     return csv_of([[column.title for column in columns], *cells])
 
 
-def csv_of(lines: Iterable[Sequence[Value]]) -> str:
-    """A text that a spreadsheet would take for a formula has a ' before it."""
+def csv_of(lines: Iterable[Sequence[Value]], texts_alone: bool = False) -> str:
+    """A text that a spreadsheet would take for a formula has a ' before it.
+
+    texts_alone: whether one that reads as a number, or is "-", is a text, too, which nobody computes with.
+    """
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
     for line in lines:
-        writer.writerow(map(_no_formula, line))
+        writer.writerow(_no_formula(cell, texts_alone) for cell in line)
     return stream.getvalue()
 
 
-def _no_formula(cell: Value) -> str:
+def _no_formula(cell: Value, texts_alone: bool) -> str:
     text = cell_text(cell).replace("\r", "\n")  # the writer leaves a lone carriage return without quotes
-    if not isinstance(cell, str) or not text.startswith(("=", "+", "-", "@", "\t", "\n")) or text == "-":
+    if not isinstance(cell, str) or not text.startswith(("=", "+", "-", "@", "\t", "\n")):
         return text
+    if texts_alone or (text != "-" and not _is_number(text)):
+        return f"'{text}"
+    return text
+
+
+def _is_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:
-        return f"'{text}"
-    return text
+        return False
+    return True
 
 
 def statistics_records(leaderboard: Leaderboard) -> Iterator[Sequence[Value]]:

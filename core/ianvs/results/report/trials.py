@@ -16,6 +16,11 @@ def study_name(study: Study) -> str:
     return f"{study.algorithm}{f' in {study.testenv}' if study.testenv else ''}"
 
 
+def drawn_text(trial: Trial) -> str:
+    """ "learning_rate=0.1, strength=5", without secrets."""
+    return ", ".join(f"{name}={value}" for name, value in without_secrets(trial.drawn).items())
+
+
 def study_text(study: Study) -> str:
     """How it went, in sentences."""
     how, count = study.how, len(study.trials)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import floor, log10
 from typing import Any
 
@@ -31,6 +31,12 @@ def cell_text(value: Value) -> str:
     if value is None:
         return ""
     return repr(value) if isinstance(value, float) else str(value)
+
+
+def telling(choices: Sequence[Mapping[str, object]]) -> set[str]:
+    """Hyperparameters in which these choices differ; one that some of them lack is among them."""
+    names = {name for one in choices for name in one}
+    return {name for name in names if len({str(one.get(name)) for one in choices}) > 1}
 
 
 def shown_number(value: float, decimals: int) -> str:
@@ -85,12 +91,17 @@ def provenance_facts(found: Mapping[str, Any]) -> dict[str, str]:
     return {name: "; ".join(facts) for name, facts in said.items() if facts}
 
 
+def commit_text(found: Mapping[str, Any]) -> str:
+    """ "0123456789ab with local changes"; "" where none is known."""
+    git = found.get("git") or {}
+    commit = str(git.get("commit", ""))[:12]
+    return f"{commit} with local changes" if commit and git.get("dirty") else commit
+
+
 def _facts(found: Mapping[str, Any]) -> dict[str, str]:
     packages = found.get("packages") or {}
-    git = found.get("git") or {}
     cpu = found.get("cpu") or {}
     memory = found.get("memory_bytes")
-    commit = str(git.get("commit", ""))[:12]
     facts = {
         "Python": found.get("python"),
         "Packages": ", ".join(f"{name} {version}" for name, version in packages.items() if version),
@@ -98,6 +109,6 @@ def _facts(found: Mapping[str, Any]) -> dict[str, str]:
         "CPU": f"{cpu.get('model')}, {cpu.get('count')} cores" if cpu.get("model") else "",
         "Memory": f"{memory / 1e9:.0f} GB" if memory else "",
         "GPU": ", ".join(found.get("gpus") or ()),
-        "Commit": f"{commit} with local changes" if commit and git.get("dirty") else commit,
+        "Commit": commit_text(found),
     }
     return {name: str(fact or "") for name, fact in facts.items()}

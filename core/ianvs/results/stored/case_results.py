@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, SupportsFloat
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from ianvs.exam.metrics.metric_columns import MetricColumn
 from ianvs.exam.metrics.system import measured
 from ianvs.exam.scenarios.budget import over_budget, unmeasured
 from ianvs.store import CaseState, CaseStore, ExamRecord, as_record
-from ianvs.store.stored_score import StoredScore, score_curve
+from ianvs.store.stored_score import StoredScore, finite, score_curve
 
 
 @dataclass(frozen=True)
@@ -121,29 +120,25 @@ def read_case(
     details: dict[str, object] = {}
     left_out: dict[str, StoredScore] = {}  # by score
     samples: dict[str, NDArray[np.float64]] = {}
-    if exam is not None:
-        for column in columns:
-            score = column.name
-            if (
-                column.metric.level == "score"
-                and not damaged
-                and (found := store.score(case.id, column.key, known=state.known)) is not None
-            ):
-                values, parts = found.values, found.details
-                if values.size:
-                    matrices[score] = ScoreMatrix(
-                        values,
-                        score,
-                        names,
-                        (POOLED,) if column.metric.pooled else exam.tests,
-                        curve=score_curve(found, rounds),
-                        joint=references.vector(case.id, "joint", score) if references else None,
-                        single_task=references.vector(case.id, "single_task", score) if references else None,
-                        higher_is_better=column.metric.higher_is_better,
-                    )
-                    left_out[score] = found
-                if any(part for row in parts for part in row):
-                    details[score] = parts
+    for column in columns if exam is not None and not damaged else ():
+        found = store.score(case.id, column.key, known=state.known) if column.metric.level == "score" else None
+        if exam is None or found is None:
+            continue
+        score, values, parts = column.name, found.values, found.details
+        if values.size:
+            matrices[score] = ScoreMatrix(
+                values,
+                score,
+                names,
+                (POOLED,) if column.metric.pooled else exam.tests,
+                curve=score_curve(found, rounds),
+                joint=references.vector(case.id, "joint", score) if references else None,
+                single_task=references.vector(case.id, "single_task", score) if references else None,
+                higher_is_better=column.metric.higher_is_better,
+            )
+            left_out[score] = found
+        if any(part for row in parts for part in row):
+            details[score] = parts
     numbers: dict[str, float | None] = {}
     if status == "finished" and "handed" not in stored:
         for column in columns:
@@ -155,7 +150,7 @@ def read_case(
                 continue
             if column.is_stored and metric.level == "matrix":
                 found = store.score(case.id, column.key, known=state.known)
-                numbers[name] = None if found is None else _finite(found.values[-1, -1])
+                numbers[name] = None if found is None else finite(found.values[-1, -1])
                 continue
             some = metric.partial or (exam is not None and exam.rules.get("asked") == "future")
             numbers[name] = _number(column, matrices, some)
@@ -163,6 +158,9 @@ def read_case(
             if stored_of is not None and (said := _said_by_groups(column, matrices, stored_of, some)) is not None:
                 samples[name] = said
     file = folder / "result.json"
+    unscored = [f"no task scores: {round_.unscored}" for round_ in rounds if round_.unscored]
+    answers_itself = sealing.how not in ("none", "handed") and sealing.copies == "none"  # and was to be kept apart
+    marks = ["it goes on learning while it is tested"] if answers_itself else []
     result = CaseResult(
         case=case,
         status=status,
@@ -179,7 +177,7 @@ def read_case(
         remark=rounds[-1].remark if rounds else "",
         matrices=matrices,
         over_budget=tuple(over for round_ in judged for over in over_budget(budget, round_)),
-        warnings=(*unmeasured(budget, judged), *_unscored(rounds), *_marks(sealing)),
+        warnings=(*unmeasured(budget, judged), *dict.fromkeys(unscored), *marks),
         details=details,
         metrics=numbers,
         measures={name: as_record(Measure, told, file) for name, told in stored.get("measures", {}).items()},
@@ -189,19 +187,6 @@ def read_case(
         provenance=stored.get("provenance", {}),
     )
     return told_result(result, stored["handed"], columns, file) if "handed" in stored else result
-
-
-def _unscored(rounds: Sequence[RoundResult]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(f"no task scores: {round_.unscored}" for round_ in rounds if round_.unscored))
-
-
-def _marks(sealing: Sealing) -> tuple[str, ...]:
-    """Of a learner that was to be kept apart and gave its answers itself."""
-    return (
-        ()
-        if sealing.how in ("none", "handed") or sealing.copies != "none"
-        else ("it goes on learning while it is tested",)
-    )
 
 
 def numbers_of(
@@ -224,7 +209,7 @@ def _number(column: MetricColumn, matrices: Mapping[str, ScoreMatrix], some: boo
     if matrix is None or metric.function is None:
         return None
     value = metric.function(matrix)
-    return None if isinstance(value, Mapping) else _finite(value)
+    return None if isinstance(value, Mapping) else finite(value)
 
 
 def _score(metric: Metric, matrix: ScoreMatrix | None, some: bool) -> float | None:
@@ -232,7 +217,7 @@ def _score(metric: Metric, matrix: ScoreMatrix | None, some: bool) -> float | No
         return _final_score(matrix, some)
     every = (_final_score(replace(matrix, values=matrix.values[: k + 1]), some) for k in range(1, len(matrix.values)))
     defined = [score for score in every if score is not None]
-    return _finite(np.mean(defined)) if defined else None
+    return finite(np.mean(defined)) if defined else None
 
 
 def _final_score(matrix: ScoreMatrix | None, some: bool) -> float | None:
@@ -245,7 +230,7 @@ def _final_score(matrix: ScoreMatrix | None, some: bool) -> float | None:
     last = matrix.values[-1]
     if some:
         last = last[~np.isnan(last)]
-    return _finite(np.mean(last)) if last.size else None
+    return finite(np.mean(last)) if last.size else None
 
 
 def _said_by_groups(
@@ -285,11 +270,6 @@ def _pseudo_values(whole: float, without: NDArray[np.float64]) -> NDArray[np.flo
     groups = len(without)
     found = groups * whole - (groups - 1) * without
     return found if np.isfinite(found).all() else None
-
-
-def _finite(value: SupportsFloat) -> float | None:
-    number = float(value)
-    return number if math.isfinite(number) else None
 
 
 def told_result(result: CaseResult, told: Mapping[str, Any], columns: Sequence[MetricColumn], file: Path) -> CaseResult:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _ELSEWHERE = Path("a-file-that-is-not-known-any-more.py")
 
+REMEDY = "Give a workspace (WORKSPACE, or WORKSPACE:JOB where it holds several jobs), or a job file"
 HELD = 5_000  # cases: 50 MB
 
 
@@ -109,8 +110,8 @@ class Results:
         lines = [f"Results of {self.name}: {said}; in {shown_path(self.workspace)}"]
         for row in [row for row in self.leaderboard.rows if row.rank is not None][:3]:
             exam = f" in {row.testenv}" if row.testenv else ""
-            means = ((column, row.metrics.get(column)) for column in self.columns[:2])
-            scores = ", ".join(f"{name} {found.mean:.3f}" for name, found in means if found and found.mean is not None)
+            means = ((column, row.mean(column)) for column in self.columns[:2])
+            scores = ", ".join(f"{name} {mean:.3f}" for name, mean in means if mean is not None)
             lines.append(f"  {row.rank}. {row.algorithm}{exam}: {scores}")
         return "\n".join([*lines, "  .leaderboard_frame, .cases and .rounds have it all, as pandas frames."])
 
@@ -177,16 +178,10 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
     Raises DamagedError where the job's record, or what a case is, can't be believed.
     """
     workspace = Path(workspace).resolve()
-    names = list(JobStore.names(workspace))
-    if not names:
-        raise IanvsError(f"{workspace} holds no results: no job has run there.")
-    if job is None and len(names) > 1:
-        raise IanvsError(f"{workspace} holds results of several jobs: {', '.join(names)}. Say which: job=...")
-    name = job or names[0]
+    name = name_of_job(workspace, job)
     file = JobStore(workspace, name).path
     record = JobStore(workspace, name).read()
-    if record is None:
-        raise IanvsError(f"{workspace} holds no job '{name}'.{closest(name, names)} It holds: {', '.join(names)}.")
+    assert record is not None, "its name was found by its record"
     store = CaseStore(workspace)
     known = {stored["id"]: store.case(stored["id"]) for stored in record["cases"]}
     # What ran a case first may have called it otherwise: cases are shared among jobs.
@@ -221,6 +216,21 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
         studies=tuple(StudyStore(workspace, name).of(record.get("studies", ()))),
         contract=record.get("contract", NATIVE),
     )
+
+
+def name_of_job(workspace: Path, name: str | None = None) -> str:
+    """`name`, or that of the only job that has run in `workspace`. Raises IanvsError for another one, or several."""
+    names, where = list(JobStore.names(workspace)), shown_path(workspace)
+    if not names:
+        raise IanvsError(f"{where} holds no results: no job has run there. {REMEDY}.")
+    if name is None and len(names) > 1:
+        raise IanvsError(
+            f"{where} holds results of several jobs. Say which: {', '.join(f'{where}:{known}' for known in names)}; in "
+            f"Python: job={names[0]!r}."
+        )
+    if name is not None and name not in names:
+        raise IanvsError(f"{where} holds no job '{name}'.{closest(name, names)} It holds: {', '.join(names)}.")
+    return name or names[0]
 
 
 def record_of(results: Results) -> dict[str, object]:

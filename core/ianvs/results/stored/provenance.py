@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ianvs.processes.engines.engine import usable_cores
+
 PACKAGES = (
     "ianvs",
     "torch",
@@ -47,16 +49,17 @@ def collect(
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "cpu": {"model": _cpu_model(), "count": os.cpu_count(), "usable": _usable_cores()},
+        "cpu": {"model": _cpu_model(), "count": os.cpu_count(), "usable": usable_cores()},
         "memory_bytes": psutil.virtual_memory().total,
         "gpus": _gpus(),
-        "packages": {name: _version(name) for name in packages}
-        | {name: version for name in sorted(imported) if name not in packages and (version := _version(name))},
+        "packages": {name: version_of(name) for name in packages}
+        | {name: version for name in sorted(imported) if name not in packages and (version := version_of(name))},
         "git": _git(job_file.parent) if job_file is not None else None,
     }
 
 
-def _version(package: str) -> str | None:
+def version_of(package: str) -> str | None:
+    """None: it is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -72,11 +75,6 @@ def _cpu_model() -> str | None:
     return found.group(1).strip() if found else platform.machine() or None
 
 
-def _usable_cores() -> int | None:
-    """Cores that this process may use: fewer than there are in a container or under taskset."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-
-
 def _gpus() -> list[str]:
     """Names of the GPUs, as torch sees them if it uses them already; else the driver's word, which starts nothing."""
     torch = sys.modules.get("torch")
@@ -86,21 +84,21 @@ def _gpus() -> list[str]:
         return [str(torch.cuda.get_device_name(index)) for index in range(torch.cuda.device_count())]
     if shutil.which("nvidia-smi") is None:
         return []
-    return (_output(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]) or "").splitlines()
+    return (output_of(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]) or "").splitlines()
 
 
 def _git(folder: Path) -> dict[str, str | bool | None] | None:
-    commit = _output(["git", "-C", str(folder), "rev-parse", "HEAD"])
+    commit = output_of(["git", "-C", str(folder), "rev-parse", "HEAD"])
     if not commit:
         return None
-    changes = _output(["git", "-C", str(folder), "--no-optional-locks", "status", "--porcelain"])
+    changes = output_of(["git", "-C", str(folder), "--no-optional-locks", "status", "--porcelain"])
     return {"commit": commit, "dirty": None if changes is None else bool(changes)}
 
 
-def _output(command: list[str]) -> str | None:
-    """What `command` prints; None when it is absent, fails or takes too long."""
+def output_of(command: Sequence[str], seconds: float = _PATIENCE) -> str | None:
+    """What `command` prints, without blanks at its ends; None where it is absent, fails or takes longer."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()

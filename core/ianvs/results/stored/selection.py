@@ -57,7 +57,7 @@ def select(
     name, falls = (studies[0].metric, studies[0].higher_is_better) if studies else sort_by[0]
     metric = columns_named(name, [column.name for of_exam in columns.values() for column in of_exam])[0]
     known = sorted({case.seed for case in cases})
-    first = {seed for study in studies for seed in study.seeds} or _first_half(known)
+    first = {seed for study in studies for seed in study.seeds} or first_half(known)
     if spec is None or spec.by == "exam" or (spec.by != "seeds" and len(known) < 2):
         first = set()
     halves = _ALL if spec is None else _halves(spec, metric, columns, first, set(known) - first)
@@ -225,7 +225,7 @@ def _halves(spec: SelectSpec, metric: str, columns: Columns, first: set[int], ot
     )
 
 
-def _first_half(seeds: Sequence[int]) -> set[int]:
+def first_half(seeds: Sequence[int]) -> set[int]:
     """At least one, and the smaller half of an odd number: what is reported needs more of them."""
     return set(seeds[: max(len(seeds) // 2, 1)])
 

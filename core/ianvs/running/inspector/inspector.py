@@ -15,7 +15,7 @@ from ianvs.exam.data.fingerprint import read_memo, write_memo
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.plugins.source import source_of
-from ianvs.processes.engines.engine import thread_limits
+from ianvs.processes.engines.engine import Engine, thread_limits
 from ianvs.processes.isolated import Isolated, Unanswered
 from ianvs.processes.sealing.closed import allowed_paths, denied_paths
 from ianvs.running.inspector.facts import (
@@ -38,11 +38,11 @@ class Inspector:
 
     To plugins and paradigms the exam is closed; metrics have a process of their own. What a file tells is kept in the
     workspace's cache by the digest of its source, and what it fails to tell in here. A file that ends its process, or
-    never ends, is asked no more, and the others go on in a new one.
+    never ends, is asked no more, and the others go on in a new one. engine: for `Isolated`.
     """
 
-    def __init__(self, job: JobSpec) -> None:
-        self._job, self._seconds = job, job.limits.check_seconds
+    def __init__(self, job: JobSpec, engine: Callable[[], Engine | None] = lambda: None) -> None:
+        self._job, self._seconds, self._engine = job, job.limits.check_seconds, engine
         self._known: dict[Path, Answer | str] = {}
         self._processes: dict[bool, Isolated] = {}  # the one that is sealed, the other
 
@@ -126,7 +126,7 @@ class Inspector:
             closed = denied_paths(job) if sealed else []
             if sealed and job.device == "cpu":
                 environment["CUDA_VISIBLE_DEVICES"] = ""
-            self._processes[sealed] = Isolated(closed, allowed_paths(urls, closed), environment)
+            self._processes[sealed] = Isolated(closed, allowed_paths(urls, closed), environment, self._engine)
         return self._processes[sealed]
 
 

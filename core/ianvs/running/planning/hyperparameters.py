@@ -56,7 +56,7 @@ def with_hyperparameters(job: JobSpec, inspector: Inspector) -> JobSpec:
             names = (name for a in job.algorithms for of in _names(a, inspector) for name in of)
             known = list(dict.fromkeys(names))
             hint = closest(key, known) or f" They have: {one_line(known, 20)}."
-            message = f"no algorithm of the job has a hyperparameter '{key}', and '{key}' is no key of a job or testenv"
+            message = f"no algorithm of the job has a hyperparameter '{key}', and it is not a key of a job or testenv"
             problems.append(Problem(f"{message}.{hint}", overrides[0].place))
     if problems:
         raise ConfigError(problems)

@@ -65,7 +65,7 @@ def algorithm_identity(
         "modules": {module.type: module.name for module in algorithm.modules},
         "source": dict(_sources(algorithm, job.working_directory or job.file.parent)),
         "train_ratio": train_ratio(exam, algorithm),
-        "model_eval": None if paradigm.reference or exam.gate is None else _gate_identity(exam.gate),
+        "model_eval": None if paradigm.reference or exam.gate is None else _count(exam.gate),
         "initial_model": _content(algorithm.initial_model),
         "threads": job.threads,
     }
@@ -145,11 +145,6 @@ def _by_content(options: Mapping[str, object]) -> dict[str, object]:
     return {**options, "file": _content(Path(file))} if isinstance(file, str) else dict(options)
 
 
-def _gate_identity(gate: GateSpec) -> Mapping[str, object]:
-    said = {name: getattr(gate, name) for name in ("threshold", "operator", "mode")}
-    return {"metric": metric_key(gate.metric), **said}
-
-
 def _counted(facts: Mapping[str, object]) -> dict[str, object]:
     """What a contract says, a metric by its source and a file by its content."""
     return {name: _count(value) for name, value in facts.items()}
@@ -158,6 +153,8 @@ def _counted(facts: Mapping[str, object]) -> dict[str, object]:
 def _count(value: object) -> object:
     if isinstance(value, MetricSpec):
         return metric_key(value)
+    if isinstance(value, GateSpec):
+        return _counted({name: getattr(value, name) for name in ("metric", "threshold", "operator", "mode")})
     if isinstance(value, Mapping):
         return _counted(value)
     if isinstance(value, list | tuple):

@@ -126,7 +126,7 @@ class Plan:
         if isinstance(algorithm.origin, EndedTrial):
             shown = status if status in ("finished", "failed") else "stopped"
             return planned(shown, "nothing", algorithm.origin.said)
-        if until is not None and status is not None and len(self.store.complete_rounds(case.id)) > until:
+        if status is not None and self.store.has_come_to(case.id, until):
             scored = all(self.store.has_score(case.id, key, until) for _, key in self.scores_of(algorithm))
             return planned("stopped", "nothing" if scored else "score", f"paused after round {until}")
         if state.damaged:

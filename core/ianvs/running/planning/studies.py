@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 from ianvs.base.errors import DamagedError
 from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec, Range, SearchSpec
+from ianvs.results.stored.selection import first_half
 from ianvs.running.planning.cases import EndedTrial, PlannedAlgorithm, TrialStage, Winner, axes, grid
 from ianvs.running.planning.identity import metric_key
+from ianvs.store.job_store import Study, StudyStore, Trial
 from ianvs.store.keys import digest
-from ianvs.store.study_store import Study, StudyStore, Trial
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class PlannedStudy:
         """Those of the job's that trials are run with: the first, or those that `by: seeds` chooses on."""
         by_seeds = self.spec.select is not None and self.spec.select.by == "seeds"
         seeds = sorted(self.bases)
-        return tuple(seeds[: max(len(seeds) // 2, 1)] if by_seeds else seeds[:1])
+        return tuple(sorted(first_half(seeds)) if by_seeds else seeds[:1])
 
     @property
     def ended(self) -> bool:

@@ -15,7 +15,7 @@ from ianvs.config.spec import JobSpec, LimitsSpec
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Engine, Event, Files, Task
 from ianvs.running.planning import Plan, PlannedCase
 from ianvs.running.planning.case_request import RUN_CASE, CaseRequest
-from ianvs.running.scheduler.slots import Slot, Slots
+from ianvs.running.scheduler.slots import Sharing, Slot, Slots
 from ianvs.store import CaseStore, ExamStore, Study
 
 _TICK = 0.5  # seconds between looks at the clock while nothing happens
@@ -63,6 +63,7 @@ class CaseLoop:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._engine, self._plan, self._slots, self._listener = engine, plan, slots, listener
+        self._sharing = slots.sharing or Sharing(engine.gpus, {})  # whom nobody asks
         self._request, self._clock = request, clock
         self._running: dict[str, _Running] = {}
         self._again: deque[PlannedCase] = deque()
@@ -106,8 +107,7 @@ class CaseLoop:
         case = planned.case
         self._running[case.id] = _Running(planned, slot)
         self._attempts[case.id] += 1
-        if self._slots.sharing and slot.gpu is not None:
-            self._slots.sharing.started(slot.gpu, case.id)
+        self._sharing.started(slot.gpu, case.id)
         environment: Mapping[str, str] = slot.environment if slot.gpu is not None or self._job.device == "cpu" else {}
         request, log = self._request(planned), self._plan.store.log(case.id)
         self._engine.submit(Task(case.id, RUN_CASE, request, log, environment, _files_of(request)))
@@ -123,8 +123,7 @@ class CaseLoop:
         elif event.kind == "ended":
             del self._running[event.key]
             self._slots.give(running.slot)
-            if self._slots.sharing and running.slot.gpu is not None:
-                self._slots.sharing.ended(running.slot.gpu, event.key)
+            self._sharing.ended(running.slot.gpu, event.key)
             self._end(running, event.payload)
 
     def _note(self, running: _Running, payload: object) -> None:
@@ -134,9 +133,8 @@ class CaseLoop:
         now = self._clock()
         running.clocks.setdefault("case", now)
         if payload.get("round", 0) != running.round:
-            if self._slots.sharing and running.slot.gpu is not None:
-                peak = payload.get("peak_gpu_bytes") if running.round else None
-                self._slots.sharing.round_began(running.slot.gpu, running.planned.case.id, now, peak)
+            peak = payload.get("peak_gpu_bytes") if running.round else None
+            self._sharing.round_began(running.slot.gpu, running.planned.case.id, now, peak)
             running.round = payload["round"]
             running.clocks["round"] = now
 
@@ -144,7 +142,8 @@ class CaseLoop:
         planned, store = running.planned, self._plan.store
         status = store.status(planned.case.id)
         failure: Failure | None = store.failure(planned.case.id) if status == "failed" else None
-        paused = status == "unfinished" and code == 0 and self._has_paused(planned)
+        at_pause = status == "unfinished" and code == 0
+        paused = at_pause and store.has_come_to(planned.case.id, planned.algorithm.until)
         if status == "finished" or paused:
             pass
         elif running.overrun:
@@ -168,11 +167,6 @@ class CaseLoop:
         if self._job.fail_fast and not self._stopping:
             self._stop()
 
-    def _has_paused(self, planned: PlannedCase) -> bool:
-        """Whether the case, which was to pause after a round, has come to it."""
-        until = planned.algorithm.until
-        return until is not None and len(self._plan.store.complete_rounds(planned.case.id)) > until
-
     def _worth_another_try(self, running: _Running, failure: Failure) -> bool:
         """One more try for what was killed or lost, and alone on its card for what found it too small to share."""
         planned = running.planned
@@ -182,8 +176,7 @@ class CaseLoop:
             return False
         if crowded:
             self._alone.add(planned.case.id)
-            if self._slots.sharing and running.slot.gpu is not None:
-                self._slots.sharing.crowded(running.slot.gpu)
+            self._sharing.crowded(running.slot.gpu)
         self._again.append(planned)
         self._listener.retried(planned, failure)
         return True

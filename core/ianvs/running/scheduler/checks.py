@@ -1,28 +1,38 @@
-"""What is wrong with a job beyond the form of its files, as far as it shows without running anybody's code."""
+"""What is wrong with a job beyond the form of its files, as far as it shows without running anybody's code.
+
+First what each file says, then names of columns in `sort_by`, `published`, `select` and `search`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from ianvs.base.errors import ConfigError, IanvsError, Problem, closest
+from ianvs.base.errors import ConfigError, IanvsError, Place, Problem, closest
 from ianvs.config.contracts import contract_of
 from ianvs.config.models.algorithm import MODULE_TYPES
-from ianvs.config.spec import JobSpec, MetricSpec
+from ianvs.config.spec import JobSpec, MetricSpec, Range, SelectSpec, TestEnvSpec
 from ianvs.exam import data
-from ianvs.exam.metrics.metric_columns import column_names
+from ianvs.exam.metrics.metric_columns import column_names, columns_named
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.scenarios import check_scenario
 from ianvs.processes.engines.engine import Engine
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning import Plan, cells, make_plan, scored_metrics
+from ianvs.running.planning.references import ROLES
+from ianvs.running.planning.studies import is_searched, search_metric
 from ianvs.running.scheduler.case_loop import Listener
 
-PROBED = "linear_probe_accuracy"
-TASK_SCORED = "task_incremental_accuracy"
-FORCED = ("reply_token_accuracy", "perplexity")
+_FORCED = ("reply_token_accuracy", "perplexity")
+_ASKED_FOR: dict[str | None, tuple[str, str]] = {
+    "linear_probe_accuracy": ("linear_probe", "features are examined"),
+    "task_incremental_accuracy": ("task_scores", "scores are asked for"),
+    **dict.fromkeys(_FORCED, ("teacher_forced", "it is asked for")),
+}
+"""Metrics of what a testenv has to ask for: by which key, and what then happens while a case runs."""
 _KEPT_BY_US = {name: name for name in ("budget", "linear_probe", "task_scores", "teacher_forced")} | {
     "model_eval": "gate"
 }
@@ -39,26 +49,27 @@ class Check(NamedTuple):
     stands_on_others: bool = False
 
 
+@dataclass
 class Preflight:
     """The checks of one job while they are made, and what they have found.
 
-    engine: whose processes build exams; it is asked with None where there is no plan yet.
+    ask_engine: for the engine whose processes build exams; with None where there is no plan yet. samples: fingerprints
+    of each testenv's, where they are known by then. levels: of metrics, by name; "mapping" of one that yields several
+    numbers. asking: modules whose plugins want to see the facts of an exam.
     """
 
-    def __init__(
-        self,
-        job: JobSpec,
-        inspector: Inspector,
-        engine: Callable[[Plan | None], Engine] | None = None,
-        listener: Listener | None = None,
-    ) -> None:
-        self.job, self.inspector, self.listener = job, inspector, listener or Listener()
-        self._engine = engine
-        self.problems: list[Problem] = []
-        self.warnings: list[Problem] = list(job.warnings)
-        self.samples: tuple[str | None, ...] = ()  # fingerprints of each testenv's, where they are known by then
-        self.levels: dict[str, str] = {}  # of metrics, by name; "mapping" of one that yields several numbers
-        self.asking: set[tuple[Any, ...]] = set()  # modules whose plugins want to see the facts of an exam
+    job: JobSpec
+    inspector: Inspector
+    ask_engine: Callable[[Plan | None], Engine] | None = None
+    listener: Listener = field(default_factory=Listener)
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[Problem] = field(init=False)
+    samples: tuple[str | None, ...] = ()
+    levels: dict[str, str] = field(default_factory=dict)
+    asking: set[tuple[Any, ...]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.warnings = list(self.job.warnings)
 
     def make(self, checks: Sequence[Check]) -> None:
         """Make these checks, those apart that stand on others which have found something."""
@@ -83,17 +94,22 @@ class Preflight:
 
     @property
     def engine(self) -> Engine:
-        assert self._engine is not None, "no check of files runs a task"
-        return self._engine(None if self.problems else self.plan)
+        assert self.ask_engine is not None, "no check of files runs a task"
+        return self.ask_engine(None if self.problems else self.plan)
+
+    @cached_property
+    def named(self) -> list[list[tuple[MetricSpec, str, str]]]:
+        """Of each exam every metric, with the name of its column and of the score that it is computed from."""
+        asked = [[(spec, self.level(spec.name)) for spec in scored_metrics(exam)] for exam in self.job.testenvs]
+        names = zip(asked, column_names(asked), strict=True)
+        return [[(spec, *found) for (spec, _), found in zip(*both, strict=True)] for both in names]
 
     @cached_property
     def columns(self) -> list[list[str]]:
         """Of each exam the names of the columns that it lists."""
-        exams = self.job.testenvs
-        asked = [[(spec, self.level(spec.name)) for spec in scored_metrics(exam)] for exam in exams]
         return [
-            [name for (spec, level), (name, _) in both if level != "mapping" and spec in exam.metrics]
-            for exam, both in zip(exams, map(zip, asked, column_names(asked)), strict=True)
+            [name for spec, name, _ in named if spec in exam.metrics and self.level(spec.name) != "mapping"]
+            for exam, named in zip(self.job.testenvs, self.named, strict=True)
         ]
 
     def level(self, name: str) -> str:
@@ -182,13 +198,11 @@ def metric_problems(flight: Preflight) -> Iterator[Problem]:
 def quantity_problems(flight: Preflight) -> Iterator[Problem]:
     """Two names for one quantity would be two columns with the same numbers."""
     first: dict[tuple[str, str], MetricSpec] = {}
-    for exam in flight.job.testenvs:
-        metrics = [(spec, metric_header(spec)) for spec in scored_metrics(exam)]
-        levels = [(spec, "mapping" if metric.mapping else metric.level) for spec, metric in metrics]
-        for (spec, metric), (name, of) in zip(metrics, column_names([levels])[0], strict=True):
+    for exam, named in zip(flight.job.testenvs, flight.named, strict=True):
+        for spec, name, of in named:
             if spec.url is not None or spec.options or spec not in exam.metrics:
                 continue
-            same = first.setdefault((metric.name, of), spec)
+            same = first.setdefault((metric_header(spec).name, of), spec)
             if same != spec and same.name == spec.name and same in exam.metrics:
                 yield Problem(f"'{name}' is asked for twice, with `of` and without. Keep one.", spec.place)
             elif same.name != spec.name:
@@ -200,26 +214,22 @@ def link_problems(flight: Preflight) -> Iterator[Problem]:
     """What is wrong with names that point at each other, within one exam."""
     for exam in flight.job.testenvs:
         for spec in exam.metrics:
-            named = (spec.name, spec.of)
+            named = dict.fromkeys((spec.name, spec.of))
             if spec.of is not None and flight.level(spec.of) != "score":
                 yield Problem(f"'{spec.of}' is not a score that {spec.name} can be computed from.", spec.place)
-            if PROBED in named and not exam.linear_probe:
-                needs = f"{PROBED} needs `linear_probe: true` in the testenv: features are examined"
-                yield Problem(f"{needs} while a case runs.", spec.place)
-            if TASK_SCORED in named and not exam.task_scores:
-                needs = f"{TASK_SCORED} needs `task_scores: true` in the testenv: scores are asked for"
-                yield Problem(f"{needs} while a case runs.", spec.place)
-            if (name := next((n for n in named if n in FORCED), None)) and not exam.teacher_forced:
-                message = f"{name} needs `teacher_forced: true` in the testenv: it is asked for while a case runs."
-                yield Problem(message, spec.place)
+            for name in filter(_ASKED_FOR.__contains__, named):
+                key, what = _ASKED_FOR[name]
+                if not getattr(exam, key):
+                    message = f"{name} needs `{key}: true` in the testenv: {what} while a case runs."
+                    yield Problem(message, spec.place)
         if exam.gate is None:
             continue
         gate = exam.gate.metric
-        if gate.name in FORCED:
-            message = f"model_eval scores replies to a part of the round, and {gate.name} is none of replies."
-            yield Problem(f"{message} lexical_similarity is one.", gate.place)
+        if gate.name in _FORCED:
+            message = f"model_eval scores replies to a part of the round, and {gate.name} does not score replies."
+            yield Problem(f"{message} lexical_similarity does.", gate.place)
         if flight.levels[gate.name] != "score":
-            yield Problem(f"model_eval needs a score of predictions; '{gate.name}' is none.", gate.place)
+            yield Problem(f"model_eval needs a score of predictions, and '{gate.name}' is not one.", gate.place)
 
 
 def forced_problems(flight: Preflight) -> Iterator[Problem]:
@@ -230,9 +240,8 @@ def forced_problems(flight: Preflight) -> Iterator[Problem]:
     for algorithm, facts in zip(job.algorithms, flight.inspector.paradigms(job.algorithms), strict=True):
         if facts.by_itself:
             yield Problem(
-                f"{algorithm.paradigm.name} does not answer by its base model alone, so there is none that "
-                "`teacher_forced: true` in the testenv could ask. Take the algorithm out of the job, or that line out "
-                "of the testenv.",
+                f"{algorithm.paradigm.name} does not answer by its base model alone, so there is no single model for "
+                "`teacher_forced: true` to ask. Take the algorithm out of the job, or that line out of the testenv.",
                 algorithm.paradigm.place,
             )
 
@@ -257,14 +266,155 @@ def reference_problems(flight: Preflight) -> Iterator[Problem]:
     facts = flight.inspector.paradigms(job.algorithms)
     known = {algorithm.name: (algorithm, of) for algorithm, of in zip(job.algorithms, facts, strict=True)}
     for role, name in job.references.items():
-        place = job.places.get(f"references.{role}")
         algorithm, paradigm = known.get(name, (None, None))
         if algorithm is None or paradigm is None:
-            said = f"'{name}' is not an algorithm of this job.{closest(name, known)} There are: {', '.join(known)}."
-            yield Problem(said, place)
+            said = f"is not an algorithm of this job.{closest(name, known)} There are: {', '.join(known)}."
         elif cells(algorithm.modules) > 1:
-            said = f"'{name}' has several choices of hyperparameters; a reference needs one value of each."
-            yield Problem(said, place)
+            said = "has several choices of hyperparameters; a reference needs one value of each."
         elif paradigm.as_one:
-            said = f"'{name}' learns everything in one round; a reference is asked after each round, like the others."
-            yield Problem(said, place)
+            said = "learns everything in one round; a reference is asked after each round, like the others."
+        else:
+            continue
+        yield Problem(f"'{name}' {said}", job.places.get(f"references.{role}"))
+
+
+# --- names of columns -----------------------------------------------------------------------------------------------
+
+
+def sort_problems(flight: Preflight) -> Iterator[Problem]:
+    """What is wrong with `sort_by`."""
+    job = flight.job
+    names = [name for name, _ in job.rank.sort_by]
+    wrong = [(said, name) for name in names if (said := _wrong_column(flight, "sort_by names", name))]
+    for said, name in wrong:
+        yield Problem(said, job.rank.places.get(name) or Place(job.file))
+    for exam in [] if wrong else _without_column(flight, names)[:1]:
+        message = f"nothing ranks this exam: sort_by names {', '.join(sorted(set(names)))}. Add one to its metrics."
+        yield Problem(message, exam.places.get("metrics", exam.place))
+
+
+def published_problems(flight: Preflight) -> Iterator[Problem]:
+    """What is wrong with `published`, which is of one row."""
+    job = flight.job
+    algorithms = {algorithm.name: algorithm for algorithm in job.algorithms}
+    for algorithm, specs in job.published.items():
+        first = next(iter(specs.values())).place
+        if len(job.testenvs) > 1:
+            message = f"`published` of {algorithm} is of one exam, and the job has {len(job.testenvs)} testenvs."
+            yield Problem(f"{message} Give each testenv a job of its own.", first)
+        if (count := cells(algorithms[algorithm].modules)) > 1:
+            message = f"`published` of {algorithm} is of one setting, and its hyperparameters give {count}."
+            yield Problem(f"{message} Keep one value of each, or take `published` out.", first)
+        for name, spec in specs.items():
+            if wrong := _wrong_column(flight, "published names", name):
+                yield Problem(wrong, spec.place)
+            elif flight.levels.get(name) == "score" and spec.unit == "fraction" and 1 < abs(spec.mean) <= 100:
+                message = f"is {spec.mean:g} a percentage? Scores are fractions here: write `unit: percent` if it is."
+                yield Problem(message, spec.places.get("mean", spec.place), warning=True)
+
+
+def _wrong_column(flight: Preflight, said: str, name: str, what: str = "is not a column") -> str:
+    """Why `name` means no column, or more than one, of an exam; "" where it means one.
+
+    said: who names it, as in "sort_by names". what: what it is if no exam has such a column.
+    """
+    found = [columns_named(name, of_exam) for of_exam in flight.columns]
+    if not any(found):
+        shown = list(dict.fromkeys(column for of_exam in flight.columns for column in of_exam))
+        listed = f"The testenv's metrics are: {', '.join(shown)}." if shown else "The testenv has no metrics."
+        return f"{said} '{name}', which {what}.{closest(name, shown)} {listed}"
+    several = next((columns for columns in found if len(columns) > 1), ())
+    listed = " or ".join(f"'{column}'" for column in several)
+    return f"{said} '{name}', which exists for several scores: write {listed}." if several else ""
+
+
+def _without_column(flight: Preflight, names: Sequence[str]) -> list[TestEnvSpec]:
+    """The testenvs that have none of these columns."""
+    both = zip(flight.job.testenvs, flight.columns, strict=True)
+    return [exam for exam, columns in both if not any(columns_named(name, columns) for name in names)]
+
+
+def select_problems(flight: Preflight, select: SelectSpec | None, metric: str) -> Iterator[Problem]:
+    """What is wrong with a `select`: nothing to choose on, or nothing left to report.
+
+    metric: by which the choice is made.
+    """
+    if select is None:
+        return
+    job, place = flight.job, select.places.get("by", select.place)
+    if select.by == "seeds" and len(job.seeds) < 2:
+        yield Problem("`by: seeds` chooses on a half of the seeds, and the job has one. Give it more.", place)
+    if select.by == "exam":
+        names = [testenv.name for testenv in job.testenvs]
+        if len(names) < 2:
+            yield Problem("`by: exam` chooses on one testenv of the job and reports the others; it has one.", place)
+        elif select.exam is not None and select.exam not in names:
+            hint = f"{closest(select.exam, names)} They are: {', '.join(names)}."
+            yield Problem(f"'{select.exam}' is not a testenv of the job.{hint}", select.places.get("exam", place))
+    metrics = (one for exam in job.testenvs for one in exam.metrics)
+    if select.by == "first_rounds" and any(one.url and one.of and one.name == metric for one in metrics):
+        told = f"`by: first_rounds` cuts score matrices, and '{metric}' of a `url` is computed of whole ones alone."
+        yield Problem(f"{told} Sort by a score first, or bring it with a package.", place)
+    if select.by == "validation" and flight.levels.get(metric) not in (None, "score"):
+        told = f"`by: validation` splits the samples of each test set, and '{metric}' is not a score of samples."
+        yield Problem(f"{told} Sort by a score first, or choose by first_rounds, seeds or exam.", place)
+
+
+def search_problems(flight: Preflight) -> Iterator[Problem]:
+    """What is wrong with `search`, and with ranges of hyperparameters, before anything is tried."""
+    job, spec = flight.job, flight.job.search
+    if spec is None:
+        for algorithm in job.algorithms:
+            for module in algorithm.modules:
+                for name in (name for name, values in module.grid if isinstance(values[0], Range)):
+                    place = next(iter(module.value_places.get(name, ())), module.places.get(name))
+                    told = f"{name} of {algorithm.name} has a range, and the job has no `search` that would draw"
+                    remedy = "Add `search: {name: random, trials: 50}` to the job, or write values."
+                    yield Problem(f"{told} from it. {remedy}", place)
+        return
+    if (contract := contract_of(job)).runs_cases:
+        who = f"algorithms under `contract: {contract.name}`"
+        told = f"a search stops and resumes cases after rounds, which {who} can't do"
+        yield Problem(f"{told}. Take `search` out, and write values in the place of ranges.", spec.place)
+        return
+    searched = [algorithm for algorithm in job.algorithms if is_searched(algorithm)]
+    if not searched:
+        told = "`search` has nothing to search for: no hyperparameter of the job's algorithms has a range."
+        yield Problem(f"{told} Write one, such as learning_rate: {{log_uniform: [1e-4, 1e-1]}}.", spec.place)
+    if find_spec("optuna") is None:
+        yield Problem("`search` needs the package optuna: pip install 'ianvs[search]'", spec.place)
+    if job.only is not None or job.limit is not None:
+        told = "--only and --limit take a part of the cases, and a search goes by all of its trials."
+        yield Problem(f"{told} Leave them out; `trials` says how many there are.", spec.place)
+    yield from _search_metric_problems(flight)
+    yield from select_problems(flight, spec.select, search_metric(job))
+    for algorithm in searched:
+        for role, name in job.references.items():
+            if name == algorithm.name:
+                told = f"'{name}' is the reference for {role}, of which there has to be one choice, and it has a range."
+                yield Problem(told, job.places.get(f"references.{role}", spec.place))
+        if algorithm.name in job.published:
+            told = f"`published` of {algorithm.name} is of one setting, and a search would find another."
+            yield Problem(f"{told} Take it out.", next(iter(job.published[algorithm.name].values())).place)
+
+
+def _search_metric_problems(flight: Preflight) -> Iterator[Problem]:
+    job, spec = flight.job, flight.job.search
+    assert spec is not None
+    name, place = search_metric(job), spec.places.get("metric", spec.place)
+    if wrong := _wrong_column(flight, "search goes by", name, "is not a metric of the testenv"):
+        yield Problem(wrong, place)
+        return
+    base, told = name.partition(" of ")[0], f"search goes by '{name}', which"
+    for exam in _without_column(flight, [name]):
+        yield Problem(f"{told} the testenv {exam.name} does not ask for. Add it to its metrics.", place)
+    if flight.levels.get(base) == "system":
+        remedy = "Name a score, or what is computed from one, such as accuracy."
+        yield Problem(f"{told} says what a case costs, not what it is worth. {remedy}", place)
+    metrics = [one for exam in job.testenvs for one in exam.metrics if one.name == base]
+    if any(one.of is not None and one.url is not None for one in metrics):
+        why = "is given by `url` and works on a score matrix: it can be computed for whole cases only"
+        yield Problem(f"{told} {why}. Search by a score, or bring it with a package.", place)
+    if any(need in ROLES for one in metrics for need in metric_header(one).needs):
+        remedy = f"Search by a score, and keep '{name}' for the winner."
+        yield Problem(f"{told} needs reference runs for every trial. {remedy}", place)

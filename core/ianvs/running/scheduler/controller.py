@@ -13,11 +13,10 @@ from ianvs.running.inspector import Inspector
 from ianvs.running.planning import Plan, PlannedCase, make_plan
 from ianvs.running.planning.case_request import CaseRequest, case_request
 from ianvs.running.scheduler.case_loop import CaseLoop, Listener
-from ianvs.running.scheduler.graphics_cards import card_bytes
-from ianvs.running.scheduler.opening import open_checker, open_engine
+from ianvs.running.scheduler.opening import EarlyEngine, open_checker, open_engine
 from ianvs.running.scheduler.preflight import preflight
 from ianvs.running.scheduler.searching import run_searches
-from ianvs.running.scheduler.slots import Sharing, Slots
+from ianvs.running.scheduler.slots import Sharing, Slots, card_bytes
 from ianvs.store import CaseState
 
 __all__ = ["Listener", "Outcome", "check_job", "run_job"]
@@ -41,12 +40,14 @@ class Outcome:
         return EXIT_INTERRUPTED if self.interrupted else int(self.failed > 0)
 
 
-def run_job(job: JobSpec, inspector: Inspector, listener: Listener, provenance: dict[str, object]) -> Outcome:
+def run_job(
+    job: JobSpec, inspector: Inspector, early: EarlyEngine, listener: Listener, provenance: dict[str, object]
+) -> Outcome:
     """Do what `make_plan(job)` finds to do, and search first where the job has a search.
 
     Raises ConfigError for anything that is wrong before the first case.
     """
-    with closing(_Engines(job)) as engines:
+    with closing(_Engines(job, early)) as engines:
         plan = preflight(job, inspector, engines.checker, listener, lambda plan: engines.work(plan).anything)
         inspector.close()  # its processes would only take memory from the cases
         work = engines.work(plan)
@@ -92,7 +93,7 @@ class _Runs:
 
 def check_job(job: JobSpec, inspector: Inspector, listener: Listener) -> JobSpec:
     """The job with every warning of `run_job`, were none of its cases finished. Raises ConfigError as that would."""
-    with closing(_Engines(job)) as engines:
+    with closing(_Engines(job, EarlyEngine())) as engines:
         return preflight(job, inspector, lambda plan: engines.checker(None), listener).job
 
 
@@ -112,8 +113,8 @@ class _Work:
 class _Engines:
     """The engine that cases run on, and the one whose processes build exams: the same one where it can be."""
 
-    def __init__(self, job: JobSpec) -> None:
-        self._job = job
+    def __init__(self, job: JobSpec, early: EarlyEngine) -> None:
+        self._job, self._early = job, early
         self._runner: Engine | None = None
         self._checker: Engine | None = None
         self._work: _Work | None = None
@@ -134,7 +135,8 @@ class _Engines:
         if self._runner is None:
             references = (reference.spec for reference in plan.references.algorithms)  # their classes are loaded too
             job = replace(self._job, algorithms=(*self._job.algorithms, *references))
-            self._runner = open_engine(job, self.work(plan).tasks + sum(study.cases_left for study in plan.studies))
+            tasks = self.work(plan).tasks + sum(study.cases_left for study in plan.studies)
+            self._runner = self._early.forking(job, tasks) or open_engine(job, tasks)
         return self._runner
 
     def checker(self, plan: Plan | None) -> Engine:
@@ -147,5 +149,5 @@ class _Engines:
 
     def close(self) -> None:
         for engine in (self._runner, self._checker):
-            if engine is not None:
+            if engine is not None and engine is not self._early.engine:
                 engine.close()

@@ -1,22 +1,29 @@
-"""From what a job says of its engine to an open one: entry points of the group `ianvs.engines`, or an author's file."""
+"""From what a job says of its engine to an open one: entry points of the group `ianvs.engines`, or an author's file;
+and which modules its cases will import, so that the process which they are forked from can do it once.
+
+The latter is a guess, by what is written: too much costs that process a second, too little costs every case one.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib.util
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from ianvs.base.errors import IanvsError, PluginError, Problem, closest
-from ianvs.base.package import PACKAGE
+from ianvs.base.package import PACKAGE, own_name
 from ianvs.base.secrets import hide_secrets
 from ianvs.config.spec import EngineSpec, JobSpec, ModuleSpec, ScenarioSpec
+from ianvs.exam.metrics.registry import metric_header
 from ianvs.plugins.loader import Loaded, cause, load
 from ianvs.plugins.signature import constructor_parameters
+from ianvs.plugins.source import imported_by, local_files
 from ianvs.plugins.value_types import type_problems
 from ianvs.processes.engines import Engine, Workload
-from ianvs.running.scheduler.graphics_cards import visible_gpus
-from ianvs.running.scheduler.preloading import imported_by_cases, imports_of
+from ianvs.running.scheduler.slots import visible_gpus
 
 ENTRY_POINTS = "ianvs.engines"
 
@@ -51,7 +58,31 @@ def isolates(job: JobSpec) -> bool:
     return bool(getattr(_loaded(job.engine).target, "isolates", True))
 
 
-def open_engine(job: JobSpec, tasks: int) -> Engine:
+class EarlyEngine:
+    """The local engine of a job, opened for whoever needs it first: the inspector's processes are forked from it, too.
+
+    What takes seconds is so imported once. engine: None before, and where tasks can't be forked.
+    """
+
+    engine: Engine | None = None
+
+    def forking(self, job: JobSpec, tasks: int | None = None) -> Engine | None:
+        """tasks: as for Workload. None where the job has another engine; what is wrong with it, opening it tells."""
+        if self.engine is None and job.engine.name == "local" and job.engine.url is None:
+            with contextlib.suppress(IanvsError):
+                engine = open_engine(job, tasks)
+                if engine.seals:
+                    self.engine = engine
+                else:
+                    engine.close()
+        return self.engine
+
+    def close(self) -> None:
+        if self.engine is not None:
+            self.engine.close()
+
+
+def open_engine(job: JobSpec, tasks: int | None) -> Engine:
     """The engine that the job names, with what its tasks will import already loaded where that helps."""
     return _open(job, Workload(tasks=tasks, preload=imported_by_cases(job)))
 
@@ -71,7 +102,7 @@ def _loaded(spec: EngineSpec) -> Loaded:
     loaded = load(None if spec.url is None else str(spec.url), spec.name, ENTRY_POINTS)
     if isinstance(loaded.target, type) and issubclass(loaded.target, Engine):
         return loaded
-    raise PluginError(f"'{spec.name}' is no subclass of ianvs.processes.engines.Engine.")
+    raise PluginError(f"'{spec.name}' is not a subclass of ianvs.processes.engines.Engine.")
 
 
 def _open(job: JobSpec, workload: Workload) -> Engine:
@@ -128,3 +159,62 @@ def _file_of(url: Path | str) -> Iterator[Path]:
     spec = importlib.util.find_spec(top)
     if top != PACKAGE.name and spec is not None and spec.origin and "site-packages" not in Path(spec.origin).parts:
         yield Path(spec.origin).parent if spec.submodule_search_locations else Path(spec.origin)
+
+
+_HEAVY = ("torchvision", "transformers", "peft", "sentence_transformers")  # up to a second and a half each to import
+_METHODS = Path(PACKAGE.name, "testalgorithms")
+_PLAIN_NETWORKS = ("mlp", "linear")
+_PICTURES = re.compile("resnet", re.IGNORECASE)  # ours is built of torchvision's blocks, too
+_COMPILER = re.compile(r"\boptim\b|adam|(?<!\bre\.)compile|vmap|pre-training", re.IGNORECASE)
+"""Where it stands, torch's compiler is imported: by torch's own optimisers (of a probe, too), and by torch.func."""
+
+
+def imports_of(job: JobSpec) -> set[str]:
+    """Top-level names of all that the job's plugins import."""
+    return _top_level(_files(job))
+
+
+def imported_by_cases(job: JobSpec) -> tuple[str, ...]:
+    """What an engine's `preload` is to be."""
+    names = {"ianvs.running.session.case", "ianvs.running.session.case:warm_up", "ianvs.running.session.exams"}
+    files = _files(job)
+    written = {path for path in files if (own_name(path) or _METHODS).is_relative_to(_METHODS)}
+    # What the rest of our package imports depends on what it is asked for.
+    imported = _top_level(written)
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in written]
+    values = list(_hyperparameters(job))
+    networks = [value for name, value in values if name == "network"]
+    if any(value not in _PLAIN_NETWORKS for value in networks) or any(map(_PICTURES.search, texts)):
+        imported.add("torchvision")
+    if any(_may_be_a_model(value) for _, value in values):
+        imported.add("transformers")
+    if "torch" in _top_level(files):
+        names |= {"torch", "ianvs.authoring"}
+        scenarios = [exam.scenario.name for exam in job.testenvs if exam.scenario]
+        if any(map(_COMPILER.search, [*texts, *scenarios, *(f"{name} {value}" for name, value in values)])):
+            names.add("torch._dynamo")
+    metrics = [metric_header(metric) for exam in job.testenvs for metric in exam.metrics]
+    if any(metric.batch is not None for metric in metrics):
+        imported.add("sentence_transformers")
+    return tuple(sorted(names | {name for name in _HEAVY if name in imported and importlib.util.find_spec(name)}))
+
+
+def _files(job: JobSpec) -> set[Path]:
+    modules = [module for algorithm in job.algorithms for module in algorithm.modules]
+    return {path for module in modules for path in local_files(module.url, module.name, job=job.file.parent)}
+
+
+def _top_level(files: set[Path]) -> set[str]:
+    return {module.split(".")[0] for path in files for module in imported_by(path)}
+
+
+def _hyperparameters(job: JobSpec) -> Iterator[tuple[str, object]]:
+    """(name, value), for every value of each."""
+    for module in (module for algorithm in job.algorithms for module in algorithm.modules):
+        yield from module.constants.items()
+        yield from ((name, value) for name, values in module.grid for value in values)
+
+
+def _may_be_a_model(value: object) -> bool:
+    """Whether it could be "hf/NAME" or the folder of a model."""
+    return isinstance(value, str) and ("/" in value or Path(value).is_dir())

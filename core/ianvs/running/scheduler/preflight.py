@@ -8,19 +8,40 @@ trained, and no code of an author runs in this process.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-from ianvs.base.errors import ConfigError, IanvsError, Problem, one_line, shown_path
-from ianvs.config.spec import JobSpec
-from ianvs.exam.kinds.picture_kind import lacks_pictures
-from ianvs.processes.engines.engine import Engine
-from ianvs.running.inspector import Inspector
-from ianvs.running.planning import Plan
-from ianvs.running.scheduler import checks, code_checks, column_checks
+from ianvs.base.errors import ConfigError, IanvsError, Problem, shown_path
+from ianvs.base.package import own_name
+from ianvs.config.contracts import contract_of
+from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec, SelectSpec, TestEnvSpec
+from ianvs.exam import data
+from ianvs.exam.data.doubts import FOLDER as DOUBTS
+from ianvs.exam.data.doubts import SHARED
+from ianvs.exam.kinds import KINDS
+from ianvs.exam.metrics.registry import metric_header
+from ianvs.processes.engines import LocalEngine
+from ianvs.processes.engines.asking import ask
+from ianvs.processes.engines.engine import Engine, Files, Task
+from ianvs.running.inspector import Inspector, ParadigmFacts
+from ianvs.running.inspector.plugin_check import FORCED, Checked, Subject
+from ianvs.running.planning import Plan, PlannedAlgorithm, cells, grid
+from ianvs.running.planning.case_request import PREPARE_EXAM, CaseRequest, case_request
+from ianvs.running.planning.references import ROLES
+from ianvs.running.planning.studies import is_searched, with_ends
+from ianvs.running.scheduler import checks
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.checks import Check, Preflight
-from ianvs.running.scheduler.opening import engine_problems
-from ianvs.store import CaseStore
+from ianvs.running.scheduler.opening import engine_problems, isolates
+from ianvs.running.scheduler.searching import FIRST_RUNG, last_round
+from ianvs.running.scoring import missing_pictures
+from ianvs.running.session.exams import FITS, scores_fit
+from ianvs.store import ExamRecord, ExamStore
+
+MOST_BUILT = 32  # choices of hyperparameters that an algorithm is built with; of a larger grid each value once
+_Rounds = tuple[tuple[list[Any], list[Any]], ...]  # for each round: what users said, and the replies
 
 
 def preflight(
@@ -79,39 +100,275 @@ def _plan(flight: Preflight) -> Iterable[Problem]:
     return ()
 
 
-def missing_pictures(plan: Plan, inspector: Inspector) -> list[Problem]:
-    """Finished cases whose predicted label pictures a metric reads, and that kept none.
+def _chosen_round_problems(flight: Preflight) -> Iterator[Problem]:
+    """Of exams that are prepared already: what is finished is ranked anew by every report."""
+    select = flight.job.rank.select
+    if select is None and flight.job.search is None:
+        return
+    exams = ExamStore(flight.job.workspace)
+    records = {of.exam_id: exams.record(of.exam_id) for of in flight.plan.algorithms}
+    for record in filter(None, records.values()):
+        yield from _round_problems(record, select)
+    for study in flight.plan.studies:
+        exam, spec = records.get(study.any_base.exam_id), study.spec
+        if exam is None:
+            continue
+        yield from _round_problems(exam, spec.select)
+        first, last = spec.first_rung or FIRST_RUNG, last_round(study, exam)
+        if spec.name == "asha" and first >= last:
+            told = f"no trial of {study.any_base.spec.name} can be stopped: the first rung is round {first}"
+            remedy = "Take an exam of more rounds, or `name: random` or `tpe`"
+            place = spec.places.get("first_rung", spec.place)
+            yield Problem(f"{told}, and the search sees {last}. {remedy}.", place, warning=True)
 
-    A problem for each metric, which names the cases that have to be run again for it.
+
+def _round_problems(exam: ExamRecord, select: SelectSpec | None) -> Iterator[Problem]:
+    """What of `by: first_rounds` doesn't fit an exam."""
+    if select is None or select.by != "first_rounds" or select.rounds is None:
+        return
+    place = select.places.get("rounds", select.place)
+    if lacks := _unequal(exam):
+        message = f"`by: first_rounds` needs a test set for each round, and {lacks}. Choose by seeds or validation."
+        yield Problem(message, select.place)
+    elif select.rounds >= len(exam.rounds):
+        told = f"{select.rounds} rounds to choose on leave none to report: the exam has {len(exam.rounds)}."
+        yield Problem(f"{told} Take fewer.", place)
+
+
+def _sealing_problems(flight: Preflight) -> Iterator[Problem]:
+    """`sealing: strict` on an engine that can't keep it."""
+    job = flight.job
+    if job.sealing == "strict" and not flight.engine.seals and isolates(job):
+        message = (
+            f"`sealing: strict` can't be kept by engine {job.engine.name} here: its processes are not forked. "
+            "Run it on Linux without `start: spawn`, or leave `sealing` out (docs/trust.md)."
+        )
+        yield Problem(message, job.engine.place)
+
+
+# --- plugins ------------------------------------------------------------------------------------------------------
+
+
+def _plugin_problems(flight: Preflight) -> Iterator[Problem]:
+    """Import each algorithm's plugin, hold it against its contract and its grid, and build it."""
+    job = flight.job
+    if (contract := contract_of(job)).runs_cases:
+        yield from contract.code_problems(job)
+        return
+    if flight.problems:  # there is no plan: what the files name is looked at all the same
+        subjects = [
+            subject
+            for algorithm, facts in zip(job.algorithms, flight.inspector.paradigms(job.algorithms), strict=True)
+            for subject in _subjects(job, algorithm, facts)
+        ]
+    else:
+        planned = {_looked_at(each): each for each in flight.plan.algorithms}.values()
+        subjects = [s for each in planned for s in _subjects(job, each.spec, each.paradigm, each.choices)]
+    for subject in subjects:
+        found = _check(flight, subject)
+        yield from found.problems
+        if found.asks:
+            flight.asking.add(_key(subject.algorithm, subject.module))
+
+
+def _fit_problems(flight: Preflight) -> Iterator[Problem]:
+    """Ask those plugins that have a check_exam() whether they can take the exams as they turned out to be.
+
+    Of plugins under another contract, what it finds by importing them.
     """
-    authored = {key: spec for scores in plan.scores for spec, key in scores if spec.url is not None}
-    told = inspector.metrics(list(authored.values()))
-    both = zip(authored, told, strict=True)
-    reading = {key for key, metric in both if not isinstance(metric, list) and metric.pictures}
-    if not reading:
-        return []
-    lacking: dict[str, list[str]] = {}
-    for planned in plan:
-        if planned.state == "finished":
-            for _, key in plan.scores_of(planned.algorithm):
-                case = planned.case.id
-                if key in reading and not plan.store.has_score(case, key) and _lacks_pictures(plan.store, case):
-                    lacking.setdefault(key, []).append(case[:8])
-    return [Problem(_message(authored[key].name, cases), authored[key].place) for key, cases in lacking.items()]
+    if (contract := contract_of(flight.job)).runs_cases:
+        yield from contract.import_problems(flight.job)
+        return
+    exams = ExamStore(flight.job.workspace)
+    subjects: list[Subject] = []
+    texts: dict[str, _Rounds] = {}
+    for each in flight.plan.algorithms:
+        record = exams.record(each.exam_id)
+        if record is not None:
+            facts = _facts(record) | {"conversations": _taught_texts(flight.plan, each, record, texts)}
+            for subject in _subjects(flight.job, each.spec, each.paradigm, each.choices, facts):
+                if _key(each.spec, subject.module) in flight.asking and subject not in subjects:
+                    subjects.append(subject)
+    for subject in subjects:
+        yield from _check(flight, subject).problems
 
 
-def _lacks_pictures(store: CaseStore, case_id: str) -> bool:
-    """Whether of some round only the first predicted label pictures are stored, not all of them."""
-    return any(lacks_pictures(store.extras(case_id, round_.index)) for round_ in store.complete_rounds(case_id))
+def _check(flight: Preflight, subject: Subject) -> Checked:
+    here = isinstance(flight.engine, LocalEngine)  # opened before: meanwhile it imports what cases need
+    # Another machine may have other cards; each case looks for itself.
+    return flight.inspector.check(subject if here else replace(subject, device="auto"))
 
 
-def _message(name: str, cases: list[str]) -> str:
-    count = f"{len(cases)} finished cases" if len(cases) > 1 else "a finished case"
-    return (
-        f"metric '{name}' reads all predicted label pictures, which were stored only where a metric asked for them, "
-        f"and of {count} only counts are: {one_line(cases)}. Run them again (`--rerun all`, or `--rerun` with the "
-        "beginning of an id), or let the metric take one argument `confusion`: the counts."
+def _subjects(
+    job: JobSpec,
+    algorithm: AlgorithmSpec,
+    paradigm: ParadigmFacts,
+    choices: tuple[Mapping[str, object], ...] | None = None,
+    exam: Mapping[str, object] | None = None,
+) -> Iterator[Subject]:
+    """A subject for each module. choices: of the hyperparameters of an algorithm that has one module and no grid."""
+    forced = any(testenv.teacher_forced for testenv in job.testenvs)
+    if is_searched(algorithm):
+        choices = None  # its trials are within the ends of its ranges
+    for module in map(with_ends, algorithm.modules):
+        built = tuple(_some(module)) if choices is None else choices[:MOST_BUILT]
+        methods = paradigm.methods.get(module.type, ())
+        methods += (FORCED,) if forced and module.type == "basemodel" else ()
+        yield Subject(algorithm, module, methods, built, job.device, job.places.get("device"), exam)
+
+
+def _some(module: ModuleSpec) -> Iterator[dict[str, object]]:
+    """The module's grid, or, of a large one, a few choices that have each value in one of them."""
+    if cells((module,)) <= MOST_BUILT:
+        yield from grid((module,))
+        return
+    longest = max(len(values) for _, values in module.grid)
+    for index in range(min(longest, 8 * MOST_BUILT)):
+        yield {**module.constants, **{name: values[index % len(values)] for name, values in module.grid}}
+
+
+def _key(algorithm: AlgorithmSpec, module: ModuleSpec) -> tuple[Any, ...]:
+    return algorithm.name, algorithm.file, algorithm.paradigm.name, module.type, module.name
+
+
+def _looked_at(planned: PlannedAlgorithm) -> tuple[Any, ...]:
+    """What is looked at once: the trials of a search are of one class, and within the ends of its ranges."""
+    return _key(planned.spec, planned.spec.modules[0]), 0 if is_searched(planned.spec) else len(planned)
+
+
+def _facts(record: ExamRecord) -> dict[str, object]:
+    return {
+        "kind": record.kind,
+        "shape": record.shape,
+        "classes": record.classes,
+        "num_classes": len(record.classes),
+        "rounds": len(record.rounds),
+    }
+
+
+def _taught_texts(
+    plan: Plan, algorithm: PlannedAlgorithm, record: ExamRecord, known: dict[str, _Rounds]
+) -> _Rounds | None:
+    """The conversations of all rounds, for plugins of ianvs's own that look before training which they can take.
+
+    None for other data, and for a plugin of others, which is not told what it will be taught later. known: by exam, so
+    that each is read once, and sent once to the process that looks.
+    """
+    if record.kind != "conversation" or not all(_is_own(module.url or "") for module in algorithm.spec.modules):
+        return None
+    if algorithm.exam_id not in known:
+        exam = _any_request(plan, algorithm).exam()
+        x, y = exam.dataset.train.x, exam.dataset.train.y
+        known[algorithm.exam_id] = tuple((x[one.train].tolist(), y[one.train].tolist()) for one in exam.rounds)
+    return known[algorithm.exam_id]
+
+
+def _is_own(url: str) -> bool:
+    if not url.endswith(".py"):
+        return url.startswith("ianvs.testalgorithms.")
+    name = own_name(Path(url).resolve())
+    return name is not None and name.parts[:2] == ("ianvs", "testalgorithms")
+
+
+# --- exams --------------------------------------------------------------------------------------------------------
+
+
+def _exam_problems(flight: Preflight) -> Iterator[Problem]:
+    """Decode the data and build each exam, once, for all jobs of the workspace; then what its metrics can't have.
+
+    With what looks wrong in the samples themselves.
+    """
+    if contract_of(flight.job).runs_cases:  # and nothing of an exam is kept
+        return
+    plan, exams, cache = flight.plan, ExamStore(flight.job.workspace), flight.job.workspace / "cache"
+    for algorithm in {algorithm.exam_id: algorithm for algorithm in plan.algorithms}.values():
+        damaged = exams.damage(algorithm.exam_id, thoroughly=True) is not None
+        unseen = damaged or data.doubts_of(str(algorithm.exam["dataset"]), cache) is None
+        if unseen or not scores_fit(cache, algorithm.exam_id, algorithm.testenv):
+            yield from _prepare(flight, algorithm)
+    for algorithm in plan.algorithms:  # also of an exam that an earlier job has prepared
+        record = exams.record(algorithm.exam_id)
+        if record is not None:
+            yield from _incompatibilities(record, algorithm.testenv)
+            place = algorithm.testenv.dataset.place or algorithm.testenv.place
+            for name, said in (data.doubts_of(str(algorithm.exam["dataset"]), cache) or {}).items():
+                # Where only rounds to come are asked, both parts are meant to be the same samples.
+                if name != SHARED or record.rules.get("asked") != "future":
+                    yield Problem(said, place, warning=True)
+
+
+def _prepare(flight: Preflight, algorithm: PlannedAlgorithm) -> Sequence[Problem]:
+    name, listener = algorithm.testenv.dataset.name or "data", flight.listener
+    if algorithm.testenv_name:
+        name = f"{name} for {algorithm.testenv_name}"
+    listener.preparing(name, 0.0)
+    log = flight.job.workspace / "exams" / f"{algorithm.exam_id}.log"
+    request = _any_request(flight.plan, algorithm)
+    task = Task(f"exam-{algorithm.exam_id}", PREPARE_EXAM, request, log, files=_files_of(request, log))
+    answer = ask(flight.engine, task, told=lambda fraction: listener.preparing(name, float(fraction)))
+    if answer.code != 0:
+        raise IanvsError(f"reading the data failed; the reason is at the end of {log}.")
+    return list(answer.result or ())
+
+
+def _files_of(request: CaseRequest, log: Path) -> Files:
+    """What preparing the exam leaves in its workspace."""
+    workspace, store = request.workspace, ExamStore(request.workspace)
+    return Files(
+        root=workspace,
+        writes=(store.folder(request.exam_id), log),
+        notes=tuple(workspace / "cache" / folder for folder in (DOUBTS, FITS)),
+        lock=Path(store.lock(request.exam_id).lock_file),
     )
+
+
+def _any_request(plan: Plan, algorithm: PlannedAlgorithm) -> CaseRequest:
+    """Of any case: it says which exam is meant."""
+    seeds = plan.job.seeds
+    first = next(algorithm.cases(seeds), algorithm.case({}, algorithm.seeds(seeds)[0]))
+    return case_request(plan, first, algorithm, {})
+
+
+def _incompatibilities(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[Problem]:
+    """What in `spec` asks for something that the scenario does not have."""
+    scenario = exam.rules["scenario"]
+    if scenario == "single-task":
+        return  # the scenario's own business: a testenv may serve several paradigms
+    if spec.gate is not None and not exam.rules.get("boundaries", True):
+        message = f"model_eval holds back a part of each round, and {scenario} brings a stream. Take it out."
+        yield Problem(message, spec.gate.place)
+    elif spec.gate is not None and not exam.rules.get("training_labels", True):
+        message = f"model_eval scores answers to a part of each round, and {scenario} hides its labels. Take it out."
+        yield Problem(message, spec.gate.place)
+    of_classes = KINDS[exam.kind].probes
+    asked = (
+        ("task_scores", spec.task_scores and not of_classes, "are scores of classes"),
+        ("teacher_forced", spec.teacher_forced and exam.kind != "conversation", "asks about replies to conversations"),
+        ("linear_probe", spec.linear_probe and not of_classes, "fits a classifier to classes"),
+    )
+    for name, misfit, what in asked:
+        if misfit:
+            message = f"{name} {what}, and these are {exam.kind} data. Take it out."
+            yield Problem(message, spec.places.get(name, spec.place))
+    if spec.linear_probe and not of_classes:
+        return
+    if not (lacks := _unequal(exam)):
+        return
+    if spec.linear_probe:
+        message = f"linear_probe needs a test set for each round, and {lacks}. Take it out."
+        yield Problem(message, spec.places.get("linear_probe", spec.place))
+    for metric in spec.metrics:
+        if references := set(ROLES).intersection(metric_header(metric).needs):
+            message = f"{metric.name} compares with {' and '.join(sorted(references))} runs round by round, and {lacks}"
+            yield Problem(f"{message}. Take it out.", metric.place)
+
+
+def _unequal(exam: ExamRecord) -> str:
+    """How many rounds and test sets the exam has, in words; "" where each round has a test set."""
+    if len(exam.tests) == len(exam.rounds):
+        return ""
+    rounds = f"{len(exam.rounds)} round{'s' * (len(exam.rounds) != 1)}"
+    return f"this exam has {rounds} and {len(exam.tests)} test set{'s' * (len(exam.tests) != 1)}"
 
 
 FILES: tuple[Check, ...] = (
@@ -124,10 +381,10 @@ FILES: tuple[Check, ...] = (
     Check(checks.data_problems),  # index files, pictures; an author's function, once
     Check(checks.scenario_problems),
     Check(checks.metric_problems),  # an author's file: a second in another process, once
-    Check(column_checks.sort_problems, stands_on_others=True),
-    Check(column_checks.selection_problems, stands_on_others=True),
-    Check(column_checks.search_problems, stands_on_others=True),
-    Check(column_checks.published_problems, stands_on_others=True),
+    Check(checks.sort_problems, stands_on_others=True),
+    Check(lambda p: checks.select_problems(p, p.job.rank.select, p.job.rank.sort_by[0][0]), stands_on_others=True),
+    Check(checks.search_problems, stands_on_others=True),
+    Check(checks.published_problems, stands_on_others=True),
     Check(checks.quantity_problems, stands_on_others=True),
     Check(checks.reference_problems, stands_on_others=True),
     Check(checks.link_problems, stands_on_others=True),
@@ -140,15 +397,15 @@ PLAN: tuple[Check, ...] = (
     Check(_workspace, stands_on_others=True),
     Check(_plan, stands_on_others=True),  # reads all data once, ever, for their digests
     Check(lambda p: missing_pictures(p.plan, p.inspector), stands_on_others=True),
-    Check(column_checks.chosen_round_problems, stands_on_others=True),
+    Check(_chosen_round_problems, stands_on_others=True),
 )
 """What has to be known to tell what is finished."""
 
 CODE: tuple[Check, ...] = (
-    Check(code_checks.sealing_problems, stands_on_others=True),  # opens the engine
-    Check(code_checks.plugin_problems),  # imports them, torch too: seconds
-    Check(code_checks.exam_problems, stands_on_others=True),  # decodes the data, once
-    Check(column_checks.chosen_round_problems, stands_on_others=True),  # of those that are prepared now
-    Check(code_checks.fit_problems, stands_on_others=True),  # asks those plugins that want to see the exam
+    Check(_sealing_problems, stands_on_others=True),  # opens the engine
+    Check(_plugin_problems),  # imports them, torch too: seconds
+    Check(_exam_problems, stands_on_others=True),  # decodes the data, once
+    Check(_chosen_round_problems, stands_on_others=True),  # of those that are prepared now
+    Check(_fit_problems, stands_on_others=True),  # asks those plugins that want to see the exam
 )
 """What takes processes of an engine, or time."""

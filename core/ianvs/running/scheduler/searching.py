@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ianvs.base.secrets import without_secrets
 from ianvs.config.spec import SearchSpec
 from ianvs.exam.metrics.metric_columns import MetricColumn, columns_named
+from ianvs.results.report.trials import drawn_text
 from ianvs.results.stored.selection import seen_by, worth_after
 from ianvs.running.inspector import Inspector
 from ianvs.running.next_trials import REDUCTION, next_wave, record_value, rungs_of
@@ -72,11 +72,9 @@ def run_searches(plan: Plan, go: Callable[[Plan], bool], listener: Listener, ins
         return True
 
 
-def last_round(planned: PlannedStudy, rounds: int) -> int:
-    """The last one that the search may see, of an exam with so many."""
-    select = planned.spec.select
-    if planned.any_base.paradigm.as_one:
-        return 1
+def last_round(planned: PlannedStudy, exam: ExamRecord) -> int:
+    """The last one that the search may see."""
+    select, rounds = planned.spec.select, _rounds(planned, exam)
     return min(select.rounds or rounds, rounds) if select is not None and select.by == "first_rounds" else rounds
 
 
@@ -89,11 +87,11 @@ def outline(planned: PlannedStudy, plan: Plan) -> str:
     said += f"{seen_by(spec.select, planned.seeds)}."
     if planned.ended and stored is not None:
         won = None if stored.winner is None else stored.trials[stored.winner - 1]
-        drawn = ", ".join(f"{name}={value}" for name, value in without_secrets(won.drawn).items()) if won else ""
-        return f"{said} It has ended: " + (f"trial {won.number} won ({drawn})." if won else "no trial came to an end.")
+        ending = f"trial {won.number} won ({drawn_text(won)})." if won else "no trial came to an end."
+        return f"{said} It has ended: {ending}"
     record = ExamStore(plan.job.workspace).record(base.exam_id)
     if record is not None:
-        said += " " + _rungs_said(_rungs(planned, _rounds(planned, record)))
+        said += " " + _rungs_said(_rungs(planned, record))
     elif spec.name == "asha":
         said += " Where trials are stopped depends on the rounds of the exam, which is not prepared yet."
     asked = 0 if stored is None else len(stored.trials)
@@ -110,11 +108,11 @@ def _rounds(planned: PlannedStudy, exam: ExamRecord) -> int:
     return 1 if planned.any_base.paradigm.as_one else len(exam.rounds)
 
 
-def _rungs(planned: PlannedStudy, rounds: int) -> tuple[int, ...]:
-    spec, last = planned.spec, last_round(planned, rounds)
-    return (
-        rungs_of(spec.first_rung or FIRST_RUNG, spec.reduction or REDUCTION, last) if spec.name == "asha" else (last,)
-    )
+def _rungs(planned: PlannedStudy, exam: ExamRecord) -> tuple[int, ...]:
+    spec, last = planned.spec, last_round(planned, exam)
+    if spec.name != "asha":
+        return (last,)
+    return rungs_of(spec.first_rung or FIRST_RUNG, spec.reduction or REDUCTION, last)
 
 
 def _begun(planned: PlannedStudy, plan: Plan, columns: Mapping[str, Sequence[MetricColumn]]) -> _Search:
@@ -125,7 +123,6 @@ def _begun(planned: PlannedStudy, plan: Plan, columns: Mapping[str, Sequence[Met
     of_exam = columns[base.testenv_name]
     name = columns_named(planned.metric, [column.name for column in of_exam])[0]
     column = next(one for one in of_exam if one.name == name)
-    rounds = _rounds(planned, exam)
     study = planned.stored or Study(
         key=planned.key,
         algorithm=base.spec.name,
@@ -135,8 +132,8 @@ def _begun(planned: PlannedStudy, plan: Plan, columns: Mapping[str, Sequence[Met
         higher_is_better=column.metric.higher_is_better,
         seen=seen_by(spec.select, planned.seeds),
         seeds=planned.seeds,
-        rungs=_rungs(planned, rounds),
-        rounds=rounds,
+        rungs=_rungs(planned, exam),
+        rounds=_rounds(planned, exam),
         axes=tuple(Axis(name, one.kind, one.low, one.high, one.choices) for name, one in planned.space.items()),
     )
     return _Search(planned, study, exam, column, of_exam)

@@ -1,15 +1,99 @@
 """Places for cases to run in: so many at a time, and on a machine with accelerators so many per card.
 
-How many cases share a card may be found out while they run (`cases_per_gpu: auto`).
+The NVIDIA cards of this machine are found without starting CUDA, which a process can't share with what it forks. How
+many cases share a card may be found out while they run (`cases_per_gpu: auto`).
 """
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from ianvs.running.scheduler.graphics_cards import Card
+Card = int | str
+"""What CUDA_VISIBLE_DEVICES calls a card: its index, "GPU-..." by its UUID, or "MIG-..." for an instance of one."""
+
+_DRIVER = Path("/proc/driver/nvidia/gpus")
+_INSTANCES = Path("/proc/driver/nvidia/capabilities")  # of cards that are divided: gpu0/mig/gi1/...
+_LINE = re.compile(r"^\s*(?:GPU (?P<index>\d+):|MIG (?P<profile>\S+)).*\(UUID: (?P<uuid>(?:GPU|MIG)-[^)]+)\)", re.M)
+
+_Ask = Callable[[Sequence[str]], str]
+
+
+def _smi(arguments: Sequence[str]) -> str:
+    try:
+        return subprocess.run(["nvidia-smi", *arguments], capture_output=True, text=True, timeout=30).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def visible_gpus(
+    environment: Mapping[str, str] = os.environ,
+    driver: Path = _DRIVER,
+    instances: Path = _INSTANCES,
+    ask: _Ask = _smi,
+) -> tuple[Card, ...]:
+    """The cards that CUDA_VISIBLE_DEVICES leaves: an instance of a divided card (MIG) is a card of its own.
+
+    As CUDA does, what follows the first entry that names no card is left out. ask: what nvidia-smi says.
+    """
+    chosen = environment.get("CUDA_VISIBLE_DEVICES")
+    if chosen is not None:
+        cards: list[Card] = []
+        for part in map(str.strip, chosen.split(",")):
+            if not (part.isdigit() or part.startswith(("GPU-", "MIG-"))):
+                break
+            cards.append(int(part) if part.isdigit() else part)
+        return tuple(dict.fromkeys(cards))
+    try:
+        count = len(list(driver.iterdir()))
+    except OSError:
+        return ()
+    divided = any(instances.glob("gpu*/mig/gi*"))
+    return (_listed(ask(["-L"])) if divided else ()) or tuple(range(count))
+
+
+def _listed(text: str) -> tuple[Card, ...]:
+    """Cards by index, and in place of a divided one its instances, from `nvidia-smi -L`."""
+    cards: list[Card] = []
+    whole: Card | None = None
+    for found in _LINE.finditer(text):
+        if found["index"] is not None:
+            whole = int(found["index"])
+            cards.append(whole)
+        else:
+            if whole is not None and cards[-1] == whole:
+                cards.pop()
+            cards.append(found["uuid"])
+    return tuple(cards)
+
+
+def card_bytes(cards: Sequence[Card], ask: _Ask = _smi) -> dict[Card, int]:
+    """Bytes of memory of those of `cards` of which nvidia-smi says it; of an instance, by the name of its profile."""
+    if not cards:
+        return {}
+    known: dict[Card, int] = {}
+    uuids: dict[str, int] = {}
+    for line in ask(["--query-gpu=index,uuid,memory.total", "--format=csv,noheader,nounits"]).splitlines():
+        index, uuid, mebibytes = (*map(str.strip, line.split(",")), "", "")[:3]
+        if index.isdigit() and mebibytes.isdigit():
+            known[int(index)] = uuids[uuid] = int(mebibytes) << 20
+    if any(isinstance(card, str) and card.startswith("MIG-") for card in cards):
+        for found in _LINE.finditer(ask(["-L"])):
+            size = re.search(r"\.(\d+)gb", found["profile"] or "")
+            if size:
+                uuids[found["uuid"]] = int(size[1]) << 30
+    for card in cards:
+        if isinstance(card, str):
+            fitting = [size for uuid, size in uuids.items() if uuid.startswith(card)]  # CUDA takes the beginning, too
+            if len(fitting) == 1:
+                known[card] = fitting.pop()
+    return {card: known[card] for card in cards if card in known}
+
 
 GROWTH = 1.05  # of what a card gets done, that one more case has to bring
 ROOM = 0.9  # of a card's memory that cases may take
@@ -42,7 +126,7 @@ class Sharing:
     def __init__(self, cards: Sequence[Card], memory: Mapping[Card, int]) -> None:
         """memory: bytes of each card. One of which they are not known takes one case."""
         self._memory = memory
-        self._on: dict[Card, dict[str, _Sharer]] = {card: {} for card in cards}
+        self._on: dict[Card | None, dict[str, _Sharer]] = {card: {} for card in (None, *cards)}
         self._ratios: dict[int, list[float]] = defaultdict(list)  # by n: t_(n-1) / t_n of cases that have known both
         self._peak: int | None = None
         self._most: int | None = None
@@ -79,21 +163,21 @@ class Sharing:
         found = self._ratios[count]
         return count / (count - 1) * sum(found) / len(found)
 
-    def started(self, card: Card, key: str) -> None:
+    def started(self, card: Card | None, key: str) -> None:
         """The case `key` was given to `card`."""
         self._changed(card)
         self._on[card][key] = _Sharer()
 
-    def ended(self, card: Card, key: str) -> None:
+    def ended(self, card: Card | None, key: str) -> None:
         """It left."""
         self._on[card].pop(key, None)
         self._changed(card)
 
-    def crowded(self, card: Card) -> None:
+    def crowded(self, card: Card | None) -> None:
         """One that has just left found the card's memory too small for all that shared it."""
         self._limit(len(self._on[card]))
 
-    def round_began(self, card: Card, key: str, now: float, peak: int | None = None) -> None:
+    def round_began(self, card: Card | None, key: str, now: float, peak: int | None = None) -> None:
         """A round of it begins, at `now` in seconds, so that the one before is over. peak: bytes that this took."""
         case = self._on[card].get(key)
         if case is None:
@@ -114,7 +198,7 @@ class Sharing:
     def _limit(self, count: int) -> None:
         self._most = max(1, count if self._most is None else min(self._most, count))
 
-    def _changed(self, card: Card) -> None:
+    def _changed(self, card: Card | None) -> None:
         for case in self._on[card].values():
             case.still = False
 

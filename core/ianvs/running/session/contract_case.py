@@ -34,27 +34,27 @@ def run_contract_case(
 ) -> dict[str, object]:
     """Run what has not run, score it anew, and say what belongs into the result."""
     if not hasattr(os, "fork"):
-        said = f"plugins under `contract: {contract.name}` run in a fork of this process"
-        raise PluginError(f"{said}: that needs Linux or macOS.")
+        where = f"plugins under `contract: {contract.name}` run in a fork of this process"
+        raise PluginError(f"{where}: that needs Linux or macOS.")
     case = _case(request, store)
     case.folder.mkdir(parents=True, exist_ok=True)
     report({"round": 0, "doing": "start"})
     _, peak = _apart(lambda: contract.run(case, _Progress(report)), report)
-    told, _ = _apart(lambda: dataclasses.asdict(contract.score(case)), report)
-    for last in told["rounds"][-1:]:
+    facts, _ = _apart(lambda: dataclasses.asdict(contract.score(case)), report)
+    for last in facts["rounds"][-1:]:
         last["peak_memory_bytes"] = peak
     return {
         "bound": False,
         "basemodel": "",
-        "measures": told["measures"],
+        "measures": facts["measures"],
         "sealing": vars(Sealing("handed")),
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "provenance": {**request.provenance, "threads": request.threads},
         "handed": {
-            **{key: told[key] for key in ("warnings", "notes", "test_labels", "matrices", "metric", "R", "untrained")},
+            **{key: facts[key] for key in ("warnings", "notes", "test_labels", "matrices", "metric", "R", "untrained")},
             "contract": contract.name,
-            "scores": {key: told["scores"].get(spec.name) for spec, key in request.scores},
-            "rounds": told["rounds"],
+            "scores": {key: facts["scores"].get(spec.name) for spec, key in request.scores},
+            "rounds": facts["rounds"],
             "dataset": request.testenv.dataset.name or "",
         },
     }
@@ -98,7 +98,7 @@ def _apart(task: Callable[[], object], report: Reporter) -> tuple[Any, int]:
         os.close(reading)
         live(lambda: _tell(task, writing))
     os.close(writing)
-    said = bytearray()
+    received = bytearray()
     try:
         while True:
             if report.stop_requested():
@@ -107,13 +107,13 @@ def _apart(task: Callable[[], object], report: Reporter) -> tuple[Any, int]:
             if select.select([reading], [], [], 0.1)[0]:
                 if not (piece := os.read(reading, 1 << 16)):
                     break
-                said += piece
+                received += piece
     finally:
         os.close(reading)
         _, status, used = os.wait4(pid, 0)
-    if (code := os.waitstatus_to_exitcode(status)) != 0 or not said:
+    if (code := os.waitstatus_to_exitcode(status)) != 0 or not received:
         raise Ended(code or 1)
-    answer = json.loads(said)
+    answer = json.loads(received)
     if "error" in answer:
         kind, message = answer["error"]
         raise PluginError(message) if kind == "PluginError" else RemoteError(kind, message)
@@ -125,11 +125,11 @@ def _tell(task: Callable[[], object], writing: int) -> None:
     prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
     keep_freed_memory()
     try:
-        said: dict[str, object] = {"value": task()}
+        answer: dict[str, object] = {"value": task()}
     except Exception as error:
         traceback.print_exc()
         kind = "PluginError" if isinstance(error, PluginError) else type(error).__name__
-        said = {"error": [kind, str(error)]}
+        answer = {"error": [kind, str(error)]}
     sys.stdout.flush()
     with os.fdopen(writing, "w") as pipe:
-        json.dump(said, pipe)
+        json.dump(answer, pipe)

@@ -22,7 +22,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ianvs.exam.scenarios.exam import Rules
-from ianvs.processes.engines.forked import DUMPABLE, PARENT_DEATH_SIGNAL, keep_freed_memory, live, prctl
+from ianvs.processes.engines.forked import DUMPABLE, PARENT_DEATH_SIGNAL, close_all_but, keep_freed_memory, live, prctl
 from ianvs.processes.sealing.closed import allowed_paths
 from ianvs.processes.sealing.landlock import confine
 from ianvs.processes.sealing.peer import Message, Peer
@@ -116,7 +116,7 @@ class SpawnServer:
         closed = confine(closed_paths, opened, writable)
         os.write(ready, b"y" if closed else b"n")
         os.close(ready)
-        _close_all_but({end.fileno()})
+        close_all_but({end.fileno()})
         keep_freed_memory()
         brief = told.body["brief"]
         rules = Rules(**brief["rules"])
@@ -150,7 +150,7 @@ def _copy(file: int, host: LearnerHost) -> int:
 
 
 def _serve_as_copy(file: int, host: LearnerHost, folder: str) -> None:
-    _close_all_but({file})
+    close_all_but({file})
     _unshare_memory()
     _work_in(folder, of_copy=True)
     confine(writable=[Path(folder), *_DEVICES])
@@ -186,14 +186,6 @@ def _own_files(request: CaseRequest, closed: Sequence[Path]) -> list[Path]:
     algorithm = request.algorithm
     found = allowed_paths([*(module.url for module in algorithm.modules), algorithm.paradigm.url], closed)
     return found if algorithm.initial_model is None else [*found, Path(algorithm.initial_model)]
-
-
-def _close_all_but(kept: set[int]) -> None:
-    """Standard input, output and error stay, too."""
-    for name in os.listdir("/proc/self/fd") if Path("/proc/self/fd").is_dir() else ():  # noqa: PTH208
-        if int(name) > 2 and int(name) not in kept:
-            with contextlib.suppress(OSError):
-                os.close(int(name))
 
 
 def _unshare_memory() -> None:

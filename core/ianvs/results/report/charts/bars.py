@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from ianvs.results.report.charts.axes import Frame, Scale, nice_scale
 from ianvs.results.report.charts.shown_rows import ShownRow
-from ianvs.results.report.charts.svg import classes, dots, figure, num, slanted, tag, text
+from ianvs.results.report.charts.svg import Frame, Scale, classes, dots, figure, nice_scale, num, slanted, tag, text
 from ianvs.results.report.row_scores import RowScore
 from ianvs.results.report.values import fit
 

@@ -9,16 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from ianvs.results.report.charts.axes import nice_scale
 from ianvs.results.report.charts.bars import class_bars_svg, forgetting_panel
 from ianvs.results.report.charts.critical_difference import groups_not_apart
 from ianvs.results.report.charts.lines import curve_chart, interval_chart
 from ianvs.results.report.charts.points import Point, point_chart
 from ianvs.results.report.charts.shown_rows import ShownRow, series
-from ianvs.results.report.columns import COSTS
+from ianvs.results.report.charts.svg import nice_scale
 from ianvs.results.report.document import Picture, Table, text_table
 from ianvs.results.report.leaderboard import Leaderboard
-from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
+from ianvs.results.report.leaderboard_row import COSTS, LeaderboardRow, RowKey
 from ianvs.results.report.ranking import ExamSignificance
 from ianvs.results.report.row_scores import RowScore
 from ianvs.results.report.values import shown_number, slug
@@ -166,8 +165,7 @@ def _costs(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRo
         points = [
             Point(one, float(spent), float(score))
             for one in rows
-            if cost in one.row.costs and (spent := one.row.costs[cost].mean) is not None
-            if column in one.row.metrics and (score := one.row.metrics[column].mean) is not None
+            if (spent := one.row.cost(cost)) is not None and (score := one.row.mean(column)) is not None
         ]
         title = f"{column} against {name.partition(',')[0]}"
         up = COSTS[cost].higher_is_better

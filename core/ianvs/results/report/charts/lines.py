@@ -10,9 +10,22 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from ianvs.results.report.charts.axes import Frame, Scale, nice_scale, ordinal_scale
 from ianvs.results.report.charts.shown_rows import ShownRow
-from ianvs.results.report.charts.svg import classes, dash, dots, figure, marker, num, path, tag, text
+from ianvs.results.report.charts.svg import (
+    Frame,
+    Scale,
+    classes,
+    dash,
+    dots,
+    figure,
+    marker,
+    nice_scale,
+    num,
+    ordinal_scale,
+    path,
+    tag,
+    text,
+)
 from ianvs.results.report.leaderboard_row import RowKey
 from ianvs.results.report.row_scores import RowScore, StreamLine
 from ianvs.results.report.values import fit

@@ -8,10 +8,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ianvs.base.secrets import without_secrets
-from ianvs.results.report.charts.axes import Scale, nice_scale
-from ianvs.results.report.charts.svg import figure, path, tag, text
-from ianvs.results.report.trials import became, study_name
+from ianvs.results.report.charts.svg import Scale, figure, nice_scale, path, tag, text
+from ianvs.results.report.trials import became, drawn_text, study_name
 from ianvs.results.report.values import fit
 from ianvs.store import Axis, Study, Trial
 
@@ -51,8 +49,7 @@ def _line(study: Study, trial: Trial, columns: Sequence[tuple[str, Scale]], plac
     values = [trial.values.get(rung) for rung in study.rungs]
     heights += [math.nan if value is None else _at(columns[count][1], value) for value in values]
     kind = "won" if _won(study, trial) else "done" if trial.reached == study.rungs[-1] else "stopped"
-    drawn = ", ".join(f"{name}={value}" for name, value in without_secrets(trial.drawn).items())
-    said = f"trial {trial.number}: {drawn}; {became(study, trial)}"
+    said = f"trial {trial.number}: {drawn_text(trial)}; {became(study, trial)}"
     points = list(zip(places, heights, strict=True))
     return tag("path", tag("title", said), d=path(points), class_=f"trial {kind}")
 

@@ -10,9 +10,8 @@ from itertools import pairwise
 import numpy as np
 from markupsafe import Markup
 
-from ianvs.results.report.charts.axes import Frame, Scale, log_scale, nice_scale
 from ianvs.results.report.charts.shown_rows import ShownRow
-from ianvs.results.report.charts.svg import dots, figure, num, path, tag, text
+from ianvs.results.report.charts.svg import Frame, Scale, dots, figure, log_scale, nice_scale, num, path, tag, text
 from ianvs.results.report.values import fit
 from ianvs.results.stats import pareto_front
 
