@@ -1,4 +1,4 @@
-"""ianvs: examines continual-learning algorithms and ranks them so that people can trust the ranking.
+"""ianvs examines continual-learning algorithms and ranks them so that people can trust the ranking.
 
 import ianvs
 results = ianvs.run("benchmarkingjob.yaml")
@@ -17,7 +17,7 @@ __all__ = ["Results", "compare", "export", "history", "load_results", "merge", "
 
 
 def __getattr__(name: str) -> object:
-    """Loads the API when it is first asked for, so that `ianvs --help` need not wait for it."""
+    """Load the API on first use, so that `ianvs --help` does not wait for it."""
     if name in __all__:
         from ianvs import api
 

@@ -1,4 +1,4 @@
-"""What ianvs does, as functions. The command line is a shell over these."""
+"""The functions of ianvs. The command line is a shell over these."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any, TypedDict, Unpack
 from ianvs.base.digests import doubt
 from ianvs.base.errors import ConfigError, DamagedError, IanvsError, closest, one_line, shown_path
 from ianvs.base.garbage import not_collecting
-from ianvs.base.shipped import job_path
+from ianvs.base.package import job_path
 from ianvs.config import load_job, resolved
 from ianvs.config.load import dialect_of_job
 from ianvs.config.overrides import parsed
@@ -79,9 +79,9 @@ Settings = Sequence[str] | Mapping[str, object]
 
 
 class JobOptions(TypedDict, total=False):
-    """What takes the place of what the files of a job say; None: what they say.
+    """Values that override those in a job's files; None: no override.
 
-    root: the folder that paths of datasets are relative to. settings: as in
+    root: the folder to which paths of datasets are relative. settings: as in
     {"learning_rate": 0.1, "scenario.rounds": 10} (ianvs.config.overrides).
     """
 
@@ -94,9 +94,9 @@ class JobOptions(TypedDict, total=False):
 
 
 class CaseOptions(JobOptions, total=False):
-    """JobOptions, and which cases are meant; None: all.
+    """JobOptions, and a selection of cases; None: all.
 
-    only: those that fulfil conditions such as "ewc,seed=1" (running/planning/plan.py). limit: the first of them.
+    only: those that fulfil conditions such as "ewc,seed=1" (running/planning/plan.py). limit: only the first ones.
     """
 
     only: str | None
@@ -116,11 +116,11 @@ def run(
     listener: Listener | None = None,
     **options: Unpack[CaseOptions],
 ) -> Results:
-    """Run what is not finished of the job at `path`, write its reports, and return its results.
+    """Run the unfinished cases of the job at `path`, write its reports, and return its results.
 
-    fail_fast: takes the place of what the job's file says. rerun: cases that start over from the first round: "failed",
-    "all", or conditions as in `only`. yes: go on with more than 100 000 cases. Raises
-    ConfigError before anything runs; a case that fails raises nothing: it is a row with a status.
+    fail_fast: overrides the job's file. rerun: cases that start over from the first round: "failed",
+    "all", or conditions as in `only`. yes: allow more than 100 000 cases. Raises
+    ConfigError before anything runs; a failing case raises nothing: it is a row with a status.
     """
     with closing(EarlyEngine()) as early, _loaded(path, CaseOptions, options, early) as (job, inspector):
         if not yes:
@@ -156,22 +156,22 @@ def plan(path: PathLike, **options: Unpack[CaseOptions]) -> Plan:
 
 
 def validate(path: PathLike, *, watcher: Listener | None = None, **options: Unpack[JobOptions]) -> JobSpec:
-    """The job at `path`, if nothing is wrong with it; its `warnings` tell what has no effect, and what looks wrong.
+    """Check the job at `path` and return it; its `warnings` list settings without effect and suspicious ones.
 
-    Makes every check that `run` makes before the first case, in the same order and with the same words
+    Makes every check that `run` makes before the first case, in the same order and with the same messages
     (running/scheduler/preflight.py): files, data, metrics, scenario, the grids against the constructors of the
-    plugins, and the exam itself, whose data are decoded into the workspace as a run would do. Code of authors runs in a
-    process of its own. Raises ConfigError with everything that is wrong.
+    plugins, and the exam itself, whose data are decoded into the workspace as in a run. Code of authors runs in a
+    separate process. Raises ConfigError with all errors.
     """
     with _loaded(path, JobOptions, options) as (job, inspector):
         return check_job(job, inspector, watcher or Listener())
 
 
 def report(path: PathLike, *, page_only: bool = False, **options: Unpack[CaseOptions]) -> Results:
-    """Write the reports of the job at `path` from what is stored; nothing runs. page_only: report.html alone.
+    """Write the reports of the job at `path` from stored results; nothing runs. page_only: only report.html.
 
-    Where all that is stored was made before the job, a method or ianvs changed, it is reported and marked as that.
-    Raises IanvsError where nothing of the job is stored.
+    If all stored results are from before a change of the job, a method or ianvs, they are reported and marked as such.
+    Raises IanvsError if nothing of the job is stored.
     """
     with _loaded(path, CaseOptions, options) as (job, inspector):
         _refuse_many(job)
@@ -191,9 +191,9 @@ def report(path: PathLike, *, page_only: bool = False, **options: Unpack[CaseOpt
 
 
 def compare(sides: Sequence[PathLike]) -> Comparison:
-    """Two or more workspaces, job files or reports; each further one is held against the first. Nothing is written.
+    """Compare two or more workspaces, job files or reports, each with the first. Nothing is written.
 
-    A workspace that holds several jobs is named with one of them: "WORKSPACE:JOB". Raises IanvsError for anything else.
+    For a workspace with several jobs, name one of them: "WORKSPACE:JOB". Raises IanvsError for anything else.
     """
     return compare_sides([read_side(side) for side in sides])
 
@@ -201,8 +201,9 @@ def compare(sides: Sequence[PathLike]) -> Comparison:
 def merge(sources: Sequence[PathLike], out: PathLike) -> Merged:
     """Write the results of several workspaces into a new one at `out`, with one leaderboard. The sources are only read.
 
-    What does not fit is left out and said (Merged.said): another exam under the same name, other source under the name
-    of an algorithm, what is damaged or has not finished. Raises IanvsError where `out` is not empty, or nothing fits.
+    What does not fit is left out and reported (Merged.said): a different exam under the same name, different source
+    under the name of an algorithm, damaged or unfinished cases. Raises IanvsError if `out` is not empty, or nothing
+    fits.
     """
     merged = merge_workspaces(sources, out)
     _write(merged.results, f"ianvs merge {shlex.join(map(str, sources))} --out ANOTHER")
@@ -210,29 +211,29 @@ def merge(sources: Sequence[PathLike], out: PathLike) -> Merged:
 
 
 def export(path: PathLike, to: str, out: PathLike, *, workspace: PathLike | None = None) -> Path:
-    """Write what is stored of a job into the new folder `out`, in the form of another tool; returns the folder.
+    """Write the stored results of a job into the new folder `out`, in the format of another tool; returns the folder.
 
     path: a job file, the name of a job of ours, "WORKSPACE", or "WORKSPACE:JOB". to: "parquet", "mlflow",
-    "tensorboard", "wandb", "huggingface", or what an installed package brings (docs/exports.md). Nothing runs, and
-    nothing is sent anywhere. Raises IanvsError where no results are stored, for an unknown `to`, for a package that is
-    not installed, and where `out` holds something.
+    "tensorboard", "wandb", "huggingface", or a format of an installed package (docs/exports.md). Nothing runs, and
+    nothing is sent anywhere. Raises IanvsError if no results are stored, `to` is unknown, a required package is
+    missing, or `out` is not empty.
     """
     return export_results(stored_results(path, workspace), to, Path(out))
 
 
 def history(workspaces: Sequence[PathLike], metric: str | None = None) -> History:
-    """How `metric` went from one workspace to the next; by default what the first job is ranked by.
+    """How `metric` changed from one workspace to the next; by default the metric by which the first job is ranked.
 
-    Nothing is written. Raises IanvsError for fewer than two, and a metric that none of them has.
+    Nothing is written. Raises IanvsError for fewer than two, or a metric that none of them has.
     """
     return history_of([(str(one), stored_results(one)) for one in workspaces], metric)
 
 
 def migrate(path: PathLike, out: PathLike, *, root: PathLike | None = None) -> dict[Path, str]:
-    """Write the files of a job for KubeEdge Ianvs below `out`, in our own form; {file: its text}.
+    """Convert the files of a KubeEdge Ianvs job to our own format, below `out`; returns {file: its text}.
 
-    Plugins are not touched, and referred to where they are. Raises ConfigError for what is wrong in any form, and
-    IanvsError for a job that is in our form already, and where it would replace a file.
+    Plugins stay where they are, unchanged. Raises ConfigError for errors in the job, and
+    IanvsError if the job is in our format already, or a file would be replaced.
     """
     dialect = dialect_of_job(job_path(Path(path)), Path(root) if root is not None else None)
     folder = Path(out).absolute()
@@ -253,7 +254,7 @@ def migrate(path: PathLike, out: PathLike, *, root: PathLike | None = None) -> d
 def exams(path: PathLike, **options: Unpack[JobOptions]) -> dict[str, Exam]:
     """The exams of the job at `path` by name, with their data; nothing runs.
 
-    Where each seed has one of its own, it is that of the first seed, and its name says so.
+    If each seed has its own exam, this is the one of the first seed, as its name shows.
     """
     with _loaded(path, JobOptions, options) as (job, inspector):
         require_files(job, inspector)
@@ -309,7 +310,7 @@ def _made_earlier(plan_: Plan) -> Results:
 
 
 def nothing_stored(workspace: Path) -> str:
-    """That there is nothing of a job, and where it was looked for."""
+    """The message that nothing of a job is stored, and where it was looked for."""
     return (
         f"nothing of this job is stored in {shown_path(workspace)}. A relative `workspace` is "
         "below the folder that ianvs is called from: call it from there, or name the workspace with --workspace."

@@ -78,7 +78,7 @@ def test_each_change_has_its_comment_beside_it(checkout, tmp_path):
 
 def test_a_file_that_is_there_is_not_replaced(checkout, tmp_path):
     ianvs.migrate(checkout.job, tmp_path / "new")
-    with pytest.raises(IanvsError, match="is there already"):
+    with pytest.raises(IanvsError, match="already exists"):
         ianvs.migrate(checkout.job, tmp_path / "new")
 
 

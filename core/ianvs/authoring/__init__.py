@@ -1,4 +1,4 @@
-"""What an author of a PyTorch method may build on. Nothing else needs it."""
+"""Base classes and functions for authors of PyTorch methods. Nothing else needs them."""
 
 from ianvs.authoring.closed_form import ClosedFormLearner, RandomProjection
 from ianvs.authoring.fisher import FISHERS, Anchor, fisher_diagonal, with_anchor

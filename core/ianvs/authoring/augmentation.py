@@ -1,4 +1,4 @@
-"""Small changes to pictures that leave their class, for a whole batch at once."""
+"""Small changes to pictures that preserve their class, for a whole batch at once."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Augmentation = Callable[[Tensor, torch.Generator], Tensor]
 
 
 def crop_flip(x: Tensor, generator: torch.Generator) -> Tensor:
-    """Random crop of the picture padded by an eighth of its size, mirrored every second time (He et al. 2016, 4.2).
+    """Random crop of the picture padded by an eighth of its size, mirrored with probability 1/2 (He et al. 2016, 4.2).
 
-    x: (B, C, H, W), prepared; the same shape comes back. The border repeats the picture's edge: that needs no value
-    that means "black". Offsets and flips are drawn for each picture; `generator` is on the CPU.
+    x: (B, C, H, W), prepared; the result has the same shape. The border repeats the picture's edge, so that no
+    value for "black" is needed. Offsets and flips are drawn for each picture; `generator` is on the CPU.
     """
     return _cropped(x, generator, "crop_flip", mirror=True)
 
 
 def crop(x: Tensor, generator: torch.Generator) -> Tensor:
-    """The same without mirroring, for what reads differently in a mirror."""
+    """The same without mirroring, for pictures whose mirror image has another meaning."""
     return _cropped(x, generator, "crop", mirror=False)
 
 

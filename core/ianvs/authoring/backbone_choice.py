@@ -1,4 +1,4 @@
-"""Which trained network a learner uses: its weights, the size of its pictures, what of it is trained further."""
+"""The pretrained network that a learner uses: its weights, its picture size, and which part of it is trained."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ianvs.base.errors import PluginError
 
 @dataclass
 class BackboneChoice:
-    """Options of TorchLearner about a network that was trained elsewhere.
+    """Options of TorchLearner for a pretrained network.
 
     weights: a file, a folder, an installed package that carries a file, or the name of the library's own ("DEFAULT",
-    "IMAGENET1K_V1", ... of torchvision; "pretrained" of timm and Hugging Face), which is looked for on this machine.
-    download: whether it may be loaded from the network. frozen: train the head alone. lora_rank: train low-rank changes
-    of the body's matrices besides, of `lora_alpha` / rank (2 if not given) times their product.
-    picture_size: side, or [height, width], that pictures are brought to before the network sees them.
+    "IMAGENET1K_V1", ... of torchvision; "pretrained" of timm and Hugging Face), which is looked up on this machine.
+    download: whether it may be downloaded. frozen: train only the head. lora_rank: also train low-rank updates of the
+    body's matrices, scaled by `lora_alpha` / rank (2 by default).
+    picture_size: side, or [height, width], to which pictures are resized for the network.
     """
 
     weights: str | None = None
@@ -49,11 +49,11 @@ class BackboneChoice:
     # Pictures.
 
     def seen(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of a sample (C, H, W) or (D,) as the network gets it."""
+        """The shape of the network's input, (C, H, W) or (D,)."""
         return (shape[0], *self._size) if self._size is not None and len(shape) == 3 else tuple(shape)
 
     def resized(self, x: Tensor) -> Tensor:
-        """Pictures (B, C, H, W) float32 of that size, bilinearly, smoothed where they shrink; others as they are."""
+        """Pictures (B, C, H, W) float32, resized bilinearly, with antialiasing if they shrink; others unchanged."""
         if self._size is None or x.dim() != 4 or tuple(x.shape[2:]) == self._size:
             return x
         return interpolate(x, self._size, mode="bilinear", antialias=True)
@@ -61,12 +61,12 @@ class BackboneChoice:
     # Checks before anything is trained.
 
     def check(self, name: str) -> None:
-        """Refuse weights that aren't there. Nothing is downloaded, and the weights take no memory afterwards."""
+        """Reject missing weights. Nothing is downloaded, and the weights are not kept in memory."""
         if self.weights is not None and not self.download and find_weights(self.weights) is None:
             library_weights(name, self.weights, download=False)
 
     def check_size(self, network: nn.Module, name: str, shape: Sequence[int]) -> None:
-        """Refuse pictures (C, H, W) that `network`, on the meta device, can't take."""
+        """Reject pictures (C, H, W) that `network`, on the meta device, can't process."""
         seen = self.seen(shape)
         try:
             network(torch.empty(2, *seen, device="meta"))
@@ -82,8 +82,8 @@ class BackboneChoice:
     def fill(
         self, name: str, model: nn.Module, place: str, head: nn.Linear, initial: Mapping[str, Tensor] | None
     ) -> str:
-        """Put the weights into `model`, all but those of its head, then what fits of an `initial` model, and that one's
-        head into `head` if it has as many classes. In a sentence what did not fit."""
+        """Load the weights into `model`, except for its head, then what fits of an `initial` model, and the latter's
+        head into `head` if it has as many classes. Returns a sentence on what did not fit."""
         said: list[str] = []
         if self.weights is not None:
             state = library_weights(name, self.weights, self.download)
@@ -102,7 +102,7 @@ class BackboneChoice:
         return "; ".join(filter(None, said))
 
     def applied(self, network: nn.Module) -> nn.Module:
-        """`network` with its body frozen, and with low-rank changes that are trained, as far as that is asked for."""
+        """`network` with its body frozen and trainable low-rank updates, if these options are set."""
         if not self.frozen and self.lora_rank is None:
             return network
         body, head = body_and_head(network)
@@ -112,7 +112,7 @@ class BackboneChoice:
         return nn.Sequential(frozen, head)
 
     def fixed(self, network: nn.Module) -> frozenset[str]:
-        """The names of what a case doesn't store: what stays as it came from the weights, in the network just built."""
+        """The names of what a case doesn't store: tensors of the network just built that are as in the weights."""
         state = network.state_dict() if self._filled else {}
         names = frozenset(
             name for name in fixed_names(network) if name in state and state[name].data_ptr() in self._filled
@@ -122,11 +122,11 @@ class BackboneChoice:
         return names
 
     def described(self, name: str) -> dict[str, Any]:
-        """What identifies that part."""
+        """An identification of that part."""
         return {"network": name, "weights": self.weights, "digest": self._digest}
 
     def require(self, frozen: dict[str, Any] | None, name: str) -> None:
-        """Refuse to go on from what was saved with another frozen part than that of the network just built."""
+        """Reject a saved state whose frozen part differs from that of the network just built."""
         if (frozen or {}).get("digest", "") != self._digest:
             was = (
                 f"'{frozen['network']}' with weights '{frozen['weights']}'" if frozen else "a network saved as a whole"

@@ -1,4 +1,4 @@
-"""Networks of torchvision, timm and Hugging Face as a body that gives features, and where their trained weights lie."""
+"""Networks of torchvision, timm and Hugging Face as bodies that compute features, and their pretrained weights."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ CLASSES = 1000  # of ImageNet: what most trained heads have
 
 @cache
 def torchvision_names() -> tuple[str, ...]:
-    """torchvision's networks that classify pictures."""
+    """torchvision's networks for image classification."""
     import torchvision
 
     return tuple(torchvision.models.list_models(module=torchvision.models))
 
 
 def is_library(name: str) -> bool:
-    """Whether `name` is that of a network of torchvision, timm or Hugging Face, or the folder of one of the last."""
+    """Whether `name` is a network of torchvision, timm or Hugging Face, or the folder of one of the latter."""
     return name.startswith(("timm/", "hf/")) or name in torchvision_names() or (Path(name) / "config.json").is_file()
 
 
 class Body(nn.Module):
-    """(N, C, H, W) -> (N, D): a library's network whose head lets the features through. Grey pictures become three
+    """(N, C, H, W) -> (N, D): a library's network with the identity as its head. Grey pictures are expanded to three
     equal channels."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -48,8 +48,8 @@ class Body(nn.Module):
 def library_model(name: str, size: tuple[int, int], download: bool, *, trained: bool) -> nn.Module:
     """The network called `name`, with random weights and the head of its library.
 
-    size: height, width of its pictures; some networks are built for one size. trained: weights will follow, so that it
-    has to be built as they were trained. Raises PluginError for an unknown name, or a library that is missing.
+    size: height, width of its pictures; some networks are built for one size. trained: weights will be loaded, so it
+    has to be built as they were trained. Raises PluginError for an unknown name or a missing library.
     """
     if name.startswith("timm/"):
         return _timm(name.removeprefix("timm/"), size, trained)
@@ -69,7 +69,7 @@ def library_model(name: str, size: tuple[int, int], download: bool, *, trained: 
 def from_library(model: nn.Module, name: str) -> tuple[nn.Module, str, int]:
     """(body (N, C, H, W) -> (N, D), the name of the head in `model`, D). The body is `model` without its head.
 
-    Raises PluginError where the last layer is no linear one.
+    Raises PluginError if the last layer is not linear.
     """
     linear = [(place, module) for place, module in model.named_modules() if isinstance(module, nn.Linear)]
     config = getattr(model, "config", None)
@@ -85,9 +85,9 @@ def from_library(model: nn.Module, name: str) -> tuple[nn.Module, str, int]:
 
 
 def library_weights(name: str, said: str, download: bool) -> Mapping[str, Tensor]:
-    """Trained weights of the network `name`: a file's, or those that its library calls `said`, out of its cache.
+    """Pretrained weights of the network `name`: from a file, or those that its library calls `said`, from its cache.
 
-    Nothing is loaded from the network without `download`. Raises PluginError that says what to do.
+    Nothing is downloaded without `download`. Raises PluginError with a remedy.
     """
     hugging_face = name.startswith("hf/") or (Path(name) / "config.json").is_file()
     if hugging_face and (said == "pretrained" or Path(said).is_dir()):

@@ -1,4 +1,4 @@
-"""A base class for methods that learn a linear head in closed form, from sums, on features that are never trained."""
+"""A base class for methods that learn a linear head in closed form, from sums over fixed features."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ NEVER = -1e9  # the bias of a class that was not taught, among others that were
 
 
 class ClosedFormLearner(TorchLearner):
-    """Passes every sample through a frozen network once, and keeps sums of the features f (D,), exact in float64.
+    """Passes every sample through a frozen network once, and keeps sums of the features f (D,) in float64.
 
     counts: (C,) n_c, samples of each class. sums: (C, D) s_c = sum of f. moment: (D, D) G = sum of f f' of all classes,
-    where a method sets `second_moment`. A method defines `solve`. The order of samples does not count, there are no
+    if a method sets `second_moment`. A method defines `solve`. The order of samples does not matter, there are no
     epochs and no learning rate, and no sample is kept.
 
-    network: any of TorchLearner's, frozen; "linear" has no body: a sample's own numbers are the features.
+    network: any of TorchLearner's, frozen; "linear" has no body: the samples themselves are the features.
     """
 
     memory: tuple[()] = ()  # it keeps no samples
@@ -33,17 +33,17 @@ class ClosedFormLearner(TorchLearner):
         self.counts, self.sums, self.moment = (torch.zeros(0, dtype=torch.float64) for _ in range(3))
 
     def solve(self) -> tuple[Tensor, Tensor]:
-        """(weight (K, D), bias (K,)) float64 of the K classes that were taught, in order, from `taught` sums."""
+        """(weight (K, D), bias (K,)) float64 of the K classes that were taught, in order, from the sums in `taught`."""
         raise NotImplementedError
 
     @property
     def taught(self) -> tuple[Tensor, Tensor]:
-        """n (K, 1) and s (K, D) of the classes that have samples."""
+        """n (K, 1) and s (K, D) of the classes with samples."""
         some = self.counts > 0
         return self.counts[some][:, None], self.sums[some]
 
     def look(self, features: Tensor, y: Tensor) -> None:
-        """Called with all features (N, D) float32 and labels (N,) of a round, after they were added to the sums."""
+        """Called with all features (N, D) float32 and labels (N,) of a round, after adding them to the sums."""
 
     def training_data(self, data: RoundData) -> RoundData:
         known = data.nothing() if data.pretraining else data.labelled()  # without labels there is nothing to sum
@@ -85,7 +85,7 @@ class ClosedFormLearner(TorchLearner):
 
 
 class RandomProjection(nn.Module):
-    """h = relu(f R): features (N, D) -> (N, M), with R (D, M) of standard normal numbers drawn when it is built."""
+    """h = relu(f R): features (N, D) -> (N, M), R (D, M) drawn from a standard normal distribution at construction."""
 
     R: Tensor
 

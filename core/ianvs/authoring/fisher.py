@@ -1,4 +1,4 @@
-"""Fisher information and the quadratic penalty that anchors weights where they were."""
+"""Fisher information and the quadratic penalty that anchors weights."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def fisher_diagonal(
 ) -> Tensor:
     """(P,) mean over samples of the squared gradient of -log p(label | x), in the order of `flat_parameters`.
 
-    kind says which label (Kunstner et al. 2019, eq. 2 and 3; van de Ven 2025, arXiv 2502.11756, compares them):
-    "empirical": the sample's own. "exact": each class, weighted by what the network gives it, which is the Fisher
-    information and takes a backward pass for each class. "sampled": one that is drawn from the network's answer by
+    kind selects the label (Kunstner et al. 2019, eq. 2 and 3; van de Ven 2025, arXiv 2502.11756, compares them):
+    "empirical": the sample's own. "exact": each class, weighted by its predicted probability, which is the Fisher
+    information and takes a backward pass for each class. "sampled": one drawn from the predicted distribution by
     `generator` (on the CPU), an estimate of the exact one. "batch": the sample's own, but the mean gradient of a batch
-    is squared, which is another quantity, smaller by up to the batch size and quicker. "weighted": the sample's own,
-    weighted by what the network gives it, one term of the exact one (Buzzega et al. 2020, the code of their oEWC).
+    is squared, a different quantity, smaller by up to the batch size and faster. "weighted": the sample's own,
+    weighted by its predicted probability, one term of the exact one (Buzzega et al. 2020, the code of their oEWC).
 
-    Elsewhere each sample's gradient is squared by itself: layer by layer (`LayerSquares`) where that gives the same as
-    sample by sample. The network is in evaluation mode, so that batch normalisation does not mix samples.
+    For all kinds but "batch" each sample's gradient is squared separately: layer by layer (`LayerSquares`) if that is
+    equivalent. The network is in evaluation mode, so that batch normalisation does not mix samples.
 
-    batches: (x (B, ...), y (B,)), ready for the network. mask: (C,) added to logits, None for nothing.
+    batches: (x (B, ...), y (B,)), ready for the network. mask: (C,) added to logits; None: no mask.
     """
     require_known("fisher", kind, FISHERS)
     parameters = {name: p.detach() for name, p in network.named_parameters() if p.requires_grad}
@@ -143,14 +143,14 @@ class _Squares:
 
 @dataclass(frozen=True)
 class Anchor:
-    """A quadratic well around earlier weights. theta: (P,) where it is, fisher: (P,) how steep, per weight."""
+    """A quadratic well around earlier weights. theta: (P,) its centre, fisher: (P,) its curvature, per weight."""
 
     theta: Tensor
     fisher: Tensor
 
     @classmethod
     def of(cls, network: nn.Module, fisher: Tensor) -> Anchor:
-        """An anchor at the network's present weights."""
+        """An anchor at the network's current weights."""
         return cls(flat_parameters(network).detach().clone(), fisher)
 
     def distance(self, theta: Tensor) -> Tensor:
@@ -162,14 +162,14 @@ class Anchor:
         return Anchor(self.theta.to(device), self.fisher.to(device))
 
     def state(self) -> dict[str, Tensor]:
-        """What `torch.save` keeps."""
+        """The state, for `torch.save`."""
         return {"theta": self.theta, "fisher": self.fisher}
 
 
 def with_anchor(anchors: Sequence[Anchor], new: Anchor, gamma: float | None) -> list[Anchor]:
     """The anchors after another round: all of them (Kirkpatrick et al. 2017), or with `gamma` a single one.
 
-    gamma: 0 to 1; the one stands at the latest weights, with F <- gamma F + F_new (online EWC; Schwarz et al. 2018,
+    gamma: 0 to 1; the single one is at the latest weights, with F <- gamma F + F_new (online EWC; Schwarz et al. 2018,
     section 4).
     """
     if gamma is None:

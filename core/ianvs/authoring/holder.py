@@ -1,4 +1,4 @@
-"""A network that is built for the first samples that are seen, asked, saved and brought back."""
+"""A network that is built for the first samples it sees, evaluated, saved and restored."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NUMBERS = {"cpu": 2**21, "cuda": 2**27}  # of the widest activation: 8 MiB stay 
 
 
 class NetworkHolder:
-    """What of TorchLearner is about having a network; how that learns is not in here.
+    """The part of TorchLearner that manages a network; training is not included.
 
     Arguments are those of TorchLearner.
     """
@@ -95,25 +95,25 @@ class NetworkHolder:
         )
 
     def prepare(self, x: Tensor) -> Tensor:
-        """Raw samples (B, ...) to the network's input: of the size and the scale that are asked for.
+        """Convert raw samples (B, ...) to the network's input, with the chosen size and scale.
 
-        By themselves, uint8 pictures become numbers from -1 to 1.
+        By default, uint8 pictures become numbers from -1 to 1.
         """
         layout = self._layout if x.dim() == 4 else torch.preserve_format
         values = self.backbone_choice.resized(x.to(torch.float32, memory_format=layout))
         return self.scaling(values, x.dtype == torch.uint8)
 
     def state(self) -> State:
-        """What the method needs to go on besides the network."""
+        """What the method needs to continue, besides the network."""
         return {}
 
     def restore(self, state: State) -> None:
-        """Take over what `state` returned."""
+        """Restore what `state` returned."""
 
     # What the benchmark calls.
 
     def check_exam(self, *, kind: str, shape: tuple[int, ...], num_classes: int) -> None:
-        """Refuse samples that a network of ours can't take, before anything is trained; its weights take no memory."""
+        """Reject samples that our networks can't process, before anything is trained; no weights are allocated."""
         own = type(self)
         changed = own.prepare is not NetworkHolder.prepare or own.build_network is not NetworkHolder.build_network
         self.backbone_choice.check(self.architecture)
@@ -133,14 +133,14 @@ class NetworkHolder:
         return {name: values.detach().cpu().numpy().copy() for name, values in self.network.state_dict().items()}
 
     def set_weights(self, weights: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from what another object's `get_weights` has returned; a network that is built later begins with it."""
+        """Continue from the result of another object's `get_weights`; a network that is built later starts with it."""
         if self._shape is None:
             self._given = weights
             return
         self.network.load_state_dict(_tensors(weights))
 
     def save(self, path: Path) -> Path:
-        """Write everything that a continuation needs to `path` with ".pt" added."""
+        """Write everything needed to continue to `path` with ".pt" added."""
         target = Path(path).with_name(Path(path).name + ".pt")
         weights = None
         if self._shape is not None:
@@ -155,9 +155,9 @@ class NetworkHolder:
         return target
 
     def load(self, path: Path) -> None:
-        """Bring back what `save` wrote, bit for bit, on the CPU: the next train() or predict() moves it.
+        """Restore what `save` wrote, bit for bit, on the CPU: the next train() or predict() moves it.
 
-        Of a plain state_dict, as other programs write it, the first network takes what fits by name and shape.
+        From a plain state_dict, as written by other programs, the first network takes what fits by name and shape.
         """
         if is_plain(Path(path)):
             self.reset()
@@ -186,14 +186,14 @@ class NetworkHolder:
     # For methods to use.
 
     def read(self, path: Path) -> State:
-        """What `save` wrote when it was given `path`, or returned it."""
+        """Read what `save` wrote; `path` is its argument or its result."""
         path = Path(path)
         target = path if path.is_file() else path.with_name(path.name + ".pt")
         saved: State = torch.load(target, map_location="cpu", weights_only=True)
         return saved
 
     def logits(self, x: Tensor, mask: Tensor | None = None, network: nn.Module | None = None) -> Tensor:
-        """(B, num_classes) float32 logits of prepared samples, with `mask` added; of `network`, if it is another."""
+        """(B, num_classes) float32 logits of prepared samples, with `mask` added; by `network`, if given."""
         network = self._called() if network is None else network
         if self.precision == "bf16":
             with torch.autocast(x.device.type, torch.bfloat16):
@@ -204,7 +204,7 @@ class NetworkHolder:
         return outputs if mask is None else outputs + mask
 
     def each(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """`function` of prepared samples, 1024 at a time or fewer, by the network as it is in testing."""
+        """Apply `function` to prepared samples, at most 1024 at a time, with the network in testing mode."""
         place = next(self.network.parameters()).device
         self.network.eval()
 
@@ -221,13 +221,13 @@ class NetworkHolder:
             return torch.cat([first, *map(ask, rest)])
 
     def reset(self) -> None:
-        """Forget the network: the next call that needs one starts from the first weights again."""
+        """Discard the network: the next call that needs one starts from the initial weights again."""
         self._shape = None
         self._decoder = None
         self._optimizer = None
 
     def start_again(self, data: RoundData) -> None:
-        """A network with the first weights again, at once, where each round is learned from scratch."""
+        """Restore the initial weights at once, for methods that learn each round from scratch."""
         if self._shape is not None:
             self._optimizer = None
             with seeded(stream_seed(data.seed, 0, "init")):
@@ -297,7 +297,7 @@ def _tensors(weights: Mapping[str, NDArray[Any]]) -> State:
 
 
 def widest_activation(network: nn.Module, ask: Callable[[], Tensor]) -> tuple[Tensor, int]:
-    """What `ask` returns, and the numbers in the largest output of a layer of `network` on the way to it."""
+    """The result of `ask`, and the size of the largest output of a layer of `network` during it."""
     widest = 0
 
     def note(layer: nn.Module, given: object, answer: object) -> None:
@@ -313,8 +313,8 @@ def widest_activation(network: nn.Module, ask: Callable[[], Tensor]) -> tuple[Te
 
 
 def samples_at_once(widest: int, device: torch.device) -> int:
-    """Samples in a batch that is only asked, 16 to 1024: as many as keep the widest activation (numbers) small.
+    """Batch size for evaluation, 16 to 1024: as many samples as keep the widest activation (numbers) small.
 
-    On a processor a convolutional network answers two times faster when its activations stay in the cache.
+    On a processor a convolutional network is twice as fast when its activations stay in the cache.
     """
     return max(FEWEST, min(MOST, NUMBERS.get(device.type, NUMBERS["cuda"]) // max(1, widest)))

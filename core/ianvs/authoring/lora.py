@@ -1,4 +1,4 @@
-"""Low-rank adaptation of frozen linear layers, and bodies that stay as they are."""
+"""Low-rank adaptation of frozen linear layers, and frozen bodies."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ianvs.base.errors import PluginError
 class LowRank(nn.Module):
     """W + (alpha / r) B A (LoRA; Hu et al. 2022, eq. 3). W: (out, in) frozen, A: (r, in), B: (out, r), 0 at first.
 
-    It parametrises a weight matrix wherever that lies, so that it also reaches the packed projections of torch's
-    nn.MultiheadAttention (`in_proj_weight`), which torchvision's transformers use. peft wraps whole modules instead and
-    renames what is in them.
+    It parametrises a weight matrix wherever that is, including the packed projections of torch's
+    nn.MultiheadAttention (`in_proj_weight`), which torchvision's transformers use. peft instead wraps whole modules and
+    renames their contents.
     """
 
     def __init__(self, weight: Tensor, rank: int, alpha: float) -> None:
@@ -32,7 +32,7 @@ class LowRank(nn.Module):
 
 
 class FrozenBody(nn.Module):
-    """A body whose weights and running statistics stay: it is always in evaluation mode."""
+    """A body whose weights and running statistics are fixed: it is always in evaluation mode."""
 
     def __init__(self, body: nn.Module) -> None:
         super().__init__()
@@ -48,10 +48,10 @@ class FrozenBody(nn.Module):
 
 
 def add_lora(body: nn.Module, rank: int, alpha: float | None = None) -> int:
-    """Let every matrix of the transformer blocks in `body` learn a low-rank change; how many that are.
+    """Add a trainable low-rank update to every matrix of the transformer blocks in `body`; returns their number.
 
-    Meant are all 2-d weights of nn.Linear and nn.MultiheadAttention. alpha: 2 * rank where it isn't given.
-    Raises PluginError where there is none, as in a convolutional network.
+    These are all 2-d weights of nn.Linear and nn.MultiheadAttention. alpha: 2 * rank by default.
+    Raises PluginError if there are none, as in a convolutional network.
     """
     if rank < 1:
         raise PluginError(f"lora_rank is 1 or more; it can't be {rank}.")
@@ -77,7 +77,7 @@ def add_lora(body: nn.Module, rank: int, alpha: float | None = None) -> int:
 
 
 def fixed_names(network: nn.Module) -> frozenset[str]:
-    """The names, in its state_dict, of all that training can't change: what lies frozen in a `FrozenBody`."""
+    """The names, in its state_dict, of all that training can't change: the frozen parts of a `FrozenBody`."""
     names: set[str] = set()
     for prefix, module in network.named_modules():
         if isinstance(module, FrozenBody):

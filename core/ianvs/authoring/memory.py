@@ -17,9 +17,9 @@ State = dict[str, Any]
 
 
 class Memory:
-    """At most `capacity` samples with what belongs to them, in the order of arrival. What stays is up to subclasses.
+    """At most `capacity` samples with their data, in the order of arrival. Subclasses decide which ones stay.
 
-    x: (len, ...) samples, as they were added. y: (len,) their labels. Further columns are what a method adds to them.
+    x: (len, ...) samples, as they were added. y: (len,) their labels. A method may add further columns.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -44,15 +44,15 @@ class Memory:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of everything that is stored of the samples."""
+        """Bytes of all that is stored about the samples."""
         return sum(column.nbytes for column in self.columns)
 
     def sample(self, n: int, generator: torch.Generator) -> tuple[Tensor, ...]:
-        """(x, y, ...) of min(n, len) different samples, drawn uniformly."""
+        """(x, y, ...) of min(n, len) distinct samples, drawn uniformly."""
         return self.at(torch.randperm(len(self), generator=generator)[:n])
 
     def at(self, index: Tensor) -> tuple[Tensor, ...]:
-        """(x, y, ...) of the samples at the places `index` (n,)."""
+        """(x, y, ...) of the samples at the positions `index` (n,)."""
         return tuple(gather(column, sent(index, column.device)) for column in self.columns)
 
     def state(self) -> State:
@@ -77,12 +77,12 @@ class Memory:
 
 
 class ReservoirMemory(Memory):
-    """At any time a uniform random subset of all that were ever added.
+    """At any time a uniform random subset of all samples ever added.
 
     Each sample draws one uniform key when it arrives, and those with the largest keys stay: equivalent to reservoir
-    sampling (Vitter 1985, algorithm R), and it takes a whole round at once.
+    sampling (Vitter 1985, algorithm R), and applicable to a whole round at once.
 
-    in_place: what comes takes the places of what goes, which costs a few samples at a time little; the order of arrival
+    in_place: new samples overwrite those that leave, which is cheap for a few samples at a time; the order of arrival
     is lost.
     """
 
@@ -164,11 +164,11 @@ class PerRoundMemory:
         self.parts.append(part)
 
     def sample(self, n: int, generator: torch.Generator) -> tuple[Tensor, ...]:
-        """(x, y, ...) of min(n, len) different samples of all rounds, drawn uniformly."""
+        """(x, y, ...) of min(n, len) distinct samples of all rounds, drawn uniformly."""
         return self.at(torch.randperm(len(self), generator=generator)[:n])
 
     def at(self, index: Tensor) -> tuple[Tensor, ...]:
-        """(x, y, ...) of the samples at the places `index` (n,), counted over all rounds."""
+        """(x, y, ...) of the samples at the positions `index` (n,), counted over all rounds."""
         columns = (torch.cat(column) for column in zip(*(part.columns for part in self.parts), strict=True))
         return tuple(gather(column, sent(index, column.device)) for column in columns)
 
@@ -190,7 +190,7 @@ class ClassBalancedMemory(Memory):
     """As many samples of each class as possible, greedily (GDumb; Prabhu et al. 2020, algorithm 1).
 
     A sample is stored if its class is new or has fewer than capacity / (number of classes so far); when the memory is
-    full, a random sample of the class that has most makes room.
+    full, a random sample of the largest class makes room.
     """
 
     def add(self, x: Tensor, y: Tensor, generator: torch.Generator, *more: Tensor) -> None:
@@ -220,11 +220,11 @@ class BiasedReservoirMemory(Memory):
     """A reservoir that favours recent buckets of data (CLEAR; Lin et al. 2021).
 
     The first bucket fills it. Of bucket i >= 1 (counted from 0), each sample is accepted with probability
-    p = alpha / (i + 1), formula "alpha_over_n", or p = alpha, formula "constant"; p is at most 1. Accepted samples take
-    the place of old ones, which are drawn uniformly. A bucket larger than the memory is first cut to its size, at
-    random; while there is room, samples are stored without being asked.
+    p = alpha / (i + 1), formula "alpha_over_n", or p = alpha, formula "constant"; p is at most 1. Accepted samples
+    replace old ones, which are drawn uniformly. A bucket larger than the memory is first cut to its size, at
+    random; while there is room, every sample is stored.
     With buckets of the memory's size, alpha 1 over n gives every bucket the same expected share, and a constant 1 keeps
-    the newest bucket alone.
+    only the newest bucket.
     """
 
     def __init__(self, capacity: int, formula: str = "alpha_over_n", alpha: float = 1.0) -> None:
@@ -239,7 +239,7 @@ class BiasedReservoirMemory(Memory):
 
     @property
     def probability(self) -> float:
-        """p of a sample of the next bucket, when the memory is full."""
+        """p for samples of the next bucket, if the memory is full."""
         return min(1.0, self.alpha / (self.buckets + 1) if self.formula == "alpha_over_n" else self.alpha)
 
     def add(self, x: Tensor, y: Tensor, generator: torch.Generator) -> None:
@@ -265,10 +265,10 @@ class BiasedReservoirMemory(Memory):
 
 
 def herding(features: Tensor, n: int) -> Tensor:
-    """(min(n, N),) which rows of features (N, D) to take, and in what order (iCaRL; Rebuffi et al. 2017, algorithm 4).
+    """(min(n, N),) indices of rows of features (N, D) to take, in order (iCaRL; Rebuffi et al. 2017, algorithm 4).
 
-    p_k = argmin_i |mu - (f_i + sum_{j<k} f_{p_j}) / k|, mu the mean of all rows: whatever number is kept of the first
-    ones, their mean is close to mu. No row is taken twice; of rows that are equally good, the first.
+    p_k = argmin_i |mu - (f_i + sum_{j<k} f_{p_j}) / k|, mu the mean of all rows: the mean of the first k is
+    close to mu for every k. No row is taken twice; of equally good rows, the first is taken.
     """
     features = features.double()
     mean, total = features.mean(0), torch.zeros_like(features[:1])
@@ -285,15 +285,15 @@ def herding(features: Tensor, n: int) -> Tensor:
 class HerdingMemory(Memory):
     """capacity / (number of classes so far) samples of each class, rounded down, in the order of herding.
 
-    When classes are added, the first ones of each class stay (algorithm 5). A class that comes again is chosen anew,
-    from what is kept of it and what has come.
+    When classes are added, the first ones of each class stay (algorithm 5). If a class comes again, its exemplars are
+    chosen anew, from the stored and the new samples.
     """
 
     def add(self, x: Tensor, y: Tensor, features: Callable[[Tensor], Tensor], *more: Tensor) -> None:
         """Choose from the samples x (N, ...) with labels y (N,) and further columns (N, ...).
 
-        features: of stored samples (B, ...), (B, D); it is asked again about exemplars of classes that come again.
-        Raises PluginError where there are more classes than places.
+        features: from stored samples (B, ...) to (B, D); called again for exemplars of classes that come again.
+        Raises PluginError if there are more classes than the capacity.
         """
         self.seen += len(y)
         come, kept = set(y.tolist()), set(self.y.tolist())

@@ -30,9 +30,9 @@ def mlp(
     dropout: float = 0.0,
     batch_norm: bool = False,
 ) -> nn.Sequential:
-    """(N, *input_shape) -> (N, num_classes): linear layers with ReLU between them, and with `dropout` behind each.
+    """(N, *input_shape) -> (N, num_classes): linear layers with ReLU between them, and `dropout` after each.
 
-    batch_norm: before each ReLU, in place of the layer's bias.
+    batch_norm: before each ReLU, instead of the layer's bias.
     """
     sizes = [int(torch.Size(input_shape).numel()), *hidden]
     layers: list[nn.Module] = [nn.Flatten()]
@@ -49,7 +49,7 @@ def resnet(
     """(N, C, H, W) -> (N, num_classes): a residual network (He et al. 2016) for small pictures.
 
     A 3x3 stem, then `blocks` basic blocks of each width; the first of every width but the first halves height and
-    width. Two blocks of 64, 128, 256 and 512 channels are the ResNet-18 that is used on CIFAR.
+    width. Two blocks of 64, 128, 256 and 512 channels are the ResNet-18 used on CIFAR.
     """
     from torchvision.models.resnet import BasicBlock
 
@@ -96,7 +96,7 @@ def torchvision_resnet(name: str, input_shape: Sequence[int], num_classes: int) 
 def library_network(
     name: str, input_shape: Sequence[int], num_classes: int, fill: Fill | None, download: bool
 ) -> nn.Sequential:
-    """(N, 1 or 3, H, W) -> (N, num_classes): a network of torchvision, timm or Hugging Face under a new linear head."""
+    """(N, 1 or 3, H, W) -> (N, num_classes): a network of torchvision, timm or Hugging Face with a new linear head."""
     _require_pictures(name, input_shape)
     if input_shape[0] not in (1, 3):
         raise PluginError(f"network '{name}' takes pictures of 1 or 3 channels, but these have {input_shape[0]}.")
@@ -123,8 +123,8 @@ def build_network(
 ) -> nn.Sequential:
     """The network called `name`; `hidden`, `dropout`, `batch_norm` are for 'mlp', `widths`, `blocks` for 'resnet'.
 
-    fill: puts weights into it, for which it is built as they were trained. download: whether a library may load what
-    describes a network.
+    fill: loads weights into it; it is then built as they were trained. download: whether a library may download the
+    description of a network.
     """
     match name:
         case "mlp":
@@ -155,7 +155,7 @@ def build_network(
 
 
 def body_and_head(network: nn.Module) -> tuple[nn.Sequential, nn.Linear]:
-    """The modules that give the features (N, D), and the linear layer on them. They are the network's own."""
+    """The modules that compute the features (N, D), and the linear layer on them; not copies."""
     if not isinstance(network, nn.Sequential) or not isinstance(network[-1], nn.Linear):
         raise PluginError(
             f"the features of a {type(network).__name__} are not known. Let build_network() return an nn.Sequential "
@@ -178,7 +178,7 @@ def flat_parameters(network: nn.Module) -> Tensor:
 
 
 def initialize(network: nn.Module, name: str) -> None:
-    """Draw the weights of linear layers and convolutions anew by a rule, in place; biases become 0.
+    """Redraw the weights of linear layers and convolutions by a rule, in place; biases become 0.
 
     'xavier': uniform with variance 2 / (inputs + outputs) (Glorot & Bengio 2010, eq. 16). 'kaiming': normal with
     variance 2 / inputs (He et al. 2015, eq. 10). 'default' leaves torch's.
@@ -201,8 +201,8 @@ WIDTH, DEPTH, HEADS, PATCHES = 96, 4, 4, 8  # 0.5 million parameters
 class SmallViT(nn.Module):
     """(N, C, H, W) -> (N, D): a vision transformer (Dosovitskiy et al. 2021) without its head, small enough for a CPU.
 
-    Patches of side `patch` become tokens, a class token stands before them, and what it says in the end are the
-    features. Blocks normalise first, as theirs do. A prompt method gives `encode` further tokens.
+    Patches of side `patch` become tokens, preceded by a class token, whose final value is the
+    features. Blocks normalise first, as theirs do. A prompt method passes further tokens to `encode`.
     """
 
     def __init__(self, channels: int, size: tuple[int, int], patch: tuple[int, int]) -> None:
@@ -221,7 +221,7 @@ class SmallViT(nn.Module):
         return torch.cat([self.class_token.expand(len(x), -1, -1), patches], 1) + self.position
 
     def encode(self, tokens: Tensor) -> Tensor:
-        """(N, T, D) of tokens (N, T, D): what all blocks make of them."""
+        """(N, T, D) from tokens (N, T, D): the output of all blocks."""
         encoded: Tensor = self.blocks(tokens)
         return encoded
 

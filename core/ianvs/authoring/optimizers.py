@@ -1,4 +1,4 @@
-"""Optimisers by name, with the fast path that keeps results bit for bit."""
+"""Optimisers by name, with a fast path that gives the same results bit for bit."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ OPTIMIZERS = ("sgd", "adam", "adamw")
 
 
 class SGD:
-    """torch's own functions for the step of torch.optim.SGD, without what that object does around.
+    """torch's own functions for the step of torch.optim.SGD, without that object's overhead.
 
-    Its hooks, notes for a profiler and sorting of tensors take as long as the step of a small network, and the first of
-    torch's optimisers imports torch's compiler: more than a second for every program. The same numbers, bit for bit;
-    the same state_dict.
+    Its hooks, profiler records and sorting of tensors take as long as the step of a small network, and creating
+    torch's first optimiser imports torch's compiler: more than a second for every program. The same numbers, bit for
+    bit; the same state_dict.
     """
 
     def __init__(self, groups: Iterable[Mapping[str, Any]], momentum: float = 0.0, weight_decay: float = 0.0) -> None:
@@ -33,12 +33,12 @@ class SGD:
         self.restart()
 
     def restart(self) -> None:
-        """As if no step had been taken."""
+        """Reset the state, as if no step had been taken."""
         # Of a group's parameters either all have a momentum or none has: the fused kernel fails otherwise.
         self._moving: list[list[Tensor | None]] = [[None] * len(group["params"]) for group in self.param_groups]
 
     def step(self) -> None:
-        """Of all parameters that have a gradient."""
+        """Update all parameters that have a gradient."""
         with torch.no_grad():
             for group, moving in zip(self.param_groups, self._moving, strict=True):
                 moved: list[Any] = group["params"]
@@ -61,7 +61,7 @@ class SGD:
                 torch._fused_sgd_(moved, gradients, kept, is_first_step=first, **options)
 
     def state_dict(self) -> dict[str, Any]:
-        """As torch.optim.SGD gives it: what has been gathered, by the number of the parameter."""
+        """As in torch.optim.SGD: the momentum, by the index of the parameter."""
         numbers = iter(range(sum(map(len, self._moving))))
         groups = [{**group, "params": [next(numbers) for _ in group["params"]]} for group in self.param_groups]
         momenta = enumerate(momentum for moving in self._moving for momentum in moving)
@@ -69,7 +69,7 @@ class SGD:
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what another one has gathered; rates are not taken."""
+        """Take over the momentum of another one, but not its rates."""
         number = 0
         for group, moving in zip(self.param_groups, self._moving, strict=True):
             kept = [state_dict["state"].get(number + i, {}).get("momentum_buffer") for i in range(len(moving))]
@@ -97,8 +97,8 @@ def build_optimizer(
 ) -> Optimizer:
     """A new optimiser of (parameters, learning rate) pairs.
 
-    'sgd' gives the numbers of torch.optim.SGD bit for bit, faster; 'adam' and 'adamw' are without `momentum`. In 'sgd'
-    and 'adam' the decay is part of the gradient, in 'adamw' it is a step of its own (Loshchilov & Hutter 2019).
+    'sgd' gives the numbers of torch.optim.SGD bit for bit, faster; 'adam' and 'adamw' ignore `momentum`. In 'sgd'
+    and 'adam' the decay is part of the gradient, in 'adamw' it is a separate step (Loshchilov & Hutter 2019).
     """
     require_known("optimizer", name, OPTIMIZERS)
     groups: list[dict[str, Any]] = []
@@ -117,9 +117,9 @@ def build_optimizer(
 
 
 class OptimizerMaker:
-    """`build_optimizer`, which makes the last one like new where it would build the same again.
+    """`build_optimizer`, but resets the last optimiser if it would build the same one again.
 
-    A stream has thousands of rounds of one step each, and to build an optimiser takes as long as the step.
+    A stream has thousands of rounds of one step each, and building an optimiser takes as long as the step.
     """
 
     def __init__(self) -> None:
@@ -148,7 +148,7 @@ class OptimizerMaker:
 
 
 def continue_from(optimizer: Optimizer, earlier: dict[int, Any] | None) -> None:
-    """Take over the momentum and moments of an earlier optimiser of the same parameters; its rates are not taken."""
+    """Take over the momentum and moments of an earlier optimiser of the same parameters, but not its rates."""
     if not earlier:
         return
     groups = optimizer.state_dict()["param_groups"]

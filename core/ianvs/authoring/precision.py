@@ -1,4 +1,4 @@
-"""In which numbers a network computes, where weights and results are float32."""
+"""The number format in which a network computes; weights and results are float32."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PRECISIONS = ("fp32", "tf32", "bf16")
 
 
 def chosen_precision(precision: str, amp: bool) -> str:
-    """What `precision` and `amp`, its older name for bf16, say together. Raises PluginError where they disagree."""
+    """Combine `precision` and `amp`, the older name for bf16. Raises PluginError if they disagree."""
     require_known("precision", precision, PRECISIONS)
     if amp and precision == "tf32":
         raise PluginError("`amp: true` is `precision: bf16`, and precision is 'tf32'. Take out `amp`.")
@@ -20,7 +20,7 @@ def chosen_precision(precision: str, amp: bool) -> str:
 def use_precision(precision: str, device: torch.device | str) -> None:
     """Set how this process multiplies float32 on a card: "tf32" rounds factors to 10 bits of mantissa, others do not.
 
-    By itself torch rounds in convolutions and not in matrix products. Raises PluginError for tf32 on a processor.
+    By default torch rounds in convolutions but not in matrix products. Raises PluginError for tf32 on a processor.
     """
     if torch.device(device).type != "cuda":
         if precision == "tf32":

@@ -33,8 +33,8 @@ def denoising_loss(network: nn.Module, decoder: nn.Module, x: Tensor) -> Tensor:
 def fit_probe(head: nn.Linear, features: Tensor, y: Tensor, mask: Tensor | None = None) -> None:
     """Train `head` to the optimum of multinomial logistic regression on fixed features: full-batch L-BFGS from 0.
 
-    Nothing is drawn and there is no learning rate to choose, so that two representations are compared and nothing
-    else. features: (N, D) float32. y: (N,). mask: (C,) added to logits.
+    Nothing is random and there is no learning rate to choose, so that only the representations are
+    compared. features: (N, D) float32. y: (N,). mask: (C,) added to logits.
     """
     with torch.enable_grad():
         scale = features.std(0).clamp_min(1e-3)  # L-BFGS wants columns of like size; undone below

@@ -1,4 +1,4 @@
-"""Gradients that do no harm to what was learned before: projections of flat vectors, for networks of any kind."""
+"""Projections of gradients, as flat vectors, that do not harm what was learned before, for any network."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ianvs.authoring.round_data import sent
 
 
 def agem_projection(gradient: Tensor, reference: Tensor) -> Tensor:
-    """The vector nearest to g that does not point against m (A-GEM; Chaudhry et al. 2019, eq. 11).
+    """The vector nearest to g with a non-negative product with m (A-GEM; Chaudhry et al. 2019, eq. 11).
 
-    g - (g.m / m.m) m if g.m < 0, else g itself. gradient, reference: g, m (P,).
+    g - (g.m / m.m) m if g.m < 0, otherwise g itself. gradient, reference: g, m (P,).
     """
     product = torch.dot(gradient, reference)
     if product.device.type == "cpu" and product >= 0:  # also where m is 0
@@ -23,12 +23,12 @@ def agem_projection(gradient: Tensor, reference: Tensor) -> Tensor:
 
 
 def gem_projection(gradient: Tensor, references: Tensor, margin: float = 0.0) -> Tensor:
-    """The vector nearest to g that points against none of the g_k (GEM; Lopez-Paz & Ranzato 2017, eq. 8 to 11).
+    """The vector nearest to g with no negative product with any g_k (GEM; Lopez-Paz & Ranzato 2017, eq. 8 to 11).
 
     g~ = g + G'v, where v solves min 1/2 v'GG'v + g'G'v over v >= margin: exactly, by an active-set method. With margin
     0, g~.g_k >= 0 for all k. g itself is returned when no g_k.g < 0.
     gradient: g (P,). references: G (K, P), a gradient per row. margin: "memory strength" of the authors' code, which
-    pushes g~ further towards what the memories want.
+    pushes g~ further in the direction of the g_k.
     """
     from scipy.optimize import nnls
 
@@ -56,13 +56,13 @@ def gem_projection(gradient: Tensor, references: Tensor, margin: float = 0.0) ->
 
 
 def flat_gradients(parameters: Iterable[nn.Parameter]) -> Tensor:
-    """(P,) gradients of the trainable parameters in one vector, in the order of `flat_parameters`; 0 where none is."""
+    """(P,) gradients of the trainable parameters in the order of `flat_parameters`; 0 for those without one."""
     trainable = (p for p in parameters if p.requires_grad)
     return torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in trainable])
 
 
 def set_flat_gradients(parameters: Iterable[nn.Parameter], vector: Tensor) -> None:
-    """Write (P,) back to where `flat_gradients` has read it."""
+    """Write (P,) back to the gradients that `flat_gradients` reads."""
     trainable = [p for p in parameters if p.requires_grad]
     for parameter, part in zip(trainable, torch.split(vector, [p.numel() for p in trainable]), strict=True):
         parameter.grad = part.view_as(parameter).to(parameter.dtype)

@@ -11,7 +11,7 @@ from ianvs.base.seeding import stream_seed
 
 
 def seeded(seed: int, device: torch.device | str = "cpu") -> AbstractContextManager[None]:
-    """Inside, torch's default generators of the CPU and of `device` start at `seed`; afterwards they are as before.
+    """A context in which torch's default generators of the CPU and of `device` start at `seed`; restored afterwards.
 
     Other devices are left alone: torch.manual_seed() would reset the generators of all of them.
     """

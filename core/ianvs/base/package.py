@@ -1,6 +1,6 @@
 """Where ianvs's own files lie: the package, and the folders that it carries, which are links in a checkout.
 
-And what other installed packages carry, such as the weights of a model.
+Also the jobs that come with it, and what other installed packages carry, such as the weights of a model.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+from ianvs.base.errors import ConfigError, Problem, closest
+
 PACKAGE = Path(__file__).resolve().parents[1]
+JOB_FILE = "benchmarkingjob.yaml"
 CONFIGS = (PACKAGE / "configs").resolve()
 GGUF = ".gguf"  # what files end in that hold a language model with its tokenizer, its chat template and its settings
 _CARRIED = ("testalgorithms", "testenv", "configs")
@@ -48,6 +51,29 @@ def own_files() -> Iterator[tuple[Path, Path]]:
             if not name.startswith("."):
                 path = Path(folder, name)
                 yield path, Path(PACKAGE.name) / path.relative_to(PACKAGE)
+
+
+def shipped_jobs() -> dict[str, Path]:
+    """{name: its benchmarkingjob.yaml} of the jobs that come with ianvs."""
+    return {file.parent.name: file for file in sorted(CONFIGS.glob(f"*/{JOB_FILE}"))}
+
+
+def job_path(said: Path) -> Path:
+    """The file that `said` means, which `-f` was given: a file, a folder with a job in it, or the name of a job.
+
+    Anything else stays as it is. Raises ConfigError for a bare word that is no job of ours either.
+    """
+    if said.is_file():
+        return said
+    if (said / JOB_FILE).is_file():
+        return said / JOB_FILE
+    if said.name != str(said) or said.suffix or said.exists():
+        return said
+    known = shipped_jobs()
+    if said.name in known:
+        return known[said.name]
+    hint = closest(said.name, known) or f" There are: {', '.join(known)}."
+    raise ConfigError([Problem(f"there is no file '{said}', and no job of that name comes with ianvs.{hint}")])
 
 
 def files_of(name: str) -> tuple[str, list[Path]] | None:

@@ -10,8 +10,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from ianvs.base.errors import IanvsError, one_line, shown_path
-from ianvs.base.package import PACKAGE, own_name
-from ianvs.base.shipped import JOB_FILE, job_path, shipped_jobs
+from ianvs.base.package import JOB_FILE, PACKAGE, job_path, own_name, shipped_jobs
 from ianvs.config.load import files_of_job
 from ianvs.config.models.base import at, entries
 from ianvs.config.strict_yaml import Document, Step, Steps, read

@@ -98,7 +98,7 @@ def _parsed(parser: Parser, given: list[str]) -> argparse.Namespace:
         if first not in own:
             given.insert(0, "run")  # `ianvs -f JOB`, as Ianvs's users type it
     elif first not in commands:
-        from ianvs.base.shipped import shipped_jobs
+        from ianvs.base.package import shipped_jobs
 
         if not Path(first).exists() and first not in shipped_jobs():
             parser.command_unknown(first, commands)
@@ -117,7 +117,7 @@ def _parsed(parser: Parser, given: list[str]) -> argparse.Namespace:
 def _job(options: argparse.Namespace) -> Path:
     """The job that is meant: by -f, by its place, or the one in this folder."""
     from ianvs.base.errors import IanvsError
-    from ianvs.base.shipped import JOB_FILE
+    from ianvs.base.package import JOB_FILE
 
     if options.file is not None and options.job is not None:
         raise IanvsError(f"two jobs are named, {options.job} and {options.file}. Name one.")

@@ -25,7 +25,7 @@ def add_commands(commands: argparse._SubParsersAction[Any], whole: argparse.Argu
 
 
 def _completion(whole: argparse.ArgumentParser, options: argparse.Namespace) -> int:
-    from ianvs.base.shipped import shipped_jobs
+    from ianvs.base.package import shipped_jobs
 
     words = {path: _words(path, parser) for path, parser in _commands(whole, ())}
     if options.shell == "fish":

@@ -178,7 +178,7 @@ def add_jobs(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _jobs(options: argparse.Namespace) -> int:
-    from ianvs.base.shipped import job_path, shipped_jobs
+    from ianvs.base.package import job_path, shipped_jobs
     from ianvs.config.load import files_of_job
 
     if options.name is not None:

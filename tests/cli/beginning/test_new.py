@@ -8,7 +8,7 @@ import pytest
 
 import ianvs
 from ianvs.base.errors import ConfigError
-from ianvs.base.shipped import shipped_jobs
+from ianvs.base.package import shipped_jobs
 from ianvs.cli import main
 from ianvs.cli.beginning import KINDS
 

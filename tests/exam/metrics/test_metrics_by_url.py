@@ -174,7 +174,7 @@ GOOD = f"{OVER}def mine(R): return R[-1].min()"
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (f"{JOB}\nsearch: {{name: random, trials: 2, metric: mine}}", "search goes by 'mine', which is of a `url`"),
+        (f"{JOB}\nsearch: {{name: random, trials: 2, metric: mine}}", "search goes by 'mine', which is given by `url`"),
         (f"{JOB}\nrank_select", "`by: first_rounds` cuts score matrices, and 'mine' of a `url`"),
     ],
 )

@@ -15,8 +15,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 from ianvs.base.entry_points import installed, is_ours
-from ianvs.base.package import PACKAGE
-from ianvs.base.shipped import shipped_jobs
+from ianvs.base.package import PACKAGE, shipped_jobs
 
 _NETWORKS = {
     "linear": "networks:linear",

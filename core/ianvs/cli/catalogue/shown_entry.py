@@ -178,7 +178,7 @@ def _engine(entry: Entry) -> Iterator[str]:
 
 
 def _job(entry: Entry) -> Iterator[str]:
-    from ianvs.base.shipped import shipped_jobs
+    from ianvs.base.package import shipped_jobs
     from ianvs.config.load import files_of_job
 
     file = shipped_jobs()[entry.name]

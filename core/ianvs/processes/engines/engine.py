@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
-EXIT_INTERRUPTED = 130  # a case that was asked to end, and has ended in good order
+EXIT_INTERRUPTED = 130  # a case that stopped cleanly on request
 EXIT_STORAGE = 74  # EX_IOERR of sysexits.h: results can't be written
 
 
 @dataclass(frozen=True)
 class Files:
-    """What a task reads and leaves below `root`, for engines whose workers may not see it.
+    """What a task reads and writes below `root`, for engines whose workers may not see it.
 
-    reads: files and folders that many tasks need and none changes. writes: those that the task goes on with, if they
-    are there, and leaves behind, each as a whole. notes: folders of small files to which it adds some. lock: a file
-    that whoever writes has locked (filelock).
+    reads: files and folders that many tasks need and none changes. writes: those from which the task continues, if they
+    exist, and which it replaces as a whole. notes: folders to which it adds small files. lock: a file that is locked
+    while writing (filelock).
     """
 
     root: Path
@@ -35,8 +35,8 @@ class Files:
 class Task:
     """A call of `target` ("package.module:function") with `argument` and a reporter, in a process of its own.
 
-    Both travel to the process by pickle. What the function prints goes to `log`. environment: variables that are set
-    before the function is called, such as the accelerators that it may see. files: None for a task that has none.
+    Both are pickled for the process. The function's output goes to `log`. environment: variables set before the
+    function is called, such as those for the visible accelerators. files: None for a task without files.
     """
 
     key: str
@@ -63,25 +63,24 @@ class Event:
 
 
 class Reporter(Protocol):
-    """What a task's function is given beside its argument."""
+    """The second argument of a task's function."""
 
     def __call__(self, payload: object) -> None:
-        """Tell the supervisor how far the task is. Cheap, and never an obstacle: reports may be dropped."""
+        """Report progress to the supervisor. Cheap, and never blocks: reports may be dropped."""
 
     def stop_requested(self) -> bool:
-        """Whether the task is asked to end at its next checkpoint."""
+        """Whether the task should end at its next checkpoint."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """What an engine is opened for.
+    """The expected tasks, for which an engine is constructed.
 
-    jobs: tasks at a time that the user asks for; None: as many as there is room for. tasks: how many will come, None if
-    nobody knows. threads: CPU threads of each. preload: modules that tasks will need, torch for instance, and functions
+    jobs: number of concurrent tasks that the user requested; None: as many as fit. tasks: total number, None if
+    unknown. threads: CPU threads of each. preload: modules that tasks will need, such as torch, and functions
     to call, "module:function". device: "auto", "cpu" or "cuda". gpus: cards of this machine that tasks may use, as
-    CUDA_VISIBLE_DEVICES names them. cases_per_gpu: how many share a card. code: files and folders of authors that tasks
-    read, for workers that don't see
-    them.
+    named in CUDA_VISIBLE_DEVICES. cases_per_gpu: how many share a card. code: files and folders of authors that tasks
+    read, for workers that don't see them.
     """
 
     jobs: int | None = None
@@ -97,14 +96,14 @@ class Workload:
 class Engine(ABC):
     """Runs tasks somewhere, at least once each; a case's directory belongs to one live process at a time.
 
-    An engine is opened with a Workload and, by name, with the options that its constructor has after that. It moves
-    status, never results: those are files that the task writes itself. `submit` does not block. Every task ends with
-    exactly one "ended" event, whatever its process does. After `close` nothing of a task remains running. Every engine
+    The constructor takes a Workload, followed by the engine's options as keyword arguments. An engine transports
+    status, never results: tasks write these to files themselves. `submit` does not block. Every task ends with
+    exactly one "ended" event, whatever its process does. After `close` no process of a task is running. Every engine
     passes tests/contracts/engines.
 
-    slots: how many tasks run at a time. gpus: cards that the caller spreads tasks over, by their environment; () where
-    the engine gives out cards itself. isolates: whether tasks have processes of their own. seals: whether a task may
-    fork the processes by which the exam is kept from its learner; where it may not, learners run in the task's own.
+    slots: how many tasks run at a time. gpus: cards among which the caller distributes tasks, by their environment; ()
+    if the engine assigns cards itself. isolates: whether tasks have separate processes. seals: whether a task may
+    fork the processes that keep the exam from its learner; if not, learners run in the task's own process.
     """
 
     slots: int
@@ -114,25 +113,25 @@ class Engine(ABC):
 
     @abstractmethod
     def submit(self, task: Task) -> None:
-        """Start `task`; at most `slots` may be under way."""
+        """Start `task`; at most `slots` may be running."""
 
     @abstractmethod
     def events(self, timeout: float) -> list[Event]:
-        """What happened since the last call; waits up to `timeout` seconds for the first event."""
+        """Return the events since the last call, waiting up to `timeout` seconds for the first one."""
 
     @abstractmethod
     def cancel(self, key: str, *, force: bool = False) -> None:
-        """Ask a task to end at its next checkpoint, or, with `force`, end it now with all that it started."""
+        """Ask a task to end at its next checkpoint or, with `force`, kill it now with all that it started."""
 
     @abstractmethod
     def close(self) -> None:
-        """End everything that still runs."""
+        """End all tasks that are still running."""
 
 
 def preload_modules(names: Iterable[str]) -> None:
-    """Import what tasks will need, so that no task pays for it; one that can't do without fails with the real error.
+    """Import what tasks will need, once for all; an import that fails is left to the task, which then raises the error.
 
-    names: "package.module", or "package.module:function", which is called.
+    names: "package.module", or "package.module:function", which is also called.
     """
     for name in names:
         module, _, function = name.partition(":")
@@ -143,14 +142,14 @@ def preload_modules(names: Iterable[str]) -> None:
 
 
 def call_target(target: str) -> Callable[[Any, Reporter], object]:
-    """The function that "package.module:function" names."""
+    """The function named by "package.module:function"."""
     module, _, name = target.partition(":")
     function: Callable[[Any, Reporter], object] = getattr(importlib.import_module(module), name)
     return function
 
 
 def thread_limits(threads: int) -> dict[str, str]:
-    """What thread pools of numerical libraries read when they are loaded, before any code of ours runs."""
+    """Environment variables that numerical libraries read when they are loaded, before any code of ours runs."""
     pools = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
     return dict.fromkeys(pools, str(threads))
 

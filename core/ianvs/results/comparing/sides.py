@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import DamagedError, IanvsError, PluginError, shown_path
-from ianvs.base.shipped import JOB_FILE, job_path
+from ianvs.base.package import JOB_FILE, job_path
 from ianvs.config import load_job
 from ianvs.config.models.algorithm import MODULE_TYPES
 from ianvs.exam.metrics.registry import find
@@ -127,7 +127,7 @@ def row_name(algorithm: str, settings: str, testenv: str) -> str:
 
 
 def read_side(said: str | Path) -> Side:
-    """What `said` names: see ianvs.results.comparing.job_places. Raises IanvsError."""
+    """What `said` names: see the head of this module. Raises IanvsError."""
     if (file := report_file(said)) is not None:
         return _of_report(str(said), file)
     return side_of(str(said), stored_results(said))
