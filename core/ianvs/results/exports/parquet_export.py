@@ -113,7 +113,8 @@ def _meaning(column: str, metrics: Mapping[str, Metric], measures: Mapping[str, 
         return _MEANINGS[column]
     if column in metrics:
         metric = metrics[column]
-        return f"{metric.summary or metric.name} ({'more' if metric.higher_is_better else 'less'} is better)"
+        better = {True: " (more is better)", False: " (less is better)", None: ""}[metric.direction]
+        return f"{metric.summary or metric.name}{better}"
     if column in measures:
         return measures[column]
     kind, _, name = column.partition(".")

@@ -101,13 +101,11 @@ def make_columns(
     for name, metric in metrics:
         title = title_of(metric.name) if metric.level == "system" and metric.name in COSTS else name
         meaning = metric.summary or name
-        columns.append(Column(title, "metric", name, meaning, metric.higher_is_better))
+        columns.append(Column(title, "metric", name, meaning, metric.direction))
         columns.append(Column(f"{title}_std", "metric_std", name, f"sample standard deviation of {title} over seeds"))
         if name in published:
             columns += [
-                Column(
-                    f"{title}_published", "published", name, f"{title} as others published it", metric.higher_is_better
-                ),
+                Column(f"{title}_published", "published", name, f"{title} as others published it", metric.direction),
                 Column(f"{title}_published_std", "published_std", name, "its standard deviation over their runs"),
                 Column(f"{title}_agrees", "agrees", name, AGREES),
             ]

@@ -155,6 +155,16 @@ def build_leaderboard(
     shown = [(name, m) for name, m in zip(metric_columns, metrics, strict=True) if not m.mapping]
     sort_by = _sort_keys(rank, shown)
     names = [name for name, _ in shown]
+    given = dict(sort_by)  # where a metric does not say which is better, who sorts by it does
+    shown = [
+        (
+            name,
+            replace(m, higher_is_better=given[name], direction_known=True)
+            if m.direction is None and name in given
+            else m,
+        )
+        for name, m in shown
+    ]
     everything = gather(results, names, root)
     groups = [group for group in everything if not group.case.role]
     theirs = {algorithm: by_column(specs, names) for algorithm, specs in published.items()}
