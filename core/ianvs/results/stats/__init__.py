@@ -1,7 +1,7 @@
 """Means, spreads, ranks and how sure they are; equivalence with what others found. Arrays in, dataclasses out."""
 
 from ianvs.results.stats.agreement import Agreement, compare, unpaired_difference
-from ianvs.results.stats.bars import comparison_bars
+from ianvs.results.stats.comparison_bars import comparison_bars
 from ianvs.results.stats.critical_values import MOST_COMPARED, critical_value
 from ianvs.results.stats.over_exams import ENOUGH_EXAMS, OverExams, exams_needed, holm, over_exams
 from ianvs.results.stats.pairs import (
