@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.results.stats import compare_all, critical_value, moved_half_way
+from ianvs.results.stats.critical_values import critical_value
+from ianvs.results.stats.pairs import compare_all, moved_half_way
 
 Array = NDArray[np.float64]
 _GROUPS = 100

@@ -4,8 +4,8 @@
     python benchmarks/critical_values.py --write                                # and stores those that are not
 
 Methods are all equal in truth, and differ in their spread: by a few patterns, since no one knows it. Of each pattern
-the 95 % quantile of the largest |difference| / error over the pairs; the largest of these is the critical value. "c1"
-is of seeds, whose variances are moved half-way to each other; "c2" of groups of test samples, each by its own variance.
+the 95 % quantile of the largest |difference| / error over the pairs; the largest of these is the critical value.
+Variances of seeds are moved half-way to each other; with groups of test samples each pair has its own.
 "all" is of all pairs; "best" of those with the best method, which are all that is compared where there are many.
 """
 
@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from ianvs.results.stats import MOST_COMPARED, moved_half_way
+from ianvs.results.stats.critical_values import MOST_COMPARED
+from ianvs.results.stats.pairs import moved_half_way
 
 Array = NDArray[np.float64]
 SEEDS, GROUPS = (2, 3, 4, 5, 6, 8, 10, 15, 20), (2, 3, 5, 10, 20, 100)
@@ -87,6 +88,11 @@ def _root_of_covariance(random: np.random.Generator, size: int, n: int, m: int) 
     return root
 
 
+def _text(table: dict[str, dict[str, dict[str, dict[str, float]]]]) -> str:
+    """A line for each number of methods."""
+    return json.dumps(table).replace("}, ", "},\n") + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--draws", type=int, default=40_000)
@@ -98,7 +104,7 @@ def main() -> None:
     for family, counts in METHODS.items():
         draws = asked.draws if family == "all" else min(asked.draws, 8_000)
         for m in counts if asked.methods is None else [m for m in counts if m in asked.methods]:
-            for name, numbers, moved in (("c1", SEEDS, of_seeds), ("c2", GROUPS, of_samples)):
+            for name, numbers, moved in (("seeds", SEEDS, of_seeds), ("samples", GROUPS, of_samples)):
                 row = table.setdefault(family, {}).setdefault(name, {}).setdefault(str(m), {})
                 for n in numbers:
                     if asked.methods is None and str(n) in row:
@@ -116,7 +122,7 @@ def main() -> None:
                     )
                 table[family][name][str(m)] = dict(sorted(row.items(), key=lambda one: int(one[0])))
             if asked.write:
-                Path(str(file)).write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+                Path(str(file)).write_text(_text(table), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Ranks, tiers, seeds needed, collapses and the Pareto front: by hand, and how often intervals of means are right."""
+"""Ranks, tiers, seeds needed, collapses and the Pareto front, worked out by hand."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from ianvs.results.stats import (
-    ENOUGH_FOR_BOOTSTRAP,
-    critical_value,
+from ianvs.results.stats import paired_difference, standings
+from ianvs.results.stats.critical_values import critical_value
+from ianvs.results.stats.over_exams import holm
+from ianvs.results.stats.standing import (
     expected_largest,
-    holm,
-    mean_interval,
-    paired_difference,
     pareto_front,
     samples_to_separate,
     seeds_to_separate,
-    standings,
     unseen_failure,
     wild_seeds,
 )
@@ -132,31 +129,6 @@ def test_a_seed_that_collapsed_is_found_and_a_wide_spread_is_not() -> None:
     assert wild_seeds(np.array([[0.9, 0.1], [0.9, 0.2]])) == {}, "nor do methods without any"
 
 
-# --- intervals -----------------------------------------------------------------------------------------------------
-
-
-def test_the_interval_of_a_mean_is_scipys() -> None:
-    values = [0.91, 0.93, 0.90, 0.95]
-    found = mean_interval(values)
-    wanted = scipy.stats.t.interval(0.95, 3, np.mean(values), scipy.stats.sem(values))
-    assert (found.low, found.high) == pytest.approx(wanted)
-
-
-def test_from_twenty_values_on_the_interval_is_a_bootstrap_and_follows_the_skew() -> None:
-    values = np.random.default_rng(5).exponential(size=40)
-    found, mean = mean_interval(values.tolist()), values.mean()
-    assert found.high - mean > mean - found.low
-    plain = scipy.stats.bootstrap((values,), np.mean, method="BCa", rng=0).confidence_interval
-    assert (found.low, found.high) == pytest.approx((plain.low, plain.high), rel=0.12)
-
-
-def test_no_spread_no_interval() -> None:
-    assert mean_interval([0.5]) is None
-    assert mean_interval([0.5, None]) is None
-    assert mean_interval([0.5, float("nan")]) is None
-    assert mean_interval([0.5, 0.5]).low == mean_interval([0.5, 0.5]).high == 0.5
-
-
 def front(
     points: list[tuple[float, ...]], better: np.ndarray | None = None, tolerance: tuple[float, ...] = ()
 ) -> list[int]:
@@ -187,17 +159,6 @@ def test_only_marked_rows_remove_others() -> None:
     points = [(0.9, 10.0, 100.0), (0.8, 11.5, 99.0), (0.7, 13.0, 97.5)]
     assert front(points, nothing, tolerance) == [0, 2]
     assert front(points[1:], nothing[1:, 1:], tolerance) == [0]
-
-
-# --- how often they are right --------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n", [3, 5, 10, 30])
-def test_intervals_of_means_cover_19_of_20_times(n: int) -> None:
-    random = np.random.default_rng(n)
-    found = [mean_interval(random.normal(size=n).tolist()) for _ in range(2000 if n < ENOUGH_FOR_BOOTSTRAP else 1000)]
-    assert np.mean([one.low <= 0 <= one.high for one in found]) == pytest.approx(0.95, abs=0.02)
 
 
 def test_the_page_on_statistics_shows_what_its_code_gives() -> None:

@@ -12,7 +12,7 @@ from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.ranking import MethodsOverExams
 from ianvs.results.report.ranking_table import shown_rank, varied
 from ianvs.results.report.trials import search_table
-from ianvs.results.report.values import difference_text, shown_number
+from ianvs.results.report.values import difference_text
 from ianvs.results.stats import ENOUGH_EXAMS, RankInterval, exams_needed
 
 
@@ -20,8 +20,6 @@ def further_tables(leaderboard: Leaderboard) -> Iterator[Table]:
     exams = list(dict.fromkeys(row.testenv for row in leaderboard.rows))
     if leaderboard.significance:
         yield _how_sure(leaderboard)
-    for exam in exams:
-        yield from _differences(leaderboard, exam)
     yield from map(search_table, leaderboard.studies)
     if leaderboard.over_exams is not None:
         yield _over_exams(leaderboard.over_exams)
@@ -32,16 +30,16 @@ def further_tables(leaderboard: Leaderboard) -> Iterator[Table]:
 def _how_sure(leaderboard: Leaderboard) -> Table:
     """Intervals and differences of the metric that exams are ranked by."""
     metric, telling = leaderboard.significance[0].metric, varied(leaderboard)
-    rows = [row for row in leaderboard.rows if metric in row.intervals]
+    rows = [row for row in leaderboard.rows if metric in row.metrics and row.metrics[metric].std is not None]
     columns: list[tuple[str, Callable[[LeaderboardRow], str]]] = [
         ("Rank", lambda row: shown_rank(row, row.place)),
         ("Tier", lambda row: (row.standing.tier or "") if row.standing else ""),
         ("Testenv", lambda row: row.testenv),
         ("Algorithm", lambda row: row.algorithm),
         ("Hyperparameters", lambda row: row.settings(telling)),
-        (metric, lambda row: _number(row.metrics[metric].mean)),
-        ("Error of seeds", lambda row: _number(standard_errors(row, metric)[0])),
-        ("of samples", lambda row: _number(standard_errors(row, metric)[1])),
+        (metric, lambda row: _number(row.metrics[metric].mean, 4)),
+        ("Error of seeds", lambda row: _number(standard_errors(row, metric)[0], 2)),
+        ("of samples", lambda row: _number(standard_errors(row, metric)[1], 2)),
         ("Ranks on this test set", lambda row: _ranks(row.standing_here)),
         ("Minus the best", lambda row: difference_text(row.to_best)),
         (f"Minus {leaderboard.baseline}", lambda row: difference_text(row.to_baseline)),
@@ -66,35 +64,8 @@ def _ranks(found: RankInterval | None) -> str:
     return "" if found is None else str(found.low) if found.low == found.high else f"{found.low}-{found.high}"
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else shown_number(value, 3)
-
-
-def _differences(leaderboard: Leaderboard, exam: str) -> Iterator[Table]:
-    """The same of one exam with more digits; nothing where no row of it has a standing."""
-    metric = leaderboard.sort_by[0][0] if leaderboard.sort_by else ""
-    rows = [row for row in leaderboard.rows if row.testenv == exam and metric in row.intervals]
-    if not any(row.standing for row in rows):
-        return
-    baseline = leaderboard.baseline if any(row.to_baseline for row in rows) else None
-    heads = ["Row", metric, "Error of seeds", "Of samples", "Ranks", "On this test set"]
-    for other in ("the best", *([baseline] if baseline else [])):
-        heads += [f"Less {other}", "Separated"]
-    telling = varied(leaderboard)
-    lines = []
-    for row in rows:
-        mean = row.metrics[metric].mean
-        cells = [row.label(telling), "" if mean is None else f"{mean:.4g}"]
-        cells += ["" if error is None else f"{error:.2g}" for error in standard_errors(row, metric)]
-        cells += [_ranks(row.standing), _ranks(row.standing_here)]
-        for found in (row.to_best, *([row.to_baseline] if baseline else ())):
-            cells += [difference_text(found), "" if found is None else "yes" if found.separated else "no"]
-        lines.append(cells)
-    note = (
-        "Standard errors are of the mean, by seeds and by test samples. Differences are paired by seed; the intervals "
-        "of all pairs of the exam, difference ± margin, hold at once with 95 % (docs/statistics.md)."
-    )
-    yield text_table("differences", heads, lines, exam=exam, above=note)
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}g}"
 
 
 def _over_exams(found: MethodsOverExams) -> Table:

@@ -16,7 +16,7 @@ from ianvs.base.types import CaseResult, Failure, Measure, Sealing, TestCase
 from ianvs.exam.metrics.system import measured, measured_by_paradigm
 from ianvs.results.report.leaderboard_row import COSTS, FailedCase, LeaderboardRow
 from ianvs.results.report.values import shown_hyperparameters
-from ianvs.results.stats import Summary, mean_interval, summarise
+from ianvs.results.stats import Summary, summarise
 
 _SHORT = 100  # characters of an error message in the Status column
 _LONGEST_MESSAGE = 500  # characters; the whole of it is in the log
@@ -180,7 +180,6 @@ def row_of(group: RowCases, seeds: int) -> LeaderboardRow:
     order = np.argsort(group.seeds).tolist()
     by_seed = {name: tuple(values[i] for i in order) for name, values in group.metrics.items()} if complete else {}
     metrics = {name: summarise(values) for name, values in by_seed.items()}
-    intervals = {name: mean_interval(values) for name, values in by_seed.items()}
     costs = {name: summarise(values) for name, values in group.costs.items()} if complete else {}
     modules: dict[str, str] = {}
     for kind, name in group.case.modules:
@@ -199,7 +198,6 @@ def row_of(group: RowCases, seeds: int) -> LeaderboardRow:
         expected=expected,
         metrics=metrics,
         by_seed=by_seed,
-        intervals={name: interval for name, interval in intervals.items() if interval is not None},
         samples=_samples(group, order) if complete else {},
         test_samples=group.test_samples,
         costs=costs,

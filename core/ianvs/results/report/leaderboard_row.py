@@ -14,7 +14,7 @@ from ianvs.config.spec import PublishedSpec
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.system import SYSTEM
 from ianvs.results.report.values import Value, cell_text
-from ianvs.results.stats import Difference, Interval, RankInterval, Summary
+from ianvs.results.stats import Difference, RankInterval, Summary
 
 COSTS: Mapping[str, Metric] = MappingProxyType(
     {
@@ -77,7 +77,6 @@ class LeaderboardRow:
     remarks: Mapping[int, str] = field(default_factory=dict)  # what its plugin says of how it went, by seed
     published: Mapping[str, PublishedSpec] = field(default_factory=dict)  # by column name
     rank: int | None = None  # None: no competitor, a case is missing, or there is nothing to rank it by
-    intervals: Mapping[str, Interval] = field(default_factory=dict)  # 95 % of the mean, by column name
     # By column name, (seeds, G): what each group of test samples says of a score; CaseResult.samples.
     samples: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, compare=False, repr=False)
     test_samples: int = 0  # asked after the last round

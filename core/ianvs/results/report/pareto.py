@@ -10,7 +10,8 @@ import numpy as np
 
 from ianvs.results.report.gather import RowCases
 from ianvs.results.report.leaderboard_row import LeaderboardRow
-from ianvs.results.stats import Pairs, pareto_front
+from ianvs.results.stats import Pairs
+from ianvs.results.stats.standing import pareto_front
 
 _TIME = ("train_cpu_seconds", "train_seconds")  # the first that is known
 _MEMORY = "peak_memory_mb"

@@ -20,8 +20,8 @@ from ianvs.results.stats import (
     over_exams,
     rank,
     standings,
-    wild_seeds,
 )
+from ianvs.results.stats.standing import wild_seeds
 
 Floats = NDArray[np.float64]
 

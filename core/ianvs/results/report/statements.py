@@ -13,7 +13,7 @@ from ianvs.results.report.gather import RowCases
 from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.ranking import ExamSignificance
 from ianvs.results.report.values import shown_hyperparameters
-from ianvs.results.stats import expected_largest, samples_to_separate, seeds_to_separate, unseen_failure
+from ianvs.results.stats.standing import expected_largest, samples_to_separate, seeds_to_separate, unseen_failure
 
 _MOST_PAIRS = 6
 

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from ianvs.results.report.charts.shown_rows import ShownRow
 from ianvs.results.report.charts.svg import Frame, Scale, dots, figure, log_scale, nice_scale, num, path, tag, text
 from ianvs.results.report.values import fit
-from ianvs.results.stats import pareto_front
+from ianvs.results.stats.standing import pareto_front
 
 # Where a name may stand: its distance from the point, and which end of it is there.
 _BESIDE = ((9, 4, None), (-9, 4, "end"), (0, -10, "middle"), (0, 19, "middle"), (8, -8, None), (-8, 16, "end"))
