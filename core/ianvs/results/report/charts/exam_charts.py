@@ -81,7 +81,7 @@ def _learning_curves(key: str, exam: str, rows: Sequence[ShownRow], scores: Scor
 
 
 def _how_sure(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRow]) -> Iterator[Picture]:
-    """Differences to the best and to the baseline, whose intervals exclude 0 exactly where the two are apart; means."""
+    """Differences to the best and to the baseline, whose intervals exclude 0 exactly where two are apart; and means."""
     if not leaderboard.sort_by or len(rows) < 2:
         return
     column, falls = leaderboard.sort_by[0]
@@ -95,19 +95,19 @@ def _how_sure(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[Show
         known = {id_: difference for id_, difference in found.items() if difference is not None}
         if other is None or not known:
             continue
-        centres = {
-            **{one.id: 0.0 for one in some if _is_reference(one.row, other)},
-            **{i: d.mean for i, d in known.items()},
-        }
+        first = (
+            next((one.id for one in some if one.row.algorithm == other), "")
+            if n
+            else next((one.id for one in some if one.row.rank == 1), "")
+        )
+        centres = {first: 0.0} | {id_: difference.mean for id_, difference in known.items()}
         margins = {i: d.high - d.mean for i, d in known.items() if d.high is not None}
         title, about = f"{column} minus {other}", "Bars are simultaneous 95 % intervals of differences."
         svg = interval_chart(f"{key}{n}", some, title, title, about, centres, margins, zero=True)
         note = f"{better} Simultaneous 95 % intervals {allowed}: those that exclude 0 are of rows that are apart.{more}"
         file = f"{'baseline' if n else 'differences'}-{file_part(exam)}{slug(column)}"
         yield Picture(file, title, svg, note)
-    centres = {
-        one.id: mean for one in some if (summary := one.row.metrics.get(column)) and (mean := summary.mean) is not None
-    }
+    centres = {one.id: mean for one in some if (mean := one.row.mean(column)) is not None}
     seeds = {one.id: one.row.by_seed.get(column, ()) for one in some} if leaderboard.seeds > 1 else {}
     halves, joined, note = _overlaps(told, some, allowed)
     about = "Means, and each seed as a small dot. The table below the picture holds their intervals."
@@ -116,13 +116,6 @@ def _how_sure(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[Show
     title = f"{column} and how sure it is" if told else column
     if svg:
         yield Picture(f"intervals-{file_part(exam)}{slug(column)}", title, svg, note.strip())
-
-
-def _is_reference(row: LeaderboardRow, other: str) -> bool:
-    """Whether differences are to this row."""
-    return (
-        row.rank == 1 and row.to_best is None if other == "the best" else row.algorithm == other and not row.to_baseline
-    )
 
 
 def _overlaps(
