@@ -17,12 +17,13 @@ from ianvs.base.digests import doubt
 from ianvs.base.errors import ConfigError, DamagedError, IanvsError, closest, one_line, shown_path
 from ianvs.base.garbage import not_collecting
 from ianvs.base.package import job_path
+from ianvs.base.secrets import without_secrets
 from ianvs.config import load_job, resolved
 from ianvs.config.load import dialect_of_job
 from ianvs.config.overrides import parsed
-from ianvs.config.spec import JobSpec, TestEnvSpec
+from ianvs.config.spec import JobSpec
 from ianvs.exam.scenarios import Exam, open_exam
-from ianvs.exam.scenarios.drawn import CASE, seeds_of_case, with_seed
+from ianvs.exam.scenarios.drawn import seeds_of_case, with_seed
 from ianvs.results.comparing import (
     Comparison,
     History,
@@ -36,9 +37,11 @@ from ianvs.results.comparing import (
 from ianvs.results.exports import export_results
 from ianvs.results.page import write_page
 from ianvs.results.report import write_reports
+from ianvs.results.report.document import Note
 from ianvs.results.stored import Results, load_results, record_of
 from ianvs.results.stored.provenance import collect
 from ianvs.running.inspector import Inspector
+from ianvs.running.job_notes import job_notes
 from ianvs.running.planning import (
     CHANGED_SINCE,
     Plan,
@@ -296,17 +299,32 @@ def _loaded(
 
 def _made_earlier(plan_: Plan) -> Results:
     """What the job's last run has stored, by code or settings that are others now; raises IanvsError without any."""
-    job, begins = plan_.job, "Made by ianvs "
+    job = plan_.job
     changed = [planned.reason for planned in islice(plan_, MOST_LOOKED_AT) if planned.reason.startswith(CHANGED_SINCE)]
-    if not changed or JobStore(job.workspace, job.name).read() is None:
+    if JobStore(job.workspace, job.name).read() is None:
         raise IanvsError(nothing_stored(job.workspace))
     found = load_results(job.workspace, job.name)
+    if not changed:
+        raise IanvsError(_other_settings(found))
     packages = found.provenance.get("packages")
     version = packages.get("ianvs") if isinstance(packages, Mapping) else None
     since = {part for reason in changed for part in re.split("[;,] ", reason.partition(": ")[2].replace("source ", ""))}
-    made = f"{begins}{version or 'of an unknown version'}, before these changed: {one_line(sorted(since), 6)}."
-    mark = f"{made} `ianvs run` makes the results anew."
-    return replace(found, notes=(mark, *(note for note in found.notes if not note.startswith(begins))))
+    made = f"Made by ianvs {version or 'of an unknown version'}, before these changed: {one_line(sorted(since), 6)}."
+    mark = Note("version", made, remedy="`ianvs run` makes the results anew.")
+    return replace(found, job_notes=(mark, *(note for note in found.job_notes if note.kind != "version")))
+
+
+def _other_settings(found: Results) -> str:
+    """The message that a job has stored results, but none for the settings that are asked for; with those it has."""
+    values: dict[str, dict[str, None]] = {}
+    for case in found.case_list:
+        for name, value in {"seed": case.seed, **without_secrets(case.hyperparameters)}.items():
+            values.setdefault(name, {})[str(value)] = None
+    stored = "; ".join(f"{name} {one_line(list(of), 6)}" for name, of in values.items())
+    return (
+        f"nothing is stored for these settings. The last run of the job was `{found.provenance.get('command')}`, and "
+        f"stored {len(found)} cases: {stored}."
+    )
 
 
 def nothing_stored(workspace: Path) -> str:
@@ -356,17 +374,10 @@ def _results(plan_: Plan, provenance: dict[str, object], inspector: Inspector) -
         budgets={name: exam.budget for name, exam in exams_.items() if exam.budget is not None},
         published=job.published,
         titles={name: exam.dataset.title for name, exam in exams_.items() if exam.dataset.title is not None},
-        notes=tuple(note for name, exam in exams_.items() for note in _notes(name, exam)),
+        job_notes=job_notes(plan_),
         studies=tuple(study.stored for study in plan_.studies if study.stored is not None),
         contract=job.algorithms[0].contract,  # a job has one
     )
-
-
-def _notes(name: str, exam: TestEnvSpec) -> Iterator[str]:
-    if drawn := seeds_of_case(exam.scenario):
-        said = " and ".join(f"`{option}: {CASE}`" for option in drawn)
-        where = f" in {name}" if name else ""
-        yield f"Each seed takes an exam of its own{where} ({said}), the same for all algorithms."
 
 
 def _write(results: Results, again: str, page_only: bool = False) -> None:

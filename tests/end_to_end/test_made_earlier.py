@@ -18,10 +18,10 @@ def test_a_report_shows_what_an_earlier_method_has_stored_and_marks_it_until_it_
         found = api.report(job)
         assert [case.case.id for case in found] == [case.case.id for case in before]
         assert found.leaderboard_frame["accuracy"].equals(before.leaderboard_frame["accuracy"])
-        [mark] = [note for note in found.leaderboard.notes if note.startswith("Made by ianvs ")]
+        [mark] = [str(note) for note in found.notes if note.kind == "version"]
         assert "before these changed: plugin.py. `ianvs run` makes the results anew." in mark
         assert "plugin.py. \\`ianvs run\\`" in (tmp_path / "ws/test/rank/leaderboard.md").read_text()
-    assert not [note for note in ianvs.run(job).leaderboard.notes if note.startswith("Made by")]
+    assert not [note for note in ianvs.run(job).notes if note.kind == "version"]
     assert "before these changed" not in (tmp_path / "ws/test/rank/leaderboard.md").read_text()
 
 

@@ -70,7 +70,7 @@ def test_what_is_set_is_the_same_case_as_what_is_written(tmp_path: Path) -> None
         ("second.bis=1", "--set second.bis=1: Second has no hyperparameter 'bis'"),
         ("second.bias=much", "--set second.bias=much: bias of Second takes a number, found the text 'much'"),
         ("scenario.round=2", "--set scenario.round=2: .* has no option 'round'. Did you mean 'rounds'?"),
-        ("scenari.rounds=2", "--set scenari.rounds=2: 'scenari' is no key .* Did you mean 'scenario'?"),
+        ("scenari.rounds=2", "--set scenari.rounds=2: 'scenari' is neither a key .* Did you mean 'scenario'?"),
         ("scenario.rounds=0", "--set scenario.rounds=0: 'rounds' of class-incremental should be greater than"),
         ("seeds=one", "--set seeds=one: seeds should be a list"),
         ("threads=0", "--set threads=0: threads should be at least 1"),

@@ -15,12 +15,13 @@ from ianvs.base.errors import DamagedError, IanvsError, shown_path
 
 CHANGED = "is gone, or was changed after it was stored"
 _SEAL = "digest"  # the last key of a sealed file
+_BLOCK = 1 << 18  # bytes that are read at a time
 
 
 def noted(path: Path) -> list[int | str]:
     """[size, modification time in ns, digest] of a file, for `differs`; ready for json."""
     stat = path.stat()
-    return [stat.st_size, stat.st_mtime_ns, _file_digest(path)]
+    return [stat.st_size, stat.st_mtime_ns, _file_digest(path, stat.st_size)]
 
 
 def differs(path: Path | str, before: Sequence[int | str], *, thoroughly: bool = False) -> bool:
@@ -34,7 +35,7 @@ def differs(path: Path | str, before: Sequence[int | str], *, thoroughly: bool =
         stat = os.stat(path)  # noqa: PTH116 - for thousands of names, of which hardly any has to become a Path
         if stat.st_size != size:
             return True
-        return (thoroughly or stat.st_mtime_ns != modified) and _file_digest(Path(path)) != digest
+        return (thoroughly or stat.st_mtime_ns != modified) and _file_digest(Path(path), stat.st_size) != digest
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return True
     except OSError as error:
@@ -100,9 +101,14 @@ def _digest_of(text: bytes) -> str:
     return hashlib.blake2b(text, digest_size=20).hexdigest()
 
 
-def _file_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=20)).hexdigest()
+def _file_digest(path: Path, size: int) -> str:
+    """Of the first `size` bytes: a file that grows meanwhile is not read without end."""
+    found = hashlib.blake2b(digest_size=20)
+    with path.open("rb", buffering=0) as file:
+        while size > 0 and (block := file.read(min(size, _BLOCK))):
+            found.update(block)
+            size -= len(block)
+    return found.hexdigest()
 
 
 def _unreadable(path: Path, error: OSError) -> IanvsError:

@@ -1,84 +1,226 @@
-"""Which hyperparameters and options hold a secret: by their name, or as a URL with a password in it."""
+"""Which names and texts are secrets, and texts without them.
+
+A value is a secret by its name (`api_key`, `db.password`), a text by its looks wherever it stands: tokens of the usual
+services, JSON web tokens, PEM blocks, passwords in URLs and connection strings.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from urllib.parse import quote, quote_plus
 
 HIDDEN = "***"
 """What stands in every output instead of the value of a secret."""
 
 _SHORTEST_SECRET = 4  # hiding every "1" of a message because of `token: 1` would hide the message
+_SHORTEST_LINE = 8  # of a secret of several lines
+# Settings, whatever they are called, and kinds of ranges.
+_WORDS = frozenset(["auto", "basic", "choice", "default", "false", "log_uniform", "none", "null", "true", "uniform"])
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _ALWAYS = re.compile(
-    r"secrets?|passwords?|passwd|pwd|passphrases?|credentials?|bearer|auth|authorization|pat|dsn"
+    r"secrets?|passwords?|passwd|pwd|pw|passphrases?|credentials?|bearer|auth|authorization|pat|dsn|jwt|cookies?"
     r"|(api|access|private|secret|auth)keys?|(api|access|auth|bearer)tokens?"
 )
+_PASSWORD = re.compile(r"secrets?|passwords?|passwd|pwd|pw|passphrases?")  # which may be a number
 _PLURAL = re.compile(r"\b(api|access|private|secret) (keys|tokens)\b")  # alone, attention has keys and text has tokens
-_OFTEN = re.compile(r"key|token")
+_OFTEN = re.compile(r"key|token|pass|session|signature")
 # A name that counts or measures keys and tokens is nobody's secret.
 _MEASURES = re.compile(
     r"size|dims?|dimension|length|len|counts?|num|number|n|max|min|ratio|rate|dropout|heads?|layers?|limit|budget"
 )
-_USERINFO = re.compile(r"(?<=://)[^\s/?#'\"]+(?=@)")
+_NO_PASSWORD = re.compile(r"\b(all|backward|band|first|forward|high|low|multi|one|second|single|two) pass\b")
+_OF_VARIABLE = re.compile(r"env|envvar|var|variable")
+_VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]+")
 _VARIABLE = re.compile(r"(\$\{\w+)(:-[^}]*)?\}")
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+_USERINFO = re.compile(r"(?<=://)(?P<secret>[^\s/?#'\"]+)(?=@)")
 
 
 def is_secret(name: str) -> bool:
     """Whether values of this name must never be shown: `api_key`, `hfToken`, `db.password`, `pat`; not `max_token`.
 
     A name is taken apart at underscores, other punctuation, digits and capitals. One part has to be key, token, secret,
-    password, passphrase, credential, bearer, auth, pat, dsn or the like, or two of them api keys; key and token do not
-    count beside a part that measures (`key_size`).
+    password, passphrase, pass, pw, credential, bearer, auth, pat, dsn, jwt, cookie, session, signature or the like, or
+    two of them api keys; key, token, pass, session and signature do not count beside a part that measures (`key_size`).
     """
-    parts = [part.lower() for part in _PARTS.findall(name)]
+    parts = _words(name)
     if any(map(_ALWAYS.fullmatch, parts)) or _PLURAL.search(" ".join(parts)):
         return True
+    parts = _NO_PASSWORD.sub("", " ".join(parts)).split()
     return any(map(_OFTEN.fullmatch, parts)) and not any(map(_MEASURES.fullmatch, parts))
 
 
+def _hides(name: str, value: object) -> bool:
+    """Whether `value` is a secret by its name. Truth values are none, numbers only of passwords, and the name of a
+    variable that holds one is none either (`api_key_env: OPENAI_API_KEY`)."""
+    if value is None or isinstance(value, bool) or not is_secret(name):
+        return False
+    values = value if isinstance(value, list | tuple) and value else [value]
+    if all(isinstance(one, int | float) for one in values):
+        return any(map(_PASSWORD.fullmatch, _words(name)))
+    return not (_of_variable(name) and all(isinstance(one, str) and _VARIABLE_NAME.fullmatch(one) for one in values))
+
+
+def _of_variable(name: str) -> bool:
+    """Whether its value is the name of a variable: `api_key_env`."""
+    return _OF_VARIABLE.fullmatch(_words(name)[-1]) is not None
+
+
+def _words(name: str) -> list[str]:
+    return [part.lower() for part in _PARTS.findall(name)]
+
+
 def without_secrets(values: Mapping[str, object]) -> dict[str, object]:
-    """The same, with `***` for values of keys, tokens and passwords, and for who logs in at a URL; nested ones too.
+    """The same, with `***` for values of keys, tokens and passwords, and for what looks like one; nested ones too.
 
     A value that a file gives as `${NAME}` is shown so: the variable's name is no secret, a default beside it may be.
     """
-    return {name: _shown(value, is_secret(str(name))) for name, value in values.items()}
+    return {hide_secrets(str(name)): _shown(value, _hides(key, value)) for name, key, value in _named(values)}
+
+
+def without_secret(argument: str) -> str:
+    """A word of a command line: of NAME=VALUE the value may be a secret by its name."""
+    name, equals, value = argument.partition("=")
+    return f"{name}={HIDDEN}" if equals and _hides(name, value) else hide_secrets(argument)
+
+
+def _named(values: Mapping[str, object]) -> Iterator[tuple[str, str, object]]:
+    """(key, what tells whether it is a secret, value): that is, of {name: api_key, value: ...}, the name beside it."""
+    beside = values.get("name") if "value" in values else None
+    for key, value in values.items():
+        yield key, beside if key == "value" and isinstance(beside, str) else str(key), value
 
 
 def _shown(value: object, secret: bool) -> object:
-    if isinstance(value, list | tuple) and (not secret or (value and all(map(_is_variable, value)))):
+    if isinstance(value, list | tuple | set | frozenset) and (not secret or (value and all(map(_is_variable, value)))):
         return [_shown(part, secret) for part in value]
     if secret:
         return _VARIABLE.sub(r"\1}", str(value)) if _is_variable(value) else HIDDEN
     if isinstance(value, Mapping):
         return without_secrets(value)
-    return without_userinfo(value) if isinstance(value, str) else value
+    return hide_secrets(value) if isinstance(value, str) else value
 
 
 def _is_variable(value: object) -> bool:
     return isinstance(value, str) and _VARIABLE.fullmatch(value) is not None
 
 
-def without_userinfo(text: str) -> str:
-    """`text` without the names and passwords that stand before the host of a URL."""
-    return _USERINFO.sub(HIDDEN, text)
+# --- in texts -----------------------------------------------------------------------------------------------------
 
 
-def hide_secrets(text: str, hyperparameters: Mapping[str, object]) -> str:
-    """`text` without the values of hyperparameters that are secrets: messages like to quote them."""
-    for secret in sorted(set(_secrets(hyperparameters)), key=len, reverse=True):
-        text = text.replace(secret, HIDDEN)
-    return without_userinfo(text)
+def hide_secrets(
+    text: str, *given: Mapping[str, object], environment: Mapping[str, str] = _NOTHING, known: Iterable[str] = ()
+) -> str:
+    """`text` without what looks like a secret, and without those of `given` in any form: messages like to quote them.
+
+    given, environment: as of `secrets_of`. known: further secrets.
+    """
+    return replaced(text, secret_spans(text, forms_of(secrets_of(*given, environment=environment).union(known))))
 
 
-def _secrets(value: object, named_so: bool = False) -> Iterator[str]:
+def secrets_of(*given: Mapping[str, object], environment: Mapping[str, str] = _NOTHING) -> frozenset[str]:
+    """Values that are secrets by their names, and parts of others that look like one.
+
+    given: hyperparameters or options. environment: variables; of these not paths, nor what a desktop calls its session,
+    but those that `given` names (`api_key_env: MINE`).
+    """
+    own = [(re.sub("session", "", name, flags=re.IGNORECASE), value) for name, value in environment.items()]
+    variables = [{name: value} for name, value in own if not value.startswith("/")]
+    return frozenset(secret for values in (*given, *variables) for secret in _secrets(values, environment))
+
+
+def _secrets(value: object, environment: Mapping[str, str], name: str = "", secret: bool = False) -> Iterator[str]:
+    """name: that it has. secret: it is within one."""
     if isinstance(value, Mapping):
-        for key, part in value.items():
-            yield from _secrets(part, named_so or is_secret(str(key)))
+        for _, key, part in _named(value):
+            yield from _secrets(part, environment, key, secret or _hides(key, part))
     elif isinstance(value, list | tuple | set | frozenset):
         for part in value:
-            yield from _secrets(part, named_so)
+            yield from _secrets(part, environment, name, secret)
     elif value is not None and not isinstance(value, bool) and not _is_variable(value):
-        logins = _USERINFO.findall(value) if isinstance(value, str) else []
-        found = [login.partition(":")[2] for login in logins] + [str(value)] * named_so
-        yield from (secret for secret in found if len(secret) >= _SHORTEST_SECRET)
+        text, named = str(value), not secret and is_secret(name) and str(value) in environment
+        text = environment[text] if named else text
+        logins = [login.partition(":")[2] for login in _USERINFO.findall(text)]
+        found = [*logins, *(text[start:end] for start, end in secret_spans(text)), *[text] * (secret or named)]
+        yield from (one for one in found if len(one) >= _SHORTEST_SECRET and one.lower() not in _WORDS)
+
+
+def forms_of(secrets: Iterable[str]) -> tuple[str, ...]:
+    """Each secret as it may stand in a text: plain, escaped as in repr() or JSON, quoted for a URL, in base 64; the
+    lines of a longer one by themselves, too."""
+    found = set()
+    for secret in secrets:
+        lines = [line.strip() for line in secret.splitlines()]
+        for one in (secret, *(line for line in lines if len(line) >= _SHORTEST_LINE and line[:5] != "-----")):
+            code = base64.b64encode(one.encode("utf-8", "surrogateescape")).decode()
+            found |= {one, repr(one)[1:-1], json.dumps(one)[1:-1], json.dumps(one, ensure_ascii=False)[1:-1]}
+            found |= {quoted(one, safe, errors="replace") for quoted in (quote, quote_plus) for safe in ("", "/")}
+            found |= {code.rstrip("="), code.rstrip("=").replace("+", "-").replace("/", "_")}
+    return tuple(found)
+
+
+def secret_spans(text: str, known: Iterable[str] = ()) -> list[tuple[int, int]]:
+    """[from, to) of all that is to be hidden, in order and apart. known: secrets, in the forms that are looked for."""
+    here = (secret for secret in known if secret in text)
+    found = [match.span() for secret in here for match in re.finditer(re.escape(secret), text)]
+    lowered = text.lower()
+    for markers, looks, has in _LOOKS:
+        if any(marker in lowered for marker in markers):
+            found += [match.span("secret") for match in looks.finditer(text) if has.search(match["secret"])]
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(found):
+        if merged and start < merged[-1][1]:
+            start, end = merged[-1][0], max(end, merged.pop()[1])
+        merged.append((start, end))
+    return merged
+
+
+def replaced(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """`text` with *** for each span."""
+    parts, before = [], 0
+    for start, end in spans:
+        parts += [text[before:start], HIDDEN]
+        before = end
+    return "".join([*parts, text[before:]])
+
+
+_BEGIN = r"(?:(?<![\w-])|(?<=\\[nrt]))"  # of a word, maybe after an escaped end of a line
+_VALUE = r"(?P<secret>(?<=')[^'\n]+|(?<=\")[^\"\n]+|[^\s;,&'\"<>()\[\]{}\\]+)"
+_PEM = r"[\w+/=\s\\:,-]"
+_ANY, _DIGIT = r"", r"\d"
+_NO_WORDS = r"[A-Za-z0-9]{16}|(?=[A-Za-z0-9]{10})[A-Za-z0-9]*?(?:\d|[a-z][A-Z])"  # `sk-learn-contrib` is no token
+_NO_CODE = r"(?i)^(?!none$|null$|true$|false$|[/.$*])"  # nor is `password=None` a password
+_LOOKS = tuple(
+    (markers, re.compile(looks, re.ASCII), re.compile(has))
+    for markers, looks, has in (
+        (("gh", "glpat-", "xox"), _BEGIN + r"(?P<secret>(?:gh[opsur]_|github_pat_|glpat-|xox[a-z]-)[\w-]{10,})", _ANY),
+        (("sk-", "sk_", "hf_"), _BEGIN + r"(?P<secret>(?:sk-|sk_(?:live|test)_|hf_)[\w-]{10,})", _NO_WORDS),
+        (("akia", "asia", "aiza"), _BEGIN + r"(?P<secret>A[KS]IA[A-Z0-9]{16}|AIza[\w-]{30,})(?![\w-])", _ANY),
+        (("eyj",), _BEGIN + r"(?P<secret>eyJ[\w-]{6,}\.[\w-]{6,}(?:\.[\w-]*)?)", _ANY),
+        # Of a PEM block without an end all that follows of its alphabet.
+        (
+            ("-----begin ",),
+            rf"(?P<secret>-----BEGIN [A-Z0-9 ]+-----{_PEM}*?(?:-----END [A-Z0-9 ]+-----|(?!{_PEM})))",
+            _ANY,
+        ),
+        (("://",), _USERINFO.pattern, _ANY),
+        (
+            ("=",),
+            r"(?:[?&;#]|\\u0026)(?i:[\w.%-]{0,60}(?:token|key|secret|pass(?:word|wd)?|pwd|auth|sig(?:nature)?|jwt|session))"
+            r"=(?P<secret>[^\s&;#'\"<>\\]+)",
+            _ANY,
+        ),
+        (
+            ("pass", "pwd", "key", "secret", "token"),
+            r"(?i:\b(?:pass(?:word|wd|phrase)|pwd|(?:api|secret|access|account|sharedaccess)[_-]?key|client[_-]?secret"
+            rf"|(?:auth|access)[_-]?token))[ ]?=[ ]?['\"]?{_VALUE}",
+            _NO_CODE,
+        ),
+        (("bearer ", "basic "), r"\b(?i:bearer|basic) (?P<secret>[\w.~+/-]{8,}=*)", _DIGIT),
+    )
+)
+"""(one of these is there in lower case, how it looks, what it has). Time grows with the length of the text."""

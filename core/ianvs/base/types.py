@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -167,6 +167,7 @@ class RoundResult:
     measures: Mapping[str, float] = field(default_factory=dict)  # what its paradigm measured, by name
     bound: bool = False  # saw past rounds by declaration, or because its paradigm asked for them
     unscored: str = ""  # why the learner gave no scores, where the exam asks for some
+    sealing: Sealing | None = None  # of whoever was asked in this round; None: an earlier version did not note it
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,14 @@ class Sealing:
     how: str = "none"
     copies: str = "none"
     closed: bool = False
+
+    @classmethod
+    def weakest(cls, found: Iterable[Sealing]) -> Sealing:
+        """What can be said of all of `found`, such as the rounds of a case. Raises ValueError if there is none."""
+        every = tuple(found)
+        how = min((one.how for one in every), key=("none", "handed", "normal", "strict").index)
+        copies = min((one.copies for one in every), key=("none", "forks", "new processes").index)
+        return cls(how, copies, all(one.closed for one in every))
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except IanvsError as error:
-        print(error, file=sys.stderr)
+        from ianvs.base.secrets import hide_secrets
+
+        print(hide_secrets(str(error), environment=os.environ), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

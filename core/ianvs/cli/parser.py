@@ -153,13 +153,15 @@ def selected(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def job_arguments(options: argparse.Namespace) -> str:
-    """What a further command has to say of the job to mean the same."""
+    """What a further command has to say of the job to mean the same, but for secrets."""
+    from ianvs.base.secrets import without_secret
+
     parts = ["-f", str(options.file)]
     for name in ("workspace", "root"):
         if (value := getattr(options, name)) is not None:
             parts += [f"--{name}", str(value)]
     for setting in options.settings:
-        parts += ["--set", setting]
+        parts += ["--set", without_secret(setting)]
     return shlex.join(parts)
 
 

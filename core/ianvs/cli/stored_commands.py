@@ -60,6 +60,7 @@ def _status(options: argparse.Namespace) -> int:
 def _logs(options: argparse.Namespace) -> int:
     from ianvs import api
     from ianvs.base.errors import IanvsError
+    from ianvs.base.secrets import hide_secrets
     from ianvs.cli.progress import describe
 
     plan = api.plan(options.file, **selected(options))
@@ -74,7 +75,7 @@ def _logs(options: argparse.Namespace) -> int:
         raise IanvsError(f"{describe(found[0])} has no log: it has not run, or ran with `engine: inline`.")
     text = log.read_text(errors="replace")
     if text.strip():
-        sys.stdout.write(text)
+        sys.stdout.write(hide_secrets(text, known=plan.secrets))  # an earlier version may have written it
     else:
         names = ", ".join(sorted(path.name for path in log.parent.iterdir()))
         state = f"It is {found[0].state} ({found[0].reason}); {os.path.relpath(log.parent)} holds {names}."

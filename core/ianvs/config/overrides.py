@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ianvs.base.errors import ConfigError, Place, Problem, closest
+from ianvs.base.secrets import without_secret
 from ianvs.config.models import FILE_KINDS
 from ianvs.config.models.base import at, entries, repeats
 from ianvs.config.strict_yaml import Document, Steps, parse
@@ -33,7 +34,7 @@ class Override:
 
     @property
     def place(self) -> Place:
-        return Place(Path(f"--set {self.said}"))
+        return Place(Path(f"--set {without_secret(self.said)}"))
 
 
 def parsed(said: Sequence[str] | Mapping[str, object]) -> tuple[Override, ...]:
@@ -44,10 +45,14 @@ def parsed(said: Sequence[str] | Mapping[str, object]) -> tuple[Override, ...]:
     for text in said:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            problems.append(Problem(f"'--set {text}' is not understood. Write --set KEY=VALUE.", Place(Path("--set"))))
+            problems.append(
+                Problem(
+                    f"'--set {without_secret(text)}' is not understood. Write --set KEY=VALUE.", Place(Path("--set"))
+                )
+            )
             continue
         try:
-            given = parse(value, Path(f"--set {text}")).data if value.strip() else None
+            given = parse(value, Path(f"--set {without_secret(text)}")).data if value.strip() else None
         except ConfigError as error:
             problems += error.problems
             continue

@@ -8,13 +8,14 @@ comparison.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import cast
 
 from ianvs.base.errors import Problem
-from ianvs.base.secrets import without_secrets
+from ianvs.base.secrets import secrets_of, without_secrets
 from ianvs.config.models.algorithm import AlgorithmSpec, ModuleSpec, ParadigmSpec, SplitSpec
 from ianvs.config.models.job import EngineSpec, JobSettings, LimitsSpec, PublishedSpec, RankSpec
 from ianvs.config.models.samples import BackboneSpec, DatasetSpec, SourceSpec
@@ -44,6 +45,7 @@ __all__ = [
     "SplitSpec",
     "TestEnvSpec",
     "resolved",
+    "secrets_in",
 ]
 
 
@@ -82,6 +84,12 @@ def resolved(job: JobSpec) -> dict[str, object]:
     overrides = {f"{one.algorithm}.{one.key}".lstrip("."): one.value for one in job.overrides}
     plain = cast("dict[str, object]", _plain(job, job.unexpanded_paths))
     return without_secrets(plain | ({"set": _plain(overrides, job.unexpanded_paths)} if overrides else {}))
+
+
+def secrets_in(job: JobSpec) -> frozenset[str]:
+    """Those that the files of `job` name, and those among the variables of this process."""
+    said = cast("dict[str, object]", _plain(job, {}))
+    return secrets_of(said, environment=os.environ)
 
 
 def _plain(value: object, unexpanded_paths: Mapping[Path, str]) -> object:

@@ -112,15 +112,16 @@ class Learner(Protocol):
     (a size of pictures, a part that the base model lacks); it is called by `validate` and before a run, on a plugin of
     its own. A text that it returns is a warning. `adapts_in_testing = True` (class attribute): it learns while it is
     tested. Without it, copies that are thrown away answer, so that predict() keeps nothing; with it the learner answers
-    itself, and its row is marked. `detect_unseen(data, **context)`, (N,): what is unlike all that was taught
-    (ianvs.exam.paradigms.DetectsUnseen). `features(data, **context)`, (N, D): what its answers are made from, for
-    `linear_probe: true`. `scores(data, **context)`, (N, num_classes): what its answers are chosen by, the higher the
-    likelier, -inf for never, for `task_scores: true`: the benchmark looks for the likeliest class of the sample's task,
-    which the learner is not told. `teacher_forced(data, **context)`, (N, 3): of each conversation how many tokens of
-    the true replies, `data.y`, are the likeliest given the true ones before them, how many there are, and the sum of
-    their log-likelihoods, for `teacher_forced: true`. `reference` (class attribute, "package.module:Class",
-    "file.py:Class" or "Class" beside it): the class that trains the same network plainly, which reference runs (IM, FWT
-    of the survey, delta_m) train in its place and share; without it they train the class itself.
+    itself, and its row is marked; it is asked once, when it is built. `detect_unseen(data, **context)`, (N,): what is
+    unlike all that was taught (ianvs.exam.paradigms.DetectsUnseen). `features(data, **context)`, (N, D): what its
+    answers are made from, for `linear_probe: true`. `scores(data, **context)`, (N, num_classes): what its answers are
+    chosen by, the higher the likelier, -inf for never, for `task_scores: true`: the benchmark looks for the likeliest
+    class of the sample's task, which the learner is not told. `teacher_forced(data, **context)`, (N, 3): of each
+    conversation how many tokens of the true replies, `data.y`, are the likeliest given the true ones before them, how
+    many there are, and the sum of their log-likelihoods, for `teacher_forced: true`. `reference` (class attribute,
+    "package.module:Class", "file.py:Class" or "Class" beside it): the class that trains the same network plainly, which
+    reference runs (IM, FWT of the survey, delta_m) train in its place and share; without it they train the class
+    itself.
     """
 
     def train(self, train_data: TrainData, valid_data: TrainData | None = None, **context: Any) -> object:

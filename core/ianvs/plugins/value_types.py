@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import AllowInfNan, Strict, TypeAdapter, ValidationError
 
 from ianvs.base.errors import Place, Problem
-from ianvs.base.secrets import is_secret, without_userinfo
+from ianvs.base.secrets import hide_secrets, is_secret
 from ianvs.config.models.base import described
 from ianvs.config.spec import ModuleSpec
 from ianvs.plugins.signature import Parameters
@@ -111,7 +111,7 @@ def _shown(value: object, bare: bool = False) -> str:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):
         text = str(value)
-    text = without_userinfo(text)
+    text = hide_secrets(text)
     text = text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
     return text if bare else f"{'the list' if isinstance(value, list) else 'the mapping'} {text}"
 

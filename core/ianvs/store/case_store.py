@@ -428,4 +428,5 @@ def _read_id(path: Path) -> str | None:
 
 def name_key(case: TestCase) -> str:
     """File name under which a case is remembered whatever its plugin's source and its exam say."""
-    return digest([case.algorithm, case.modules, dict(case.hyperparameters), case.seed, *filter(None, [case.role])])
+    told = filter(None, [case.role, case.testenv])
+    return digest([case.algorithm, case.modules, dict(case.hyperparameters), case.seed, *told])

@@ -6,12 +6,14 @@ trials.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ianvs.base.errors import DamagedError
+from ianvs.base.secrets import HIDDEN, without_secrets
 from ianvs.store.keys import canonical
 from ianvs.store.sealed import as_record, read_sealed, write_sealed
 
@@ -142,8 +144,9 @@ class StudyStore:
     def path(self, key: str) -> Path:
         return self.folder / f"{key}.json"
 
-    def read(self, key: str) -> Study | None:
-        """None: it has not begun. Raises DamagedError."""
+    def read(self, key: str, choices: Mapping[str, Sequence[Any]] = MappingProxyType({})) -> Study | None:
+        """None: it has not begun. Raises DamagedError. choices: of hyperparameters; those that are secrets are stored
+        as *** and a number, and stay so without it."""
         path = self.path(key)
         found = read_sealed(path, f"search/{key}.json")
         if found is None:
@@ -158,9 +161,15 @@ class StudyStore:
             "trials": tuple(as_record(Trial, one, path) for one in trials),
             "axes": tuple(as_record(Axis, one, path) for one in axes),
         }
-        return as_record(Study, {**found, **lists, **parts}, path)
+        study = as_record(Study, {**found, **lists, **parts}, path)
+        secrets = {
+            name: {hidden: choice for choice, hidden in _secrets(name, values)} for name, values in choices.items()
+        }
+        return _with(study, lambda name, value: secrets.get(name, {}).get(str(value), value))
 
     def write(self, study: Study) -> None:
+        secrets = {axis.name: _secrets(axis.name, axis.choices) for axis in study.axes}
+        study = _with(study, lambda name, value: next((one for each, one in secrets[name] if each == value), value))
         parts = {"trials": [vars(one) for one in study.trials], "axes": [vars(one) for one in study.axes]}
         write_sealed(self.path(study.key), f"search/{study.key}.json", {**vars(study), **parts})
 
@@ -178,3 +187,18 @@ class StudyStore:
             study = self.read(key)
             if study is not None:
                 yield study
+
+
+def _secrets(name: str, choices: Sequence[Any]) -> list[tuple[Any, str]]:
+    """(choice, what is stored in its place) of those choices of a hyperparameter that may not be shown."""
+    numbered = enumerate(choices, 1)
+    return [(one, f"{HIDDEN} {number}") for number, one in numbered if without_secrets({name: one}) != {name: one}]
+
+
+def _with(study: Study, value_of: Callable[[str, Any], Any]) -> Study:
+    """`study` with other values of hyperparameters. value_of: by the name and the value before."""
+    axes = (replace(one, choices=tuple(value_of(one.name, choice) for choice in one.choices)) for one in study.axes)
+    trials = (
+        replace(one, drawn={name: value_of(name, value) for name, value in one.drawn.items()}) for one in study.trials
+    )
+    return replace(study, axes=tuple(axes), trials=tuple(trials))

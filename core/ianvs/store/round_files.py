@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ianvs.base.digests import content, noted, parsed, sealed_text
 from ianvs.base.errors import IanvsError
-from ianvs.base.types import Asked, Predictions, RoundResult
+from ianvs.base.types import Asked, Predictions, RoundResult, Sealing
 from ianvs.store.files import write_atomic
 from ianvs.store.sealed import as_record
 
@@ -72,7 +72,8 @@ class RoundFolder:
             for one in modules
         ]
         files = {path.relative_to(self.folder).as_posix(): noted(path) for path in self._files()}
-        stored = {**vars(result), "modules": told, "files": files, "after": self.after}
+        sealing = None if result.sealing is None else vars(result.sealing)
+        stored = {**vars(result), "sealing": sealing, "modules": told, "files": files, "after": self.after}
         # The folder is not in its place yet, so that this need not be atomic.
         (self.folder / "round.json").write_text(sealed_text(stored, self.name))
 
@@ -84,9 +85,10 @@ class RoundFolder:
 
 def round_result(stored: Mapping[str, Any], path: Path | str) -> RoundResult:
     """From the content of round.json, which lies at `path`. Raises DamagedError."""
-    scores = stored["gate_scores"]
+    scores, sealing = stored["gate_scores"], stored.get("sealing")
     facts = {
         **stored,
+        "sealing": None if sealing is None else as_record(Sealing, sealing, path),
         "gate_scores": None if scores is None else tuple(scores),
         "examined": tuple(tuple(when) for when in stored["examined"]),
     }

@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,14 @@ def test_the_traceback_of_an_exception_is_in_the_log(apart: Engine, tmp_path: Pa
     apart.submit(task("fail", "cheese", log=tmp_path / "log.txt"))
     until_ended(apart)
     assert "RuntimeError: no luck with cheese" in (tmp_path / "log.txt").read_text()
+
+
+def test_a_secret_of_a_task_is_not_in_its_log(apart: Engine, tmp_path: Path) -> None:
+    told = replace(task("fail", "an open sesame", log=tmp_path / "log.txt"), secrets=frozenset(["open sesame"]))
+    apart.submit(told)
+    until_ended(apart)
+    assert "RuntimeError: no luck with an ***\n" in (tmp_path / "log.txt").read_text()
+    assert "sesame" not in (tmp_path / "log.txt").read_text()
 
 
 @pytest.mark.parametrize(("name", "number"), [("kill_itself", signal.SIGKILL), ("segfault", signal.SIGSEGV)])

@@ -26,7 +26,7 @@ from ianvs.results.report.row_tables import csv_text
 from tests.results.report.report_cases import METRICS, WORKSPACE, board, cells, failed, matrix, result, suite
 
 SVG = "{http://www.w3.org/2000/svg}"
-PAGES = {"selected_rank.csv", "statistics.csv", "leaderboard.md", "leaderboard.tex"}
+PAGES = {"selected_rank.csv", "statistics.csv", "notes.csv", "leaderboard.md", "leaderboard.tex"}
 EVERYTHING = RankSpec((), save_mode="selected_and_all_and_picture")
 
 
@@ -104,7 +104,7 @@ def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
         )
     one = {p.relative_to(tmp_path / "one"): p.read_bytes() for p in (tmp_path / "one").rglob("*.*")}
     two = {p.relative_to(tmp_path / "two"): p.read_bytes() for p in (tmp_path / "two").rglob("*.*")}
-    assert len(one) == 11  # six of them pictures
+    assert len(one) == 12  # six of them pictures
     assert one == two
 
 

@@ -67,7 +67,7 @@ def test_the_seeds_of_an_algorithm_are_one_row(tmp_path: Path) -> None:
     assert rows[0].metrics["accuracy"].n == 3
     assert list(rows[0].tests) == [f"test set {k}" for k in range(1, 6)]
     assert [len(row.tests) for row in ianvs.load_results(tmp_path / "ws").leaderboard.rows] == [5, 5]
-    assert "Each seed takes an exam of its own (`order_seed: case`)" in " ".join(results.leaderboard.notes)
+    assert "Each seed takes an exam of its own (`order_seed: case`)" in " ".join(map(str, results.leaderboard.notes))
     with (tmp_path / "ws" / "test" / "rank" / "all_rank.csv").open() as file:
         assert [row["Seeds"] for row in csv.DictReader(file)] == ["3", "3"]
 

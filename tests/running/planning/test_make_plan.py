@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import ianvs
 from ianvs.base.errors import ConfigError
 from ianvs.base.types import Asked, Failure, Predictions, RoundResult
 from ianvs.config import load_job
@@ -362,6 +363,10 @@ CONDITIONS = [
     ("status=finished", 1),
     ("status=new,seed=1", 1),
     ("strength=1", 0),
+    ("seed 1", 2),
+    ("majority (bias=1000)", 2),  # as reports name a row
+    ("majority (bias=1000), seed 0", 1),
+    ("majority (bias=7)", 0),
 ]
 
 
@@ -405,6 +410,38 @@ def test_only_and_limit_leave_cases_with_the_references_that_they_need(tmp_path:
     assert [case.id for case, _ in plan_of(tmp_path, testenv=exam, limit=99).cases()] == [
         c.id for c, _ in every.cases()
     ]
+
+
+def test_a_name_with_a_comma_is_one_condition(tmp_path: Path) -> None:
+    path = write_job(tmp_path, algorithms=("majority", "other"))
+    path.write_text(edited(path.read_text(), "{name: other,", "{name: 'grouping, released code',"))
+    job = load_job(path)
+
+    def chosen(only: str) -> list[tuple[str, int, Any]]:
+        plan = plan_for(replace(job, only=only))
+        return [(case.algorithm, case.seed, case.hyperparameters["bias"]) for case, _ in plan.cases()]
+
+    name = "grouping, released code"
+    assert {one[0] for one in chosen(name)} == {name}
+    assert chosen(f"{name}, seed=1, bias=0") == chosen(f"{name} (bias=0), seed 1") == [(name, 1, 0)]
+    assert len(chosen("majority,seed=1")) == 2
+
+
+def test_a_case_of_another_exam_is_no_predecessor(tmp_path: Path) -> None:
+    """Neither of the job's other testenv, nor of another job's."""
+    path = write_job(tmp_path, testenv=edited(TESTENV, "rounds: 5", "rounds: 2"))
+    other = tmp_path / "other.yaml"
+    other.write_text(edited((tmp_path / "testenv.yaml").read_text(), "rounds: 2", "rounds: 5"))
+    both = edited(path.read_text(), "testenv: ./testenv.yaml", "testenv: [./testenv.yaml, ./other.yaml]")
+    path.write_text(edited(both, "[0, 1]", "[0]", "seeds: [0]", "seeds: [0]\n  engine: inline"))
+    ianvs.run(path, limit=2)
+    reasons = [one.reason for one in plan_for(load_job(path))]
+    assert reasons == ["finished", "finished", "never run", "never run"]
+
+    path.write_text(edited(both, "[./testenv.yaml, ./other.yaml]", "./testenv.yaml", "name: test\n", "name: next\n"))
+    ianvs.run(path, engine="inline")
+    path.write_text(edited(both, "[./testenv.yaml, ./other.yaml]", "./other.yaml"))
+    assert {one.reason for one in plan_for(load_job(path))} == {"never run"}
 
 
 def test_conditions_that_fit_no_case_are_refused(tmp_path: Path) -> None:

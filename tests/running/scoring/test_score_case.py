@@ -82,10 +82,12 @@ def case(
 def score(workspace: Path, *metrics: str | MetricSpec, until: int | None = None) -> list[StoredScore]:
     """What is stored of each metric, after scoring."""
     specs = [MetricSpec(metric) if isinstance(metric, str) else metric for metric in metrics]
-    unread = "algorithm testenv splitting_method as_one identity train_ratio threads sealing memory_mb provenance"
+    unread = (
+        "algorithm testenv splitting_method as_one identity train_ratio threads sealing memory_mb saved_mb provenance"
+    )
     scores = tuple((spec, metric_key(spec)) for spec in specs)
     request = {"case": CASE, "exam_id": "e1", "workspace": workspace, "scores": scores, "device": "cpu", "until": until}
-    score_case(CaseRequest(**dict.fromkeys([*unread.split(), "working_directory"]), **request))  # type: ignore[arg-type]
+    score_case(CaseRequest(**dict.fromkeys([*unread.split(), "secrets", "working_directory"]), **request))  # type: ignore[arg-type]
     found = [CaseStore(workspace).score(CASE.id, key, until) for _, key in scores]
     return [one for one in found if one is not None]
 

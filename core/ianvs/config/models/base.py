@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from ianvs.base.secrets import without_userinfo
+from ianvs.base.secrets import hide_secrets
 from ianvs.config.paths import Lookup, Want
 from ianvs.config.strict_yaml import Step, Steps
 
@@ -39,7 +39,7 @@ def described(value: object) -> str:
     if isinstance(value, int | float):
         return f"the number {value}"
     if isinstance(value, str):
-        value = without_userinfo(value)
+        value = hide_secrets(value)
         return f"the text '{value if len(value) <= 40 else value[:37] + '...'}'"
     return "a mapping" if isinstance(value, dict) else "a list"
 

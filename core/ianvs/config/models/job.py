@@ -171,6 +171,8 @@ class LimitsSpec(Spec):
     case_seconds: Annotated[float, Field(gt=0)] | None = None
     round_seconds: Annotated[float, Field(gt=0)] | None = None
     memory_mb: Annotated[float, Field(gt=0)] | None = None  # of the case's processes, shared pages once, 10^6 bytes
+    # Of the files that a plugin's save() writes, by the size that they say they have; nothing larger is read.
+    saved_mb: Annotated[float, Field(gt=0)] = 20_000.0
     grace_seconds: Annotated[float, Field(ge=0)] = 10.0  # from the wish to stop (SIGTERM) to the end (SIGKILL)
     # What importing a file of an author, or building a plugin, may take before a run.
     check_seconds: Annotated[float, Field(gt=0)] = 120.0

@@ -85,7 +85,7 @@ def call_function(question: Question) -> Answer:
         except IanvsError as error:
             return _refused((str(error), "", line))
         except Exception as error:
-            said = hide_secrets(cause(error, url.resolve()), question["options"])
+            said = hide_secrets(cause(error, url.resolve()), question["options"], environment=os.environ)
             return _refused((f"{name}() failed: {said}", "", 0))
     read = {path: look for path in sorted(seen) if (look := look_of(path))}
     classes = None if named is None else list(named)

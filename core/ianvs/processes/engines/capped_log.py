@@ -1,30 +1,67 @@
-"""The log of a task: a file that never grows beyond its cap, whatever the task and its children print."""
+"""The log of a task: a file that never grows beyond its cap, whatever the task and its children print, and holds no
+secrets."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
+
+from ianvs.base.secrets import forms_of, replaced, secret_spans
 
 CAP = 50_000_000  # bytes
 BLOCK = 1 << 18  # bytes that are read at a time
+_LONGEST_LINE = 4096  # bytes; more of a line is not held back for what may follow
+_LONGEST_SECRET = 1 << 15  # bytes
 _NOTICE = re.compile(rb"\n\[\.\.\. (\d+) bytes left out \.\.\.\]\n")
+
+
+class SecretFilter:
+    """What is printed, in blocks that end anywhere, without secrets. It holds back what may be the beginning of one."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        # Latin-1 has a letter for each byte: whatever is printed passes as it is.
+        self._known = [form.encode("utf-8", "surrogateescape").decode("latin-1") for form in forms_of(secrets)]
+        self._held = ""
+
+    def passed(self, block: bytes, *, last: bool = False) -> bytes:
+        """What of this block, and of those before it, may be written now. last: nothing comes any more."""
+        text = self._held + block.decode("latin-1")
+        spans = secret_spans(text, self._known)
+        end = len(text) if last else self._end(text, spans)
+        self._held = text[end:]
+        return replaced(text[:end], [span for span in spans if span[0] < end]).encode("latin-1")
+
+    def _end(self, text: str, spans: list[tuple[int, int]]) -> int:
+        """Of the whole lines, without the beginning of a known secret of several lines or of a PEM block."""
+        end = max(text.rfind("\n") + 1, text.rfind("\r") + 1, len(text) - _LONGEST_LINE)
+        for secret in self._known:
+            if "\n" in secret:
+                starts = range(max(0, len(text) - len(secret) + 1), end)
+                end = next((start for start in starts if secret.startswith(text[start:])), end)
+        for start, past in reversed(spans):
+            if start < end < past or past == len(text):
+                end = min(end, start)
+        return end if len(text) - end < _LONGEST_SECRET else len(text)
 
 
 class CappedFile:
     """A file that whoever reads a task's pipe writes.
 
     The first half of the cap is kept, and of what follows the last quarter or more; a line between them says how many
-    bytes are left out. A log that is there already is continued.
+    bytes are left out. A log that is there already is continued. secrets: what must not be in it.
     """
 
-    def __init__(self, path: Path, cap: int = CAP) -> None:
+    def __init__(self, path: Path, cap: int = CAP, secrets: Iterable[str] = ()) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
         self._cap, self._head = cap, cap // 2
+        self._filter = SecretFilter(secrets)
 
-    def write(self, block: bytes) -> None:
+    def write(self, block: bytes, *, last: bool = False) -> None:
+        block = self._filter.passed(block, last=last)
         with contextlib.suppress(OSError):  # a full disk must not end who supervises
             os.write(self._file, block)
             if os.fstat(self._file).st_size > self._cap - BLOCK:
@@ -46,6 +83,11 @@ class CappedFile:
         os.lseek(self._file, at, os.SEEK_SET)  # what is written goes to the end all the same
         return os.read(self._file, count)
 
+    def end(self) -> None:
+        """Nothing more is printed."""
+        self.write(b"", last=True)
+        self.close()
+
     def close(self) -> None:
         os.close(self._file)
 
@@ -53,8 +95,8 @@ class CappedFile:
 class CappedLog:
     """A pipe that a task prints into, and the file at its end."""
 
-    def __init__(self, path: Path) -> None:
-        self._file = CappedFile(path)
+    def __init__(self, path: Path, secrets: Iterable[str] = ()) -> None:
+        self._file = CappedFile(path, secrets=secrets)
         self.reader, self.writer = os.pipe()
         os.set_blocking(self.reader, False)
 
@@ -71,7 +113,8 @@ class CappedLog:
         """The end of the task: what it printed last is still written. What its orphans print is not."""
         while self.take():
             pass
-        self.drop()
+        self._file.end()
+        os.close(self.reader)
 
     def drop(self) -> None:
         """Let go of it in a process that neither prints nor reads."""

@@ -37,6 +37,7 @@ class Task:
 
     Both are pickled for the process. The function's output goes to `log`. environment: variables set before the
     function is called, such as those for the visible accelerators. files: None for a task without files.
+    secrets: texts that must not reach the log; anything that looks like a secret is hidden, too (ianvs.base.secrets).
     """
 
     key: str
@@ -45,6 +46,7 @@ class Task:
     log: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     files: Files | None = None
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
 
 
 @dataclass(frozen=True)

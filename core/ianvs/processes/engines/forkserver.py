@@ -108,7 +108,7 @@ class _Server:
 
     def start(self, task: Task) -> None:
         folder = tempfile.mkdtemp(dir=self.folder)
-        log = None if task.log is None else CappedLog(task.log)
+        log = None if task.log is None else CappedLog(task.log, task.secrets)
         self.started += 1
         if self.started == MANY_TASKS:
             gather_pages()

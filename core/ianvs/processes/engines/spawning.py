@@ -146,10 +146,10 @@ class _Child:
 
     def _keep_log(self) -> None:
         assert self._process.stderr is not None
-        log = None if self._task.log is None else CappedFile(self._task.log)
+        log = None if self._task.log is None else CappedFile(self._task.log, secrets=self._task.secrets)
         with self._process.stderr as stream, contextlib.suppress(OSError):
             while block := os.read(stream.fileno(), BLOCK):
                 if log is not None:
                     log.write(block)
         if log is not None:
-            log.close()
+            log.end()

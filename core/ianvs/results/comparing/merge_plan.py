@@ -12,6 +12,7 @@ from ianvs.config.spec import BudgetSpec, PublishedSpec
 from ianvs.exam.metrics.metric_columns import MetricColumn, metric_columns
 from ianvs.exam.metrics.registry import resolve
 from ianvs.results.comparing.merge_sources import FAILED, Source, StoredCase, shown_case
+from ianvs.results.report.document import Note
 from ianvs.results.stored import Results
 from ianvs.store.identity_differences import identity_differences
 from ianvs.store.keys import canonical
@@ -26,7 +27,7 @@ class MergedExams:
         self._columns: dict[str, tuple[MetricColumn, ...]] = {}
         self._shown: dict[str, None] = dict.fromkeys(first.columns)
         self.budgets: dict[str, BudgetSpec] = {}
-        self.notes: dict[str, None] = {}  # of the jobs that brought an exam: what is said of exams names them
+        self.notes: dict[Note, None] = {}  # of the jobs that brought an exam: what is said of exams names them
 
     def add(self, source: Source, said: list[str]) -> dict[str, str]:
         """{name of an exam in `source`: in the merged job} of those that fit; what does not fit is added to `said`."""
@@ -44,7 +45,7 @@ class MergedExams:
             else:
                 self._signatures[name] = signature
                 self._columns[name] = results.metrics[name]
-                self.notes |= dict.fromkeys(results.notes)
+                self.notes |= dict.fromkeys(results.job_notes)
                 if name in results.budgets:
                     self.budgets[name] = results.budgets[name]
                 found[name] = name
@@ -231,7 +232,7 @@ def _results(sources: Sequence[Source], exams: MergedExams, cases: Sequence[Test
         references={case.id: references[case.id] for case in cases if case.id in references},
         budgets=exams.budgets,
         published=published,
-        notes=tuple(exams.notes),
+        job_notes=tuple(exams.notes),
         provenance=_provenance(sources),
     )
 

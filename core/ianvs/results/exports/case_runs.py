@@ -93,6 +93,11 @@ def board_table(results: Results) -> str:
     return str(board.where(board.notna(), "").to_markdown(index=False))
 
 
+def notes_list(results: Results) -> str:
+    """What a reader has to know, as a list in markdown."""
+    return "\n".join(f"- {note}" for note in results.notes)
+
+
 def matrix_table(matrix: ScoreMatrix) -> str:
     """In markdown: a row after each round, a column for each test set."""
     lines = [["after round", *matrix.tests], ["---", *["---:"] * len(matrix.tests)]]

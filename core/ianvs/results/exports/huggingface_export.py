@@ -9,7 +9,7 @@ from huggingface_hub import DatasetCardData, EvalResult, ModelCardData
 
 from ianvs.base.types import CaseResult
 from ianvs.exam.metrics.metric import Metric
-from ianvs.results.exports.case_runs import board_table, matrix_table, run_name
+from ianvs.results.exports.case_runs import board_table, matrix_table, notes_list, run_name
 from ianvs.results.exports.parquet_export import write_tables
 from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.values import provenance_facts, shown_hyperparameters, shown_number
@@ -77,6 +77,7 @@ _TABLES = {
     "cases": "a row for each case: one algorithm, one choice of hyperparameters, one seed",
     "scores": "a row for each case, metric, round and test set",
     "rounds": "a row for each case and round: what it cost",
+    "notes": "a row for each thing to know beside the numbers",
 }
 
 
@@ -95,7 +96,7 @@ def dataset_card(results: Results, columns: Mapping[str, Mapping[str, str]], tas
         "## Leaderboard",
         board_table(results),
         *results.leaderboard.statements,
-        *results.leaderboard.notes,
+        notes_list(results),
         "## Tables",
     ]
     for table, meanings in columns.items():

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ianvs.results.exports.case_runs import CaseRun, case_runs, matrix_table
+from ianvs.results.exports.case_runs import CaseRun, case_runs, matrix_table, notes_list
 from ianvs.results.exports.exporting import environment, needs
 from ianvs.results.report import to_frame
 from ianvs.results.stored import Results
@@ -32,6 +32,7 @@ def write(results: Results, folder: Path) -> None:
             _write_run(client, experiment, run)
         board = client.create_run(experiment, run_name="leaderboard", tags={"ianvs.kind": "leaderboard"})
         client.log_text(board.info.run_id, to_frame(results.leaderboard).to_csv(index=False), "leaderboard.csv")
+        client.log_text(board.info.run_id, notes_list(results), "notes.md")
         client.log_dict(board.info.run_id, _plain(results.provenance), "provenance.json")
         client.set_terminated(board.info.run_id, "FINISHED")
 

@@ -69,6 +69,11 @@ _MEANINGS: Mapping[str, str] = {
     "directory": "the case's folder below the workspace",
     "finished_at": "when the case ended, UTC",
     "metric": "name of the score or metric",
+    "kind": "of a note",
+    "about": "what a note concerns: the job, a testenv, a row or a case",
+    "subject": "which of them; empty: the job, or the only one",
+    "text": "what a reader has to know beside the numbers",
+    "remedy": "what can be done about it",
     "round": "0 is the untrained model, k is after round k",
     "round_name": "name of the round",
     "test": "name of the test set; null: a metric over the score matrix, of all test sets",
@@ -80,7 +85,8 @@ _WHOLE = frozenset({"rank", "rank_low", "rank_high", "adopted"})  # numbers that
 
 def tables(results: Results) -> dict[str, pd.DataFrame]:
     """By name: `leaderboard`, a row for each algorithm and choice of hyperparameters; `cases`, one for each case;
-    `scores`, one for each case, metric, round and test set; `rounds`, one for each case and round: what it cost.
+    `scores`, one for each case, metric, round and test set; `rounds`, one for each case and round: what it cost;
+    `notes`, one for each thing to know beside the numbers.
 
     A case is known by its `case` and `algorithm`: two algorithms of the same content share their cases.
     """
@@ -89,6 +95,7 @@ def tables(results: Results) -> dict[str, pd.DataFrame]:
         "cases": _cases(results),
         "scores": _columns(one for result in results for one in _scores(results, result)),
         "rounds": _columns(one for result in results for one in _rounds(result)),
+        "notes": _columns(map(vars, results.notes)),
     }
     costs = {name for result in results for name in result.measures}.union(COSTS_OF_ROUNDS, _metrics(results))
     numbers = (costs | {f"{name}_std" for name in costs}) - _MEANINGS.keys()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ianvs.results.exports.case_runs import CaseRun, board_table, case_runs, matrix_table
+from ianvs.results.exports.case_runs import CaseRun, board_table, case_runs, matrix_table, notes_list
 from ianvs.results.exports.exporting import needs
 from ianvs.results.stored import Results
 
@@ -20,6 +20,7 @@ def write(results: Results, folder: Path) -> None:
             _write_run(writer, run)
     with open_writer(str(folder / "leaderboard")) as writer:
         writer.add_text("leaderboard", board_table(results))
+        writer.add_text("notes", notes_list(results))
 
 
 def _write_run(writer: Any, run: CaseRun) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from ianvs.results.exports.case_runs import CaseRun, case_runs
+from ianvs.results.exports.case_runs import CaseRun, case_runs, notes_list
 from ianvs.results.exports.exporting import environment, needs
 from ianvs.results.report import to_frame
 from ianvs.results.stored import Results
@@ -41,6 +41,7 @@ def write(results: Results, folder: Path) -> None:
             ) as board:
                 table = to_frame(results.leaderboard).astype(object)
                 board.log({"leaderboard": wandb.Table(dataframe=table.where(table.notna(), None).astype(str))})
+                board.summary["notes"] = notes_list(results)
         finally:
             wandb.teardown()
             for hidden in _HIDDEN.values():

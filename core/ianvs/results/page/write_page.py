@@ -27,7 +27,7 @@ from ianvs.results.report.charts.heatmaps import Heatmaps, Matrices, heatmaps, p
 from ianvs.results.report.charts.parallel import parallel_chart
 from ianvs.results.report.charts.shown_rows import ShownRow, shown_rows
 from ianvs.results.report.charts.svg import BOUND, DARK, LIGHT, chart_style
-from ianvs.results.report.document import Picture
+from ianvs.results.report.document import FIRST, Picture
 from ianvs.results.report.leaderboard_row import RowKey
 from ianvs.results.report.row_scores import ClassScores, MatrixMeans, complete_rows, finished
 from ianvs.results.report.scenes import scene_sheet
@@ -150,7 +150,8 @@ def page_text(
     return _template().render(
         document=document,
         summary=_summary(leaderboard, names),
-        notes=document.said("ranked by", "bound", "gate", "row", "data"),
+        first=document.said(*FIRST),
+        notes=document.said("ranked by", "bound", "gate", "row", "data", "metric"),
         tables=page_tables(document),
         differences=document.tables_of("how sure"),
         searches=[
@@ -198,14 +199,16 @@ def _pictures(
 
 def _summary(leaderboard: Leaderboard, names: list[str]) -> str:
     """How much was examined, and who is first."""
-    cases = sum(row.expected for row in (*leaderboard.rows, *leaderboard.references))
-    count = len(leaderboard.rows)
+    every = [*leaderboard.rows, *leaderboard.references]
+    cases = sum(len(row.seeds) for row in every)
+    count = sum(row.complete for row in leaderboard.rows)
     said = [f"{count} row{'s' * (count != 1)}", f"{leaderboard.seeds} seed{'s' * (leaderboard.seeds != 1)}"]
     said += [f"{len(names)} exams"] if len(names) > 1 else []
     said.append(f"{cases} case{'s' * (cases != 1)}")
     first = [(row.testenv, row.algorithm) for row in leaderboard.rows if row.rank == 1]
     best = "; ".join(f"{name}{f' in {exam}' if exam else ''}" for exam, name in first)
-    return f"{', '.join(said)}. " + (f"First: {best}." if best else "")
+    leads = "First so far" if any(row.waiting for row in leaderboard.rows) else "First"
+    return f"{', '.join(said)}. " + (f"{leads}: {best}." if best else "")
 
 
 @cache

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from markupsafe import Markup
 
@@ -16,9 +16,16 @@ from ianvs.results.report.leaderboard_row import FailedCase
 from ianvs.results.report.values import Value
 
 TableKind = Literal["ranking", "exam ranking", "how sure", "search", "over exams", "test sets", "numbers"]
-NoteKind = Literal[
-    "ranked by", "statement", "bound", "gate", "row", "sealing", "seeds", "data", "published", "remark", "definition"
-]
+HowToRead = Literal["ranked by", "statement", "seeds", "published", "definition"]
+ToKnow = Literal[
+    "settings", "version", "partial", "bound", "gate", "row", "remark", "failed", "sealing", "data", "metric"
+]  # fmt: skip
+NoteKind = HowToRead | ToKnow
+FIRST: tuple[NoteKind, ...] = ("settings", "version", "partial")
+"""Notes without which a ranking is misread: they stand above it."""
+
+TO_KNOW: tuple[NoteKind, ...] = get_args(ToKnow)
+
 RowMark = Literal["", "best", "bound", "over", "failed", "unfinished"]
 
 
@@ -125,14 +132,19 @@ def text_table(
 
 @dataclass(frozen=True)
 class Note:
-    """Something that a reader has to know. subject: of whom, where many are told of."""
+    """Something that a reader has to know beside the numbers: a sentence, and what can be done about it in another.
+
+    about: what it concerns. subject: which of them, where that is not all or one.
+    """
 
     kind: NoteKind
     text: str
     subject: str = ""
+    about: Literal["job", "testenv", "row", "case"] = "job"
+    remedy: str = ""
 
     def __str__(self) -> str:
-        return f"{self.subject}: {self.text}" if self.subject else self.text
+        return " ".join(filter(None, (f"{self.subject}: {self.text}" if self.subject else self.text, self.remedy)))
 
 
 @dataclass(frozen=True)
@@ -191,6 +203,11 @@ class Document:
 
     def tables_of(self, kind: TableKind) -> list[Table]:
         return [table for table in self.tables if table.kind == kind]
+
+    @property
+    def to_know(self) -> list[Note]:
+        """The notes on what was run, as opposed to how the numbers are to be read."""
+        return [note for note in self.notes if note.kind in TO_KNOW]
 
     def said(self, *kinds: NoteKind) -> list[str]:
         """The notes of these kinds as texts, in their order."""

@@ -79,6 +79,7 @@ def latex(document: Document) -> str:
             *lines,
             r"\bottomrule",
             r"\end{tabular}",
+            *_below(document),
             r"\end{table}",
             "",
         ]
@@ -139,6 +140,15 @@ def _caption(document: Document) -> str:
     wide = any(low != high for low, high, *_ in ranks)
     which = r"; in parentheses the ranks that a method may have (95\,\%)" if wide else ""
     return rf"mean $\pm$ sample standard deviation over {document.seeds} seeds; the best mean is bold{which}."
+
+
+def _below(document: Document) -> Iterator[str]:
+    """What a reader has to know, in small print, as wide as the text."""
+    if notes := document.to_know:
+        yield r"\par\smallskip"
+        yield r"\begin{minipage}{\linewidth}\footnotesize"
+        yield from (rf"{escaped(str(note))}\par" for note in notes)
+        yield r"\end{minipage}"
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from ianvs.config.spec import PublishedSpec, RankSpec
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import columns_named
 from ianvs.results.report.columns import Column, Kind, agreement, by_column, make_columns
+from ianvs.results.report.document import Note
 from ianvs.results.report.gather import gather, row_of
 from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow
 from ianvs.results.report.pareto import cost_tolerance
@@ -54,7 +55,7 @@ class Leaderboard:
     sort_by: tuple[tuple[str, bool], ...]  # (metric column, descending)
     seeds: int  # expected per row
     references: tuple[LeaderboardRow, ...] = ()
-    notes: tuple[str, ...] = ()  # what a reader must know of the data
+    notes: tuple[Note, ...] = ()  # on the job and its data
     sealing: str = ""  # how the exam was kept from the learners, in a sentence
     significance: tuple[ExamSignificance, ...] = ()  # of each exam whose rows have a standing
     over_exams: MethodsOverExams | None = None  # where the job has several
@@ -175,10 +176,12 @@ def build_leaderboard(
     rows, significance = ranked_by_testenv(listed, sort_by, rank.baseline, cost_tolerance(groups, repeated))
     columns = make_columns(shown, groups, rows, chosen=chosen is not None)
     noise = noise_statement(rows, repeated, sort_by[0][0]) if sort_by else ""
-    notes = tuple(dict.fromkeys(note for group in groups for note in group.notes))
+    notes = [
+        Note("data", note, about="testenv") for note in dict.fromkeys(note for group in groups for note in group.notes)
+    ]
     if damaged := tuple(dict.fromkeys(path for group in everything for path in group.damaged)):
-        told = "Gone, or changed after they were stored, and therefore not believed"
-        notes += (f"{told}: {one_line(damaged)}. Run the job again to have them made anew.",)
+        told = f"Gone, or changed after they were stored, and therefore not believed: {one_line(damaged)}."
+        notes.append(Note("data", told, remedy="Run the job again to have them made anew."))
     return Leaderboard(
         columns,
         rows,
@@ -186,7 +189,7 @@ def build_leaderboard(
         sort_by,
         seeds,
         references=tuple(row_of(group, seeds) for group in everything if group.case.role),
-        notes=notes,
+        notes=tuple(notes),
         sealing=sealing_note({one for group in groups for one in group.sealings}, contract),
         significance=significance,
         over_exams=methods_over_exams(rows, *sort_by[0]) if sort_by else None,

@@ -114,6 +114,11 @@ class LeaderboardRow:
         return ", ".join(filter(None, (self.algorithm, self.settings(names))))
 
     @property
+    def waiting(self) -> int:
+        """Cases that have not run, or have not come to an end."""
+        return self.expected - len(self.seeds) - len(self.failures)
+
+    @property
     def place(self) -> int | str:
         """The rank, or why there is none."""
         if not self.complete:

@@ -73,9 +73,12 @@ def ranked_by_testenv(
 
 
 def _bounded(rows: list[LeaderboardRow]) -> list[LeaderboardRow]:
-    """A row that learned in one round what others of its exam learn in several is a bound; among its like it is not."""
+    """A row that learned in one round what others of its exam learn in several is a bound; among its like it is not.
+
+    One of which nothing has finished tells nothing by its rounds: its cases may have ended in the first of them.
+    """
     several = any(row.rounds > 1 for row in rows)
-    return [replace(row, bound=row.bound or (several and row.rounds == 1)) for row in rows]
+    return [replace(row, bound=row.bound or (several and row.rounds == 1 and bool(row.seeds))) for row in rows]
 
 
 def _ranked(rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]]) -> tuple[LeaderboardRow, ...]:

@@ -60,7 +60,11 @@ def ranking_table(leaderboard: Leaderboard, telling: Sequence[str] | None = None
                 column.kind == "hyperparameter" and column.key in telling,
             )
         )
-    rows = tuple(TableRow(_mark(row), row.testenv, row.settings(telling)) for row in leaderboard.rows)
+    waited_for = {row.testenv for row in leaderboard.rows if row.waiting}
+    rows = tuple(
+        TableRow(_mark(row, row.testenv not in waited_for), row.testenv, row.settings(telling))
+        for row in leaderboard.rows
+    )
     return Table("ranking", tuple(columns), rows=rows)
 
 
@@ -109,12 +113,13 @@ def _ranks(row: LeaderboardRow, ranked: int) -> tuple[int, int, int, int] | None
     return row.standing.low, row.standing.high, row.rank, ranked
 
 
-def _mark(row: LeaderboardRow) -> RowMark:
+def _mark(row: LeaderboardRow, decided: bool) -> RowMark:
+    """decided: no row of the exam waits for cases that may take the first place yet."""
     if row.failures:
         return "failed"
     if not row.complete:
         return "unfinished"
-    return "bound" if row.bound else "over" if row.over_budget else "best" if row.rank == 1 else ""
+    return "bound" if row.bound else "over" if row.over_budget else "best" if row.rank == 1 and decided else ""
 
 
 def _about(column: Column) -> Iterator[str]:

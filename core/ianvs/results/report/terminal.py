@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ianvs.base.errors import shown_path
 from ianvs.results.report.build_document import document_of
 from ianvs.results.report.columns import Column
-from ianvs.results.report.document import Cell, Document, FailureGroup, Table, TableColumn
+from ianvs.results.report.document import FIRST, Cell, Document, FailureGroup, Table, TableColumn
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.markdown import aligned
 from ianvs.results.report.ranking_table import constants_note, without_constants
@@ -52,7 +52,7 @@ def show(document: Document, console: Console | None = None) -> None:
     if not ranking.rows:
         say("No results yet.", "")
         return
-    notes = document.said("ranked by", "statement", "bound", "gate", "row", "sealing", "data")
+    notes = document.said("ranked by", "statement", "bound", "gate", "row", "remark", "sealing", "data", "metric")
     notes += [f"Published: {line}." for line in document.said("published")]
     if live:
         columns, told_once = without_constants(_without_repetition(ranking))
@@ -66,6 +66,8 @@ def show(document: Document, console: Console | None = None) -> None:
         say(aligned(columns), "")
         notes.insert(0, constants_note(told_once))
     say("", "")
+    for note in document.said(*FIRST):
+        say(note, "yellow")
     for note in filter(None, notes):
         say(note, "dim")
     for line in _failures(document.failures):

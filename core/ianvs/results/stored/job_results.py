@@ -19,6 +19,8 @@ from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn, metric_columns
 from ianvs.exam.metrics.registry import find, resolve
 from ianvs.results.report import Chosen, Leaderboard, build_leaderboard, cases_frame, rounds_frame, to_frame
+from ianvs.results.report.document import TO_KNOW, Note
+from ianvs.results.report.notes import notes_of
 from ianvs.results.stored.case_results import ReferenceScores, read_case
 from ianvs.results.stored.selection import is_winner, select
 from ianvs.store import CaseState, CaseStore, ExamRecord, ExamStore, JobStore, Study, StudyStore, as_record
@@ -54,7 +56,7 @@ class Results:
     budgets: Mapping[str, BudgetSpec] = field(default_factory=dict)  # of each exam that has one
     published: Mapping[str, Mapping[str, PublishedSpec]] = field(default_factory=dict)  # by algorithm and metric
     titles: Mapping[str, str] = field(default_factory=dict)  # of each exam whose data are called otherwise than stored
-    notes: tuple[str, ...] = ()  # what a reader must know of the exams
+    job_notes: tuple[Note, ...] = ()  # what the results themselves do not show: settings, data
     studies: tuple[Study, ...] = ()  # searches that have begun; what they may see stands in `rank`
     contract: str = NATIVE  # how plugins were called (ianvs.config.spec.AlgorithmSpec)
     exit_code: int = 0
@@ -131,7 +133,12 @@ class Results:
             chosen=self._chosen,
             contract=self.contract,
         )
-        return replace(board, studies=self.studies, notes=(*self.notes, *board.notes))
+        return replace(board, studies=self.studies, notes=(*self.job_notes, *board.notes))
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What a reader has to know beside the numbers, as all reports show it."""
+        return tuple(note for note in notes_of(self.leaderboard) if note.kind in TO_KNOW)
 
     @property
     def ranked_cases(self) -> tuple[TestCase, ...]:
@@ -212,7 +219,7 @@ def load_results(workspace: str | Path, job: str | None = None) -> Results:
             algorithm: {name: as_record(PublishedSpec, one, file) for name, one in stored.items()}
             for algorithm, stored in record.get("published", {}).items()
         },
-        notes=tuple(record.get("notes", ())),
+        job_notes=tuple(_note(stored, file) for stored in record.get("notes", ())),
         studies=tuple(StudyStore(workspace, name).of(record.get("studies", ()))),
         contract=record.get("contract", NATIVE),
     )
@@ -238,7 +245,8 @@ def record_of(results: Results) -> dict[str, object]:
     return {
         "name": results.name,
         "contract": results.contract,
-        "notes": results.notes,
+        "notes": list(map(vars, results.job_notes)),
+        "all_notes": list(map(vars, results.notes)),
         "studies": [study.key for study in results.studies],
         "seeds": results.seeds,
         "rank": {
@@ -259,6 +267,11 @@ def record_of(results: Results) -> dict[str, object]:
         },
         "provenance": dict(results.provenance),
     }
+
+
+def _note(stored: str | Mapping[str, Any], file: Path) -> Note:
+    """A text alone is one of ianvs 0.2 and earlier."""
+    return Note("data", stored) if isinstance(stored, str) else as_record(Note, stored, file)
 
 
 def _without_places(spec: PublishedSpec | SelectSpec) -> dict[str, object]:

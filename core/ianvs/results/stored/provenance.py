@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ianvs.base.secrets import without_secret
 from ianvs.processes.engines.engine import usable_cores
 
 PACKAGES = (
@@ -46,7 +47,7 @@ def collect(
     import psutil
 
     return {
-        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": shlex.join([Path(sys.argv[0]).name, *map(without_secret, sys.argv[1:])]),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cpu": {"model": _cpu_model(), "count": os.cpu_count(), "usable": usable_cores()},

@@ -39,6 +39,8 @@ class CaseRequest:
     device: str  # "auto", "cpu", "cuda"
     sealing: str  # how the exam is kept from the learner: "normal", "strict"; "none" where it has no process of its own
     memory_mb: float | None
+    saved_mb: float
+    secrets: frozenset[str]  # texts that are shown and stored nowhere
     provenance: Mapping[str, object]
     working_directory: Path | None  # of plugins, where their contract names one
     until: int | None = None  # the round after which it pauses and is scored; None: it goes to the end
@@ -74,6 +76,8 @@ def case_request(
         device=job.device,
         sealing=job.sealing if apart else "none",
         memory_mb=job.limits.memory_mb,
+        saved_mb=job.limits.saved_mb,
+        secrets=plan.secrets,
         provenance=provenance,
         working_directory=job.working_directory,
         until=algorithm.until,

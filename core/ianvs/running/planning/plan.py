@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice, zip_longest
-from typing import Literal
+from typing import Any, Literal
 
 from ianvs.base.digests import CHANGED
 from ianvs.base.errors import ConfigError, DamagedError, Problem, one_line, shown_path
 from ianvs.base.types import REPEAT, TestCase
 from ianvs.config.contracts import contract_named, contract_of
-from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec
+from ianvs.config.spec import JobSpec, MetricSpec, TestEnvSpec, secrets_in
 from ianvs.exam import data
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import MetricColumn, metric_columns
@@ -24,7 +24,7 @@ from ianvs.running.planning.cases import DrawnExam, EndedTrial, PlannedAlgorithm
 from ianvs.running.planning.identity import algorithm_identity, exam_identity, metric_keys
 from ianvs.running.planning.references import PlannedReferences, plan_references
 from ianvs.running.planning.studies import PlannedStudy, is_searched, plan_studies
-from ianvs.store import CaseState, CaseStore, ExamStore, StudyStore
+from ianvs.store import CaseState, CaseStore, ExamStore, JobStore, StudyStore
 from ianvs.store.identity_differences import identity_differences
 from ianvs.store.keys import digest
 
@@ -71,6 +71,11 @@ class Plan:
     def searches(self) -> bool:
         """Whether there are trials to be asked for: their cases are not in the plan yet."""
         return any(not study.ended for study in self.studies)
+
+    @cached_property
+    def secrets(self) -> frozenset[str]:
+        """Texts that no case may show: secrets of the files, and of the variables of this process."""
+        return secrets_in(self.job)
 
     def __len__(self) -> int:
         if self._chosen:
@@ -150,6 +155,16 @@ class Plan:
             return planned("unfinished", "resume", f"cut off after round {done}")
         return planned("new", "run", self._why_new(case, algorithm))
 
+    @cached_property
+    def _of_other_jobs(self) -> frozenset[str]:
+        """Ids of cases that other jobs of the workspace have stored and this one has not: their exam may be another."""
+        stored: dict[bool, set[str]] = {True: set(), False: set()}
+        for name in JobStore.names(self.job.workspace):
+            with suppress(DamagedError):
+                record: Mapping[str, Any] = JobStore(self.job.workspace, name).read() or {}
+                stored[name == self.job.name].update(case["id"] for case in record.get("cases", ()))
+        return frozenset(stored[False] - stored[True])
+
     def _why_new(self, case: TestCase, algorithm: PlannedAlgorithm) -> str:
         if case.role == REPEAT:
             return "a repetition, never run"
@@ -157,7 +172,7 @@ class Plan:
         before = None
         with suppress(DamagedError):
             before = self.store.identity(predecessor) if predecessor else None
-        if before is None:
+        if before is None or predecessor in self._of_other_jobs:
             return "never run"
         now = {"exam": algorithm.exam, "algorithm": algorithm.identity}
         return f"{CHANGED_SINCE} {predecessor[:8]}: {'; '.join(identity_differences(before, now))}"
@@ -282,19 +297,34 @@ def start_over(plan: Plan, wanted: str) -> int:
 def _fits(case: TestCase, wanted: str, status: str | None = None) -> bool:
     """Whether `--only` and `--rerun` mean the case by `wanted`: conditions separated by commas, all of which must hold.
 
-    A condition is `name=value` (algorithm, seed, testenv, a hyperparameter, status where that is told), an algorithm's
-    name, or the beginning of a case's id.
+    A condition is `name=value` (algorithm, seed, testenv, a hyperparameter, status where that is told), `seed 0`, an
+    algorithm's name, the beginning of a case's id, or a row as reports print it: "ewc (strength=100)". Any of them may
+    have a comma in it.
     """
     facts = {"algorithm": case.algorithm, "seed": case.seed, "testenv": case.testenv, **case.hyperparameters}
     if status is not None:
         facts["status"] = status
-    for condition in filter(None, map(str.strip, wanted.split(","))):
-        name, equals, value = condition.partition("=")
-        if equals and not (name in facts and _same(facts[name], value)):
-            return False
-        if not equals and condition != case.algorithm and not (len(condition) >= 4 and case.id.startswith(condition)):
-            return False
-    return True
+    return _all_hold(case, facts, wanted.split(","))
+
+
+def _all_hold(case: TestCase, facts: Mapping[str, object], parts: Sequence[str]) -> bool:
+    """Whether the parts can be put together, with their commas, to conditions that all hold."""
+    return not parts or any(
+        _holds(case, facts, ",".join(parts[:count]).strip()) and _all_hold(case, facts, parts[count:])
+        for count in range(1, len(parts) + 1)
+    )
+
+
+def _holds(case: TestCase, facts: Mapping[str, object], condition: str) -> bool:
+    name, equals, value = condition.partition("=")
+    if condition in ("", case.algorithm) or (equals and name in facts and _same(facts[name], value)):
+        return True
+    if condition.startswith("seed "):
+        return condition == f"seed {case.seed}"
+    row, _, settings = condition.partition(f"{case.algorithm} (")
+    if not row and settings.endswith(")"):
+        return _all_hold(case, facts, settings[:-1].split(","))
+    return len(condition) >= 4 and case.id.startswith(condition)
 
 
 def _same(fact: object, value: str) -> bool:

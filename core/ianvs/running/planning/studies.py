@@ -114,7 +114,7 @@ def plan_studies(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> tuple[Pl
         study = PlannedStudy("", spec, search_metric(job), bases)
         key, stored = _key(study), None
         with suppress(DamagedError):  # then it is asked for once more, and finds its trials done
-            stored = store.read(key)
+            stored = store.read(key, {name: one.choices for name, one in study.space.items()})
         studies.append(replace(study, key=key, stored=stored))
     return tuple(studies)
 

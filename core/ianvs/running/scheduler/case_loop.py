@@ -110,7 +110,7 @@ class CaseLoop:
         self._sharing.started(slot.gpu, case.id)
         environment: Mapping[str, str] = slot.environment if slot.gpu is not None or self._job.device == "cpu" else {}
         request, log = self._request(planned), self._plan.store.log(case.id)
-        self._engine.submit(Task(case.id, RUN_CASE, request, log, environment, _files_of(request)))
+        self._engine.submit(Task(case.id, RUN_CASE, request, log, environment, _files_of(request), request.secrets))
         self._listener.started(planned)
 
     def _follow(self, event: Event) -> None:

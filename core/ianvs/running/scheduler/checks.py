@@ -12,9 +12,10 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ianvs.base.errors import ConfigError, IanvsError, Place, Problem, closest
+from ianvs.base.secrets import hide_secrets
 from ianvs.config.contracts import contract_of
 from ianvs.config.models.algorithm import MODULE_TYPES
-from ianvs.config.spec import JobSpec, MetricSpec, Range, SelectSpec, TestEnvSpec
+from ianvs.config.spec import JobSpec, MetricSpec, Range, SelectSpec, TestEnvSpec, secrets_in
 from ianvs.exam import data
 from ianvs.exam.metrics.metric_columns import column_names, columns_named
 from ianvs.exam.metrics.registry import metric_header
@@ -76,6 +77,7 @@ class Preflight:
         for check in checks:
             if not (self.problems and check.stands_on_others):
                 for problem in list(check.find(self)):  # what it stands on does not change meanwhile
+                    problem = replace(problem, message=hide_secrets(problem.message, known=secrets_in(self.job)))
                     (self.warnings if problem.warning else self.problems).append(problem)
 
     def insist(self) -> None:

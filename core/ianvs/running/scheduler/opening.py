@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib.util
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -124,7 +125,7 @@ def _open(job: JobSpec, workload: Workload) -> Engine:
         raise
     except Exception as error:
         where = None if spec.url is None else spec.url.resolve()
-        said = hide_secrets(cause(error, where), spec.options)
+        said = hide_secrets(cause(error, where), spec.options, environment=os.environ)
         raise IanvsError(f"engine {spec.name} can't be opened: {said}") from error
     return engine
 

@@ -19,7 +19,6 @@ from ianvs.config.contracts import contract_of
 from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec, SelectSpec, TestEnvSpec
 from ianvs.exam import data
 from ianvs.exam.data.doubts import FOLDER as DOUBTS
-from ianvs.exam.data.doubts import SHARED
 from ianvs.exam.kinds import KINDS
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.processes.engines import LocalEngine
@@ -27,6 +26,7 @@ from ianvs.processes.engines.asking import ask
 from ianvs.processes.engines.engine import Engine, Files, Task
 from ianvs.running.inspector import Inspector, ParadigmFacts
 from ianvs.running.inspector.plugin_check import FORCED, Checked, Subject
+from ianvs.running.job_notes import data_doubts
 from ianvs.running.planning import Plan, PlannedAlgorithm, cells, grid
 from ianvs.running.planning.case_request import PREPARE_EXAM, CaseRequest, case_request
 from ianvs.running.planning.references import ROLES
@@ -291,10 +291,7 @@ def _exam_problems(flight: Preflight) -> Iterator[Problem]:
         if record is not None:
             yield from _incompatibilities(record, algorithm.testenv)
             place = algorithm.testenv.dataset.place or algorithm.testenv.place
-            for name, said in (data.doubts_of(str(algorithm.exam["dataset"]), cache) or {}).items():
-                # Where only rounds to come are asked, both parts are meant to be the same samples.
-                if name != SHARED or record.rules.get("asked") != "future":
-                    yield Problem(said, place, warning=True)
+            yield from (Problem(said, place, warning=True) for said in data_doubts(plan, algorithm))
 
 
 def _prepare(flight: Preflight, algorithm: PlannedAlgorithm) -> Sequence[Problem]:
@@ -304,7 +301,9 @@ def _prepare(flight: Preflight, algorithm: PlannedAlgorithm) -> Sequence[Problem
     listener.preparing(name, 0.0)
     log = flight.job.workspace / "exams" / f"{algorithm.exam_id}.log"
     request = _any_request(flight.plan, algorithm)
-    task = Task(f"exam-{algorithm.exam_id}", PREPARE_EXAM, request, log, files=_files_of(request, log))
+    task = Task(
+        f"exam-{algorithm.exam_id}", PREPARE_EXAM, request, log, files=_files_of(request, log), secrets=request.secrets
+    )
     answer = ask(flight.engine, task, told=lambda fraction: listener.preparing(name, float(fraction)))
     if answer.code != 0:
         raise IanvsError(f"reading the data failed; the reason is at the end of {log}.")

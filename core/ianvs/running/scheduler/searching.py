@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ianvs.config.spec import SearchSpec
+from ianvs.base.secrets import without_secrets
+from ianvs.config.spec import Range, SearchSpec
 from ianvs.exam.metrics.metric_columns import MetricColumn, columns_named
 from ianvs.results.report.trials import drawn_text
 from ianvs.results.stored.selection import seen_by, worth_after
@@ -82,7 +83,7 @@ def outline(planned: PlannedStudy, plan: Plan) -> str:
     """What a search will do, or what it has found, in a few sentences."""
     spec, base, stored = planned.spec, planned.any_base, planned.stored
     exam = f" in {base.testenv_name}" if base.testenv_name else ""
-    space = "; ".join(f"{name} {one}" for name, one in planned.space.items())
+    space = "; ".join(f"{name} {_shown(name, one)}" for name, one in planned.space.items())
     said = f"search for {base.spec.name}{exam}: {spec.name}, {spec.trials} trials of {space}; by {planned.metric} "
     said += f"{seen_by(spec.select, planned.seeds)}."
     if planned.ended and stored is not None:
@@ -96,6 +97,11 @@ def outline(planned: PlannedStudy, plan: Plan) -> str:
         said += " Where trials are stopped depends on the rounds of the exam, which is not prepared yet."
     asked = 0 if stored is None else len(stored.trials)
     return f"{said} {asked} asked for so far; the winner is run with all {len(planned.bases)} seeds."
+
+
+def _shown(name: str, one: Range) -> Range:
+    """Its choices without secrets."""
+    return replace(one, choices=tuple(without_secrets({name: choice})[name] for choice in one.choices))
 
 
 def _rungs_said(rungs: tuple[int, ...]) -> str:

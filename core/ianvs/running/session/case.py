@@ -78,7 +78,7 @@ def run_case(request: CaseRequest, report: Reporter) -> None:
             with contextlib.suppress(OSError):  # the log may be on the disk that is full
                 traced = not isinstance(error, IanvsError | RemoteError)  # of the latter the traceback is there already
                 said = traceback.format_exc() if traced else f"{error_kind(error)}: {error}\n"
-                sys.stderr.write(hide_secrets(said, request.case.hyperparameters))
+                sys.stderr.write(hide_secrets(said, known=request.secrets))
             _store_failure(store, request, error)
 
 
@@ -146,9 +146,9 @@ def _examined(
     learned, ready = rounds.learner, rounds.ready
     facts = {
         "bound": rounds.bound,
-        "basemodel": learned.state.basemodel,
+        "basemodel": hide_secrets(learned.state.basemodel, known=request.secrets),
         "measures": {name: vars(one.measure()) for name, one in ready.measures.items()},
-        "sealing": vars(Sealing(request.sealing, "none" if learned.state.adapts else learned.copies, learned.closed)),
+        "sealing": vars(Sealing.weakest(one.sealing for one in store.complete_rounds(case.id) if one.sealing)),
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "provenance": {**request.provenance, "device": ready.card, "threads": request.threads},
     }
@@ -194,7 +194,7 @@ def _failure(error: Exception, store: CaseStore, request: CaseRequest) -> Failur
     if error_kind(error) in ("MemoryError", "OutOfMemoryError"):
         kind = "memory"
     log = Path(os.path.relpath(store.log(request.case.id), store.workspace))
-    message = hide_secrets(str(error), request.case.hyperparameters) or "(no message)"
+    message = hide_secrets(str(error), known=request.secrets) or "(no message)"
     gone = isinstance(error, FileNotFoundError | PluginError | RemoteError) and store.status(request.case.id) is None
     if gone:
         message = (

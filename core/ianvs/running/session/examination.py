@@ -187,7 +187,7 @@ class Examination:
         """The same samples with their replies, in the same order. Raises PluginError for who would learn them."""
         if not self._testenv.teacher_forced:
             return []
-        if self._learner.state.adapts:
+        if self._learner.adapts:
             raise PluginError(
                 f"{self._learner.state.who.partition('.')[0]} learns while it is tested, so the replies can't be "
                 "shown to it. Take `teacher_forced: true` out of the testenv, or the algorithm out of the job."

@@ -96,7 +96,7 @@ class LearnerHost:
             raise
 
     def _print_traceback(self) -> None:
-        sys.stderr.write(hide_secrets(traceback.format_exc(), self._request.case.hyperparameters))
+        sys.stderr.write(hide_secrets(traceback.format_exc(), known=self._request.secrets))
 
     @property
     def _session(self) -> CaseSession:
@@ -302,8 +302,7 @@ class LearnerHost:
             memory_samples=samples,
             memory_bytes=size,
             peak_gpu_bytes=measure.peak_gpu_bytes(),
-            adapts=any(bool(getattr(plugin, "adapts_in_testing", False)) for plugin in plugins),
-            saves=all(callable(getattr(plugin, "save", None)) for plugin in plugins),
+            adapts=session.modules.adapt,
             past=session.modules.sees_past_rounds,
             modules=len(plugins),
             who=session.who,

@@ -54,7 +54,7 @@ class MeasureForm(Message):
 class State(Message):
     """What it says of itself. passes, measures: of the step that is under way. The rest is of now.
 
-    memory: whether it declares a store of old samples. adapts: it learns while it is tested. saves: it can be saved.
+    memory: whether it declares a store of old samples. adapts: it learns while it is tested.
     modules: how many it has. unscored: why it gives no scores of all classes; "" where it does.
     """
 
@@ -66,7 +66,6 @@ class State(Message):
     memory_bytes: int | None
     peak_gpu_bytes: int | None
     adapts: bool
-    saves: bool
     past: bool
     modules: int
     who: str

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ianvs.base.errors import PluginError
+
 resource: Any
 try:
     import resource
@@ -180,9 +182,21 @@ def memory_size(plugins: Iterable[object]) -> tuple[int | None, int | None]:
     return sum(map(len, memories)) if memories else None, sum(sizes) if sizes else None
 
 
-def folder_bytes(folder: Path) -> int:
-    """Size of all files below `folder`."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+def saved_bytes(folder: Path, limit_mb: float) -> int:
+    """Size of all files below `folder`, a model that was saved; holes count, links don't.
+
+    Raises PluginError for more than `limit_mb` (10^6 bytes): nothing of it has been read then.
+    """
+    sizes = {path: path.stat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink()}
+    total = sum(sizes.values())
+    if total > limit_mb * 1e6:
+        largest = max(sizes, key=sizes.__getitem__)
+        raise PluginError(
+            f"save() wrote {total / 1e6:,.0f} MB, more than limits.saved_mb: {limit_mb:g}. The largest file is "
+            f"'{largest.relative_to(folder)}' with {sizes[largest] / 1e6:,.0f} MB, holes included. Save less, or "
+            "raise the limit in the job's file."
+        )
+    return total
 
 
 def synchronise() -> None:

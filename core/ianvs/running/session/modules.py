@@ -23,8 +23,6 @@ from ianvs.plugins.signature import named_arguments
 from ianvs.running.planning import own_hyperparameters
 from ianvs.store import StoredModule
 
-LONGEST_REMARK = 500  # characters
-
 
 class Seeds:
     """The global random generators, started anew for every use, so that a resumed case draws the same numbers."""
@@ -63,6 +61,21 @@ class AuthorsModule:
         self._loaded, self._rules = loaded, rules
         self.name = type(plugin).__name__
         self.taught = Taught()
+        self._adapts = self._says_that_it_adapts()
+
+    @property
+    def adapts(self) -> bool:
+        """Whether it learns while it is tested, as it said when it was built. Raises PluginError if it says otherwise
+        now."""
+        if self._says_that_it_adapts() != self._adapts:
+            raise PluginError(
+                f"{self.name}.adapts_in_testing was {self._adapts} when it was built and is {not self._adapts} now. "
+                "Make it a class attribute that stays as it is."
+            )
+        return self._adapts
+
+    def _says_that_it_adapts(self) -> bool:
+        return bool(getattr(self.plugin, "adapts_in_testing", False))
 
     def call(self, method: str, arguments: tuple[Any, ...], offered: Mapping[str, Any]) -> Any:
         """What `method` returns; of `offered` it gets what it names."""
@@ -161,6 +174,12 @@ class Modules:
         return copy
 
     @property
+    def adapt(self) -> bool:
+        """Whether one of them learns while it is tested. Every one is asked: each may raise PluginError."""
+        said = [module.adapts for module in self]
+        return any(said)
+
+    @property
     def sees_past_rounds(self) -> bool:
         """Whether a class declares itself a reference that is given all rounds so far."""
         return any(bool(getattr(module.plugin, "sees_past_rounds", False)) for module in self)
@@ -176,7 +195,7 @@ class Modules:
     def remark(self) -> str:
         """What the plugins say of how it went, in one line."""
         said = dict.fromkeys(" ".join(str(getattr(m.plugin, "remark", "") or "").split()) for m in self)
-        return "; ".join(filter(None, said))[:LONGEST_REMARK]
+        return "; ".join(filter(None, said))
 
     def _build(self, kind: str, instance: str, path: Path | None = None) -> AuthorsModule:
         """A new object with what was saved at `path`; without it, a base model begins with the initial model."""

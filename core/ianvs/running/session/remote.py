@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from ianvs.base.errors import PluginError
 from ianvs.processes.sealing.peer import Gone, Handler, Message, Peer
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
@@ -35,17 +36,19 @@ class _Calls(Protocol):
 
 
 class Learner:
-    """Who is examined. spent: by training, since `train` was called. copies: who gives its answers.
+    """Who is examined. spent: by training, since `train` was called. scratch: a folder that both sides may write.
 
-    scratch: a folder that both sides may write.
+    asked: who has answered since it was cleared: "none" but itself, "forks" or "new processes". adapts: it has said
+    that it learns while it is tested, once being enough.
     """
 
-    copies = "none"
     closed = False
 
-    def __init__(self, peer: _Calls, scratch: Path) -> None:
-        self._peer, self._scratch = peer, scratch
+    def __init__(self, request: CaseRequest, peer: _Calls, scratch: Path) -> None:
+        self._request, self._peer, self._scratch = request, peer, scratch
         self.spent = NOTHING_SPENT
+        self.asked: set[str] = set()
+        self.adapts = False
         self.state: State
         self.ready: Ready
 
@@ -72,9 +75,10 @@ class Learner:
         self._stated("meet", {"modules": [(one.kind, one.instance) for one in modules]})
 
     def save(self, folder: Path) -> list[StoredModule]:
-        """What it is now, stored in `folder`."""
+        """What it is now, stored in `folder`. Raises PluginError for more than the job's limit."""
         with self._own_folder() as own:
             saved = read(Saved, self._order("save", {"folder": str(own)}).body)
+            measure.saved_bytes(own, self._request.saved_mb)
             found = []
             for one in saved.modules:
                 path = None if one.path is None else folder / one.path
@@ -93,6 +97,7 @@ class Learner:
     @contextmanager
     def answering(self, stored: Sequence[StoredModule], folder: Path | None) -> Iterator[tuple[_Calls, int]]:
         """(whom to ask, process id) of who answers as the learner is now, saved in `folder` as `stored`."""
+        self.asked.add("none")
         yield self._peer, os.getpid()
 
     def close(self) -> None:
@@ -110,6 +115,7 @@ class Learner:
 
     def _stated(self, name: str, body: Mapping[str, object], files: Sequence[int] = ()) -> None:
         self.state = read(State, self._order(name, body, files).body)
+        self.adapts = self.adapts or self.state.adapts
 
     @contextmanager
     def _own_folder(self) -> Iterator[Path]:
@@ -132,7 +138,7 @@ class InlineLearner(Learner):
     def __init__(self, request: CaseRequest, brief: Brief, scratch: Path, handler: Handler) -> None:
         host = LearnerHost(request, brief)
         host.connect(_Direct(handler))
-        super().__init__(_Direct(host), scratch)
+        super().__init__(request, _Direct(host), scratch)
 
     def train(self, step: int, valid: Mapping[str, object] | None, files: Sequence[int]) -> None:
         with measure.stopwatch() as watch:
@@ -143,8 +149,6 @@ class InlineLearner(Learner):
 class SealedLearner(Learner):
     """In a process of its own, from which the exam is kept. closed: also by the kernel."""
 
-    copies = "forks"  # until it is asked: a case that resumes after its last round asks nothing more
-
     def __init__(
         self,
         request: CaseRequest,
@@ -154,7 +158,6 @@ class SealedLearner(Learner):
         spawner: LearnerSpawner,
         closed: Sequence[Path],
     ) -> None:
-        self._strict = request.sealing == "strict"
         self._brief, self._spawner, self._folders, self._handler = brief, spawner, closed, handler
         self._own = [scratch, scratch.parent / "files"]
         for folder in self._own:
@@ -165,7 +168,7 @@ class SealedLearner(Learner):
             raise Ended(-9) from None
         self._timer = measure.Meter(self.pid)
         self._end = Peer(end, self._handled)
-        super().__init__(self._end, scratch)
+        super().__init__(request, self._end, scratch)
 
     def train(self, step: int, valid: Mapping[str, object] | None, files: Sequence[int]) -> None:
         self._timer.start()
@@ -176,23 +179,24 @@ class SealedLearner(Learner):
 
     @contextmanager
     def answering(self, stored: Sequence[StoredModule], folder: Path | None) -> Iterator[tuple[_Calls, int]]:
-        if self.needs_model:
-            self.copies = "new processes"
-            with self._fresh(stored, folder) as found:
-                yield found
-        elif self._forkable and not self.state.adapts:
-            self.copies = "forks"
+        if self.adapts:
+            self.asked.add("none")
+            yield self._end, self.pid
+        elif self._forkable:
+            self.asked.add("forks")
             with self._forked() as found:
                 yield found
         else:
-            self.copies = "none"
-            yield self._end, self.pid
+            self.asked.add("new processes")
+            require_saved(stored)
+            with self._fresh(stored, folder) as found:
+                yield found
 
     def close(self) -> None:
         self._end.close()
 
     def unasked(self) -> Spent:
-        return Spent(0.0, self._timer.unasked() if self.copies == "new processes" else 0.0)
+        return Spent(0.0, self._timer.unasked() if "new processes" in self.asked else 0.0)
 
     def peak_bytes(self) -> int:
         return measure.peak_host_bytes(self.pid)
@@ -211,12 +215,12 @@ class SealedLearner(Learner):
 
     @property
     def needs_model(self) -> bool:
-        return not self._forkable and self.state.saves and not self.state.adapts
+        return not self.adapts and not self._forkable
 
     @property
     def _forkable(self) -> bool:
         """A fork shares what its learner has, and its learner's code could keep it from letting go of that."""
-        return not self._strict and self.ready.device == "cpu" and measure.threads(self.pid) == 1
+        return self._request.sealing != "strict" and self.ready.device == "cpu" and measure.threads(self.pid) == 1
 
     @contextmanager
     def _forked(self) -> Iterator[tuple[_Calls, int]]:
@@ -261,6 +265,17 @@ class SealedLearner(Learner):
             return Ended(self._spawner.ended(pid))
         except Gone:
             return Ended(-9)
+
+
+def require_saved(stored: Sequence[StoredModule]) -> None:
+    """Raise PluginError unless a new process can begin where the learner is: all that was taught has to be saved."""
+    for one in stored:
+        if one.path is None and (one.calls or one.kind == "basemodel"):
+            raise PluginError(
+                f"the {one.kind} has no save(), and its process can't be forked to answer (it has several threads or a "
+                "card, or the job says `sealing: strict`). What can't be copied can't be examined: give it save() and "
+                "load(). A method that learns while it is tested says `adapts_in_testing = True` (docs/trust.md)."
+            )
 
 
 class _Direct:

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 
 from ianvs.base.errors import ExamRuleError, PluginError
 from ianvs.base.secrets import hide_secrets
-from ianvs.base.types import Asked, Predictions, RoundResult
+from ianvs.base.types import Asked, Predictions, RoundResult, Sealing
 from ianvs.exam.kinds.picture_kind import lacks_pictures
 from ianvs.exam.scenarios.budget import check_budget
 from ianvs.exam.scenarios.exam import Exam
@@ -33,6 +33,8 @@ from ianvs.running.session.lineage import find_earlier, lineage_of
 from ianvs.running.session.measure import NOTHING_SPENT
 from ianvs.running.session.remote import Learner
 from ianvs.store import CaseStore, ExamStore, RoundFolder
+
+_LONGEST_REMARK = 500  # characters
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error: a wish that was granted
@@ -135,7 +137,12 @@ class CaseRounds:
             self.learner.measure()
         spent, measures = self._examination.spent, dict(self.learner.state.measures)
         untrained = RoundResult(
-            0, "untrained", eval_seconds=spent.seconds, eval_cpu_seconds=spent.cpu_seconds, measures=measures
+            0,
+            "untrained",
+            eval_seconds=spent.seconds,
+            eval_cpu_seconds=spent.cpu_seconds,
+            measures=measures,
+            sealing=self._sealing(),
         )
         self._keep(untrained, predictions)
         return self._take_over_earlier_rounds()
@@ -167,6 +174,7 @@ class CaseRounds:
         self._step = _Step(index)
         self._data_server.begin(index)
         self._examination.spent = NOTHING_SPENT
+        self.learner.asked.clear()
 
     def _train(self, index: int) -> None:
         valid = None if self.ready.reference else self._feed.valid(index)
@@ -197,12 +205,18 @@ class CaseRounds:
             adopted=adopted,
             gate_scores=scores,
             passes=state.passes,
-            remark=hide_secrets(state.remark, self._request.case.hyperparameters),
+            remark=hide_secrets(state.remark, known=self._request.secrets)[:_LONGEST_REMARK],
             examined=(*self._step.examined, (self._feed.arrived(index), index, index)),
             measures=dict(state.measures),
             bound=self.bound,
-            unscored=self._examination.unscored,
+            unscored=hide_secrets(self._examination.unscored, known=self._request.secrets),
+            sealing=self._sealing(),
         )
+
+    def _sealing(self) -> Sealing:
+        """Of whoever was asked in the round that is under way."""
+        how, closed = self._request.sealing, self.learner.closed
+        return Sealing.weakest(Sealing(how, copies, closed) for copies in self.learner.asked or ("new processes",))
 
     def _say(self, index: int, count: int, doing: str) -> None:
         """To the supervisor, and to whoever asks `ianvs status`."""
@@ -285,7 +299,7 @@ class CaseRounds:
         self._model = Model(self.learner.save(folder.model), folder.model)
 
     def _fill(self, folder: RoundFolder, result: RoundResult, predictions: Mapping[Asked, Predictions]) -> None:
-        size = measure.folder_bytes(folder.model)
+        size = measure.saved_bytes(folder.model, self._request.saved_mb)
         folder.fill(replace(result, model_bytes=size or None), predictions, self._model.modules)
 
     def _stored(self, index: int) -> None:
@@ -304,11 +318,12 @@ class CaseRounds:
         is allowed only where no formula reads them.
         """
         earlier = find_earlier(self._request, self._lineage) if self._may_take_over else None
-        if earlier is None or _lack_pictures(earlier.predictions(earlier.last)):
+        if earlier is None or _lacking(earlier.predictions(earlier.last), map(earlier.result, range(earlier.last + 1))):
             return 0
         try:
             self._model = Model(earlier.modules, self._store.model_folder(earlier.case_id, earlier.last))
             self.learner.restore(earlier.modules, self._model.folder)
+            self._require_same_marks(earlier.result(earlier.last))
             now = self._examination.predictions(self._model, earlier.last)
         except Exception as error:
             print(f"can't continue from case {earlier.case_id} ({error_kind(error)}: {error}).")
@@ -322,6 +337,12 @@ class CaseRounds:
                 folder.fill(earlier.result(index), earlier.predictions(index))
         self._keep(earlier.result(earlier.last), now)
         return earlier.last
+
+    def _require_same_marks(self, before: RoundResult) -> None:
+        """Raise PluginError for a learner that is to answer itself now, but has not in round `before`: it would be
+        asked before a round begins, and no round would say so."""
+        if self.learner.adapts and before.sealing is not None and before.sealing.copies != "none":
+            raise PluginError("adapts_in_testing is True now, and was not before")
 
     def _resume(self, rounds: int) -> int:
         """Bring back the modules of the last complete round, and make sure that they are the same; its index, or -1.
@@ -338,8 +359,8 @@ class CaseRounds:
         last = done[-1].index
         stored = self._store.predictions(self._id, last)
         before = {asked: said for asked, said in stored.items() if asked.samples is None}
-        if _lack_pictures(before):
-            print("of predicted label pictures an earlier version stored only counts; starting over from round 1.")
+        if lacking := _lacking(before, done):
+            print(f"{lacking}; starting over from round 1.")
             self._store.reset(self._id)
             return -1
         self._data_server.saw_past_rounds = done[-1].bound
@@ -352,6 +373,7 @@ class CaseRounds:
                 raise PluginError("no model is stored")
             self._stored(last)
             self.learner.restore(modules, self._model.folder)
+            self._require_same_marks(done[-1])
             now = self._examination.predictions(self._model, last)
             if now.keys() != before.keys() or not _same(now, before):
                 raise PluginError("load() does not bring back the predictions of before save()")
@@ -363,8 +385,13 @@ class CaseRounds:
         return last
 
 
-def _lack_pictures(stored: Mapping[Asked, Predictions]) -> bool:
-    return any(lacks_pictures(said.extras) for said in stored.values())
+def _lacking(stored: Mapping[Asked, Predictions], rounds: Iterable[RoundResult]) -> str:
+    """What an earlier version did not store and is needed now; "" if nothing."""
+    if any(lacks_pictures(said.extras) for said in stored.values()):
+        return "of predicted label pictures an earlier version stored only counts"
+    if any(round_.sealing is None for round_ in rounds):
+        return "an earlier version did not note who gave the answers"
+    return ""
 
 
 def error_kind(error: Exception) -> str:

@@ -17,6 +17,7 @@ from typing import IO, Any
 from filelock import FileLock, Timeout
 
 from ianvs.base.errors import IanvsError
+from ianvs.base.secrets import hide_secrets
 from ianvs.processes.engines.engine import EXIT_STORAGE, Engine, Event, Files, Task, Workload
 from ianvs.processes.engines.ray.ray_connection import capacity, connected, import_ray, said
 from ianvs.processes.engines.ray.ray_files import pack, unpack
@@ -241,4 +242,4 @@ def _note(task: Task, text: str) -> None:
         with contextlib.suppress(OSError):
             task.log.parent.mkdir(parents=True, exist_ok=True)
             with task.log.open("a") as log:
-                log.write(text.strip() + "\n")
+                log.write(hide_secrets(text.strip(), known=task.secrets) + "\n")

@@ -17,7 +17,7 @@ from ianvs.results.report.charts.shown_rows import ShownRow, series
 from ianvs.results.report.charts.svg import nice_scale
 from ianvs.results.report.document import Picture, Table, text_table
 from ianvs.results.report.leaderboard import Leaderboard
-from ianvs.results.report.leaderboard_row import COSTS, LeaderboardRow, RowKey
+from ianvs.results.report.leaderboard_row import COSTS, RowKey
 from ianvs.results.report.ranking import ExamSignificance
 from ianvs.results.report.row_scores import RowScore
 from ianvs.results.report.values import shown_number, slug

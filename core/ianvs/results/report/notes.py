@@ -1,0 +1,159 @@
+"""What a reader has to know beside the numbers: one list, made once of a leaderboard, that every view shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ianvs.results.report.columns import AGREES
+from ianvs.results.report.document import FailureGroup, Note
+from ianvs.results.report.leaderboard import Leaderboard
+from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow
+from ianvs.results.report.ranking_table import row_name, varied
+
+_SHOWN = 3  # subjects of one note
+
+
+def notes_of(leaderboard: Leaderboard) -> tuple[Note, ...]:
+    """What the job brings (`Leaderboard.notes`), by what rows are ranked and how sure that is, and what is odd."""
+    return (*_merged([*leaderboard.notes, *_notes(leaderboard)]), *_definitions(leaderboard))
+
+
+def _merged(notes: Sequence[Note]) -> list[Note]:
+    """What is said of several is said once, with their number."""
+    subjects: dict[tuple[str, str], dict[str, None]] = {}
+    for note in notes:
+        subjects.setdefault((note.kind, note.text), {})[note.subject] = None
+    merged: dict[tuple[str, str], Note] = {}
+    for note in notes:
+        of = [subject for subject in subjects[note.kind, note.text] if subject]
+        more = f" and {len(of) - _SHOWN + 1} more" if len(of) > _SHOWN else ""
+        subject = f"{'; '.join(of[: _SHOWN - 1 if more else _SHOWN])}{more}"
+        merged.setdefault((note.kind, note.text), Note(note.kind, note.text, subject, note.about, note.remedy))
+    return list(merged.values())
+
+
+def _notes(leaderboard: Leaderboard) -> Iterator[Note]:
+    if said := _partial(leaderboard):
+        yield Note("partial", said, remedy="`ianvs run` completes them; without all cases a row has no rank.")
+    if said := _ranked_by(leaderboard):
+        yield Note("ranked by", said)
+    yield from (Note("statement", said) for said in leaderboard.statements)
+    if said := _bounds(leaderboard):
+        yield Note("bound", said)
+    stuck = [_full_name(row) for row in leaderboard.rows if row.adopted is not None and not row.adopted[0]]
+    if stuck:
+        yield Note("gate", f"Scores of the untrained model, since model_eval adopted no other: {'; '.join(stuck)}.")
+    # Complete, and yet there is more to say: a metric that some of its seeds do not have.
+    odd = [row for row in leaderboard.rows if row.complete and row.status != "finished"]
+    yield from (Note("row", f"{row.status}.", _full_name(row), "row") for row in odd)
+    if leaderboard.sealing:
+        yield Note("sealing", leaderboard.sealing)
+    seeds = sorted({seed for row in leaderboard.rows for seed in (*row.seeds, *(f.seed for f in row.failures))})
+    if seeds:
+        yield Note("seeds", f"Seeds: {', '.join(map(str, seeds))}.")
+    yield from (Note("published", said) for said in _published(leaderboard))
+    yield from _remarks(leaderboard)
+    for group in failures_of(leaderboard):
+        remedy = f"`ianvs logs {group.first.id[:8]}` shows more." if group.first else ""
+        yield Note("failed", group.reason, group.which, "case", remedy)
+
+
+def _partial(leaderboard: Leaderboard) -> str:
+    rows = [*leaderboard.rows, *leaderboard.references]
+    lacking = [row for row in rows if not row.complete]
+    if not lacking:
+        return ""
+    failed, waiting = sum(len(row.failures) for row in lacking), sum(row.waiting for row in lacking)
+    parts = [f"{_cases(failed)} failed" if failed else "", f"{_cases(waiting)} not finished" if waiting else ""]
+    of_rows = f"{len(rows) - len(lacking)} of {len(rows)} row{'s' * (len(rows) > 1)}"
+    return f"{of_rows} complete: {', '.join(filter(None, parts))}."
+
+
+def _cases(count: int) -> str:
+    return f"{count} case{'s' * (count != 1)}"
+
+
+def _ranked_by(leaderboard: Leaderboard) -> str:
+    keys = [f"{name} ({'higher' if falls else 'lower'} is better)" for name, falls in leaderboard.sort_by]
+    if not keys:
+        return ""
+    many = f"Mean ± sample standard deviation over {leaderboard.seeds} seeds."
+    spread = many if leaderboard.seeds > 1 else "One seed: nothing is known of the spread."
+    return f"Ranked by {', then '.join(keys)}. {spread}"
+
+
+def _bounds(leaderboard: Leaderboard) -> str:
+    several = {row.testenv for row in leaderboard.rows if row.rounds > 1}
+    saw: dict[str, list[str]] = {}
+    for row in leaderboard.rows:
+        if row.bound:
+            at_once = row.rounds == 1 and row.testenv in several
+            saw.setdefault("saw all rounds at once" if at_once else "was given earlier rounds", []).append(
+                row.algorithm
+            )
+    said = [f"{', '.join(dict.fromkeys(names))} {what}" for what, names in saw.items()]
+    return f"bound: {'; '.join(said)}: a reference, not a competitor; it takes no rank." if said else ""
+
+
+def _full_name(row: LeaderboardRow) -> str:
+    return f"{row_name(row)} ({row.settings() or 'no hyperparameters'})"
+
+
+def _published(leaderboard: Leaderboard) -> list[str]:
+    """One line for each published number, with its source, once for equal rows."""
+    shown = [column.key for column in leaderboard.columns if column.kind == "published"]
+    lines: dict[str, None] = {}
+    for row in leaderboard.rows:
+        for name in (name for name in shown if name in row.published):
+            spec = row.published[name]
+            mean, std, margin = spec.in_our_unit()
+            spread = "" if std is None else f" ± {std:.4g}"
+            runs = "" if spec.n is None else f", {spec.n} runs"
+            lines[f"{row.algorithm}, {name}: {mean:.4g}{spread}{runs}, margin {margin:g}: {spec.source}"] = None
+    return list(lines)
+
+
+def _remarks(leaderboard: Leaderboard) -> Iterator[Note]:
+    """What is said of how the cases of a row went."""
+    telling = varied(leaderboard)
+    for row in leaderboard.rows:
+        which = ", ".join(filter(None, (row.testenv, row.settings(telling))))
+        name = f"{row.algorithm} ({which})" if which else row.algorithm
+        for remark in dict.fromkeys(row.remarks.values()):
+            yield Note(
+                "remark", remark, f"{name}, {_seeds([s for s, one in row.remarks.items() if one == remark])}", "case"
+            )
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    return f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
+
+
+def _definitions(leaderboard: Leaderboard) -> Iterator[Note]:
+    """One for each metric column: which definition it is; and what is said of published numbers."""
+    from ianvs.exam.metrics.table import legend
+
+    names = (column.key for column in leaderboard.columns if column.kind == "metric")
+    yield from (Note("definition", line) for line in legend(zip(names, leaderboard.metrics, strict=True)))
+    if any(row.published for row in leaderboard.rows):
+        yield Note("definition", AGREES, "agrees")
+
+
+def failures_of(leaderboard: Leaderboard) -> Iterator[FailureGroup]:
+    """Each reason once, in the order of the rows."""
+    found: dict[str, list[tuple[LeaderboardRow, FailedCase]]] = {}
+    for row, failure in leaderboard.failures:
+        found.setdefault(failure.text(200), []).append((row, failure))
+    for reason, cases in found.items():
+        first = next((failure for _, failure in cases if failure.log is not None), None)
+        yield FailureGroup(_which(cases), reason, len(cases), first)
+
+
+def _which(cases: Sequence[tuple[LeaderboardRow, FailedCase]]) -> str:
+    """ "ewc (strength=100; seeds 0, 1)", or "8 cases of ewc, lwf" where they are of several rows."""
+    rows = list({row.id: row for row, _ in cases}.values())
+    names = list(dict.fromkeys(row_name(row) for row, _ in cases))
+    if len(rows) > 1:
+        return f"{len(cases)} cases of {', '.join(names)}"
+    told = _seeds([failure.seed for _, failure in cases])
+    return f"{names[0]} ({'; '.join(filter(None, (rows[0].settings(), told)))})"

@@ -1,0 +1,68 @@
+"""What a reader has to know that only the job can tell: how it was asked for, what its data look like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ianvs.base.secrets import hide_secrets
+from ianvs.config.contracts import contract_named
+from ianvs.config.spec import JobSpec
+from ianvs.exam import data
+from ianvs.exam.data.doubts import SHARED
+from ianvs.exam.metrics.registry import find
+from ianvs.exam.scenarios.drawn import CASE, seeds_of_case
+from ianvs.results.report.document import Note
+from ianvs.running.planning import Plan, PlannedAlgorithm
+from ianvs.store import ExamStore
+
+
+def job_notes(plan: Plan) -> tuple[Note, ...]:
+    """In the order in which reports show them; of exams that are built what was found in their samples."""
+    exams = {planned.exam_id: planned for planned in plan.algorithms}.values()
+    said = (
+        Note("data", doubt, planned.testenv_name, "testenv")
+        for planned in exams
+        for doubt in data_doubts(plan, planned)
+    )
+    return (*_settings(plan), *_exams(plan.job), *dict.fromkeys(said))
+
+
+def data_doubts(plan: Plan, planned: PlannedAlgorithm) -> list[str]:
+    """What looks wrong in the samples of an exam, in sentences; [] before it has been looked at."""
+    record = ExamStore(plan.job.workspace).record(planned.exam_id)
+    found = data.doubts_of(str(planned.exam["dataset"]), plan.job.workspace / "cache") or {}
+    # Where only rounds to come are asked, both parts are meant to be the same samples.
+    future = record is not None and record.rules.get("asked") == "future"
+    return [] if record is None else [doubt for name, doubt in found.items() if not (name == SHARED and future)]
+
+
+def _settings(plan: Plan) -> Iterator[Note]:
+    """What stood on the command line, or in a call, in place of what the files say."""
+    job = plan.job
+    asked = [f"--set {hide_secrets(one.said, {one.key: one.value})}" for one in job.overrides]
+    if job.only is not None or job.limit is not None:
+        asked += [f"--only '{job.only}'"] if job.only is not None else []
+        asked += [f"--limit {job.limit}"] if job.limit is not None else []
+        every = sum(len(of) * len(of.seeds(job.seeds)) for of in plan.algorithms if not of.role)
+        shown = sum(1 for case, _ in plan.cases() if not case.role)
+        text = f"Shows {shown} of the job's {every} cases, by {' '.join(asked)}."
+        yield Note("settings", text, remedy="`ianvs report` without these options shows all that are stored.")
+    elif asked:
+        yield Note("settings", f"Made with {' '.join(asked)}, in place of what the job's files say.")
+
+
+def _exams(job: JobSpec) -> Iterator[Note]:
+    for exam in job.testenvs:
+        name = exam.name if len(job.testenvs) > 1 else ""
+        if drawn := seeds_of_case(exam.scenario):
+            options = " and ".join(f"`{option}: {CASE}`" for option in drawn)
+            where = f" in {name}" if name else ""
+            text = f"Each seed takes an exam of its own{where} ({options}), the same for all algorithms."
+            yield Note("data", text, about="testenv")
+        for metric in exam.metrics:
+            if metric.url is not None and find(metric.name) and not contract_named(exam.contract).runs_cases:
+                text = (
+                    f"'{metric.name}' is computed by {Path(metric.url).name}, and is not ianvs's metric of that name."
+                )
+                yield Note("metric", text, name, "testenv")
