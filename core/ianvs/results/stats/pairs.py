@@ -112,7 +112,9 @@ def compare_all(scores: Array, parts: Sequence[Array] = (), *, fixed_test_set: b
         margin2 = margin2 + critical_value("samples", distinct, groups, family) ** 2 * samples
     margin = np.where(twins | (n < 2), np.nan, np.sqrt(margin2))
     apart = (np.abs(difference) > np.maximum(margin, rounding)) & ((margin > 0) | certain)
-    apart &= _bootstrap_agrees(scores, parts, i, j, difference, spread, samples) | certain
+    total = np.sqrt(s2 / np.maximum(n, 1) + samples)
+    t = np.divide(np.abs(difference), total, out=np.zeros(len(i)), where=total > 0)
+    apart &= _bootstrap_agrees(scores, parts, np.column_stack([i, j]), t) | certain
     margin = np.where((margin > 0) & ~apart, np.fmax(margin, np.abs(difference)), margin)
     return Pairs(m, distinct, i, j, difference, n, spread, samples, margin, apart, family)
 
@@ -171,23 +173,13 @@ def _of_groups(part: Array, i: NDArray[np.int64], j: NDArray[np.int64]) -> Array
     return found
 
 
-def _bootstrap_agrees(
-    scores: Array,
-    parts: Sequence[Array],
-    i: NDArray[np.int64],
-    j: NDArray[np.int64],
-    difference: Array,
-    spread: Array,
-    samples: Array,
-) -> NDArray[np.bool_]:
-    """(P,) True where it is not asked. It goes by the seeds that all methods have."""
+def _bootstrap_agrees(scores: Array, parts: Sequence[Array], index: NDArray[np.int64], t: Array) -> NDArray[np.bool_]:
+    """(P,) by the seeds that all methods have; True where they are too few."""
     whole = scores[~np.isnan(scores).any(axis=1)]
     if len(whole) < ENOUGH_FOR_BOOTSTRAP:
-        return np.ones(len(i), dtype=bool)
-    total = spread / len(whole) + samples
-    t = np.divide(np.abs(difference), np.sqrt(total), out=np.zeros(len(i)), where=total > 0)
+        return np.ones(len(t), dtype=bool)
     groups = [np.nanmean(one, axis=0).T / len(parts) for one in parts]
-    return np.asarray(stepdown([whole, *groups], np.column_stack([i, j]), t) <= 0.05)
+    return np.asarray(stepdown([whole, *groups], index, t) <= 0.05)
 
 
 def paired_difference(a: Sequence[float], b: Sequence[float], level: float = 0.95) -> Difference:
