@@ -88,7 +88,7 @@ def _over_exams(found: MethodsOverExams) -> Table:
         mean = [sign * one.mean, *([sign * end for end in one.mean_interval][::sign] if one.mean_interval else [])]
         cells = [short[i], _with_interval(one.mean_rank, one.mean_rank_interval, 2), f"{one.win_rate:.2f}"]
         cells += [_with_interval(mean[0], (mean[1], mean[2]) if len(mean) > 1 else None, 3)]
-        cells += [f"{standing.tier} ({standing.low}-{standing.high})" if standing else ""]
+        cells += [f"{standing.tier} ({_ranks(standing)})" if standing else ""]
         cells += [_with_interval(one.iqm, one.iqm_interval, 3)] if one.iqm is not None else []
         lines.append(cells)
     spread = "with 95 % intervals of the bootstrap over exams" if many else "too few exams for intervals over them"

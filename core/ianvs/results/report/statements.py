@@ -71,7 +71,9 @@ def _here(told: ExamSignificance) -> str:
     if not told.groups:
         return ""
     count = int(told.here.apart.sum())
-    return f"on this very test set {count or 'no'} {'pair is' if count == 1 else 'pairs are'}"
+    if not told.pairs.apart.any():
+        return f"on this very test set {count or 'no'} {'pair is' if count == 1 else 'pairs are'}"
+    return f"on this very test set {count} of {len(told.here.apart)} pairs are separated"
 
 
 def _remedy(told: ExamSignificance) -> str:
