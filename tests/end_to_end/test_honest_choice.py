@@ -229,3 +229,22 @@ def test_scores_without_a_group_of_samples_are_those_of_the_others(folder: Path)
         error = result.samples["accuracy"].std(ddof=1) / np.sqrt(count)
         binomial = np.sqrt(sum(r.mean() * (1 - r.mean()) / len(r) for r in right)) / len(right)
         assert error == pytest.approx(binomial, rel=0.6), "a standard error is itself uncertain"
+
+
+def test_a_metric_over_the_matrix_has_groups_of_samples_too(folder: Path) -> None:
+    """What group g says of BWT is G BWT - (G - 1) BWT without it, all scores of the matrix being without it."""
+    result = next(iter(ianvs.run(job(folder))))
+    cases, exams = CaseStore(folder / "ws"), ExamStore(folder / "ws")
+    truth, found = exams.truth(cases.identity(result.case.id)["exam_id"]), result.samples["BWT"]
+    assert len(found) == 20
+    groups = [np.random.default_rng(20_240_903).permutation(len(one)) % 20 for one in truth]
+    for g in (0, 7):
+        kept = [of != g for of in groups]
+        R = np.full((5, 5), np.nan)
+        for k in range(5):
+            said = cases.predictions(result.case.id, k + 1)
+            for asked, answers in said.items():
+                j = asked.test
+                R[k, j] = (answers.labels == truth[j])[kept[j]].mean()
+        without = np.mean([R[-1, j] - R[j, j] for j in range(4)])
+        assert found[g] == pytest.approx(20 * result.metrics["BWT"] - 19 * without)

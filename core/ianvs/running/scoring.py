@@ -163,9 +163,13 @@ def _part_scores(
         return []
 
 
-def _by_group(rounds: Sequence[Sequence[list[float | None]]]) -> list[list[list[float | None]]]:
-    """[g][k] of [k][g]; empty where not every round has as many groups."""
-    return [list(group) for group in zip(*rounds, strict=True)] if len(set(map(len, rounds))) == 1 else []
+def _by_group(rounds: Sequence[list[list[float | None]]]) -> list[list[list[float | None]]]:
+    """[g][k] of [k][g], None after a round that nothing was asked after; empty where numbers of groups differ."""
+    known = [one for one in rounds if one]
+    if len(set(map(len, known))) != 1:
+        return []
+    nothing: list[list[float | None]] = [[None] * len(known[0][0])] * len(known[0])
+    return [list(group) for group in zip(*(one or nothing for one in rounds), strict=True)]
 
 
 def as_read(metric: Metric, cell: EvaluationRecord | None) -> EvaluationRecord | None:

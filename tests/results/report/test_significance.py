@@ -12,7 +12,9 @@ import pytest
 
 from ianvs.base.types import CaseResult
 from ianvs.config.spec import RankSpec
+from ianvs.exam.metrics.metric import Metric
 from ianvs.results.report import Leaderboard, build_leaderboard, write_reports
+from ianvs.results.report.columns import Column
 from ianvs.results.report.values import difference_text
 from ianvs.results.stats import Difference
 from tests.results.report.report_cases import METRICS, WORKSPACE, cells, result
@@ -216,7 +218,7 @@ def test_the_best_of_several_configurations_is_said_to_be_chosen_on_what_is_repo
         for one in results
     ]
     [said] = [said for said in board(results, seeds=2).statements if "Several" in said]
-    assert "Several configurations of a (3, by up to 0.0042): the best of them" in said  # .846 x .00707 / sqrt 2
+    assert "Several configurations of a (3, by up to 0.0043): the best of them" in said  # .869 x .00707 / sqrt 2
     assert not any("Several" in said for said in board(cases(a=0.5, b=0.6)).statements)
 
 
@@ -281,3 +283,16 @@ def test_several_exams_have_a_table_of_their_own(tmp_path: Path) -> None:
     assert "## Over exams" in page
     assert "lacks an exam" in page
     assert "with 2 methods the pairwise tests can say something from 6 exams on" in page
+
+
+def test_a_direction_that_nobody_gave_is_not_said() -> None:
+    """Time to First Token of a plugin is not better for being higher."""
+    told = [Metric("Time to First Token", "system", "What a file computes.", direction_known=False), METRICS[1]]
+    results = [replace(one, metrics={"Time to First Token": 0.1, **one.metrics}) for one in cases(a=0.5, b=0.6)]
+
+    def column(*sort_by: tuple[str, bool]) -> Column:
+        found = build_leaderboard(results, RankSpec(sort_by), told, [metric.name for metric in told], 4, WORKSPACE)
+        return next(one for one in found.columns if one.kind == "metric")
+
+    assert column(("lost", False)).higher_is_better is None
+    assert column(("Time to First Token", False)).higher_is_better is False, "who sorts by it has said so"
