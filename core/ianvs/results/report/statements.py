@@ -109,7 +109,7 @@ def _limits(told: ExamSignificance) -> list[str]:
         far, every = (", ".join(f"{score:.4g}" for score in some) for some in (told.scores[seeds, row], known))
         said.append(
             f"{told.rows[row]}: {len(seeds)} of {len(known)} scores {'is' if len(seeds) == 1 else 'are'} far from "
-            f"their median ({far}; all: {every}); ranks and tiers take scores for normal, and may hide a collapse."
+            f"their median ({far}; all: {every}); intervals take scores for normal draws, which these are not."
         )
     return said
 

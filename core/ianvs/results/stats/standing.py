@@ -108,19 +108,20 @@ def expected_largest(n: int) -> float:
 
 def wild_seeds(scores: Array) -> dict[int, list[int]]:
     """By method, the seeds of (seeds, m) `scores` whose score is further from the median of the method than ten times
-    the median spread of the other methods: such scores are no draws of a normal distribution.
+    the median spread of the other methods, and ten times the median distance of its own other scores (so that a method
+    among much steadier ones is not taken for wild): such scores are no draws of a normal distribution.
     """
-    if scores.shape[1] < 2:
-        return {}
-    with np.errstate(invalid="ignore"):
-        away = np.abs(scores - np.nanmedian(scores, axis=0))
-        spread = np.nanstd(scores, axis=0, ddof=1)
-    found = {}
-    for i in range(scores.shape[1]):
-        of_others = np.delete(spread, i)
-        usual = float(np.nanmedian(of_others)) if not np.isnan(of_others).all() else 0.0
-        if usual > 0 and (wild := np.flatnonzero(away[:, i] > _WILD * usual)).size:
-            found[i] = wild.tolist()
+    away = np.abs(scores - np.nanmedian(scores, axis=0))
+    several = (~np.isnan(scores)).sum(axis=0) > 1
+    spread = np.array([np.nanstd(scores[:, i], ddof=1) if several[i] else np.nan for i in range(scores.shape[1])])
+    found: dict[int, list[int]] = {}
+    for i in np.flatnonzero(several).tolist():
+        others = np.delete(spread, i)
+        if np.isnan(others).all():
+            continue
+        for seed in np.flatnonzero(away[:, i] > _WILD * np.nanmedian(others)).tolist():
+            if away[seed, i] > _WILD * np.nanmedian(np.delete(away[:, i], seed)):
+                found.setdefault(i, []).append(seed)
     return found
 
 
