@@ -82,7 +82,7 @@ def test_an_exam_that_is_gone_is_prepared_again_and_no_case_runs(job: Path, tmp_
     shutil.rmtree(tmp_path / "ws" / "exams")
     told = api.report(job).leaderboard
     assert told.rows[0].status == "2 of 2 unfinished"
-    assert any("exam.json" in note for note in told.notes)
+    assert any("exam.json" in str(note) for note in told.notes)
     assert [planned.action for planned in ianvs.plan(job)] == ["prepare", "prepare"]
     said, results = said_by_a_run(job)
     assert "exam.json is gone, or was changed after it was stored; made again" in said
