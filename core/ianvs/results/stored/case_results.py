@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,12 @@ from ianvs.store.stored_score import StoredScore, finite, score_curve
 
 @dataclass(frozen=True)
 class _Reference:
-    """vectors: by score what counts of it. damaged: files of it that can't be believed."""
+    """vectors: by score what counts of it. vague: scores of which one is below ten times its own error. damaged: files
+    of it that can't be believed."""
 
     status: Status
     vectors: Mapping[str, NDArray[np.float64]]
+    vague: Set[str]
     damaged: tuple[str, ...]
 
 
@@ -58,6 +60,11 @@ class ReferenceScores:
         found = self._of(case_id, role)
         return None if found is None else found.vectors.get(score)
 
+    def is_vague(self, case_id: str, score: str) -> bool:
+        """Whether a single-task score is too uncertain to divide by."""
+        found = self._of(case_id, "single_task")
+        return found is not None and score in found.vague
+
     def damaged(self, case_id: str) -> tuple[str, ...]:
         """What of its references can't be believed."""
         found = (self._of(case_id, role) for role in self._by_case.get(case_id, {}))
@@ -80,7 +87,13 @@ class ReferenceScores:
                 for name, matrix in matrices.items()
                 if matrix.values.shape[0] == matrix.values.shape[1] + 1
             }
-            self._known[key] = _Reference(result.status, vectors, result.damaged)
+            vague = {
+                name
+                for name, vector in vectors.items()
+                if (errors := matrices[name].errors) is not None
+                and (np.abs(vector) < 10 * np.diagonal(errors[1:])).any()
+            }
+            self._known[key] = _Reference(result.status, vectors, vague, result.damaged)
         return self._known[key]
 
 
@@ -135,11 +148,13 @@ def read_case(
                 joint=references.vector(case.id, "joint", score) if references else None,
                 single_task=references.vector(case.id, "single_task", score) if references else None,
                 higher_is_better=column.metric.higher_is_better,
+                errors=_errors(found.left_out_in_rounds),
             )
             left_out[score] = found
         if any(part for row in parts for part in row):
             details[score] = parts
     numbers: dict[str, float | None] = {}
+    blank: list[str] = []
     if status == "finished" and "handed" not in stored:
         for column in columns:
             name, metric = column.name, column.metric
@@ -151,6 +166,10 @@ def read_case(
             if column.is_stored and metric.level == "matrix":
                 found = store.score(case.id, column.key, known=state.known)
                 numbers[name] = None if found is None else finite(found.values[-1, -1])
+                continue
+            if references and references.is_vague(case.id, column.of) and _divides(metric):
+                numbers[name] = None
+                blank.append(f"{name} is blank: a single-task score is below ten times its own error")
                 continue
             some = metric.partial or (exam is not None and exam.rules.get("asked") == "future")
             numbers[name] = _number(column, matrices, some)
@@ -177,7 +196,7 @@ def read_case(
         remark=rounds[-1].remark if rounds else "",
         matrices=matrices,
         over_budget=tuple(over for round_ in judged for over in over_budget(budget, round_)),
-        warnings=(*unmeasured(budget, judged), *dict.fromkeys(unscored), *marks),
+        warnings=(*unmeasured(budget, judged), *dict.fromkeys(unscored), *marks, *blank),
         details=details,
         metrics=numbers,
         measures={name: as_record(Measure, told, file) for name, told in stored.get("measures", {}).items()},
@@ -187,6 +206,18 @@ def read_case(
         provenance=stored.get("provenance", {}),
     )
     return told_result(result, stored["handed"], columns, file) if "handed" in stored else result
+
+
+def _divides(metric: Metric) -> bool:
+    return getattr(metric, "unit", "") == "relative change"
+
+
+def _errors(left_out: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    """Of the jackknife, for each score of the matrix."""
+    if left_out is None:
+        return None
+    groups = len(left_out)
+    return np.asarray(np.sqrt((groups - 1) / groups * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0)))
 
 
 def numbers_of(
