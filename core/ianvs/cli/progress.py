@@ -89,6 +89,9 @@ class _Progress(Listener):
     def retried(self, case: PlannedCase, failure: Failure) -> None:
         self._say(f"{describe(case)}: {failure.error}, tried again", "yellow")
 
+    def warned(self, case: PlannedCase, said: str) -> None:
+        self._say(f"{describe(case)}: {said}", "yellow")
+
     def stopping(self, running: int) -> None:
         plural = "s" if running > 1 else ""
         later = f"stopping: {running} running case{plural} will end after this round; Ctrl-C again ends them now"

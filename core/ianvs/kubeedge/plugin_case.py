@@ -17,6 +17,7 @@ from ianvs.kubeedge.provided.datasources import BaseDataSource
 from ianvs.kubeedge.splitting import write_pairs
 from ianvs.kubeedge.storing import Snapshot
 from ianvs.kubeedge.work import Module, Work
+from ianvs.processes.cpu_time import cpu_seconds
 
 Report = Callable[[str], None]  # is told what the case does now, in words
 
@@ -122,13 +123,13 @@ class Case:
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:
         """What passes in here is time of this phase ("train", "predict", "evaluate") of the present round."""
-        start, cpu = time.perf_counter(), _cpu_seconds()
+        start, cpu = time.perf_counter(), cpu_seconds()
         try:
             yield
         finally:
             clock = self.clock.setdefault(self.now, {}).setdefault(phase, [0.0, 0.0])
             clock[0] += time.perf_counter() - start
-            clock[1] += _cpu_seconds() - cpu
+            clock[1] += max(0.0, cpu_seconds() - cpu)
 
     def note(self, text: str) -> None:
         """Something to warn the user of, once."""
@@ -157,8 +158,3 @@ class Case:
         stored = {"state": state, "modules": self.modules, "notes": self.notes, "clock": self.clock}
         if why := self._snapshot.keep(stored):
             self.note(f"A case that is interrupted starts over, since it can't be stored between rounds: {why}.")
-
-
-def _cpu_seconds() -> float:
-    """User and system, of this process with its threads and of the children that have ended."""
-    return sum(os.times()[:4])

@@ -12,7 +12,9 @@ def identity_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> l
     old, new = before["algorithm"], now["algorithm"]
     if files := sorted(_changed(old.get("source", {}), new.get("source", {}), ())):
         found.append(f"source {', '.join(files)}")
-    found += _changed(old, new, ("source", "version"))
+    if files := sorted(_changed(old.get("weights", {}), new.get("weights", {}), ())):
+        found.append(f"the content of {', '.join(files)}")
+    found += _changed(old, new, ("source", "version", "weights"))
     found += ["data" if name == "dataset" else name for name in _changed(before["exam"], now["exam"], ("version",))]
     return found or ["version of ianvs's recipe"]
 

@@ -17,6 +17,7 @@ import pytest
 
 import ianvs
 from ianvs.base.errors import IanvsError
+from ianvs.running.planning import PlannedCase
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.slots import Slot, Slots, visible_gpus
 from tests.edits import edited
@@ -44,8 +45,8 @@ def job(extra: str, seeds: str = "[0, 1]") -> str:
 @pytest.mark.parametrize(
     ("limit", "message"),
     [
-        ("round_seconds: 0.5", "round 3 took longer than limits.round_seconds: 0.5"),
-        ("case_seconds: 1", "the case took longer than limits.case_seconds: 1"),
+        ("round_seconds: 2", "round 3 took longer than limits.round_seconds: 2"),
+        ("case_seconds: 5", "the case took longer than limits.case_seconds: 5"),
     ],
 )
 def test_a_case_over_its_time_is_ended_and_the_other_finishes(tmp_path: Path, limit: str, message: str) -> None:
@@ -267,9 +268,21 @@ def test_a_half_written_model_starts_the_case_over_with_a_word_in_the_log(tmp_pa
     model = found.directory / "rounds" / "4" / "model"
     model.mkdir()
     (model / "model.txt").write_text("{0: 1, 1:")
-    [again] = ianvs.run(path)
+    told = Warned()
+    [again] = ianvs.run(path, listener=told)
     assert again.matrices["accuracy"].values.tolist() == values
     assert "starting over from round 1" in (found.directory / "log.txt").read_text()
+    [said] = told.said
+    assert said.startswith("can't resume after round 4 (")
+    assert said.endswith("; starting over from round 1")
+
+
+class Warned(Listener):
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def warned(self, case: PlannedCase, said: str) -> None:
+        self.said.append(said)
 
 
 def waiting(folder: Path) -> str:
@@ -311,7 +324,7 @@ def small_disk(tmp_path: Path) -> Path:
 
 def test_a_full_disk_is_told_and_finished_cases_survive(tmp_path: Path, small_disk: Path) -> None:
     waits = doing(waiting(tmp_path))
-    path = write_job(tmp_path, plugin=waits, job=job("", seeds="[1, 0]"), **ONE_CASE)
+    path = write_job(tmp_path, plugin=waits, job=job("", seeds="[1, 0, 2, 3]"), **ONE_CASE)
     first = write_job(tmp_path / "first", plugin=waits, job=job("", seeds="[1]"), **ONE_CASE)
     [survivor] = ianvs.run(first, workspace=small_disk)
 
@@ -324,12 +337,39 @@ def test_a_full_disk_is_told_and_finished_cases_survive(tmp_path: Path, small_di
     with meanwhile(tmp_path, fill):
         ended = subprocess.run(command, capture_output=True, text=True)
     assert "Traceback" not in ended.stderr
-    assert "No space left on device" in ended.stderr or "disk is full" in ended.stderr
-    assert ended.returncode in (1, 2)
+    assert f"the run has stopped: {small_disk} can't be written, or its disk is full." in ended.stderr
+    assert "seed 0: failed" in ended.stderr
+    assert "seed 2" not in ended.stderr
+    assert ended.returncode == 2
     assert ianvs.load_results(small_disk).case_list[0].id == survivor.case.id
     (small_disk / "fill").unlink()
     again = ianvs.run(first, workspace=small_disk)
     assert (again.ran, next(iter(again)).status) == (0, "finished")
+
+
+def test_a_model_that_does_not_fit_on_the_disk_stops_the_run(tmp_path: Path, small_disk: Path) -> None:
+    large = edited(MAJORITY, ".write_text(repr(self.counts))", ".write_bytes(bytes(5_000_000))")
+    plugin = edited(large, "def save(self, path):", "def save(self, path):\n        if not self.counts: return None")
+    path = write_job(tmp_path, plugin=plugin, job="seeds: [0, 1, 2]\njobs: 1", **ONE_CASE)
+    with pytest.raises(IanvsError, match=r"the run has stopped: .*disk can't be written, or its disk is full"):
+        ianvs.run(path, workspace=small_disk)
+    assert [case.state for case in ianvs.plan(path, workspace=small_disk)] == ["failed", "new", "new"]
+
+
+@pytest.mark.parametrize("engine", ["local", "inline"])
+def test_a_plugin_that_can_not_write_its_own_file_stops_no_other_case(tmp_path: Path, engine: str) -> None:
+    own = doing("import errno; raise OSError(errno.EACCES, 'no', '/proc/own')")
+    path = write_job(tmp_path, plugin=own, job=f"seeds: [0, 1]\nengine: {engine}", **ONE_CASE)
+    failed, other = ianvs.run(path)
+    assert failed.failure is not None
+    assert "/proc/own" in failed.failure.message
+    assert other.status == "finished"
+
+
+def test_a_plugin_can_not_stop_the_run_by_its_exit_status(tmp_path: Path) -> None:
+    path = write_job(tmp_path, plugin=doing("import os; os._exit(74)"), job="seeds: [0, 1]\njobs: 1", **ONE_CASE)
+    failed, other = ianvs.run(path)
+    assert (failed.status, other.status) == ("failed", "finished")
 
 
 @pytest.mark.parametrize("gone", ["ws", "ws/cases", "ws/cache", "ws/exams"])

@@ -5,15 +5,20 @@ from __future__ import annotations
 import csv
 import subprocess
 import sys
+from collections import deque
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import ianvs
 from ianvs.base.errors import ConfigError
 from ianvs.exam.metrics.system import SYSTEM
+from ianvs.processes.cpu_time import cpu_seconds
 from ianvs.processes.engines import Task, Workload
 from ianvs.processes.engines.inline import InlineEngine
+from ianvs.processes.engines.inline import _Reporter as InlineReporter
+from ianvs.running.session.contract_case import _apart
 from ianvs.running.session.measure import stopwatch
 from tests.jobs import write_job
 
@@ -105,6 +110,56 @@ class Burner:
         assert round_.eval_cpu_seconds >= 0.02  # all test sets are asked as one
     assert found.rounds[0].train_cpu_seconds is None
     assert found.metrics.keys() == {"accuracy", "BWT"}
+
+
+DAEMON = """
+import os, time
+
+class Daemon:
+    def train(self, train_data, valid_data=None):
+        reading, writing = os.pipe()
+        if os.fork() == 0:
+            if os.fork() == 0:
+                os.setsid()
+                end = time.process_time() + 0.4
+                while time.process_time() < end:
+                    pass
+                os.write(writing, b"done")
+            os._exit(0)
+        os.wait()
+        os.read(reading, 4)
+        time.sleep(0.1)
+    def predict(self, data):
+        return [0] * len(data)
+    def save(self, path):
+        path.write_text("")
+    def load(self, path): ...
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing tells")
+@pytest.mark.parametrize("engine", ["{name: local}", "{name: local, start: spawn}"])
+def test_processor_time_counts_what_outlived_its_parent(tmp_path: Path, engine: str) -> None:
+    testenv = TESTENV.format(metrics="accuracy").replace("rounds: 5", "rounds: 2")
+    about = f"seeds: [0]\nengine: {engine}"
+    [found] = ianvs.run(
+        write_job(tmp_path, plugin=DAEMON, name="Daemon", hyperparameters="", testenv=testenv, job=about)
+    )
+    assert found.status == "finished"
+    assert all(0.3 < round_.train_cpu_seconds < 0.7 for round_ in found.rounds[1:])  # /proc counts hundredths
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing tells")
+def test_what_outlived_its_parent_counts_where_a_contract_runs_the_case() -> None:
+    def spent() -> float:
+        code: dict[str, Any] = {}
+        exec(DAEMON, code)
+        before = cpu_seconds()
+        code["Daemon"]().train(None)
+        return cpu_seconds() - before
+
+    seconds, _ = _apart(spent, InlineReporter("", deque()))
+    assert 0.3 < seconds < 0.7
 
 
 def test_the_inline_engine_imports_what_tasks_need_before_the_first(

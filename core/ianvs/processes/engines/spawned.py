@@ -13,7 +13,7 @@ import time
 from typing import BinaryIO, NoReturn
 
 from ianvs.processes.engines.engine import Event, call_target, preload_modules
-from ianvs.processes.engines.forked import live
+from ianvs.processes.engines.forked import CHILD_SUBREAPER, live, prctl
 
 MARK = "IANVS_TASK"
 """A variable in the environment of a task's process, and so of all that it starts, with a value for each task."""
@@ -29,6 +29,7 @@ def main(orders: BinaryIO) -> NoReturn:
     os.dup2(2, 1)  # the supervisor keeps what comes there as the log
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     faulthandler.enable(sys.stderr)  # a segfault leaves its stack in the log
+    prctl(CHILD_SUBREAPER, 1)  # what outlives its parent stays below this process, and its time counts
     live(lambda: _work(orders, events))
 
 

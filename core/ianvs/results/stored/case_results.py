@@ -178,6 +178,7 @@ def read_case(
                 samples[name] = said
     file = folder / "result.json"
     unscored = [f"no task scores: {round_.unscored}" for round_ in rounds if round_.unscored]
+    unsaved = [round_.unsaved for round_ in rounds if round_.unsaved]
     answers_itself = sealing.how not in ("none", "handed") and sealing.copies == "none"  # and was to be kept apart
     marks = ["it goes on learning while it is tested"] if answers_itself else []
     result = CaseResult(
@@ -196,7 +197,7 @@ def read_case(
         remark=rounds[-1].remark if rounds else "",
         matrices=matrices,
         over_budget=tuple(over for round_ in judged for over in over_budget(budget, round_)),
-        warnings=(*unmeasured(budget, judged), *dict.fromkeys(unscored), *marks, *blank),
+        warnings=(*unmeasured(budget, judged), *dict.fromkeys(unscored), *unsaved, *marks, *blank),
         details=details,
         metrics=numbers,
         measures={name: as_record(Measure, told, file) for name, told in stored.get("measures", {}).items()},

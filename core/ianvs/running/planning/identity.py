@@ -1,19 +1,17 @@
 """What determines a result, and nothing else.
 
 In: the data, the exam's rules and rounds, the source of an author's scenario, the algorithm's source, its
-hyperparameters, the seed, the number of threads (which changes the last bits), and the version of this recipe. Not in:
-names and places of files, key order, the spelling of numbers, comments in yaml, the number of jobs, the engine, the
-device's index, the list of metrics.
+hyperparameters with the content of files that they name, the seed, the number of threads (which changes the last bits),
+and the version of this recipe. Not in: names and places of files, key order, the spelling of numbers, comments in yaml,
+the number of jobs, the engine, the device's index, the list of metrics.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ianvs.base.entry_points import installed, is_ours
-from ianvs.base.package import find_gguf
 from ianvs.config.contracts import contract_named
 from ianvs.config.models.contract_name import GROUP as CONTRACTS
 from ianvs.config.spec import AlgorithmSpec, GateSpec, JobSpec, MetricSpec, TestEnvSpec
@@ -23,6 +21,7 @@ from ianvs.exam.scenarios import ENTRY_POINTS, is_authors
 from ianvs.plugins.source import source_of
 from ianvs.running.inspector import ParadigmFacts
 from ianvs.running.planning.cases import prefixed
+from ianvs.running.planning.named_files import content, named_files
 from ianvs.store.keys import digest
 
 IDENTITY_VERSION = 3
@@ -66,32 +65,17 @@ def algorithm_identity(
         "source": dict(_sources(algorithm, job.working_directory or job.file.parent)),
         "train_ratio": train_ratio(exam, algorithm),
         "model_eval": None if paradigm.reference or exam.gate is None else _count(exam.gate),
-        "initial_model": _content(algorithm.initial_model),
+        "initial_model": _content(algorithm.initial_model, job.workspace / "cache"),
         "threads": job.threads,
     }
-    if weights := _weights(algorithm):
-        facts["weights"] = weights
+    if files := named_files(job, algorithm):
+        facts["weights"] = files
     if not paradigm.reference and exam.budget is not None and exam.budget.passes is not None:
         facts["passes"] = exam.budget.passes  # a learner is told; of the rest of the budget it is not
     contract = contract_named(algorithm.contract)
     if contract.runs_cases:
         facts |= {"contract": contract.name, **_counted(contract.algorithm_identity(algorithm))}
     return facts
-
-
-def _weights(algorithm: AlgorithmSpec) -> dict[str, object]:
-    """Files that hyperparameters name count by their content: `weights`, `general_tasks`, the GGUF of a `base_model`.
-
-    Names of a library's models say enough.
-    """
-    grids = (module.grid for module in algorithm.modules)
-    said = [(key, value) for grid in grids for key, values in grid for value in values if isinstance(value, str)]
-    files = [value for key, value in said if key == "weights"]
-    parts = [part.strip() for key, value in said if key == "general_tasks" for part in value.split(",")]
-    files += [part for part in parts if part.endswith((".yaml", ".yml"))]
-    found = {value: _content(Path(value)) for value in files if Path(value).exists()}
-    models = {value: find_gguf(value) for key, value in said if key == "base_model"}
-    return {**found, **{value: _content(files[0]) for value, files in models.items() if len(files) == 1}}
 
 
 def _sources(algorithm: AlgorithmSpec, home: Path) -> Iterator[tuple[str, str]]:
@@ -162,14 +146,6 @@ def _count(value: object) -> object:
     return _content(value) if isinstance(value, Path) else value
 
 
-def _content(model: Path | str | None) -> str | None:
+def _content(model: Path | str | None, cache: Path | None = None) -> str | None:
     """A model file counts by its content, a model's name by itself."""
-    if not isinstance(model, Path):
-        return model
-    digest_ = hashlib.sha256()
-    files = sorted(path for path in model.rglob("*") if path.is_file()) if model.is_dir() else [model]
-    for file in files:
-        digest_.update(file.relative_to(model.parent).as_posix().encode())
-        with file.open("rb") as stream:
-            hashlib.file_digest(stream, lambda: digest_)
-    return digest_.hexdigest()
+    return content(model, cache) if isinstance(model, Path) else model

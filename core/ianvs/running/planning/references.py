@@ -19,6 +19,7 @@ from ianvs.exam.metrics.registry import metric_header
 from ianvs.running.inspector import Inspector, ParadigmFacts, PluginFacts, ReferenceFacts
 from ianvs.running.planning.cases import PlannedAlgorithm, Reference, grid, own_hyperparameters
 from ianvs.running.planning.identity import algorithm_identity
+from ianvs.running.planning.named_files import named_files
 from ianvs.store.keys import digest
 
 _PARADIGMS = {"joint": "joint", "single_task": "solo"}  # by role
@@ -107,6 +108,8 @@ def _reference(job: JobSpec, student: PlannedAlgorithm, facts: ReferenceFacts, r
     )
     paradigm = ParadigmFacts(student.paradigm.methods, ("basemodel",), as_one=False, reference=True)
     identity = algorithm_identity(job, student.testenv, spec, paradigm)
+    if files := named_files(job, student.spec, facts.takes):
+        identity["weights"] = files
     return replace(
         student,
         spec=spec,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ianvs.base.errors import IanvsError, shown_path
 from ianvs.base.types import Failure, FailureKind, Status
 from ianvs.config.spec import JobSpec, LimitsSpec
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Engine, Event, Files, Task
@@ -33,6 +34,7 @@ class Listener:
     def progressed(self, case: PlannedCase, payload: object) -> None: ...
     def ended(self, case: PlannedCase, status: Status, failure: Failure | None) -> None: ...
     def retried(self, case: PlannedCase, failure: Failure) -> None: ...
+    def warned(self, case: PlannedCase, said: str) -> None: ...
     def stopping(self, running: int) -> None: ...
 
 
@@ -72,6 +74,7 @@ class CaseLoop:
         self.ran = self.failed = 0
         self.interrupted = False
         self._stopping = False
+        self._unstorable = ""  # why nothing more can be stored
         self._oom_kills = _oom_kills() if plan.job.engine.name == "local" else None  # of a node nothing is known here
 
     @property
@@ -79,7 +82,10 @@ class CaseLoop:
         return self._plan.job
 
     def go(self) -> None:
-        """Until everything is done, or was told to stop and has ended."""
+        """Until everything is done, or was told to stop and has ended.
+
+        Raises IanvsError when results can't be stored: whatever would run after that would be lost, too.
+        """
         fresh = (planned for planned in self._plan if planned.runs)
         ahead: PlannedCase | None = next(fresh, None)
         while self._running or (not self._stopping and (ahead or self._again)):
@@ -100,6 +106,8 @@ class CaseLoop:
                 self._check_limits()
             except KeyboardInterrupt:
                 self._interrupt()
+        if self._unstorable:
+            raise IanvsError(self._unstorable)
 
     # --- one case -----------------------------------------------------------------------------------------------
 
@@ -119,6 +127,8 @@ class CaseLoop:
             return
         if event.kind == "progress":
             self._note(running, event.payload)
+            if isinstance(event.payload, dict) and "warning" in event.payload:
+                self._listener.warned(running.planned, event.payload["warning"])
             self._listener.progressed(running.planned, event.payload)
         elif event.kind == "ended":
             del self._running[event.key]
@@ -164,7 +174,12 @@ class CaseLoop:
             return
         self.failed += 1
         self._listener.ended(planned, "failed", failure)
-        if self._job.fail_fast and not self._stopping:
+        if code == EXIT_STORAGE:
+            self._unstorable = (
+                f"the run has stopped: {shown_path(self._job.workspace)} can't be written, or its disk is full. "
+                "What is complete is stored. Make room, or choose another folder with --workspace, and run it again."
+            )
+        if (self._job.fail_fast or self._unstorable) and not self._stopping:
             self._stop()
 
     def _worth_another_try(self, running: _Running, failure: Failure) -> bool:
@@ -229,7 +244,8 @@ class CaseLoop:
     def _stop(self) -> None:
         for key in self._running:
             self._engine.cancel(key, force=self._stopping)
-        self._listener.stopping(0 if self._stopping else len(self._running))
+        if self._running:
+            self._listener.stopping(0 if self._stopping else len(self._running))
         self._stopping = True
 
 

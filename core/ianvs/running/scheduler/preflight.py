@@ -29,6 +29,7 @@ from ianvs.running.inspector.plugin_check import FORCED, Checked, Subject
 from ianvs.running.job_notes import data_doubts
 from ianvs.running.planning import Plan, PlannedAlgorithm, cells, grid
 from ianvs.running.planning.case_request import PREPARE_EXAM, CaseRequest, case_request
+from ianvs.running.planning.named_files import unfound_files
 from ianvs.running.planning.references import ROLES
 from ianvs.running.planning.studies import is_searched, with_ends
 from ianvs.running.scheduler import checks
@@ -377,6 +378,7 @@ FILES: tuple[Check, ...] = (
     Check(lambda p: engine_problems(p.job)),  # an engine of an author is imported here
     Check(checks.paradigm_problems),  # a file: as for metrics
     Check(checks.setting_problems),
+    Check(lambda p: unfound_files(p.job)),
     Check(checks.data_problems),  # index files, pictures; an author's function, once
     Check(checks.scenario_problems),
     Check(checks.metric_problems),  # an author's file: a second in another process, once

@@ -32,8 +32,8 @@ from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.scoring import score_case
 from ianvs.running.session.contract_case import run_contract_case
 from ianvs.running.session.processes import LearnerSpawner
-from ianvs.running.session.remote import Ended, InlineLearner, Learner, SealedLearner
-from ianvs.running.session.rounds import CaseRounds, Interrupted, StartOver, error_kind
+from ianvs.running.session.remote import Ended, InlineLearner, Learner, SealedLearner, error_kind
+from ianvs.running.session.rounds import CaseRounds, Interrupted, StartOver
 from ianvs.running.session.session import Brief
 from ianvs.running.session.watchdog import watch_memory
 from ianvs.store import CaseStore
@@ -164,17 +164,24 @@ def _end_alike(code: int) -> NoReturn:
             signal.signal(-code, signal.SIG_DFL)
         sys.stdout.flush()
         os.kill(os.getpid(), -code)
-    raise SystemExit(code or 1)
+    raise SystemExit(code if code not in (0, EXIT_STORAGE) else 1)  # of storage the keeper alone can tell
 
 
 def _store_failure(store: CaseStore, request: CaseRequest, error: Exception) -> None:
     """If even the failure can't be written, the exit status has to tell."""
-    if isinstance(error, OSError) and error.errno in _UNWRITABLE:
+    if _is_of_storage(error, store.workspace):
         raise SystemExit(EXIT_STORAGE) from error
     try:
         store.fail(request.case.id, _failure(error, store, request))
     except OSError as unwritable:
         raise SystemExit(EXIT_STORAGE) from unwritable
+
+
+def _is_of_storage(error: Exception, workspace: Path) -> bool:
+    """Whether it is a result that can't be written, and not a file of a plugin's own."""
+    if not isinstance(error, OSError) or error.errno not in _UNWRITABLE:
+        return False
+    return error.filename is None or Path(os.fsdecode(error.filename)).is_relative_to(workspace)
 
 
 def _watch(store: CaseStore, request: CaseRequest) -> None:

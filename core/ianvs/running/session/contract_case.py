@@ -20,7 +20,7 @@ from ianvs.base.errors import PluginError
 from ianvs.base.types import Sealing
 from ianvs.config.contracts import Contract, ContractCase
 from ianvs.processes.engines.engine import Reporter
-from ianvs.processes.engines.forked import PARENT_DEATH_SIGNAL, keep_freed_memory, live, prctl
+from ianvs.processes.engines.forked import CHILD_SUBREAPER, PARENT_DEATH_SIGNAL, keep_freed_memory, live, prctl
 from ianvs.processes.sealing.peer import RemoteError
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.cases import own_hyperparameters
@@ -123,6 +123,7 @@ def _apart(task: Callable[[], object], report: Reporter) -> tuple[Any, int]:
 def _tell(task: Callable[[], object], writing: int) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the process that stores results hears the wish to stop
     prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    prctl(CHILD_SUBREAPER, 1)  # the time of what outlives its parent counts, too
     keep_freed_memory()
     try:
         answer: dict[str, object] = {"value": task()}

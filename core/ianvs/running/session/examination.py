@@ -26,11 +26,12 @@ from ianvs.exam.kinds import KINDS
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.scenarios.exam import Exam, TestSet
 from ianvs.exam.scenarios.parts import Part, columns_of
+from ianvs.processes.cpu_time import cpu_seconds
 from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
 from ianvs.running.session.feed import DataFeed
 from ianvs.running.session.handing import described
 from ianvs.running.session.learner_messages import Answer, read
-from ianvs.running.session.measure import NOTHING_SPENT, Spent, cpu_seconds
+from ianvs.running.session.measure import NOTHING_SPENT, Spent
 from ianvs.running.session.more_answers import (
     FORCED,
     METHOD,
@@ -42,7 +43,7 @@ from ianvs.running.session.more_answers import (
     labels_within,
     probed_labels,
 )
-from ianvs.running.session.remote import Learner
+from ianvs.running.session.remote import Answering, Learner
 from ianvs.store import StoredModule
 
 
@@ -66,6 +67,8 @@ class _Question:
     round: Mapping[str, object] | None = None  # of a held-out part
     method: str = "predict"
 
+
+_MANY = 16  # samples of a try
 
 _Arranged = list[tuple[tuple[int, ...], _Question]]  # (test sets, what is asked of them)
 
@@ -102,7 +105,7 @@ class Examination:
         scored = self._scored(questions) if samples is None else []
         forced = self._forcing(questions) if samples is None else []
         asked_for = [question for _, question in (*questions, *scored, *probes, *forced)]  # `forced` shows the replies
-        said = iter(list(self._asked(asked_for, model, taught)))
+        said = iter(list(self._asked(asked_for, self._answering(model), taught)))
         found = {
             Asked(j, samples): self._kept(part, answer, rows)
             for (which, question), answer in zip(questions, said, strict=False)
@@ -135,7 +138,7 @@ class Examination:
         name = f"the held-out part of round {index}"
         question = _Question((part,), name, self._context(index - 1, round_.classes), round=told)
         before = self.spent
-        [answer] = self._asked([question], model, index)
+        [answer] = self._asked([question], self._answering(model), index)
         self.spent = before
         said = self._kept(part, answer, np.arange(len(positions)))
         earlier = tuple(sorted({label for one in rounds[: index - 1] for label in one.classes}))
@@ -143,6 +146,18 @@ class Examination:
         about = EvaluationRecord(dataset.classes, labels=round_.classes, earlier=earlier, unseen=known)
         every = self._kind.every_truth(dataset.train, positions)
         return self._kind.record(about, self._kind.truth(dataset.train, positions), said, every)
+
+    def taught(self, index: int, copies: Answering, times: int) -> list[Predictions]:
+        """Answers to a few training samples of round `index`, with the same random numbers every time; untimed."""
+        part = self._feed.probed(index)
+        few = replace(part, positions=_few(part))
+        context = self._context(index - 1, self._exam.rounds[index - 1].classes)
+        question = _Question((few,), f"samples of round {index}", context)
+        before = self.spent
+        try:
+            return list(self._asked([question] * times, copies, index, tried=True))
+        finally:
+            self.spent = before
 
     def broken_down(self, predictions: Mapping[Asked, Predictions], taught: int) -> str:
         """A sentence where each answer is the same class, though round `taught` has taught several; else ""."""
@@ -232,9 +247,14 @@ class Examination:
 
     # --- answers ------------------------------------------------------------------------------------------------
 
-    def _asked(self, questions: Sequence[_Question], model: Model, taught: int) -> Iterator[Predictions]:
-        """Raw answers, checked for their form, in the order of the questions."""
-        with self._learner.answering(model.modules, model.folder) as (copy, pid):
+    def _answering(self, model: Model) -> Answering:
+        return self._learner.answering(model.modules, model.folder)
+
+    def _asked(
+        self, questions: Sequence[_Question], copies: Answering, taught: int, *, tried: bool = False
+    ) -> Iterator[Predictions]:
+        """Raw answers, checked for their form, in the order of the questions. tried: nothing hangs on them."""
+        with copies as (copy, pid):
             for number, question in enumerate(questions):
                 samples = columns_of(question.parts, ("x",), question.order)["x"]
                 shows = question.method == METHOD
@@ -252,7 +272,8 @@ class Examination:
                     "classes": (),
                     "taught": taught > 0,
                     "first": number == 0,
-                    "quiet": taught == 0,
+                    "quiet": taught == 0 or tried,
+                    "tried": tried,
                 }
                 files = [writer.sealed()]
                 if question.adapted is not None:
@@ -310,6 +331,16 @@ def _asked_for(question: _Question, count: int) -> Part:
         x = columns_of(question.parts, ("x",), question.order)["x"].gather()
     y = np.broadcast_to(np.uint8(0), (count, *one.y.shape[1:]))
     return Part(Samples(x, y, np.empty(0, str)), np.arange(count))
+
+
+def _few(part: Part) -> NDArray[np.int64]:
+    """Positions of some of its samples: of each class the first, or two of what takes longer to answer."""
+    y, count = part.samples.y, len(part.positions)
+    if y.ndim > 1 or y.dtype == object:
+        return part.positions[:2]
+    firsts = np.unique(y[part.positions], return_index=True)[1][:_MANY]
+    spread = np.linspace(0, max(0, count - 1), min(_MANY, count)).astype(np.int64)
+    return np.asarray(part.positions[np.unique(np.concatenate([firsts, spread]))])
 
 
 def _rows(question: _Question) -> Iterator[NDArray[np.int64]]:

@@ -190,6 +190,8 @@ class LearnerHost:
         context = self._context(body)
         if body["first"]:
             self._saved = None
+        if body["tried"]:
+            self._session.seeds.start("tried")
         if body["method"] != "predict":
             y = None if body["y"] is None else unpacked(memory, body["y"])
             said = Predictions(self._beside_labels(x, y, body, context))

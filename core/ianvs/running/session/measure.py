@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import PluginError
+from ianvs.processes.cpu_time import cpu_seconds, seconds_below
 
 resource: Any
 try:
@@ -58,12 +59,13 @@ class Meter:
     """Takes the time of what another process does between `start` and `stop`, by the clocks of this one and the kernel.
 
     What the process does when nothing was asked of it (a thread that goes on training) is added to the next.
+    adopter: its parent, to whom fall those that it has started and that outlive who started them.
     """
 
-    def __init__(self, pid: int) -> None:
-        self._pid, self._spent = pid, NOTHING_SPENT
+    def __init__(self, pid: int, adopter: int) -> None:
+        self._pid, self._adopter, self._spent = pid, adopter, NOTHING_SPENT
         self._began = 0.0
-        self._cpu = self._idle_since = cpu_seconds(pid)
+        self._cpu = self._idle_since = self._now()
 
     def start(self) -> None:
         self._spent = Spent(0.0, self.unasked())
@@ -76,11 +78,11 @@ class Meter:
 
     def idle(self) -> None:
         """From now on nothing is asked of it."""
-        self._idle_since = cpu_seconds(self._pid)
+        self._idle_since = self._now()
 
     def unasked(self) -> float:
         """Processor seconds since it was to be idle."""
-        return max(0.0, cpu_seconds(self._pid) - self._idle_since)
+        return max(0.0, self._now() - self._idle_since)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -91,31 +93,14 @@ class Meter:
             self._resume()
 
     def _resume(self) -> None:
-        self._began, self._cpu = time.perf_counter(), cpu_seconds(self._pid)
+        self._began, self._cpu = time.perf_counter(), self._now()
 
     def _pause(self) -> None:
-        taken = time.perf_counter() - self._began, max(0.0, cpu_seconds(self._pid) - self._cpu)
+        taken = time.perf_counter() - self._began, max(0.0, self._now() - self._cpu)
         self._spent += Spent(*taken)
 
-
-def cpu_seconds(pid: int | None = None) -> float:
-    """Processor time, user and system, of a process and all of its threads and child processes so far.
-
-    pid: this process if None. On Linux children that still run count too; elsewhere those that have ended and were
-    waited for, and on Windows none. 0 for a process that is gone.
-    """
-    if pid is None and resource is None:
-        return time.process_time()
-    if pid is None:
-        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-        of_ended = float(ended.ru_utime + ended.ru_stime)
-        return time.process_time() + of_ended + _of_living_children(os.getpid())
-    try:
-        # The clock of another process (clock_getcpuclockid): /proc counts in hundredths of a second.
-        own = time.clock_gettime((~pid << 3) | 2)
-        return own + sum(_stat(pid)[13:15]) / os.sysconf("SC_CLK_TCK") + _of_living_children(pid)
-    except OSError:
-        return 0.0
+    def _now(self) -> float:
+        return cpu_seconds(self._pid) + seconds_below(self._adopter, but=self._pid)
 
 
 def threads(pid: int) -> int:
@@ -124,32 +109,6 @@ def threads(pid: int) -> int:
         return len(os.listdir(f"/proc/{pid}/task"))  # noqa: PTH208
     except OSError:
         return 0
-
-
-def _stat(pid: int) -> list[int]:
-    """Fields 3 and on of /proc/<pid>/stat as numbers, state being 0: utime to cstime are at 11 to 14."""
-    with open(f"/proc/{pid}/stat") as file:  # noqa: PTH123  (a round may be thousands of chunks: Path is slow)
-        # After the name, which may hold blanks and brackets.
-        return [0, *map(int, file.read().rpartition(")")[2].split()[1:])]
-
-
-def _of_living_children(pid: int) -> float:
-    """Processor time of the processes below `pid`, and of those that they have waited for."""
-    seconds = 0.0
-    for child in _children(pid):
-        with contextlib.suppress(OSError):  # it has just ended
-            seconds += sum(_stat(child)[11:15]) / os.sysconf("SC_CLK_TCK") + _of_living_children(child)
-    return seconds
-
-
-def _children(pid: int) -> list[int]:
-    """Processes that `pid` has started, from any of its threads."""
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:  # noqa: PTH123
-                found += map(int, file.read().split())
-    return found
 
 
 def peak_host_bytes(pid: int | None = None) -> int:

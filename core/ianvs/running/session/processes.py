@@ -22,7 +22,15 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ianvs.exam.scenarios.exam import Rules
-from ianvs.processes.engines.forked import DUMPABLE, PARENT_DEATH_SIGNAL, close_all_but, keep_freed_memory, live, prctl
+from ianvs.processes.engines.forked import (
+    CHILD_SUBREAPER,
+    DUMPABLE,
+    PARENT_DEATH_SIGNAL,
+    close_all_but,
+    keep_freed_memory,
+    live,
+    prctl,
+)
 from ianvs.processes.sealing.closed import allowed_paths
 from ianvs.processes.sealing.landlock import confine
 from ianvs.processes.sealing.peer import Message, Peer
@@ -129,6 +137,7 @@ class SpawnServer:
 
 def _nurse(end: socket.socket, births: SpawnServer) -> None:
     """Until the keeper closes its end; then nothing of a learner remains."""
+    prctl(CHILD_SUBREAPER, 1)  # what outlives its parent stays here, unwaited for, so that its time can be read
     Peer(end, births).serve()
     for pid in births.living:
         with contextlib.suppress(ProcessLookupError, ChildProcessError):

@@ -7,12 +7,12 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 from ianvs.base.errors import PluginError
-from ianvs.processes.sealing.peer import Gone, Handler, Message, Peer
+from ianvs.processes.sealing.peer import Gone, Handler, Message, Peer, RemoteError
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
 from ianvs.running.session.learner import LearnerHost
@@ -31,8 +31,17 @@ class Ended(BaseException):
         self.code = code
 
 
+def error_kind(error: Exception) -> str:
+    """The name of its class, in whichever process it was raised."""
+    return error.kind if isinstance(error, RemoteError) else type(error).__name__
+
+
 class _Calls(Protocol):
     def call(self, name: str, body: Mapping[str, object] | None = None, files: Sequence[int] = ()) -> Message: ...
+
+
+Answering = AbstractContextManager[tuple[_Calls, int]]
+"""(whom to ask, process id) while it is entered, once."""
 
 
 class Learner:
@@ -166,7 +175,7 @@ class SealedLearner(Learner):
             end, self.pid, self.closed = spawner.spawn(brief, closed, self._own)
         except Gone:
             raise Ended(-9) from None
-        self._timer = measure.Meter(self.pid)
+        self._timer = measure.Meter(self.pid, spawner.pid)
         self._end = Peer(end, self._handled)
         super().__init__(request, self._end, scratch)
 
@@ -191,6 +200,10 @@ class SealedLearner(Learner):
             require_saved(stored)
             with self._fresh(stored, folder) as found:
                 yield found
+
+    def copy(self, stored: Sequence[StoredModule], folder: Path | None, *, saved: bool) -> Answering:
+        """Who answers as it is now, or as it comes back from what was `saved`; only where it `can_be_compared`."""
+        return self._fresh(stored, folder) if saved else self._forked()
 
     def close(self) -> None:
         self._end.close()
@@ -220,7 +233,12 @@ class SealedLearner(Learner):
     @property
     def _forkable(self) -> bool:
         """A fork shares what its learner has, and its learner's code could keep it from letting go of that."""
-        return self._request.sealing != "strict" and self.ready.device == "cpu" and measure.threads(self.pid) == 1
+        return self._request.sealing != "strict" and self.can_be_compared
+
+    @property
+    def can_be_compared(self) -> bool:
+        """Whether a fork of its process is what it is: with one thread, and no accelerator."""
+        return self.ready.device == "cpu" and measure.threads(self.pid) == 1
 
     @contextmanager
     def _forked(self) -> Iterator[tuple[_Calls, int]]:
@@ -255,9 +273,13 @@ class SealedLearner(Learner):
                     copy.call("restore", {**told, "taught": True})
                 yield copy, pid
             except Gone:
-                raise self._ended(pid) from None
-            finally:
                 copy.close()
+                raise self._ended(pid) from None
+            except BaseException:
+                copy.close()
+                self._spawner.ended(pid)
+                raise
+            copy.close()
             self._spawner.ended(pid)
 
     def _ended(self, pid: int) -> Ended:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -31,10 +32,12 @@ from ianvs.running.session.handing import TrainingDataServer, described
 from ianvs.running.session.learner_messages import FeedCall, Progress, read
 from ianvs.running.session.lineage import find_earlier, lineage_of
 from ianvs.running.session.measure import NOTHING_SPENT
-from ianvs.running.session.remote import Learner
+from ianvs.running.session.remote import Learner, error_kind
+from ianvs.running.session.saving import lost_in_saving
 from ianvs.store import CaseStore, ExamStore, RoundFolder
 
 _LONGEST_REMARK = 500  # characters
+_FULL = tuple(f"[Errno {number}]" for number in (errno.ENOSPC, errno.EDQUOT))  # with it texts of an OSError begin
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error: a wish that was granted
@@ -162,7 +165,7 @@ class CaseRounds:
             self.learner.measure()
             result = self._result(index, names[index - 1], adopted, scores)
             said = (result.remark, self._examination.broken_down(predictions, index))
-            result = replace(result, remark="; ".join(filter(None, said)))
+            result = replace(result, remark="; ".join(filter(None, said)), unsaved=self._unsaved(index))
             budget = None if self.bound or self.ready.reference else self._request.testenv.budget
             check_budget(budget, result)
             self._fill(folder, result, self._step.predictions | predictions)
@@ -217,6 +220,14 @@ class CaseRounds:
         """Of whoever was asked in the round that is under way."""
         how, closed = self._request.sealing, self.learner.closed
         return Sealing.weakest(Sealing(how, copies, closed) for copies in self.learner.asked or ("new processes",))
+
+    def _unsaved(self, index: int) -> str:
+        """What is lost when the case goes on from what was saved, looked at once; "" where nothing was taught."""
+        if index > 1 or not self._data_server.samples:
+            return ""
+        strict = self._request.sealing == "strict"
+        said = lost_in_saving(self._examination, self.learner, self._model, index, strict=strict)
+        return hide_secrets(said, known=self._request.secrets)
 
     def _say(self, index: int, count: int, doing: str) -> None:
         """To the supervisor, and to whoever asks `ianvs status`."""
@@ -296,7 +307,12 @@ class CaseRounds:
 
     def _save(self, folder: RoundFolder) -> None:
         """The model as it is now, for copies and for the round that is being written."""
-        self._model = Model(self.learner.save(folder.model), folder.model)
+        try:
+            self._model = Model(self.learner.save(folder.model), folder.model)
+        except RemoteError as error:
+            if error.kind == "OSError" and str(error).startswith(_FULL):
+                raise OSError(errno.ENOSPC, f"save() could not write the model ({error})") from error
+            raise
 
     def _fill(self, folder: RoundFolder, result: RoundResult, predictions: Mapping[Asked, Predictions]) -> None:
         size = measure.saved_bytes(folder.model, self._request.saved_mb)
@@ -354,14 +370,13 @@ class CaseRounds:
         if (broken := self._store.broken_round(self._id)) is not None:
             print(f"round {broken} was damaged, or changed after it was stored: it is not believed.")
         if len(done) <= 1:
-            self._store.reset(self._id)
+            self._start_over("" if broken is None else f"round {broken} was damaged, or changed after it was stored")
             return -1
         last = done[-1].index
         stored = self._store.predictions(self._id, last)
         before = {asked: said for asked, said in stored.items() if asked.samples is None}
         if lacking := _lacking(before, done):
-            print(f"{lacking}; starting over from round 1.")
-            self._store.reset(self._id)
+            self._start_over(lacking)
             return -1
         self._data_server.saw_past_rounds = done[-1].bound
         if last == rounds:
@@ -378,11 +393,18 @@ class CaseRounds:
             if now.keys() != before.keys() or not _same(now, before):
                 raise PluginError("load() does not bring back the predictions of before save()")
         except Exception as error:
-            print(f"can't resume after round {last} ({error_kind(error)}: {error}); starting over from round 1.")
-            self._store.reset(self._id)
+            self._start_over(f"can't resume after round {last} ({error_kind(error)}: {error})")
             raise StartOver from error
         print(f"resuming after round {last} of {rounds}")
         return last
+
+    def _start_over(self, why: str) -> None:
+        """Drop what is stored of the case. why: in the log and for the user; "" where nothing of it was complete."""
+        if why:
+            said = hide_secrets(f"{why}; starting over from round 1", known=self._request.secrets)
+            print(said)
+            self._report({"round": 0, "warning": said})
+        self._store.reset(self._id)
 
 
 def _lacking(stored: Mapping[Asked, Predictions], rounds: Iterable[RoundResult]) -> str:
@@ -392,11 +414,6 @@ def _lacking(stored: Mapping[Asked, Predictions], rounds: Iterable[RoundResult])
     if any(round_.sealing is None for round_ in rounds):
         return "an earlier version did not note who gave the answers"
     return ""
-
-
-def error_kind(error: Exception) -> str:
-    """The name of its class, in whichever process it was raised."""
-    return error.kind if isinstance(error, RemoteError) else type(error).__name__
 
 
 def _same(now: Mapping[Asked, Predictions], before: Mapping[Asked, Predictions]) -> bool:

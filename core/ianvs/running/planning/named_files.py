@@ -1,0 +1,123 @@
+"""Files and folders that hyperparameters name: they count by their content, whatever the hyperparameter is called."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from ianvs.base.errors import DataError, Problem, shown_path
+from ianvs.base.package import find_gguf
+from ianvs.base.secrets import is_secret
+from ianvs.config.paths import neighbour
+from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec
+from ianvs.exam.data.fingerprint import SETTLED_NS, digest_of, read_memo, write_memo
+
+# "org/model", "resnet50.a1_in1k" and "torch.optim.SGD" are names of something else.
+_LIKE_A_FILE = re.compile(
+    r"(~?/|\.{1,2}/)[^\s,]*\w|[^\s:,]*\w\.(bin|ckpt|csv|gguf|h5|hdf5|json|keras|msgpack|np[yz]|onnx|pickle|pkl|pth?|"
+    r"safetensors|toml|txt|ya?ml)"
+)
+
+
+def named_files(job: JobSpec, algorithm: AlgorithmSpec, taken: Collection[str] | None = None) -> dict[str, str]:
+    """{text of a hyperparameter: digest} of what it names: a file, a folder, the GGUF of a `base_model`.
+
+    A text may name several, with commas between them. Folders around the workspace or the working directory count by
+    their names: a run itself fills them. taken: names of the hyperparameters that count; None: all.
+    """
+    places, cache = (_home(job), job.workspace.resolve()), job.workspace / "cache"
+    return {
+        name: content(path, cache)
+        for _, key, _, text in _texts(algorithm)
+        if taken is None or key in taken
+        for name, path in _paths(_home(job), key, text).items()
+        if not any(place.is_relative_to(path.resolve()) for place in places)
+    }
+
+
+def unfound_files(job: JobSpec) -> Iterator[Problem]:
+    """A warning for each hyperparameter that looks like the path of a file, where none is."""
+    home = _home(job)
+    for algorithm in job.algorithms:
+        for module, key, position, text in _texts(algorithm):
+            if _LIKE_A_FILE.fullmatch(text) and not _paths(home, key, text):
+                places = module.value_places.get(key, ())
+                near = neighbour([home / text])
+                yield Problem(
+                    f"{key}: there is no file or folder '{text}' in {home}, where the plugin looks for it. "
+                    f"It counts by its name: what else it may mean can change unseen.{near}",
+                    places[position] if position < len(places) else module.place,
+                    warning=True,
+                )
+
+
+def content(path: Path, cache: Path | None = None) -> str:
+    """SHA-256 of a file, or of the files of a folder and their names. cache: remembers it while none has changed."""
+    memo = None if cache is None else cache / "digests" / f"{digest_of(['content', os.fspath(path)])[:32]}.json"
+    try:
+        files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+        names = [file.relative_to(path.parent).as_posix() for file in files]
+        stats = [file.stat() for file in files]
+        state = digest_of([[n, s.st_size, s.st_mtime_ns, s.st_ino] for n, s in zip(names, stats, strict=True)])
+        if memo is not None and (known := read_memo(memo)) is not None and known[0] == state:
+            return str(known[1])
+        sha = hashlib.sha256()
+        for name, file in zip(names, files, strict=True):
+            sha.update(name.encode())
+            with file.open("rb") as stream:
+                hashlib.file_digest(stream, lambda: sha)
+    except OSError as error:
+        said = f"{shown_path(error.filename or path)} can't be read: {error.strerror}."
+        raise DataError(f"{said} An algorithm names it, so its content is part of what is examined.") from error
+    if memo is not None and all(time.time_ns() - s.st_mtime_ns > SETTLED_NS for s in stats):
+        with suppress(OSError):  # it only saves time
+            write_memo(memo, [state, sha.hexdigest()])
+    return sha.hexdigest()
+
+
+def _home(job: JobSpec) -> Path:
+    """Where the processes of plugins work."""
+    return job.working_directory or Path.cwd()
+
+
+def _texts(algorithm: AlgorithmSpec) -> Iterator[tuple[ModuleSpec, str, int, str]]:
+    """(module, hyperparameter, position of its value, text) for each text in any of its values; none of a secret."""
+    for module in algorithm.modules:
+        listed = {name: (value,) for name, value in module.constants.items()} | dict(module.grid)
+        for name, values in listed.items():
+            for position, value in enumerate(values):
+                yield from ((module, name, position, text) for text in _within(value, name))
+
+
+def _within(value: object, name: str) -> Iterator[str]:
+    if isinstance(value, str) and not is_secret(name):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _within(part, name if is_secret(name) else str(key))
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _within(part, name)
+
+
+def _paths(home: Path, key: str, text: str) -> dict[str, Path]:
+    """What `text` names, whole or in its parts, and where it is."""
+    models = find_gguf(text) if key == "base_model" else []
+    if len(models) == 1:
+        return {text: models[0]}
+    parts = [part.strip() for part in text.split(",") if _LIKE_A_FILE.fullmatch(part.strip())]
+    found = {name: path for name in (text, *parts) if (path := _there(home, name)) is not None}
+    return {text: found[text]} if text in found else found
+
+
+def _there(home: Path, text: str) -> Path | None:
+    try:
+        path = home / Path(text).expanduser()
+        return path if text.strip() and (path.is_file() or path.is_dir()) else None
+    except (OSError, RuntimeError, ValueError):  # a long text, a user that is not there
+        return None

@@ -1,0 +1,71 @@
+"""Whether what a learner saves is what is examined: tried once, after its first round, on samples that it knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ianvs.base.errors import IanvsError, PluginError
+from ianvs.base.types import Predictions
+from ianvs.processes.sealing.peer import RemoteError
+from ianvs.running.session.examination import Examination, Model
+from ianvs.running.session.remote import Ended, Learner, SealedLearner, error_kind
+
+_ROUNDING = 1e-3  # of the largest number; of the labels of one sample, such as the pixels at a border
+
+
+def lost_in_saving(examination: Examination, learner: Learner, model: Model, index: int, *, strict: bool) -> str:
+    """What a reader has to know if a copy that loads `model` answers otherwise than the learner; "" where it doesn't.
+
+    Both are asked for a few training samples of round `index` with the same random numbers. Where all answers come from
+    what was saved, there is nothing to compare. Raises PluginError for a loss where `strict`.
+    """
+    if not isinstance(learner, SealedLearner) or not learner.can_be_compared:
+        return ""
+
+    def asked(*, saved: bool, times: int = 1) -> list[Predictions]:
+        return examination.taught(index, learner.copy(model.modules, model.folder, saved=saved), times)
+
+    try:
+        [now] = asked(saved=False)
+    except (IanvsError, RemoteError):
+        return ""  # it can't answer to these: nothing is known
+    try:
+        [back] = asked(saved=True)
+        others = _others(now, back)
+        if not others:
+            return ""
+        print(f"a copy that loaded what save() wrote answers {others} of {len(now.labels)} training samples otherwise")
+        lost = "a copy that loaded it answers otherwise"
+        if _others(*asked(saved=False, times=2)):
+            return "can't be resumed: predict() draws random numbers that save() does not keep"
+    except (IanvsError, RemoteError) as error:
+        lost = f"{error_kind(error)}: {error}"
+    except Ended as ended:
+        lost = f"the process that loads it ends with {ended.code}"
+    said = f"can't be resumed: what is saved is not what was examined ({lost})"
+    if strict:
+        raise PluginError(f"{said}. Under `sealing: strict` save() and load() have to bring back the model.")
+    return said
+
+
+def _others(now: Predictions, back: Predictions) -> int:
+    """How many samples are answered otherwise, or have other extras, beyond rounding."""
+    pairs = [(now.labels, back.labels)]
+    pairs += [(values, back.extras[name]) for name, values in now.extras.items() if name in back.extras]
+    return int(np.any([_differ(*pair) for pair in pairs], axis=0).sum())
+
+
+def _differ(now: Any, back: Any) -> NDArray[np.bool_]:
+    """(N,) which of two lists or arrays of N answers are not the same."""
+    if len(now) != len(back):
+        return np.ones(len(now), bool)
+    if isinstance(now, np.ndarray) and isinstance(back, np.ndarray) and now.shape == back.shape and now.dtype != object:
+        flat = now.reshape(len(now), -1), back.reshape(len(now), -1)
+        if np.issubdtype(now.dtype, np.inexact):
+            scale = np.abs(flat[0][np.isfinite(flat[0])]).max(initial=0.0)
+            return np.asarray(~np.isclose(*flat, rtol=_ROUNDING, atol=_ROUNDING * scale, equal_nan=True).all(axis=1))
+        return np.asarray((flat[0] != flat[1]).mean(axis=1) > _ROUNDING)
+    return np.array([not np.array_equal(a, b) for a, b in zip(now, back, strict=True)], bool)

@@ -1,0 +1,148 @@
+"""What a learner saves is tried once, after round 1: a copy that loads it has to answer as the learner does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ianvs
+from ianvs.base.types import CaseResult, Predictions
+from ianvs.running.session.saving import _others
+from tests.edits import edited
+from tests.jobs import write_job
+
+MEANS = '''
+import numpy as np
+
+class Means:
+    """Nearest class mean."""
+    def __init__(self):
+        self.means, self.draws = {}, np.random.default_rng(0)
+    def train(self, train_data, valid_data=None):
+        x, y = train_data.x.reshape(len(train_data), -1), train_data.y
+        self.means |= {int(c): x[y == c].mean(0) for c in np.unique(y)}
+    def predict(self, data):
+        x = data.x.reshape(len(data), -1)
+        if not self.means:
+            return np.zeros(len(x), int)
+        known = sorted(self.means)
+        distances = np.stack([((x - self.means[c]) ** 2).sum(1) for c in known])
+        return np.array(known)[distances.argmin(0)]
+    def save(self, path):
+        np.savez(path.with_suffix(".npz"), **{str(c): mean for c, mean in self.means.items()})
+        return path.with_suffix(".npz")
+    def load(self, path):
+        self.means = {int(c): mean for c, mean in np.load(path).items()}
+'''
+TESTENV = """
+dataset: {name: digits}
+scenario: {name: class-incremental, rounds: 2}
+metrics: [accuracy]
+"""
+
+LOSES = {
+    "saves nothing": ('for c, mean in self.means.items()})', 'for c, mean in ()})'),
+    "drops a class": ('for c, mean in self.means.items()})', 'for c, mean in self.means.items() if c})'),
+    "loads nothing": ("self.means = {int(c): mean for c, mean in np.load(path).items()}", "pass"),
+    "rounds too far": ("mean for c, mean in self.means.items()})", "mean * 0 for c, mean in self.means.items()})"),
+}  # fmt: skip
+WORD = "can't be resumed: what is saved is not what was examined"
+
+
+def examined(folder: Path, plugin: str, job: str = "seeds: [0]") -> CaseResult:
+    path = write_job(folder, plugin=plugin, name="Means", hyperparameters="", testenv=TESTENV, job=job)
+    [found] = ianvs.run(path)
+    return found
+
+
+def test_a_model_that_comes_back_as_it_was_is_no_word_worth(tmp_path: Path) -> None:
+    assert examined(tmp_path, MEANS).warnings == ()
+
+
+@pytest.mark.parametrize("what", LOSES)
+def test_a_save_that_loses_something_is_told_beside_the_row(tmp_path: Path, what: str) -> None:
+    found = examined(tmp_path, edited(MEANS, *LOSES[what]))
+    said = f"{WORD} (a copy that loaded it answers otherwise)"
+    assert (found.status, found.warnings) == ("finished", (said,))
+    assert said in (tmp_path / "ws" / "test" / "rank" / "leaderboard.md").read_text()
+    assert [note.kind for note in ianvs.load_results(tmp_path / "ws").notes if said in note.text] == ["row"]
+    assert " training samples otherwise" in (found.directory / "log.txt").read_text()
+
+
+@pytest.mark.parametrize("what", LOSES)
+def test_it_is_a_failed_case_where_the_exam_is_sealed_strictly(tmp_path: Path, what: str) -> None:
+    failure = examined(tmp_path, edited(MEANS, *LOSES[what]), "seeds: [0]\nsealing: strict").failure
+    assert failure is not None
+    assert failure.message.startswith(WORD)
+    assert "sealing: strict" in failure.message
+
+
+def test_a_load_that_raises_is_told_with_its_error(tmp_path: Path) -> None:
+    broken = edited(MEANS, "    def load(self, path):", "    def load(self, path):\n        raise KeyError('head')")
+    [said] = examined(tmp_path, broken).warnings
+    assert said == f"{WORD} (KeyError: 'head')"
+    assert "raise KeyError" in (next((tmp_path / "ws" / "cases").glob("*/log.txt"))).read_text()
+
+
+def test_a_process_that_ends_while_it_loads_ends_no_case(tmp_path: Path) -> None:
+    broken = edited(MEANS, "    def load(self, path):", "    def load(self, path):\n        import os; os._exit(3)")
+    found = examined(tmp_path, broken)
+    assert (found.status, found.warnings) == ("finished", (f"{WORD} (the process that loads it ends with 3)",))
+
+
+def test_what_only_the_learner_s_process_knows_is_lost(tmp_path: Path) -> None:
+    outside = "KEPT = {}\n\nclass Means:\n    means = property(lambda self: KEPT, lambda self, new: KEPT.update(new))"
+    plugin = edited(edited(MEANS, *LOSES["loads nothing"]), "class Means:", outside)
+    [said] = examined(tmp_path, plugin).warnings
+    assert said.startswith(WORD)
+
+
+DRAWN = "known = sorted(self.means)"
+
+
+def test_draws_of_the_global_generator_are_the_same_for_both(tmp_path: Path) -> None:
+    drawing = edited(MEANS, DRAWN, f"{DRAWN}\n        return np.random.choice(known, len(x))")
+    assert examined(tmp_path, drawing).warnings == ()
+
+
+@pytest.mark.parametrize("sealing", ["normal", "strict"])
+def test_draws_of_an_own_generator_are_told_and_no_failure(tmp_path: Path, sealing: str) -> None:
+    drawing = edited(MEANS, DRAWN, f"{DRAWN}\n        return self.draws.choice(known, len(x))")
+    trained = edited(drawing, "x, y =", "self.draws.random()\n        x, y =")
+    found = examined(tmp_path, trained, f"seeds: [0]\nsealing: {sealing}")
+    assert found.warnings == ("can't be resumed: predict() draws random numbers that save() does not keep",)
+
+
+def test_the_learner_itself_is_asked_nothing_and_draws_nothing(tmp_path: Path) -> None:
+    touching = edited(MEANS, "if not self.means:", "self.draws.random()\n        if not self.means:")
+    training = """train(self, train_data, valid_data=None, *, round):
+        assert self.draws.random() == np.random.default_rng(0).random(round)[-1]"""
+    found = examined(tmp_path, edited(touching, "train(self, train_data, valid_data=None):", training))
+    assert (found.status, found.warnings) == ("finished", ())
+
+
+def test_a_case_that_can_go_on_does_so_with_the_finding_of_before(tmp_path: Path) -> None:
+    lost = examined(tmp_path, edited(MEANS, *LOSES["drops a class"]))
+    assert [bool(round_.unsaved) for round_ in lost.rounds] == [False, True, False]
+    (lost.directory / "result.json").unlink()
+    [again] = ianvs.run(tmp_path / "benchmarkingjob.yaml")
+    assert again.warnings == lost.warnings
+
+
+@pytest.mark.parametrize(
+    ("now", "back", "others"),
+    [
+        (np.array([1, 2, 3]), np.array([1, 2, 3]), 0),
+        (np.array([1, 2, 3]), np.array([1, 0, 0]), 2),
+        (np.array([[0.5, 0.25]]), np.array([[0.50001, 0.25]]), 0),
+        (np.array([[0.5, -np.inf], [np.nan, 1]]), np.array([[0.5, -np.inf], [np.nan, 1.1]]), 1),
+        (np.zeros((2, 100, 100), np.uint8), np.arange(2)[:, None, None] * np.ones((2, 100, 100), np.uint8), 1),
+        ([["a", "b"], ["c"]], [["a", "b"], ["d"]], 1),
+        ([["a"]], [["a", "b"]], 1),
+    ],
+)
+def test_answers_differ_by_sample_beyond_rounding(now: object, back: object, others: int) -> None:
+    assert _others(Predictions(now), Predictions(back)) == others
+    assert _others(Predictions(np.zeros(len(now)), {"e": now}), Predictions(np.zeros(len(now)), {"e": back})) == others
