@@ -10,7 +10,6 @@ import pytest
 
 import ianvs
 from ianvs.base.errors import ConfigError
-from ianvs.running.scoring import GROUPS
 from ianvs.store import CaseStore, ExamStore
 from tests.edits import edited
 from tests.jobs import write_job
@@ -95,9 +94,10 @@ def scores(folder: Path) -> pd.DataFrame:
 def test_first_rounds_choose_and_later_test_sets_are_reported(folder: Path) -> None:
     noise, score, results = chosen(folder, "{by: first_rounds, rounds: 2}")
     frame = scores(folder)
-    first = frame[(frame["round"] == 2) & (frame["test_index"] < 2)].groupby("noise")["value"].mean()
+    chosen_on, reported = frame[frame["seed"] < 2], frame[frame["seed"] >= 2]  # no run is in both
+    first = chosen_on[(chosen_on["round"] == 2) & (chosen_on["test_index"] < 2)].groupby("noise")["value"].mean()
     assert noise == first.idxmax()
-    rest = frame[(frame["round"] == 5) & (frame["test_index"] >= 2) & (frame["noise"] == noise)]
+    rest = reported[(reported["round"] == 5) & (reported["test_index"] >= 2) & (reported["noise"] == noise)]
     assert score == pytest.approx(rest["value"].mean())
     assert results.leaderboard_frame["Round"].item() == 3
     (said,) = (one for one in results.leaderboard.statements if "chosen" in one)
@@ -109,7 +109,7 @@ def test_metrics_over_the_matrix_are_those_of_the_later_rounds(folder: Path) -> 
     noise, _, results = chosen(folder, "{by: first_rounds, rounds: 2}")
     values = []
     for result in ianvs.run(job(folder)):
-        if result.case.hyperparameters["noise"] == noise:
+        if result.case.hyperparameters["noise"] == noise and result.case.seed >= 2:
             R = result.matrices["accuracy"].R[2:, 2:]
             values.append(np.mean([R[-1, j] - R[j, j] for j in range(2)]))
     assert results.leaderboard_frame["BWT"].item() == pytest.approx(np.mean(values))
@@ -130,13 +130,16 @@ def test_a_share_of_the_samples_chooses_and_the_others_are_reported(folder: Path
     by_hand = {}
     for result in ianvs.run(job(folder)):
         right = answers(folder, result.case.id)
-        part = [np.random.default_rng(20_240_903).permutation(len(one)) % GROUPS < 8 for one in right]
-        both = [np.mean([r[p == wanted].mean() for r, p in zip(right, part, strict=True)]) for wanted in (True, False)]
-        by_hand.setdefault(result.case.hyperparameters["noise"], []).append(both)
-    means = {name: np.mean(values, axis=0) for name, values in by_hand.items()}
-    assert noise == max(means, key=lambda name: means[name][0])
-    assert score == pytest.approx(means[noise][1], abs=0.005), "groups differ by a sample in size"
-    assert results.leaderboard_frame["Seeds"].item() == 4
+        groups = min(100, *map(len, right))
+        cut = round(0.4 * groups)
+        part = [np.random.default_rng(20_240_903).permutation(len(one)) % groups < cut for one in right]
+        chooses = result.case.seed < 2  # no run is in both
+        value = np.mean([r[p == chooses].mean() for r, p in zip(right, part, strict=True)])
+        by_hand.setdefault((result.case.hyperparameters["noise"], chooses), []).append(value)
+    means = {key: np.mean(values) for key, values in by_hand.items()}
+    assert noise == max((key for key in means if key[1]), key=means.get)[0]
+    assert score == pytest.approx(means[noise, False], abs=0.01), "groups differ by a sample in size"
+    assert results.leaderboard_frame["Seeds"].item() == 2
 
 
 def test_another_exam_chooses(tmp_path: Path) -> None:
@@ -219,9 +222,29 @@ def test_scores_without_a_group_of_samples_are_those_of_the_others(folder: Path)
         right = answers(folder, result.case.id)
         (key,) = (path.stem for path in (store.folder(result.case.id) / "scores").iterdir() if "acc" in path.stem)
         found = store.score(result.case.id, key).left_out
-        groups = [np.random.default_rng(20_240_903).permutation(len(one)) % GROUPS for one in right]
-        by_hand = [[r[of != g].mean() for r, of in zip(right, groups, strict=True)] for g in range(GROUPS)]
+        count = min(100, *map(len, right))
+        groups = [np.random.default_rng(20_240_903).permutation(len(one)) % count for one in right]
+        by_hand = [[r[of != g].mean() for r, of in zip(right, groups, strict=True)] for g in range(count)]
         assert found == pytest.approx(np.array(by_hand))
-        error = result.samples["accuracy"].std(ddof=1) / np.sqrt(GROUPS)
+        error = result.samples["accuracy"].std(ddof=1) / np.sqrt(count)
         binomial = np.sqrt(sum(r.mean() * (1 - r.mean()) / len(r) for r in right)) / len(right)
-        assert error == pytest.approx(binomial, rel=0.6), "the standard error of twenty groups, itself uncertain"
+        assert error == pytest.approx(binomial, rel=0.6), "a standard error is itself uncertain"
+
+
+def test_a_metric_over_the_matrix_has_groups_of_samples_too(folder: Path) -> None:
+    """What group g says of BWT is G BWT - (G - 1) BWT without it, all scores of the matrix being without it."""
+    result = next(iter(ianvs.run(job(folder))))
+    cases, exams = CaseStore(folder / "ws"), ExamStore(folder / "ws")
+    truth, found = exams.truth(cases.identity(result.case.id)["exam_id"]), result.samples["BWT"]
+    assert len(found) == 20
+    groups = [np.random.default_rng(20_240_903).permutation(len(one)) % 20 for one in truth]
+    for g in (0, 7):
+        kept = [of != g for of in groups]
+        R = np.full((5, 5), np.nan)
+        for k in range(5):
+            said = cases.predictions(result.case.id, k + 1)
+            for asked, answers in said.items():
+                j = asked.test
+                R[k, j] = (answers.labels == truth[j])[kept[j]].mean()
+        without = np.mean([R[-1, j] - R[j, j] for j in range(4)])
+        assert found[g] == pytest.approx(20 * result.metrics["BWT"] - 19 * without)

@@ -4,6 +4,8 @@ import pytest
 
 import ianvs
 from ianvs.base.errors import ConfigError
+from ianvs.config.spec import MetricSpec
+from ianvs.exam.metrics.registry import metric_header
 from tests.checkout import REGISTERED, Checkout
 
 
@@ -110,3 +112,10 @@ def test_joint_inference_does_not_read_the_training_data(checkout):
     checkout.change(checkout.testenv, "dataset/train.txt", "dataset/gone.txt")
     checkout.change(checkout.algorithm, "singletasklearning", "jointinference")
     assert "data are missing" not in "\n".join(problems(checkout))
+
+
+def test_what_a_file_computes_has_no_direction_that_anybody_knows(checkout):
+    ttft = MetricSpec(name="Time to First Token", url=checkout.basemodel, contract="ianvs")
+    assert metric_header(ttft).direction is None
+    assert metric_header(MetricSpec(name="forget_rate", contract="ianvs")).direction is False
+    assert metric_header(MetricSpec(name="BWT", contract="ianvs")).direction is True

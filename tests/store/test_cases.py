@@ -113,7 +113,7 @@ def test_a_score_comes_back_with_nan_where_nothing_was_evaluated(store: CaseStor
     store.write_score("c1", "accuracy", [[None, 0.5]], [[None, {"a": 0.5}]], {30: [None, 0.25]})
     found = store.score("c1", "accuracy")
     assert found is not None
-    values, details, between, _ = found
+    values, details, between = found[:3]
     assert np.isnan(values[0, 0])
     assert values[0, 1] == 0.5
     assert details == [[None, {"a": 0.5}]]

@@ -99,6 +99,7 @@ class ScoreMatrix:
     joint: (T,) score on test set k of a fresh model trained on rounds 1..k+1 together. single_task: (T,) score on test
     set j of a fresh model trained on round j alone. None: there is no such reference run.
     higher_is_better: False of an error or a loss, of which less is better.
+    errors: (T + 1, J) standard errors of `values` by the test samples; None where they are not known.
     """
 
     values: NDArray[np.float64]
@@ -109,6 +110,7 @@ class ScoreMatrix:
     joint: NDArray[np.float64] | None = None
     single_task: NDArray[np.float64] | None = None
     higher_is_better: bool = True
+    errors: NDArray[np.float64] | None = None
 
     @classmethod
     def of(

@@ -82,7 +82,8 @@ def _metrics(options: argparse.Namespace) -> int:
 
     for row in describe():
         aliases = f" (also {', '.join(row['aliases'])})" if row["aliases"] else ""
-        print(f"{row['name']}{aliases}  [{row['level']}, {row['better']} is better]")
+        better = f", {row['better']} is better" if row["better"] else ""
+        print(f"{row['name']}{aliases}  [{row['level']}{better}]")
         for name in ("summary", "formula", "source"):
             if row.get(name):
                 print(_indented(f"{row[name]}"))

@@ -33,11 +33,14 @@ Table = Sequence[tuple[str, str, str]]
 
 @dataclass(frozen=True)
 class MetricFacts:
-    """What a metric is that a contract computes. mapping: it yields several numbers, and is no column."""
+    """What a metric is that a contract computes. mapping: it yields several numbers, and is no column.
+
+    higher_is_better: None where nobody says.
+    """
 
     summary: str = ""
     mapping: bool = False
-    higher_is_better: bool = True
+    higher_is_better: bool | None = None
 
 
 @dataclass(frozen=True)

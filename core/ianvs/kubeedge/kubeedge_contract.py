@@ -53,7 +53,8 @@ class KubeEdge(Contract):
         if spec.name not in (*KUBEEDGE_METRICS, *KUBEEDGE_FORMULAS):
             hint = closest(spec.name, KUBEEDGE_METRICS) or f" Without one there are: {', '.join(KUBEEDGE_METRICS)}."
             raise ConfigError([Problem(f"metric '{spec.name}' has no url.{hint}", spec.place)])
-        return MetricFacts(_SUMMARIES.get(spec.name, ""), mapping=spec.name == "MATRIX")
+        higher = None if spec.name in ("MATRIX", "samples_transfer_ratio") else spec.name != "forget_rate"
+        return MetricFacts(_SUMMARIES.get(spec.name, ""), spec.name == "MATRIX", higher)
 
     def data_problems(self, job: JobSpec) -> Iterable[Problem]:
         from ianvs.kubeedge.kubeedge_checks import data_problems

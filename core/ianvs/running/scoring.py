@@ -1,6 +1,6 @@
 """Metrics of a case from what is stored of its evaluations; nothing is trained or predicted again.
 
-A score is also computed without parts of the last round's samples: how much of it is chance of the samples.
+A score is also computed without parts of the samples: how much of it is chance of the samples.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.errors import IanvsError, PluginError, Problem, one_line
-from ianvs.base.types import POOLED, Asked, Predictions, ScoreMatrix
+from ianvs.base.types import POOLED, Asked, Predictions, RoundResult, ScoreMatrix
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.kinds import KINDS
 from ianvs.exam.kinds.picture_kind import lacks_pictures
@@ -80,23 +80,28 @@ def _write_scores(request: CaseRequest, record: ExamRecord, metrics: Sequence[tu
     when: list[int | None] = []
     kept: list[list[EvaluationRecord | None]] = []  # where a metric wants everything at once
     last: list[EvaluationRecord | None] = []
-    for arrived, row in _rows(cases, request, record, exams.truth(request.exam_id), every):
+    rounds = cases.complete_rounds(request.case.id)[: None if request.until is None else request.until + 1]
+    by_round = len(rounds) * len(record.tests) * FEW_GROUPS <= _MOST_LEFT_OUT
+    in_rounds: dict[str, list[list[list[float | None]]]] = {key: [] for _, key, _ in metrics}  # [k][g][j]
+    for arrived, row in _rows(cases, request, record, exams.truth(request.exam_id), every, rounds):
         when.append(arrived)
         kept += [row] if at_once else []
         last = row if arrived is None else last
+        for spec, key, metric in metrics if by_round and arrived is None else ():
+            if metric.batch is None and key not in state:
+                in_rounds[key].append(list(map(_numbers, _part_scores(spec, metric, row, FEW_GROUPS))))
         for spec, key, metric in metrics:
             if key in state:
                 scores[key].append(state[key].row_scores(metric, row, at_end=arrived is None))
             elif metric.batch is None:
                 scores[key].append(_row_scores(spec, metric, row))
-    groups = jackknife_groups(last)
     for spec, key, metric in metrics:
         if metric.batch is not None:
-            found, about[key] = _at_once(spec, metric, metric.batch, [*kept, *groups])
+            found, about[key] = _at_once(spec, metric, metric.batch, [*kept, *without_groups(last, GROUPS)])
             scores[key], without = found[: len(kept)], found[len(kept) :]
         else:
             alone = metric.over_rounds == "last" and key not in state  # the answers of the last round alone tell it
-            without = _part_scores(spec, metric, groups) if alone else []
+            without = _part_scores(spec, metric, last, GROUPS) if alone else []
         both = zip(when, scores[key], strict=True)
         told = [(arrived, _numbers(row), [part for _, part in row]) for arrived, row in both]
         cases.write_score(
@@ -107,6 +112,7 @@ def _write_scores(request: CaseRequest, record: ExamRecord, metrics: Sequence[tu
             {arrived: row for arrived, row, _ in told if arrived is not None and key not in state},
             about.get(key),
             list(map(_numbers, without)),
+            _by_group(in_rounds[key]),
             after,
         )
 
@@ -148,13 +154,22 @@ def _row_scores(spec: MetricSpec, metric: Metric, row: Sequence[EvaluationRecord
 
 
 def _part_scores(
-    spec: MetricSpec, metric: Metric, parts: Sequence[Sequence[EvaluationRecord | None]]
+    spec: MetricSpec, metric: Metric, row: Sequence[EvaluationRecord | None], groups: int
 ) -> list[list[Score]]:
-    """Empty for a metric that some of the parts are too small for: then nothing is known of their chance."""
+    """[g] without the g-th group. Empty for a metric that needs more samples: then nothing is known of their chance."""
     try:
-        return [_row_scores(spec, metric, part) for part in parts]
+        return [_row_scores(spec, metric, part) for part in without_groups(row, groups)]
     except IanvsError:
         return []
+
+
+def _by_group(rounds: Sequence[list[list[float | None]]]) -> list[list[list[float | None]]]:
+    """[g][k] of [k][g], None after a round that nothing was asked after; empty where numbers of groups differ."""
+    known = [one for one in rounds if one]
+    if len(set(map(len, known))) != 1:
+        return []
+    nothing: list[list[float | None]] = [[None] * len(known[0][0])] * len(known[0])
+    return [list(group) for group in zip(*(one or nothing for one in rounds), strict=True)]
 
 
 def as_read(metric: Metric, cell: EvaluationRecord | None) -> EvaluationRecord | None:
@@ -202,13 +217,13 @@ def _rows(
     record: ExamRecord,
     truth: Sequence[NDArray[Any]],
     every: Sequence[LabelPictures | None] | None,
+    rounds: Sequence[RoundResult],
 ) -> Iterator[tuple[int | None, list[EvaluationRecord | None]]]:
     """(samples that had arrived, what is known of each test set) of each examination; None at the end of a round.
 
     One by one, and nothing of them is kept: a long stream is examined thousands of times.
     """
-    rounds = cases.complete_rounds(request.case.id)
-    for round_ in rounds if request.until is None else rounds[: request.until + 1]:
+    for round_ in rounds:
         stored = cases.predictions(request.case.id, round_.index)
         for samples in (None, *(arrived for arrived, _, _ in round_.examined[:-1])):
             asked = [Asked(j, samples) for j in range(len(truth))]
@@ -282,29 +297,29 @@ def _score(spec: MetricSpec, metric: Metric, value: Mapping[str, SupportsFloat] 
     return (None if value is None else finite(value)), None
 
 
-GROUPS = 20
+GROUPS = 100  # of test samples: one for each sample where there are fewer
+FEW_GROUPS = 20  # where every round is scored without each, for what is computed over rounds
+_MOST_LEFT_OUT = 10_000  # numbers of a score that are stored for that
 _SEED = 20_240_903  # the same groups for all methods, rounds and seeds: differences are paired
 _BY_SAMPLE = ("y_true", "y_pred", "probe", "topics", "unseen")
 
 
-def jackknife_groups(row: Sequence[EvaluationRecord | None]) -> list[list[EvaluationRecord | None]]:
-    """[g][j] test set j without the g-th of its groups of samples, which are drawn at random and equally large.
+def without_groups(row: Sequence[EvaluationRecord | None], groups: int) -> Iterator[list[EvaluationRecord | None]]:
+    """[j] test set j without the g-th of its groups of samples, which are drawn at random and equally large.
 
-    There are GROUPS of them, or as many as the smallest test set has samples. Empty where samples are not kept (of
+    There are `groups` of them, or as many as the smallest test set has samples. None where samples are not kept (of
     label pictures only counts are), or where a test set has a single one.
     """
     sizes = [_size(record) for record in row if record is not None]
-    groups = min([GROUPS, *sizes])
+    groups = min([groups, *sizes])
     if not sizes or groups < 2:
-        return []
+        return
     drawn = [None if record is None else _drawn(_size(record), groups) for record in row]
-    return [
-        [
+    for group in range(groups):
+        yield [
             None if record is None or of is None else _part(record, of != group)
             for record, of in zip(row, drawn, strict=True)
         ]
-        for group in range(groups)
-    ]
 
 
 def _size(record: EvaluationRecord) -> int:

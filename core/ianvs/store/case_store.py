@@ -45,7 +45,7 @@ from ianvs.store.round_files import (
     write_gathered,
 )
 from ianvs.store.sealed import as_record, checked, read_sealed, remove, write_sealed
-from ianvs.store.stored_score import StoredScore, stored_score
+from ianvs.store.stored_score import LEFT_OUT, StoredScore, stored_score
 
 
 @dataclass(frozen=True)
@@ -271,16 +271,19 @@ class CaseStore:
         between: Mapping[int, list[float | None]] | None = None,
         about: Mapping[str, str] | None = None,
         left_out: list[list[float | None]] | None = None,
+        left_out_in_rounds: list[list[list[float | None]]] | None = None,
         after: int | None = None,
     ) -> None:
         """values[k][j]; details[k][j] a mapping of parts where the metric has them.
 
         between: [j] scores by the number of samples that had arrived, of examinations between the ends of rounds.
         about: what the score was computed with, such as the revision of an encoder. left_out: [g][j] scores after the
-        last round without the g-th group of samples. after: of the first rounds, so many; None: of all.
+        last round without the g-th group of samples, left_out_in_rounds: [g][k][j] after every round. after: of the
+        first rounds, so many; None: of all.
         """
         told = {"values": values, "details": details, "between": dict(between or {}), "about": dict(about or {})}
-        self._write(case_id, _score_name(key, after), told | ({"left_out": left_out} if left_out else {}))
+        without = zip(LEFT_OUT, (left_out, left_out_in_rounds), strict=True)
+        self._write(case_id, _score_name(key, after), told | {name: values for name, values in without if values})
 
     def score(self, case_id: str, key: str, after: int | None = None, known: Known = UNKNOWN) -> StoredScore | None:
         """As it was written. known: of its state, which saves time. Raises DamagedError."""

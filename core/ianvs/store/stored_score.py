@@ -11,16 +11,20 @@ from numpy.typing import NDArray
 
 from ianvs.base.types import Curve, RoundResult
 
+LEFT_OUT = ("left_out", "left_out_in_rounds")
+
 
 class StoredScore(NamedTuple):
     """values: (T + 1, J). details[k][j]: parts, where the metric has them. between: (J,) by the number of samples that
-    had arrived. left_out: (G, J) after the last round without each group of samples; None where nothing was left out.
+    had arrived. left_out: (G, J) after the last round without each group of samples; left_out_in_rounds: (G, T + 1, J)
+    without each of fewer groups, from the untrained model on. None where nothing was left out.
     """
 
     values: NDArray[np.float64]
     details: Sequence[Sequence[Mapping[str, float | None] | None]]
     between: Mapping[int, NDArray[np.float64]]
     left_out: NDArray[np.float64] | None
+    left_out_in_rounds: NDArray[np.float64] | None = None
 
 
 def finite(value: SupportsFloat) -> float | None:
@@ -32,9 +36,8 @@ def finite(value: SupportsFloat) -> float | None:
 def stored_score(found: Mapping[str, Any]) -> StoredScore:
     """From what CaseStore.write_score wrote."""
     between = {int(n): np.array(row, dtype=float) for n, row in found.get("between", {}).items()}
-    without = found.get("left_out")
-    left_out = np.array(without, dtype=float) if without else None
-    return StoredScore(np.array(found["values"], dtype=float), found["details"], between, left_out)
+    left_out = (np.array(found[name], dtype=float) if found.get(name) else None for name in LEFT_OUT)
+    return StoredScore(np.array(found["values"], dtype=float), found["details"], between, *left_out)
 
 
 def score_curve(score: StoredScore, rounds: Sequence[RoundResult]) -> Curve:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from ianvs.results.stats import exams_needed, holm, over_exams
+from ianvs.results.stats import exams_needed, over_exams
+from ianvs.results.stats.over_exams import holm
 
 
 def test_ranks_and_wins_worked_out_by_hand() -> None:

@@ -1,34 +1,27 @@
-"""Intervals of ranks, tiers and paired differences: by hand, against scipy, against a naive second implementation."""
+"""Ranks, tiers, seeds needed, collapses and the Pareto front, worked out by hand."""
 
 from __future__ import annotations
-
-from itertools import combinations
 
 import numpy as np
 import pytest
 import scipy.stats
 
-from ianvs.results.stats import (
-    ENOUGH_FOR_BOOTSTRAP,
-    Source,
-    compare_all,
-    holm,
-    mean_interval,
-    paired_difference,
+from ianvs.results.stats import paired_difference, standings
+from ianvs.results.stats.critical_values import critical_value
+from ianvs.results.stats.over_exams import holm
+from ianvs.results.stats.standing import (
+    expected_largest,
     pareto_front,
+    samples_to_separate,
     seeds_to_separate,
-    standings,
+    unseen_failure,
+    wild_seeds,
 )
 from tests.documents import DOCUMENTS, python_of
 
 
-def seeds(*columns: list[float]) -> list[Source]:
-    return [Source("seeds", np.array(columns, dtype=float).T)]
-
-
 def of(*columns: list[float]):
-    sources = seeds(*columns)
-    return standings(sources[0].draws.mean(axis=0), sources)
+    return standings(np.array(columns, dtype=float).T)
 
 
 def drawn(n: int, m: int, gap: float, random: np.random.Generator) -> np.ndarray:
@@ -38,23 +31,6 @@ def drawn(n: int, m: int, gap: float, random: np.random.Generator) -> np.ndarray
         + 0.5 * random.normal(size=(n, 1))
         + random.normal(size=(n, m)) * random.uniform(0.5, 1.5, m)
     )
-
-
-def naive(scores: np.ndarray) -> list[tuple[int, int]]:
-    """Rank intervals as the definition reads: t tests of all pairs, from the smallest p, until one fails."""
-    m = scores.shape[1]
-    p = {(i, j): scipy.stats.ttest_rel(scores[:, i], scores[:, j]).pvalue for i, j in combinations(range(m), 2)}
-    apart = set()
-    for step, pair in enumerate(sorted(p, key=p.get)):
-        if p[pair] > 0.05 / (len(p) - step):
-            break
-        apart.add(pair)
-    mean = scores.mean(axis=0)
-    found = []
-    for i in range(m):
-        rivals = [j for j in range(m) if (min(i, j), max(i, j)) in apart]
-        found.append((1 + sum(mean[j] > mean[i] for j in rivals), m - sum(mean[j] < mean[i] for j in rivals)))
-    return found
 
 
 # --- pairs ---------------------------------------------------------------------------------------------------------
@@ -76,217 +52,115 @@ def test_holms_steps_worked_out_by_hand() -> None:
     assert holm(np.array([])).tolist() == []
 
 
-def test_a_pair_reads_the_same_from_both_ends() -> None:
-    scores = drawn(5, 4, 1.0, np.random.default_rng(0))
-    pairs = compare_all(scores.mean(axis=0), [Source("seeds", scores)])
-    for i, j in combinations(range(4), 2):
-        one, other = pairs.between(i, j), pairs.between(j, i)
-        assert (one.mean, one.low, one.high) == pytest.approx((-other.mean, -other.high, -other.low))
-        assert one.mean == pytest.approx(scores[:, i].mean() - scores[:, j].mean())
-        assert one.p == other.p
-
-
-def test_seven_methods_and_three_seeds_need_a_t_of_twenty() -> None:
-    """Holm's first step over 21 pairs with two degrees of freedom: the critical t is 20.5."""
-    differences = np.array([-1.0, 0.5, 0.5])
-    error = differences.std(ddof=1) / np.sqrt(3)
-    for t, apart in ((20.0, False), (21.0, True)):
-        scores = np.zeros((3, 7))
-        scores[:, 0] = differences + t * error
-        pairs = compare_all(scores.mean(axis=0), [Source("seeds", scores)])
-        assert bool(pairs.separated[0, 1]) is apart
-
-
-def test_two_methods_that_answer_the_same_are_a_tie() -> None:
-    found = of([0.5, 0.6, 0.7], [0.5, 0.6, 0.7])
-    assert [(row.low, row.high, row.tier) for row in found.rows] == [(1, 2, "A"), (1, 2, "A")]
-    assert [row.p_best for row in found.rows] == pytest.approx([0.5, 0.5])
-    assert found.pairs.p.tolist() == [1.0]
-
-
-def test_differences_that_are_all_equal_tell_no_spread() -> None:
-    found = of([0.1, 0.2, 0.3], [0.2, 0.3, 0.4])  # the same .1 each time, but for rounding
-    assert found.pairs.p.tolist() == [1.0]
-    pair = paired_difference([0.1, 0.2, 0.3], [0.2, 0.3, 0.4])
+def test_differences_of_two_alone_that_are_all_equal_tell_no_spread() -> None:
+    pair = paired_difference([0.1, 0.2, 0.3], [0.2, 0.3, 0.4])  # the same .1 each time, but for rounding
     assert (pair.low, pair.high, pair.p) == (None, None, 1.0)
     assert not paired_difference([0.5], [0.1]).separated
-
-
-def test_margins_of_seeds_and_samples_add_up_in_squares() -> None:
-    random = np.random.default_rng(2)
-    scores, parts = random.normal(size=(5, 2)), random.normal(size=(20, 2))
-    pairs = compare_all(np.array([1.0, 0.0]), [Source("seeds", scores), Source("samples", parts)])
-    one = scipy.stats.sem(scores[:, 0] - scores[:, 1]) * scipy.stats.t.ppf(0.975, 4)
-    other = scipy.stats.sem(parts[:, 0] - parts[:, 1]) * scipy.stats.t.ppf(0.975, 19)
-    found = pairs.between(0, 1)
-    assert found.high - found.mean == pytest.approx(np.hypot(one, other))
-    errors = [scipy.stats.sem(draws[:, 0] - draws[:, 1]) for draws in (scores, parts)]
-    margin = np.hypot(*(e * scipy.stats.t.isf(found.p / 2, df) for e, df in zip(errors, (4, 19), strict=True)))
-    assert margin == pytest.approx(1.0, rel=1e-6), "p is the level at which the margin reaches the difference"
-
-
-def test_seeds_of_several_exams_add_up_with_satterthwaites_freedom() -> None:
-    random = np.random.default_rng(6)
-    first, second = random.normal(size=(5, 2)), random.normal(size=(4, 2))
-    found = compare_all(np.array([1.0, 0.0]), [Source("seeds", first), Source("seeds", second)])
-    one, other = np.var(first[:, 0] - first[:, 1], ddof=1) / 5, np.var(second[:, 0] - second[:, 1], ddof=1) / 4
-    freedom = (one + other) ** 2 / (one**2 / 4 + other**2 / 3)
-    assert found.p == pytest.approx([2 * scipy.stats.t.sf(1 / np.sqrt(one + other), freedom)])
-
-
-@pytest.mark.parametrize("seeds_n", [2, 3, 5])
-@pytest.mark.parametrize("ratio", [0.03, 0.3, 3.0])
-def test_two_sources_of_chance_call_equal_methods_apart_at_most_one_time_in_twenty(seeds_n: int, ratio: float) -> None:
-    """The sum of variances with one t would do so two times too often, and seven times in Holm's first steps."""
-    random, jobs = np.random.default_rng(7), 4000
-    errors = random.normal(size=jobs) + np.sqrt(ratio) * random.normal(size=jobs)
-    draws = random.normal(size=(seeds_n, jobs)) * np.sqrt(seeds_n), random.normal(size=(20, jobs)) * np.sqrt(20 * ratio)
-    sources = [np.stack([one, np.zeros_like(one)], axis=2) for one in draws]
-    apart = 0
-    for k in range(0, jobs, 8):
-        found = compare_all(
-            np.array([errors[k], 0.0]), [Source("seeds", sources[0][:, k]), Source("samples", sources[1][:, k])]
-        )
-        apart += bool(found.p[0] <= 0.05)
-    assert apart / (jobs / 8) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / (jobs / 8))
 
 
 # --- ranks and tiers -----------------------------------------------------------------------------------------------
 
 
 def test_ranks_and_tiers_worked_out_by_hand() -> None:
-    """c is far below; a and b, with differences .01, -.01, .02, are not separated: t = .76."""
+    """c is far below. a and b differ by .0067; their variance .00023 is larger than half-way to the mean, .00012, of
+    all pairs: the margin is 4.68 sqrt(.00023 / 3) = .041."""
     found = of([0.90, 0.91, 0.92], [0.89, 0.92, 0.90], [0.10, 0.12, 0.11])
     assert [(row.low, row.high, row.tier) for row in found.rows] == [(1, 2, "A"), (1, 2, "A"), (3, 3, "B")]
-    assert found.rows[2].p_best == pytest.approx(0, abs=1e-3)
-    assert sum(row.p_best for row in found.rows) == pytest.approx(1)
+    pair = found.pairs.between(0, 1)
+    assert pair.high - pair.mean == pytest.approx(0.0413, abs=1e-4)
 
 
 def test_a_tier_ends_where_a_method_is_apart_from_any_of_its_members() -> None:
     """Neighbours overlap all the way down; the first and the third don't."""
     base = np.array([0.00, 0.02, -0.02, 0.01, -0.01])
-    found = of(
-        (0.90 + base).tolist(),
-        (0.87 + 2 * base[::-1]).tolist(),
-        (0.84 + base + [0.001, 0, 0, 0, -0.001]).tolist(),
-    )
-    assert found.pairs.separated.tolist() == [[False, False, True], [False, False, False], [True, False, False]]
+    found = of((0.90 + base).tolist(), (0.89 + base[::-1]).tolist(), (0.88 + 0.9 * base).tolist())
+    assert list(zip(found.pairs.first, found.pairs.second, found.pairs.apart, strict=True)) == [
+        (0, 1, False),
+        (0, 2, True),
+        (1, 2, False),
+    ]
     assert [row.tier for row in found.rows] == ["A", "A", "B"]
     assert [(row.low, row.high) for row in found.rows] == [(1, 2), (1, 3), (2, 3)]
 
 
-@pytest.mark.parametrize("n", [3, 5, 10])
-@pytest.mark.parametrize("gap", [0.0, 1.0, 8.0])
-def test_rank_intervals_are_those_of_a_naive_second_implementation(n: int, gap: float) -> None:
-    random = np.random.default_rng(n)
-    for m in (2, 3, 6):
-        scores = drawn(n, m, gap, random)
-        found = standings(scores.mean(axis=0), [Source("seeds", scores)])
-        assert [(row.low, row.high) for row in found.rows] == naive(scores)
-
-
 def test_the_27th_tier_has_two_letters() -> None:
     scores = np.array([[100.0 * i, 100.0 * i + 0.1 * (i % 3), 100.0 * i - 0.1] for i in range(28)]).T
-    found = standings(scores.mean(axis=0), [Source("seeds", scores)], level=0.05)
+    found = standings(scores)
     assert [found.rows[i].tier for i in (27, 2, 1, 0)] == ["A", "Z", "AA", "AB"]
-
-
-def test_with_many_seeds_the_bootstrap_has_a_say() -> None:
-    """One wild seed in twenty: Student's t calls the methods apart or not by that seed; a clear difference stays."""
-    random = np.random.default_rng(3)
-    n = ENOUGH_FOR_BOOTSTRAP
-    scores = np.column_stack([random.normal(2, 1, n), random.normal(0, 1, n)])
-    assert standings(scores.mean(axis=0), [Source("seeds", scores)]).pairs.separated[0, 1]
-    even = random.normal(0, 1, (n, 2))
-    assert not standings(even.mean(axis=0), [Source("seeds", even)]).pairs.separated[0, 1]
 
 
 def test_the_same_numbers_give_the_same_table() -> None:
     scores = drawn(25, 5, 0.3, np.random.default_rng(4))
-    one, other = (standings(scores.mean(axis=0), [Source("seeds", scores)]) for _ in range(2))
-    assert one.rows == other.rows
-
-
-def test_the_chance_of_being_best_is_that_of_the_t_distribution() -> None:
-    """Of two methods it is the share of a t distribution on one side of their difference."""
-    scores = np.array([[0.0, 0.1], [0.2, 0.1], [0.4, 0.2], [0.1, 0.3]])
-    difference = scores[:, 0] - scores[:, 1]
-    t = difference.mean() / (difference.std(ddof=1) / 2)
-    found = standings(scores.mean(axis=0), [Source("seeds", scores)])
-    assert found.rows[0].p_best == pytest.approx(scipy.stats.t.cdf(t, 3), abs=0.015)
+    assert standings(scores).rows == standings(scores).rows
 
 
 def test_so_many_seeds_do_separate_them() -> None:
-    for difference, std, pairs in ((1.0, 1.0, 1), (0.3, 1.0, 21)):
-        n = seeds_to_separate(difference, std, pairs)
+    """The least n at which the margin and .84 standard errors are no more than the difference."""
+    for difference, spread, methods in ((1.0, 1.0, 2), (0.3, 1.0, 8)):
+        n = seeds_to_separate(difference, spread, 0.0, methods, 100)
         assert n is not None
-        critical = [scipy.stats.t.ppf(1 - 0.025 / pairs, k - 1) * std / np.sqrt(k) for k in (n - 1, n)]
-        assert critical[0] > difference >= critical[1]
-    assert seeds_to_separate(0.0, 1.0, 1) is None
-    assert seeds_to_separate(0.1, 0.01, 1, floor=0.01) is None, "no seed takes the chance of the samples away"
+        reach = [(float(critical_value("seeds", methods, k)) + 0.84) * np.sqrt(spread / k) for k in (n - 1, n)]
+        assert reach[0] > difference >= reach[1]
+    assert seeds_to_separate(0.0, 1.0, 0.0, 2, 100) is None
 
 
-# --- intervals -----------------------------------------------------------------------------------------------------
+def test_no_seed_takes_the_chance_of_the_samples_away() -> None:
+    assert seeds_to_separate(0.1, 0.0001, 0.01, 2, 100) is None
+    assert samples_to_separate(0.1, 0.01, 2, 100) == pytest.approx(2 * 1.98**2)
 
 
-def test_the_interval_of_a_mean_is_scipys() -> None:
-    values = [0.91, 0.93, 0.90, 0.95]
-    found = mean_interval(values)
-    wanted = scipy.stats.t.interval(0.95, 3, np.mean(values), scipy.stats.sem(values))
-    assert (found.low, found.high) == pytest.approx(wanted)
+def test_a_failure_that_three_seeds_have_not_shown_may_come_in_63_of_100() -> None:
+    assert [round(100 * unseen_failure(n)) for n in (3, 5, 10)] == [63, 45, 26]
+    assert (1 - unseen_failure(3)) ** 3 == pytest.approx(0.05)
 
 
-def test_from_twenty_values_on_the_interval_is_a_bootstrap_and_follows_the_skew() -> None:
-    values = np.random.default_rng(5).exponential(size=40)
-    found, mean = mean_interval(values.tolist()), values.mean()
-    assert found.high - mean > mean - found.low
-    plain = scipy.stats.bootstrap((values,), np.mean, method="BCa", rng=0).confidence_interval
-    assert (found.low, found.high) == pytest.approx((plain.low, plain.high), rel=0.12)
+def test_the_best_of_twenty_equal_configurations_looks_1_87_standard_errors_better() -> None:
+    assert [expected_largest(n) for n in (1, 2, 10, 20)] == pytest.approx([0, 0.564, 1.539, 1.867], abs=0.03)
+    drawn = np.random.default_rng(0).normal(0, 0.01, (4000, 20, 3)).mean(axis=2).max(axis=1).mean()
+    assert drawn == pytest.approx(expected_largest(20) * 0.01 / np.sqrt(3), rel=0.02)  # .011, as of 20 configurations
 
 
-def test_no_spread_no_interval() -> None:
-    assert mean_interval([0.5]) is None
-    assert mean_interval([0.5, None]) is None
-    assert mean_interval([0.5, float("nan")]) is None
-    assert mean_interval([0.5, 0.5]).low == mean_interval([0.5, 0.5]).high == 0.5
+def test_a_seed_that_collapsed_is_found_and_a_wide_spread_is_not() -> None:
+    base = np.random.default_rng(0).normal(0.9, 0.01, (10, 4))
+    assert wild_seeds(base) == {}
+    base[3, 1] = 0.2
+    assert wild_seeds(base) == {1: [3]}
+    assert wild_seeds(base[:, 1:2]) == {}, "nothing says how wide a spread is usual"
+    wide = np.random.default_rng(1).normal(0.9, 0.01, (10, 4)) * [1, 0.001, 0.001, 0.001]
+    assert wild_seeds(wide) == {}, "a method among much steadier ones is not wild"
+    assert wild_seeds(np.array([[0.9, 0.1], [0.9, 0.2]])) == {}
+
+
+def front(
+    points: list[tuple[float, ...]], better: np.ndarray | None = None, tolerance: tuple[float, ...] = ()
+) -> list[int]:
+    """points: score, and what it costs. better: None: by any difference of scores."""
+    found = np.array(points, dtype=float)
+    scores = found[:, 0]
+    return pareto_front(scores, scores[:, None] > scores if better is None else better, found[:, 1:], tolerance)
 
 
 def test_the_pareto_front_worked_out_by_hand() -> None:
-    assert pareto_front([(1, 4), (2, 2), (4, 1), (3, 3), (1, 4)]) == [0, 1, 2, 4]
-    assert pareto_front([]) == []
+    assert front([(-1, 4), (-2, 2), (-4, 1), (-3, 3), (-1, 4)]) == [0, 1, 2, 4]
 
 
-# --- how often they are right --------------------------------------------------------------------------------------
+def test_a_row_is_removed_only_by_what_is_better_by_more_than_noise() -> None:
+    nothing = np.zeros((2, 2), dtype=bool)
+    assert front([(0.9, 10.0), (0.8, 10.5)], nothing, (0.1,)) == [0, 1]
+    assert front([(0.9, 10.0), (0.8, 11.5)], nothing, (0.1,)) == [0], "it costs more by more than the tolerance"
+    assert front([(0.9, 10.5), (0.8, 10.0)], ~np.eye(2, dtype=bool), (0.1,)) == [0], "the same costs, a worse score"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("n", [3, 5, 10, 30])
-@pytest.mark.parametrize("m", [3, 7, 20])
-def test_all_true_ranks_lie_in_their_intervals_at_once_in_95_of_100_jobs(n: int, m: int) -> None:
-    """Equal methods are the hard case: every separation is an error. Far ones are separated."""
-    random, jobs = np.random.default_rng(100 * n + m), 2000 if n < ENOUGH_FOR_BOOTSTRAP else 500
-    right, shares = {0.0: 0, 0.3: 0}, []
-    for gap in right:
-        true = -gap * np.arange(m)
-        low = 1 + (true[None, :] > true[:, None]).sum(axis=1)
-        high = m - (true[None, :] < true[:, None]).sum(axis=1)
-        for _ in range(jobs):
-            scores = drawn(n, m, gap, random)
-            rows = standings(scores.mean(axis=0), [Source("seeds", scores)]).rows
-            right[gap] += all(r.low <= a and b <= r.high for r, a, b in zip(rows, low, high, strict=True))
-    for _ in range(50):
-        scores = drawn(n, m, 40.0, random)
-        shares.append(standings(scores.mean(axis=0), [Source("seeds", scores)]).pairs.separated.sum() / (m * m - m))
-    assert min(right.values()) / jobs >= 0.95 - 2 * np.sqrt(0.95 * 0.05 / jobs)
-    assert np.mean(shares) > 0.95
+def test_identical_methods_have_the_same_mark_whatever_the_clock_says() -> None:
+    assert front([(0.9, 10.0), (0.9, 10.4)], tolerance=(0.1,)) == [0, 1]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("n", [3, 5, 10, 30])
-def test_intervals_of_means_cover_19_of_20_times(n: int) -> None:
-    random = np.random.default_rng(n)
-    found = [mean_interval(random.normal(size=n).tolist()) for _ in range(2000 if n < ENOUGH_FOR_BOOTSTRAP else 1000)]
-    assert np.mean([one.low <= 0 <= one.high for one in found]) == pytest.approx(0.95, abs=0.02)
+def test_only_marked_rows_remove_others() -> None:
+    """The first removes the second, which would remove the third; the first needs too much memory for that."""
+    nothing, tolerance = np.zeros((3, 3), dtype=bool), (0.1, 0.02)
+    points = [(0.9, 10.0, 100.0), (0.8, 11.5, 99.0), (0.7, 13.0, 97.5)]
+    assert front(points, nothing, tolerance) == [0, 2]
+    assert front(points[1:], nothing[1:, 1:], tolerance) == [0]
 
 
 def test_the_page_on_statistics_shows_what_its_code_gives() -> None:
@@ -296,9 +170,6 @@ def test_the_page_on_statistics_shows_what_its_code_gives() -> None:
     exec(code, names)
     value, said = code.strip().splitlines()[-1].split("  # ")
     assert str(eval(value, names)) == said
-    pairs = names["found"].pairs
-    for i, j, told in ((0, 1, "p = .53"), (0, 2, "p = .00005"), (1, 2, "p = .00002")):
-        single = scipy.stats.ttest_rel(names["scores"][:, i], names["scores"][:, j]).pvalue
-        assert float(told.removeprefix("p = ")) == pytest.approx(single, rel=0.15)
-        assert told in page
-        assert bool(pairs.separated[i, j]) is bool(single < 0.01)
+    margins = [f"{margin:.4f}".removeprefix("0") for margin in names["found"].pairs.margin]
+    for pair, margin in zip(("a - b", "a - c", "b - c"), margins, strict=True):
+        assert f"{pair}: {margin}" in page

@@ -152,6 +152,24 @@ def test_the_groups_that_are_left_out_are_of_the_last_round_and_the_same_for_eve
     np.testing.assert_allclose(mine.left_out, accuracy.left_out)
 
 
+def test_every_round_is_scored_without_each_of_a_few_groups(workspace: Path) -> None:
+    """For what is computed over rounds; here there are as many groups as samples."""
+    [found] = score(workspace, "accuracy")
+    assert found.left_out_in_rounds is not None
+    assert found.left_out_in_rounds.shape == (4, 3, 2)
+    np.testing.assert_allclose(found.left_out_in_rounds[:, -1], found.left_out)
+    np.testing.assert_allclose(np.sort(found.left_out_in_rounds[:, 0, 0]), [0, 1 / 3, 1 / 3, 1 / 3])
+
+
+def test_what_was_not_asked_before_training_is_nan_without_a_group_too(tmp_path: Path) -> None:
+    exam(tmp_path)
+    case(tmp_path, ({}, *SAID[1:]))
+    [found] = score(tmp_path, "accuracy")
+    assert found.left_out_in_rounds is not None
+    assert np.isnan(found.left_out_in_rounds[:, 0]).all()
+    assert not np.isnan(found.left_out_in_rounds[:, 1:]).any()
+
+
 def test_nothing_is_left_out_of_a_single_sample_nor_where_a_metric_needs_all(tmp_path: Path) -> None:
     exam(tmp_path, ([0], [2, 3]))
     case(tmp_path, ({0: [0], 1: [2, 2]},) * 3)

@@ -128,7 +128,7 @@ def _metric(entry: Entry) -> Iterator[str]:
 
     row: Mapping[str, Any] = next(row for row in describe() if row["name"] == entry.name)
     yield from _indented("\n".join(str(row[key]) for key in ("summary", "formula", "source") if row.get(key)))
-    yield f"  {row['level']}, {row['better']} is better"
+    yield f"  {row['level']}" + (f", {row['better']} is better" if row["better"] else "")
     for key in ("aliases", "needs"):
         if row[key]:
             yield f"  {key}: {', '.join(row[key])}"

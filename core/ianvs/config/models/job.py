@@ -238,6 +238,12 @@ class JobSettings(PlacedSpec):
     # How the exam is kept from learners; strict: they write nowhere but in places of their own.
     sealing: Literal["normal", "strict"] = "normal"
 
+    def __post_init__(self) -> None:
+        """A search that does not say what it may see sees no run that is reported, where there are several seeds."""
+        if self.search is not None and self.search.select is None and len(self.seeds) > 1:
+            select = SelectSpec(by="seeds", place=self.search.place)
+            object.__setattr__(self, "search", replace(self.search, select=select))
+
 
 @dataclass(frozen=True, kw_only=True)
 class JobFile(JobSettings, _Links):

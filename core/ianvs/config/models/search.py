@@ -91,8 +91,9 @@ class ValuesOrRange(Spec):
 class SelectSpec(PlacedSpec):
     """How one configuration of each algorithm is chosen, on other results than those that are reported.
 
-    first_rounds: on the first `rounds` rounds. validation: on a `share` of the samples of every test set. seeds: on the
-    first half of the seeds. exam: on the testenv of the job that is called `exam`.
+    first_rounds: on the first `rounds` rounds. validation: on a `share` of the samples of every test set. seeds: on all
+    of the first half of the seeds. exam: on the testenv of the job that is called `exam`. Where there are several seeds
+    the first two, too, are of the first half (a search: of the first), which is not reported.
     """
 
     by: Literal["first_rounds", "validation", "seeds", "exam"]
@@ -119,7 +120,8 @@ class SearchSpec(PlacedSpec):
     name: Annotated[Literal["random", "tpe", "asha"], Field(description="the way to search: random, tpe or asha")]
     trials: Annotated[int, Field(ge=1)] = 50  # of each algorithm that has a range, in each exam
     metric: Name | None = None  # None: what sort_by names first
-    select: SelectSpec | None = None  # what the search may see; None: everything that is reported
+    # What the search may see; None: the first half of the seeds, of a job with one seed everything that is reported.
+    select: SelectSpec | None = None
     sampler: Literal["random", "tpe"] | None = None  # of asha; None: random
     first_rung: Annotated[int, AfterValidator(_first_rung)] | None = None  # of asha: a round; None: 2
     reduction: Annotated[int, Field(ge=2)] | None = None  # of asha: one in so many goes on at a rung; None: 3

@@ -11,7 +11,7 @@ The class accumulates: it is built anew for each evaluation, `update(y_true, y_p
 rounds: it is built once for each test set and fed the answers after round 0 (the untrained model), 1, ..., without
 rounds after which the test set was not asked, and compute() after each of them returns the score of that round.
 Other keys of the metric in the testenv are keyword arguments of the function or the constructor. An attribute
-`higher_is_better = False` on either turns the direction round.
+`higher_is_better = True` or `False` on either says which is better; without it no report does.
 """
 
 from __future__ import annotations
@@ -96,6 +96,7 @@ def from_object(spec: MetricSpec, obj: object) -> Metric:
         level="score",
         summary=summary or f"Defined in {file}." if file else summary,
         higher_is_better=direction is not False,
+        direction_known=direction is not None,
         source=file,
         function=function,
         pictures=not counted,

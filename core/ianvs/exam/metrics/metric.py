@@ -97,3 +97,9 @@ class Metric:
     # The same metric computed on a device, "auto", "cpu" or "cuda"; None where it makes no difference.
     on_device: Callable[[str], Metric] | None = field(default=None, compare=False, repr=False)
     missing: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)  # here, and what to do
+    direction_known: bool = True  # False: nobody says which is better; `higher_is_better` is then a guess to sort by
+
+    @property
+    def direction(self) -> bool | None:
+        """Whether higher is better; None where nobody says."""
+        return self.higher_is_better if self.direction_known else None

@@ -84,7 +84,14 @@ def metric_header(spec: MetricSpec) -> Metric:
     """
     told = contract_named(spec.contract).metric(spec)
     if told is not None:
-        return Metric(spec.name, "system", told.summary, told.higher_is_better, mapping=told.mapping)
+        return Metric(
+            spec.name,
+            "system",
+            told.summary,
+            told.higher_is_better is not False,
+            direction_known=told.higher_is_better is not None,
+            mapping=told.mapping,
+        )
     return _fitting(
         spec, _of_package(spec) if spec.url is None else Metric(spec.name, "matrix" if spec.of else "score", "")
     )

@@ -32,8 +32,9 @@ def _line(name: str, metric: Metric) -> str:
         facts.append(metric.formula)
     if metric.source and metric.source not in metric.summary:
         facts.append(metric.source)
-    return f"{name}{alias}: {'. '.join(facts)}; {_direction(metric)} is better"
+    better = _direction(metric)
+    return f"{name}{alias}: {'; '.join(filter(None, ['. '.join(facts), better and f'{better} is better']))}"
 
 
 def _direction(metric: Metric) -> str:
-    return "higher" if metric.higher_is_better else "lower"
+    return {True: "higher", False: "lower", None: ""}[metric.direction]

@@ -143,7 +143,8 @@ class Comparison:
         if not judged:
             raise IanvsError(f"nothing says how {metric} changed: no rows that have it correspond.")
         if any(one.change.higher_is_better is None for one in judged):
-            raise IanvsError(f"whether a higher {metric} is better is not known from a report. Name a workspace first.")
+            told = f"whether a higher {metric} is better is not known from a report, nor of a metric that does not say"
+            raise IanvsError(f"{told}. Name a workspace first, or give the metric `higher_is_better`.")
         return [one for one in judged if one.change.worse_by - by > _ROUNDING * max(1.0, abs(by))]
 
     def records(self) -> Iterator[dict[str, object]]:

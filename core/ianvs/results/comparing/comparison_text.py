@@ -11,7 +11,7 @@ from ianvs.results.comparing.comparison import Change, ComparedRow, Comparison, 
 from ianvs.results.comparing.sides import SideRow
 from ianvs.results.report.document import text_table
 from ianvs.results.report.markdown import aligned
-from ianvs.results.report.values import telling
+from ianvs.results.report.values import decimals_for, signed_number, telling
 
 _MOST = 6  # differences of a row that are listed
 
@@ -99,7 +99,10 @@ def _change_line(name: str, change: Change) -> list[str]:
     if change.difference is not None:
         low, high = change.difference.low, change.difference.high
         by = f"{change.difference.mean:+.3g}"
-        where = "" if low is None or high is None else f"{low:+.3g} to {high:+.3g}"
+        if low is not None and high is not None:
+            digits = decimals_for((high - low) / 2)
+            by, *ends = (signed_number(value, digits) for value in (change.difference.mean, low, high))
+            where = " to ".join(ends)
     return [name, change.metric, *means, by, where, str(change.pairs or "-"), _said(change)]
 
 

@@ -24,6 +24,8 @@ _TASKS = {
 }
 """Kinds of data -> tasks as Hugging Face calls them."""
 
+_BETTER = {True: "more", False: "less", None: ""}
+
 
 def write(results: Results, folder: Path) -> None:
     """`folder`/dataset (tables, README.md) and `folder`/models/<case>/README.md of each algorithm's best row.
@@ -160,9 +162,7 @@ def _scores(row: LeaderboardRow, result: CaseResult, metrics: Mapping[str, Metri
             continue
         over = [None, None] if summary is None else [summary.mean, summary.std]
         numbers = ["" if number is None else shown_number(number, 4) for number in (value, *over)]
-        lines.append(
-            f"| {_cell(column)} | {' | '.join(numbers)} | {'more' if metrics[column].higher_is_better else 'less'} |"
-        )
+        lines.append(f"| {_cell(column)} | {' | '.join(numbers)} | {_BETTER[metrics[column].direction]} |")
     return "\n".join(lines)
 
 

@@ -52,7 +52,6 @@ _MEANINGS: Mapping[str, str] = {
     "rank": "place among the competitors of the exam; null: none",
     "place": "the rank, or why there is none: bound (a reference), over (went over the budget), - (a case is missing)",
     **{column.kind: column.meaning for column in STANDING},
-    "tier": "A is the best; methods of one tier are not separated",
     "seeds": "number of finished seeds behind mean and standard deviation",
     "expected": "number of seeds that belong to the row",
     "seed": "seed of the case",
@@ -121,7 +120,8 @@ def _meaning(column: str, metrics: Mapping[str, Metric], measures: Mapping[str, 
         return _MEANINGS[column]
     if column in metrics:
         metric = metrics[column]
-        return f"{metric.summary or metric.name} ({'more' if metric.higher_is_better else 'less'} is better)"
+        better = {True: " (more is better)", False: " (less is better)", None: ""}[metric.direction]
+        return f"{metric.summary or metric.name}{better}"
     if column in measures:
         return measures[column]
     kind, _, name = column.partition(".")
@@ -171,8 +171,7 @@ def _row(row: LeaderboardRow, results: Results) -> dict[str, object]:
         "over_budget": "; ".join(row.over_budget),
     }
     if (standing := row.standing) is not None:
-        fixed |= {"rank_low": standing.low, "rank_high": standing.high}
-        fixed |= {"tier": standing.tier, "p_best": standing.p_best}
+        fixed |= {"rank_low": standing.low, "rank_high": standing.high, "tier": standing.tier}
     numbers: dict[str, object] = {}
     for name, summary in {**row.costs, **row.metrics}.items():
         numbers |= {name: summary.mean, f"{name}_std": summary.std}

@@ -153,7 +153,7 @@ def page_text(
         first=document.said(*FIRST),
         notes=document.said("ranked by", "bound", "gate", "row", "data", "metric"),
         tables=page_tables(document),
-        differences=document.tables_of("differences"),
+        differences=document.tables_of("how sure"),
         searches=[
             (table, parallel_chart(f"trials-{number}", study))
             for number, (table, study) in enumerate(zip(document.tables_of("search"), leaderboard.studies, strict=True))

@@ -5,9 +5,8 @@ Each carries its meaning, so that nobody has to guess it from its title.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import floor, log10
 from typing import Literal, get_args
 
 from ianvs.base.types import Measure
@@ -18,10 +17,10 @@ from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import columns_named
 from ianvs.results.report.gather import RowCases
 from ianvs.results.report.leaderboard_row import COSTS, LeaderboardRow
-from ianvs.results.report.values import shown_number, signed_number
+from ianvs.results.report.values import decimals_for, shown_number, signed_number
 from ianvs.results.stats import Agreement, Summary, compare
 
-_Standing = Literal["rank", "rank_low", "rank_high", "tier", "p_best"]
+_Standing = Literal["rank", "rank_low", "rank_high", "tier"]
 _NamedByUser = Literal["metric", "metric_std", "published", "published_std", "agrees", "module", "hyperparameter"]
 _About = Literal["algorithm", "testenv", "paradigm", "round", "dataset", "adopted", "tried", "seeds", "pareto"]
 Kind = Literal[_Standing, _NamedByUser, _About, "cost", "status", "time", "url"]
@@ -46,16 +45,27 @@ _ADOPTED = "rounds whose new model passed model_eval and replaced the one before
 STANDING = (
     Column("Rank_low", "rank_low", meaning="1 + the number of methods that are surely better"),
     Column("Rank_high", "rank_high", meaning="the number of methods less those that are surely worse"),
-    Column("Tier", "tier", meaning="A is the best; two methods of one tier are not separated (docs/statistics.md)"),
-    Column("P_best", "p_best", meaning="how probable it is that the method is the best", higher_is_better=True),
+    Column("Tier", "tier", meaning="A is the best; two methods of one tier are not separated"),
 )
+
+
+def _standing_of(rows: Sequence[LeaderboardRow]) -> Iterator[Column]:
+    """Each says what its intervals allow for."""
+    samples = all(row.standing_here for row in rows if row.standing)
+    over = "over other seeds and other test samples" if samples else "over other seeds, on these test samples"
+    yield from (replace(column, meaning=f"{column.meaning}, {over} (docs/statistics.md)") for column in STANDING)
+
+
 AGREES = (
     'the verdict (ours - published, its 95 % interval after Welch, in the unit of the column). "equal": the interval '
     'lies inside the margin of the entry, 0.01 unless it names one; else "differs": the interval excludes 0; else '
     '"can\'t tell", and how many seeds of ours could, unless their runs are too few for any number. "no verdict": it '
     "says what is missing, and the interval is of our seeds alone"
 )
-_PARETO = "no method that competes has a better score, less training time and less memory at once"
+_PARETO = (
+    "no method that competes has a score that is no worse, no more training time and memory, and is better in one of "
+    "them by more than noise (docs/statistics.md)"
+)
 
 
 def title_of(name: str) -> str:
@@ -83,7 +93,7 @@ def make_columns(
             meaning='place among those that play by the rules; "bound" is a reference, "over" went over the budget of '
             'the exam, "-" no place',
         ),
-        *(STANDING if any(row.standing for row in rows) else ()),
+        *(_standing_of(rows) if any(row.standing for row in rows) else ()),
         Column("Algorithm", "algorithm", meaning="name in the algorithm's yaml"),
     ]
     if any(row.testenv for row in rows):
@@ -91,13 +101,11 @@ def make_columns(
     for name, metric in metrics:
         title = title_of(metric.name) if metric.level == "system" and metric.name in COSTS else name
         meaning = metric.summary or name
-        columns.append(Column(title, "metric", name, meaning, metric.higher_is_better))
+        columns.append(Column(title, "metric", name, meaning, metric.direction))
         columns.append(Column(f"{title}_std", "metric_std", name, f"sample standard deviation of {title} over seeds"))
         if name in published:
             columns += [
-                Column(
-                    f"{title}_published", "published", name, f"{title} as others published it", metric.higher_is_better
-                ),
+                Column(f"{title}_published", "published", name, f"{title} as others published it", metric.direction),
                 Column(f"{title}_published_std", "published_std", name, "its standard deviation over their runs"),
                 Column(f"{title}_agrees", "agrees", name, AGREES),
             ]
@@ -180,7 +188,7 @@ def agreement(ours: Summary | None, spec: PublishedSpec | None) -> str | None:
     margin = spec.in_our_unit()[2]
     found = compare(ours, theirs, margin)
     verdict, aside = agreement_words(found)
-    decimals = max(0, 1 - floor(log10(margin)))  # a tenth of the margin
+    decimals = decimals_for(margin)
     told = signed_number(found.difference, decimals)
     if found.low is not None and found.high is not None:
         told += f", {shown_number(found.low, decimals)} to {shown_number(found.high, decimals)}"

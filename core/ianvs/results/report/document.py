@@ -15,9 +15,7 @@ from ianvs.results.report.columns import Column
 from ianvs.results.report.leaderboard_row import FailedCase
 from ianvs.results.report.values import Value
 
-TableKind = Literal[
-    "ranking", "exam ranking", "how sure", "differences", "search", "over exams", "test sets", "numbers"
-]
+TableKind = Literal["ranking", "exam ranking", "how sure", "search", "over exams", "test sets", "numbers"]
 HowToRead = Literal["ranked by", "statement", "seeds", "published", "definition"]
 ToKnow = Literal[
     "settings", "version", "partial", "bound", "gate", "row", "remark", "failed", "sealing", "data", "metric"

@@ -12,16 +12,14 @@ from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.ranking import MethodsOverExams
 from ianvs.results.report.ranking_table import shown_rank, varied
 from ianvs.results.report.trials import search_table
-from ianvs.results.report.values import shown_number, signed_number
-from ianvs.results.stats import ENOUGH_EXAMS, Difference, exams_needed
+from ianvs.results.report.values import difference_text
+from ianvs.results.stats import ENOUGH_EXAMS, RankInterval, exams_needed
 
 
 def further_tables(leaderboard: Leaderboard) -> Iterator[Table]:
     exams = list(dict.fromkeys(row.testenv for row in leaderboard.rows))
     if leaderboard.significance:
         yield _how_sure(leaderboard)
-    for exam in exams:
-        yield from _differences(leaderboard, exam)
     yield from map(search_table, leaderboard.studies)
     if leaderboard.over_exams is not None:
         yield _over_exams(leaderboard.over_exams)
@@ -32,27 +30,24 @@ def further_tables(leaderboard: Leaderboard) -> Iterator[Table]:
 def _how_sure(leaderboard: Leaderboard) -> Table:
     """Intervals and differences of the metric that exams are ranked by."""
     metric, telling = leaderboard.significance[0].metric, varied(leaderboard)
-    rows = [row for row in leaderboard.rows if metric in row.intervals]
+    rows = [row for row in leaderboard.rows if metric in row.metrics and row.metrics[metric].std is not None]
     columns: list[tuple[str, Callable[[LeaderboardRow], str]]] = [
         ("Rank", lambda row: shown_rank(row, row.place)),
-        ("Tier", lambda row: row.standing.tier if row.standing else ""),
+        ("Tier", lambda row: (row.standing.tier or "") if row.standing else ""),
         ("Testenv", lambda row: row.testenv),
         ("Algorithm", lambda row: row.algorithm),
         ("Hyperparameters", lambda row: row.settings(telling)),
-        (metric, lambda row: _number(row.metrics[metric].mean)),
-        ("95 % interval", lambda row: f"{_number(row.intervals[metric].low)} to {_number(row.intervals[metric].high)}"),
-        ("Error of seeds", lambda row: _number(standard_errors(row, metric)[0])),
-        ("of samples", lambda row: _number(standard_errors(row, metric)[1])),
-        ("P(best)", lambda row: f"{row.standing.p_best:.2f}" if row.standing else ""),
-        ("Minus the best", lambda row: _difference(row.to_best)),
-        ("p", lambda row: _p(row.to_best)),
-        (f"Minus {leaderboard.baseline}", lambda row: _difference(row.to_baseline)),
-        ("p", lambda row: _p(row.to_baseline)),
+        (metric, lambda row: _number(row.metrics[metric].mean, 4)),
+        ("Error of seeds", lambda row: _number(standard_errors(row, metric)[0], 2)),
+        ("of samples", lambda row: _number(standard_errors(row, metric)[1], 2)),
+        ("Ranks on this test set", lambda row: _ranks(row.standing_here)),
+        ("Minus the best", lambda row: difference_text(row.to_best)),
+        (f"Minus {leaderboard.baseline}", lambda row: difference_text(row.to_baseline)),
     ]
     told = [(title, cells) for title, cell in columns if any(cells := [cell(row) for row in rows])]
     said = (
-        "Standard errors of the mean, of seeds and of test samples; differences are paired by seed, with the 95 % "
-        "interval of each alone; p is adjusted for all pairs (docs/statistics.md)."
+        "Standard errors of the mean, of seeds and of test samples. Differences are paired by seed; with the margin "
+        "behind ± all of an exam hold at once with 95 %, so those that exclude 0 are real (docs/statistics.md)."
     )
     lines = zip(*(cells for _, cells in told), strict=True)
     return text_table("how sure", [title for title, _ in told], list(lines), title="How sure", above=said)
@@ -62,66 +57,15 @@ def standard_errors(row: LeaderboardRow, metric: str) -> tuple[float | None, flo
     """Of the mean: as it would vary with other seeds, and with other test samples; None where that is not known."""
     summary, groups = row.metrics[metric], row.samples.get(metric)
     seeds = None if summary.std is None else summary.std / sqrt(summary.n)
-    return seeds, None if groups is None else float(groups.std(ddof=1)) / sqrt(len(groups))
+    return seeds, None if groups is None else float(groups.mean(axis=0).std(ddof=1)) / sqrt(groups.shape[1])
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else shown_number(value, 3)
+def _ranks(found: RankInterval | None) -> str:
+    return "" if found is None else str(found.low) if found.low == found.high else f"{found.low}-{found.high}"
 
 
-def _difference(found: Difference | None) -> str:
-    if found is None:
-        return ""
-    if found.low is None or found.high is None:
-        return signed_number(found.mean, 3)
-    mean, low, high = (signed_number(value, 3) for value in (found.mean, found.low, found.high))
-    return f"{mean} ({low} to {high})"
-
-
-def _p(found: Difference | None) -> str:
-    return "" if found is None else f"{found.p:.2g}"
-
-
-def _differences(leaderboard: Leaderboard, exam: str) -> Iterator[Table]:
-    """The same of one exam with more digits; nothing where no row of it has a standing."""
-    metric = leaderboard.sort_by[0][0] if leaderboard.sort_by else ""
-    rows = [row for row in leaderboard.rows if row.testenv == exam and metric in row.intervals]
-    if not any(row.standing for row in rows):
-        return
-    baseline = leaderboard.baseline if any(row.to_baseline for row in rows) else None
-    heads = ["Row", metric, "95 % interval", "Error of seeds", "Of samples", "Ranks", "P(best)"]
-    for other in ("the best", *([baseline] if baseline else [])):
-        heads += [f"Less {other}", "95 % interval", "p", "Separated"]
-    telling = varied(leaderboard)
-    lines = []
-    for row in rows:
-        mean, interval, standing = row.metrics[metric].mean, row.intervals[metric], row.standing
-        cells = [row.label(telling), "" if mean is None else f"{mean:.4g}", _between(interval.low, interval.high)]
-        cells += ["" if error is None else f"{error:.2g}" for error in standard_errors(row, metric)]
-        if standing is None:
-            cells += ["", ""]
-        else:
-            low, high = standing.low, standing.high
-            cells += [str(low) if low == high else f"{low}–{high}", f"{standing.p_best:.2f}"]
-        lines.append([*cells, *_separate(row.to_best), *(_separate(row.to_baseline) if baseline else ())])
-    note = (
-        "Standard errors are of the mean, by seeds and by test samples. Differences are paired by seed. Intervals are "
-        "of one mean or one pair alone; p and the verdict hold for all pairs of the exam together (docs/statistics.md)."
-    )
-    yield text_table("differences", heads, lines, exam=exam, above=note)
-
-
-def _separate(found: Difference | None) -> tuple[str, str, str, str]:
-    """A difference in four cells."""
-    if found is None:
-        return "", "", "", ""
-    interval = "" if found.low is None or found.high is None else _between(found.low, found.high)
-    p = "< 0.001" if found.p < 0.001 else f"{found.p:.3f}"
-    return f"{found.mean:+.4g}".replace("-", "−"), interval, p, "yes" if found.separated else "no"
-
-
-def _between(low: float, high: float) -> str:
-    return f"{low:.4g} to {high:.4g}".replace("-", "−")
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}g}"
 
 
 def _over_exams(found: MethodsOverExams) -> Table:
@@ -144,13 +88,14 @@ def _over_exams(found: MethodsOverExams) -> Table:
         mean = [sign * one.mean, *([sign * end for end in one.mean_interval][::sign] if one.mean_interval else [])]
         cells = [short[i], _with_interval(one.mean_rank, one.mean_rank_interval, 2), f"{one.win_rate:.2f}"]
         cells += [_with_interval(mean[0], (mean[1], mean[2]) if len(mean) > 1 else None, 3)]
-        cells += [f"{standing.tier} ({standing.low}-{standing.high})" if standing else ""]
+        cells += [f"{standing.tier} ({_ranks(standing)})" if standing else ""]
         cells += [_with_interval(one.iqm, one.iqm_interval, 3)] if one.iqm is not None else []
         lines.append(cells)
     spread = "with 95 % intervals of the bootstrap over exams" if many else "too few exams for intervals over them"
+    over = "over other seeds and other test samples" if found.samples else "over other seeds on these test samples"
     said = (
-        f"{found.together.exams} exams, {spread}; the tier is of the mean over these exams, by the chance of the seeds "
-        "alone. Win rate: of all comparisons with other methods, wins and half of the ties."
+        f"{found.together.exams} exams, {spread}; the tier is of the mean over these exams, {over}. Win rate: of all "
+        "comparisons with other methods, wins and half of the ties."
     )
     return text_table("over exams", heads, lines, title="Over exams", above=said, below=_tests(found, short))
 

@@ -16,7 +16,7 @@ from ianvs.base.types import CaseResult, Failure, Measure, Sealing, TestCase
 from ianvs.exam.metrics.system import measured, measured_by_paradigm
 from ianvs.results.report.leaderboard_row import COSTS, FailedCase, LeaderboardRow
 from ianvs.results.report.values import shown_hyperparameters
-from ianvs.results.stats import Summary, mean_interval, summarise
+from ianvs.results.stats import Summary, summarise
 
 _SHORT = 100  # characters of an error message in the Status column
 _LONGEST_MESSAGE = 500  # characters; the whole of it is in the log
@@ -46,6 +46,7 @@ class RowCases:
     seeds: list[int] = field(default_factory=list)  # of finished cases
     metrics: dict[str, list[float | None]] = field(default_factory=dict)
     samples: dict[str, list[NDArray[np.float64] | None]] = field(default_factory=dict)  # CaseResult.samples
+    test_samples: int = 0  # asked after the last round
     texts: dict[str, dict[str, None]] = field(default_factory=dict)  # of metrics whose values are no numbers
     costs: dict[str, list[float | None]] = field(default_factory=dict)
     measures: dict[str, Measure] = field(default_factory=dict)  # of its paradigm
@@ -84,6 +85,7 @@ class RowCases:
             self.sealings.add(result.sealing)
             self.warnings |= dict.fromkeys(result.warnings)
             self.basemodel = self.basemodel or result.basemodel
+            self.test_samples = max(self.test_samples, result.rounds[-1].test_samples if result.rounds else 0)
             if any(round_.gate_scores is not None for round_ in result.rounds):
                 self.judged += len(result.rounds) - 1
                 self.adopted += sum(round_.adopted for round_ in result.rounds[1:])
@@ -178,7 +180,6 @@ def row_of(group: RowCases, seeds: int) -> LeaderboardRow:
     order = np.argsort(group.seeds).tolist()
     by_seed = {name: tuple(values[i] for i in order) for name, values in group.metrics.items()} if complete else {}
     metrics = {name: summarise(values) for name, values in by_seed.items()}
-    intervals = {name: mean_interval(values) for name, values in by_seed.items()}
     costs = {name: summarise(values) for name, values in group.costs.items()} if complete else {}
     modules: dict[str, str] = {}
     for kind, name in group.case.modules:
@@ -197,8 +198,8 @@ def row_of(group: RowCases, seeds: int) -> LeaderboardRow:
         expected=expected,
         metrics=metrics,
         by_seed=by_seed,
-        intervals={name: interval for name, interval in intervals.items() if interval is not None},
-        samples=_mean_samples(group) if complete else {},
+        samples=_samples(group, order) if complete else {},
+        test_samples=group.test_samples,
         costs=costs,
         tests={
             common_name(found.names, "test set", j): (found.score, summarise(found.learned), summarise(found.final))
@@ -217,13 +218,13 @@ def row_of(group: RowCases, seeds: int) -> LeaderboardRow:
     )
 
 
-def _mean_samples(group: RowCases) -> dict[str, NDArray[np.float64]]:
+def _samples(group: RowCases, order: Sequence[int]) -> dict[str, NDArray[np.float64]]:
     """Of scores of which all seeds have them, in as many groups."""
     found = {}
     for name, listed in group.samples.items():
-        known = [one for one in listed if one is not None]
+        known = [one for i in order if (one := listed[i]) is not None]
         if len(known) == len(listed) and len({len(one) for one in known}) == 1:
-            found[name] = np.mean(known, axis=0)
+            found[name] = np.array(known)
     return found
 
 

@@ -17,6 +17,7 @@ from ianvs.results.report.columns import Column, Kind, agreement, by_column, mak
 from ianvs.results.report.document import Note
 from ianvs.results.report.gather import gather, row_of
 from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow
+from ianvs.results.report.pareto import cost_tolerance
 from ianvs.results.report.ranking import ExamSignificance, MethodsOverExams, methods_over_exams, ranked_by_testenv
 from ianvs.results.report.statements import noise_statement, sealing_note, statements
 from ianvs.results.report.values import Value
@@ -108,7 +109,6 @@ _CELLS: Mapping[Kind, Callable[[LeaderboardRow, str], Value]] = {
     "rank_low": lambda row, _: None if row.standing is None else row.standing.low,
     "rank_high": lambda row, _: None if row.standing is None else row.standing.high,
     "tier": lambda row, _: None if row.standing is None else row.standing.tier,
-    "p_best": lambda row, _: None if row.standing is None else row.standing.p_best,
     "algorithm": lambda row, _: row.algorithm,
     "testenv": lambda row, _: row.testenv,
     "metric": lambda row, key: row.texts[key] if key in row.texts else row.mean(key),
@@ -156,15 +156,25 @@ def build_leaderboard(
     shown = [(name, m) for name, m in zip(metric_columns, metrics, strict=True) if not m.mapping]
     sort_by = _sort_keys(rank, shown)
     names = [name for name, _ in shown]
+    given = dict(sort_by)  # where a metric does not say which is better, who sorts by it does
+    shown = [
+        (
+            name,
+            replace(m, higher_is_better=given[name], direction_known=True)
+            if m.direction is None and name in given
+            else m,
+        )
+        for name, m in shown
+    ]
     everything = gather(results, names, root)
     groups = [group for group in everything if not group.case.role]
     theirs = {algorithm: by_column(specs, names) for algorithm, specs in published.items()}
     listed = [replace(row_of(group, seeds), published=theirs.get(group.case.algorithm, {})) for group in groups]
     if chosen is not None:
         listed = [_as_chosen(row, chosen) for row in listed]
-    rows, significance = ranked_by_testenv(listed, sort_by, rank.baseline)
-    columns = make_columns(shown, groups, rows, chosen=chosen is not None)
     repeated = [group for group in everything if group.case.role == "repeat"]
+    rows, significance = ranked_by_testenv(listed, sort_by, rank.baseline, cost_tolerance(groups, repeated))
+    columns = make_columns(shown, groups, rows, chosen=chosen is not None)
     noise = noise_statement(rows, repeated, sort_by[0][0]) if sort_by else ""
     notes = [
         Note("data", note, about="testenv") for note in dict.fromkeys(note for group in groups for note in group.notes)
@@ -183,7 +193,16 @@ def build_leaderboard(
         sealing=sealing_note({one for group in groups for one in group.sealings}, contract),
         significance=significance,
         over_exams=methods_over_exams(rows, *sort_by[0]) if sort_by else None,
-        statements=tuple(filter(None, (*statements(rows, significance), *(chosen.said if chosen else ()), noise))),
+        statements=tuple(
+            filter(
+                None,
+                (
+                    *statements(rows, significance, sort_by[0][0] if sort_by else ""),
+                    *(chosen.said if chosen else ()),
+                    noise,
+                ),
+            )
+        ),
         baseline=rank.baseline,
         contract=contract,
     )

@@ -14,7 +14,7 @@ from ianvs.config.spec import PublishedSpec
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.system import SYSTEM
 from ianvs.results.report.values import Value, cell_text
-from ianvs.results.stats import Difference, Interval, RankInterval, Summary
+from ianvs.results.stats import Difference, RankInterval, Summary
 
 COSTS: Mapping[str, Metric] = MappingProxyType(
     {
@@ -77,14 +77,15 @@ class LeaderboardRow:
     remarks: Mapping[int, str] = field(default_factory=dict)  # what its plugin says of how it went, by seed
     published: Mapping[str, PublishedSpec] = field(default_factory=dict)  # by column name
     rank: int | None = None  # None: no competitor, a case is missing, or there is nothing to rank it by
-    intervals: Mapping[str, Interval] = field(default_factory=dict)  # 95 % of the mean, by column name
-    # By column name, (G,): what each group of test samples says of a score, mean over seeds; CaseResult.samples.
+    # By column name, (seeds, G): what each group of test samples says of a score; CaseResult.samples.
     samples: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, compare=False, repr=False)
+    test_samples: int = 0  # asked after the last round
     standing: RankInterval | None = None  # None: no competitor, or there is nothing to tell a spread from
+    standing_here: RankInterval | None = None  # on this test set; None: `standing` is, or there is none
     to_best: Difference | None = None  # its score minus that of the best; None for that one, and without a spread
     to_baseline: Difference | None = None  # the same for `rank.baseline`
     tried: int | None = None  # configurations that it was chosen from; None: nothing was chosen
-    pareto: bool = False  # no competitor has a better score, less time and less memory at once
+    pareto: bool = False  # see pareto.py
 
     @property
     def complete(self) -> bool:

@@ -8,52 +8,65 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.results.report.leaderboard_row import LeaderboardRow
+from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
+from ianvs.results.report.pareto import SAME_COST, with_pareto
 from ianvs.results.report.values import telling
 from ianvs.results.stats import (
     Difference,
     OverExams,
     Pairs,
     RankInterval,
-    Source,
-    compare_all,
-    holm,
+    Standings,
     over_exams,
-    pareto_front,
     rank,
     standings,
 )
+from ianvs.results.stats.standing import wild_seeds
 
-_TIME = ("train_cpu_seconds", "train_seconds")  # the first that all rows have
-_MEMORY = "peak_memory_mb"
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class ExamSignificance:
     """Of one exam, by the metric that it is ranked by.
 
-    rows: names of the methods that are compared, in ranked order; pairs: all their pairs, in that order.
-    seeds: how many each has. samples: into how many groups the test samples were cut; 0: their chance is not known.
+    rows: names of the methods that are compared, in ranked order; keys: their ids and algorithms. scores: (seeds, rows)
+    as they are, nan where a method lacks a seed. pairs: of the rows, a higher score being better, by the chance of
+    seeds and, where groups is not 0, by that of `samples` test samples in so many groups; here: on this test set.
+    wild: of a row, the seeds with a score that is no draw of a normal distribution.
     """
 
     testenv: str
     metric: str
     rows: tuple[str, ...]
-    seeds: int
-    samples: int
+    keys: tuple[RowKey, ...]
+    scores: Floats
+    samples: int  # 0: not known
+    groups: int
     pairs: Pairs
+    here: Pairs
+    wild: Mapping[int, Sequence[int]]
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """The fewest and the most seeds that a method has."""
+        n = (~np.isnan(self.scores)).sum(axis=0)
+        return int(n.min()), int(n.max())
 
 
 def ranked_by_testenv(
-    rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]], baseline: str | None
+    rows: list[LeaderboardRow],
+    sort_by: Sequence[tuple[str, bool]],
+    baseline: str | None,
+    tolerance: Mapping[str, float] = SAME_COST,
 ) -> tuple[tuple[LeaderboardRow, ...], tuple[ExamSignificance, ...]]:
-    """The ranking of each exam, in the order of the exams, and how sure it is."""
+    """The ranking of each exam, in the order of the exams, and how sure it is. tolerance: see pareto.py."""
     found: list[LeaderboardRow] = []
     significance = []
     for exam in dict.fromkeys(row.testenv for row in rows):
         ranked: Sequence[LeaderboardRow] = _ranked(_bounded([row for row in rows if row.testenv == exam]), sort_by)
         if sort_by:
-            ranked, told = _with_significance(ranked, *sort_by[0], baseline)
+            ranked, told = _with_significance(ranked, *sort_by[0], baseline, tolerance)
             significance += [told] if told else []
         found += ranked
     return tuple(found), tuple(significance)
@@ -88,42 +101,57 @@ def _ranked(rows: list[LeaderboardRow], sort_by: Sequence[tuple[str, bool]]) -> 
 
 
 def _with_significance(
-    rows: Sequence[LeaderboardRow], metric: str, higher: bool, baseline: str | None
+    rows: Sequence[LeaderboardRow], metric: str, higher: bool, baseline: str | None, tolerance: Mapping[str, float]
 ) -> tuple[list[LeaderboardRow], ExamSignificance | None]:
     """The rows of one exam, in ranked order, with what is known of their standing.
 
-    Only rows that compete have one, where there are two of them or more with the same seeds, two or more.
-    baseline: an algorithm of the job; the best of its rows counts.
+    Only rows that compete have one, where two of them or more have two seeds in common. A bound and a row over the
+    budget have a difference, by the intervals of a family with them in it. baseline: an algorithm of the job; the best
+    of its rows counts.
     """
-    found = _with_pareto(rows, metric, higher)
-    able = [i for i, row in enumerate(rows) if _values(row, metric) is not None]
+    able = [i for i, row in enumerate(rows) if _values(row, metric)]
     compared = [i for i in able if rows[i].competes]
-    if len(compared) < 2 or len({rows[i].seeds for i in able}) > 1:
-        return found, None
-    sign = 1.0 if higher else -1.0
-    values = np.array([_values(rows[i], metric) for i in compared]).T  # (seeds, rows)
-    sources = _sources(values, [rows[i].samples.get(metric) for i in compared], sign)
-    standing = standings(sign * values.mean(axis=0), sources)
-    best = compared[0]
-    for at, i in enumerate(compared):
-        to_best = None if i == best else standing.pairs.between(*((at, 0) if higher else (0, at)))
-        found[i] = replace(found[i], standing=standing.rows[at], to_best=to_best)
+    scores = _scores([rows[i] for i in compared], metric)
+    if len(compared) < 2 or (np.sum(~np.isnan(scores), axis=0) > 1).sum() < 2:
+        return with_pareto(rows, metric, higher, None, compared, tolerance), None
+    standing, parts = _standings([rows[i] for i in compared], metric, higher)
+    here = standings(scores if higher else -scores, parts, fixed_test_set=True)
+    found = with_pareto(rows, metric, higher, standing.pairs, compared, tolerance)
+    together = standing.pairs if able == compared else _standings([rows[i] for i in able], metric, higher)[0].pairs
+    base = next((i for i in able if rows[i].algorithm == baseline), None)
+
+    def minus(i: int, other: int | None) -> Difference | None:
+        if other is None or other == i:
+            return None
+        of, pairs = (compared, standing.pairs) if i in compared and other in compared else (able, together)
+        ends = of.index(i), of.index(other)
+        return pairs.between(*(ends if higher else ends[::-1]))
+
     for i in able:
-        if i not in compared:
-            found[i] = replace(found[i], to_best=_pair(rows[i], rows[best], metric))
-    found = _to_baseline(found, able, metric, baseline)
-    groups = next((len(source.draws) for source in sources if source.name == "samples"), 0)
-    names = _names([rows[i] for i in compared])
-    return found, ExamSignificance(rows[best].testenv, metric, names, len(values), groups, standing.pairs)
+        found[i] = replace(found[i], to_best=minus(i, compared[0]), to_baseline=minus(i, base))
+    for at, i in enumerate(compared):
+        found[i] = replace(found[i], standing=standing.rows[at], standing_here=here.rows[at] if parts else None)
+    best = rows[compared[0]]
+    told = ExamSignificance(
+        best.testenv,
+        metric,
+        _names([rows[i] for i in compared]),
+        tuple((rows[i].id, rows[i].algorithm) for i in compared),
+        scores,
+        best.test_samples,
+        parts[0].shape[2] if parts else 0,
+        standing.pairs,
+        here.pairs,
+        wild_seeds(scores),
+    )
+    return found, told
 
 
-def _with_pareto(rows: Sequence[LeaderboardRow], metric: str, higher: bool) -> list[LeaderboardRow]:
-    found = list(rows)
-    ranked = [i for i, row in enumerate(rows) if row.competes and row.mean(metric) is not None]
-    if len(ranked) > 1:
-        for at in pareto_front([_point(rows[i], metric, higher) for i in ranked]):
-            found[ranked[at]] = replace(found[ranked[at]], pareto=True)
-    return found
+def _standings(rows: Sequence[LeaderboardRow], metric: str, higher: bool) -> tuple[Standings, list[Floats]]:
+    """With what the groups of test samples say of each row, if that is known of all."""
+    sign = 1.0 if higher else -1.0
+    parts = _parts(rows, metric, sign)
+    return standings(sign * _scores(rows, metric), parts), parts
 
 
 def _names(rows: Sequence[LeaderboardRow]) -> tuple[str, ...]:
@@ -135,57 +163,39 @@ def _names(rows: Sequence[LeaderboardRow]) -> tuple[str, ...]:
     return tuple(row.named(name for name in row.hyperparameters if name in differing[row.algorithm]) for row in rows)
 
 
-def _to_baseline(
-    rows: list[LeaderboardRow], able: Sequence[int], metric: str, baseline: str | None
-) -> list[LeaderboardRow]:
-    """Each row minus the best row of `baseline`; p by Holm's steps over these pairs."""
-    base = next((rows[i] for i in able if rows[i].algorithm == baseline), None)
-    if base is None:
-        return rows
-    others = [i for i in able if rows[i] is not base]
-    pairs = [_pair(rows[i], base, metric) for i in others]
-    adjusted = holm(np.array([pair.p for pair in pairs]))
-    for i, pair, p in zip(others, pairs, adjusted.tolist(), strict=True):
-        rows[i] = replace(rows[i], to_baseline=replace(pair, p=p, separated=p <= 0.05))
-    return rows
+def _scores(rows: Sequence[LeaderboardRow], metric: str) -> Floats:
+    """(seeds, rows), nan where a row lacks a seed."""
+    seeds = sorted({seed for row in rows for seed in row.seeds})
+    known = [dict(zip(row.seeds, _values(row, metric), strict=True)) for row in rows]
+    return np.array([[one.get(seed, np.nan) for one in known] for seed in seeds]).reshape(len(seeds), len(rows))
 
 
-def _pair(row: LeaderboardRow, other: LeaderboardRow, metric: str) -> Difference:
-    values = np.array([_values(row, metric), _values(other, metric)]).T
-    sources = _sources(values, [row.samples.get(metric), other.samples.get(metric)])
-    return compare_all(values.mean(axis=0), sources).between(0, 1)
+def _parts(rows: Sequence[LeaderboardRow], metric: str, sign: float) -> list[Floats]:
+    """[(seeds, rows, G)], nan where a row lacks a seed; [] where not all rows have groups that fit each other."""
+    known = [row.samples.get(metric) for row in rows]
+    fewest = min((0 if one is None else one.shape[1] for one in known), default=0)
+    seeds = sorted({seed for row in rows for seed in row.seeds})
+    found = np.full((len(seeds), len(rows), fewest), np.nan)
+    for at, (row, one) in enumerate(zip(rows, known, strict=True)):
+        if one is None or fewest < 2 or one.shape[1] % fewest:
+            return []
+        # A sample in group g of 100 is in group g % 20 of 20.
+        found[[seeds.index(seed) for seed in row.seeds], at] = one.reshape(len(one), -1, fewest).mean(axis=1)
+    return [sign * found]
 
 
-def _sources(
-    values: NDArray[np.float64], samples: Sequence[NDArray[np.float64] | None], sign: float = 1.0
-) -> list[Source]:
-    """values: (seeds, rows). samples: of each row what each group of test samples says, if that is known of all."""
-    sources = [Source("seeds", sign * values)]
-    known = [one for one in samples if one is not None]
-    if len(known) == len(samples) and len({len(one) for one in known}) == 1:
-        sources.append(Source("samples", sign * np.array(known).T))
-    return sources
-
-
-def _values(row: LeaderboardRow, metric: str) -> tuple[float, ...] | None:
-    """By seed; None where a seed is missing, or there is only one."""
+def _values(row: LeaderboardRow, metric: str) -> tuple[float, ...]:
+    """By seed; empty where one is missing."""
     found = row.by_seed.get(metric, ())
-    values = [value for value in found if value is not None and np.isfinite(value)]
-    return tuple(values) if row.complete and len(values) == len(found) >= 2 else None
-
-
-def _point(row: LeaderboardRow, metric: str, higher: bool) -> list[float]:
-    """What a row costs and brings, less being better in all; what is not known counts the same for all."""
-    seconds = next((mean for name in _TIME if (mean := row.cost(name)) is not None), 0.0)
-    score = row.mean(metric) or 0.0
-    return [-score if higher else score, seconds, row.cost(_MEMORY) or 0.0]
+    values = tuple(value for value in found if value is not None and np.isfinite(value))
+    return values if row.complete and len(values) == len(found) else ()
 
 
 @dataclass(frozen=True)
 class MethodsOverExams:
     """names: of the methods, one for each algorithm and choice of hyperparameters. scores: (exams, methods) means over
-    seeds, nan where one is missing or did not compete. standing: by the mean over exams, with the chance of the seeds
-    alone, of methods that have all exams.
+    seeds, nan where one is missing or did not compete. standing: by the mean over exams, of methods that have them all;
+    samples: with the chance of their test samples, else of the seeds alone.
     """
 
     metric: str
@@ -195,6 +205,7 @@ class MethodsOverExams:
     scores: NDArray[np.float64]
     together: OverExams
     standing: tuple[RankInterval | None, ...]
+    samples: bool
 
 
 def methods_over_exams(rows: Sequence[LeaderboardRow], metric: str, higher: bool) -> MethodsOverExams | None:
@@ -214,25 +225,27 @@ def methods_over_exams(rows: Sequence[LeaderboardRow], metric: str, higher: bool
     if all(row is None for row in together.rows):
         return None
     return MethodsOverExams(
-        metric, higher, exams, names, scores, together, _standing_over_exams(table, metric, sign, together)
+        metric, higher, exams, names, scores, together, *_standing_over_exams(table, metric, sign, together)
     )
 
 
 def _standing_over_exams(
     table: Sequence[Sequence[LeaderboardRow | None]], metric: str, sign: float, together: OverExams
-) -> tuple[RankInterval | None, ...]:
+) -> tuple[tuple[RankInterval | None, ...], bool]:
+    """Of the mean over exams, seed by seed, and whether the chance of test samples is in it."""
     whole = [i for i, row in enumerate(together.rows) if row is not None]
+    lines = [[row for i in whole if (row := line[i]) is not None] for line in table]
     found: list[RankInterval | None] = [None] * len(together.rows)
-    sources = []
-    for line in table:
-        values = [row.by_seed[metric] for i in whole if (row := line[i]) is not None]
-        if len({len(one) for one in values}) != 1 or len(values[0]) < 2:
-            return tuple(found)
-        sources.append(Source("seeds", sign * np.array(values, dtype=float).T / len(table)))
-    estimates = np.sum([source.draws.mean(axis=0) for source in sources], axis=0)
-    for i, standing in zip(whole, standings(estimates, sources).rows, strict=True):
+    common = sorted(set.intersection(*({seed for row in line for seed in row.seeds} for line in lines)))
+    if len(common) < 2 or any(not _values(row, metric) for line in lines for row in line):
+        return tuple(found), False
+    every = [[sorted({seed for row in line for seed in row.seeds}).index(seed) for seed in common] for line in lines]
+    scores = np.mean([_scores(line, metric)[at] for line, at in zip(lines, every, strict=True)], axis=0)
+    parts = [one[at] for line, at in zip(lines, every, strict=True) for one in _parts(line, metric, sign)]
+    parts = parts if len(parts) == len(lines) else []
+    for i, standing in zip(whole, standings(sign * scores, parts).rows, strict=True):
         found[i] = standing
-    return tuple(found)
+    return tuple(found), bool(parts)
 
 
 def _mean_or_nan(row: LeaderboardRow | None, metric: str) -> float:

@@ -16,7 +16,7 @@ from ianvs.results.stats import Summary
 
 _RIGHT = ("rank", "metric", "published", "round", "seeds", "cost")
 # They stand beside what they belong to, and the last in a table of its own.
-_ELSEWHERE = ("metric_std", "published_std", "rank_low", "rank_high", "p_best")
+_ELSEWHERE = ("metric_std", "published_std", "rank_low", "rank_high")
 
 # Who it is and how well it did stays, whatever the other rows say; and what a clock says, where all the same is chance.
 TOLD_ONCE = (

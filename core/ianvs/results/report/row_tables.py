@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _HEADER = (
-    *("Testenv", "Algorithm", "Hyperparameters", "Metric", "n", "mean", "std", "low", "high"),
+    *("Testenv", "Algorithm", "Hyperparameters", "Metric", "n", "mean", "std"),
     *("error_of_seeds", "error_of_samples"),
-    *(f"minus_{other}{part}" for other in ("best", "baseline") for part in ("", "_low", "_high", "_p")),
+    *("rank_low", "rank_high", "rank_low_on_this_test_set", "rank_high_on_this_test_set", "ranks_allow_for"),
+    *(f"minus_{other}{part}" for other in ("best", "baseline") for part in ("", "_low", "_high", "_separated")),
 )
 
 
@@ -137,17 +138,23 @@ def _is_number(text: str) -> bool:
 
 
 def statistics_records(leaderboard: Leaderboard) -> Iterator[Sequence[Value]]:
-    """A header, then one line for each row and metric; a difference is of the metric that the exam is ranked by."""
+    """A header, then a line for each row and metric; ranks and differences are of the one that exams are ranked by."""
     yield _HEADER
     ranked_by = leaderboard.sort_by[0][0] if leaderboard.sort_by else None
     for row in leaderboard.rows:
         for metric, summary in row.metrics.items():
-            interval = row.intervals.get(metric)
+            sure = metric == ranked_by and row.standing is not None
+            here, allow = row.standing_here or row.standing, "seeds and samples" if row.standing_here else "seeds"
             differences = (row.to_best, row.to_baseline) if metric == ranked_by else (None, None)
             yield (
                 *(row.testenv, row.algorithm, row.settings(), metric, summary.n, summary.mean, summary.std),
-                *((interval.low, interval.high) if interval else (None, None)),
                 *standard_errors(row, metric),
+                *(
+                    cell
+                    for one in (row.standing, here)
+                    for cell in ((one.low, one.high) if one and sure else (None,) * 2)
+                ),
+                allow if sure else None,
                 *(cell for one in differences for cell in _cells(one)),
             )
 
@@ -155,4 +162,4 @@ def statistics_records(leaderboard: Leaderboard) -> Iterator[Sequence[Value]]:
 def _cells(difference: Difference | None) -> tuple[Value, ...]:
     if difference is None:
         return (None,) * 4
-    return difference.mean, difference.low, difference.high, difference.p
+    return difference.mean, difference.low, difference.high, difference.separated

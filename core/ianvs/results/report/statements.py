@@ -13,73 +13,130 @@ from ianvs.results.report.gather import RowCases
 from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.ranking import ExamSignificance
 from ianvs.results.report.values import shown_hyperparameters
-from ianvs.results.stats import seeds_to_separate
+from ianvs.results.stats.standing import expected_largest, samples_to_separate, seeds_to_separate, unseen_failure
 
 _MOST_PAIRS = 6
 
 
-def statements(rows: Sequence[LeaderboardRow], significance: Sequence[ExamSignificance]) -> tuple[str, ...]:
-    """Of the exams whose rows have a standing, and of configurations that were chosen on what is reported."""
+def statements(
+    rows: Sequence[LeaderboardRow], significance: Sequence[ExamSignificance], metric: str
+) -> tuple[str, ...]:
+    """Of the exams whose rows have a standing, and of configurations that were chosen on what is reported.
+
+    metric: by which rows are ranked.
+    """
     several = len({row.testenv for row in rows}) > 1
     said = []
     for told in significance:
         exam = f"{told.testenv}: " if several else ""
-        said.append(f"{exam}{_chance(told)} {_separation(told)}")
-    return (*said, *_choice(rows))
+        parts = (
+            _chance(told),
+            f"{'; '.join(filter(None, (_separation(told), _here(told), _remedy(told))))}.",
+            *_limits(told),
+        )
+        said.append(f"{exam}{' '.join(parts)}")
+    return (*said, *_choice(rows, metric))
 
 
 def _chance(told: ExamSignificance) -> str:
-    if not told.samples:
-        return f"{told.seeds} seeds: rank intervals and tiers speak of the seed only."
-    seeds, samples = told.pairs.variances["seeds"], told.pairs.variances["samples"]
-    total = seeds + samples
-    share = float(np.median(samples[total > 0] / total[total > 0])) if (total > 0).any() else 0.0
-    return (
-        f"{told.seeds} seeds: rank intervals and tiers speak of the seed and of the choice of test samples, which has "
-        f"{100 * share:.0f} % of the variance of a difference (median)."
-    )
+    fewest, most = told.counts
+    seeds = f"{most} seeds" if fewest == most else f"{fewest} to {most} seeds"
+    compared = "" if told.pairs.family == "all" else " of each method with the best alone"
+    if told.groups:
+        of = f"other seeds and other test samples ({seeds}{f', {told.samples} samples' if told.samples else ''})"
+    else:
+        of = f"other seeds, on this very test set ({seeds}; what parts of it say of {told.metric} is not known)"
+    return f"Ranks allow for {of}: simultaneous 95 % intervals{compared}."
 
 
 def _separation(told: ExamSignificance) -> str:
-    """Of neighbours in the ranking, which are apart; where none of all is, what it would take."""
-    pairs, names, count = told.pairs, told.rows, len(told.rows)
-    if not pairs.separated.any():
-        first = f"No two of the {count} methods are separated" if count > 2 else "The two methods are not separated"
-        return f"{first}{_remedy(told)}."
-    near = [(names[i], names[i + 1]) for i in range(count - 1) if not pairs.separated[i, i + 1]]
+    """Of neighbours in the ranking, which are apart."""
+    pairs, names, count = told.pairs, told.rows, told.pairs.distinct
+    if not pairs.apart.any():
+        if count == 1:
+            return "All methods have the same scores"
+        return f"No two of {count} distinct methods are separated" if count > 2 else "The two methods are not separated"
+    if pairs.family == "best":
+        return f"{int(pairs.apart.sum())} of {len(names)} methods are separated from the best"
+    both = (pairs.between(i, i + 1) for i in range(len(names) - 1))
+    near = [(names[i], names[i + 1]) for i, pair in enumerate(both) if pair is not None and not pair.separated]
     if not near:
-        return "Every method is separated from the next."
+        return "Every method is separated from the next"
     shown = ", ".join(f"{one} and {other}" for one, other in near[:_MOST_PAIRS])
     more = f" and {len(near) - _MOST_PAIRS} pairs more" if len(near) > _MOST_PAIRS else ""
-    return f"Not separated: {shown}{more}."
+    return f"Not separated: {shown}{more}"
+
+
+def _here(told: ExamSignificance) -> str:
+    if not told.groups:
+        return ""
+    count = int(told.here.apart.sum())
+    if not told.pairs.apart.any():
+        return f"on this very test set {count or 'no'} {'pair is' if count == 1 else 'pairs are'}"
+    return f"on this very test set {count} of {len(told.here.apart)} pairs are separated"
 
 
 def _remedy(told: ExamSignificance) -> str:
-    """How many seeds the widest difference would need, as things look now."""
+    """What would separate the first and the last, as things look now."""
     pairs = told.pairs
-    widest = int(np.argmax(np.abs(pairs.difference)))
-    spread = pairs.variances["seeds"][widest] * told.seeds
-    floor = pairs.variances["samples"][widest] if told.samples else 0.0
-    needed = seeds_to_separate(float(pairs.difference[widest]), sqrt(spread), len(pairs.difference), float(floor))
-    if needed is None or needed <= told.seeds:
+    ends = pairs.between(0, len(told.rows) - 1)
+    if ends is None or ends.low is None or ends.separated:
         return ""
-    return f"; as they differ now, about {needed} seeds would separate the first and the last"
+    at = np.flatnonzero((pairs.first == 0) & (pairs.second == len(told.rows) - 1))[0]
+    spread, of_samples = float(pairs.spread[at]), float(pairs.samples[at])
+    seeds = seeds_to_separate(ends.mean, spread, of_samples, pairs.distinct, told.groups, pairs.family)
+    which = "the first from the last" if len(told.rows) > 2 else "them"
+    if seeds is not None:
+        return f"about {seeds} seeds would separate {which} with 80 % chance, if spreads stay"
+    if not of_samples or not ends.mean:
+        return ""
+    times = samples_to_separate(ends.mean, of_samples, pairs.distinct, told.groups, pairs.family)
+    needed = f"about {told.samples * times:.0f}" if told.samples else f"{times:.1f} times as many"
+    return f"{needed} test samples might separate {which}, more seeds alone would not"
 
 
-def _choice(rows: Sequence[LeaderboardRow]) -> list[str]:
+def _limits(told: ExamSignificance) -> list[str]:
+    """What these intervals do not cover."""
+    fewest = told.counts[0]
+    rare = f"A failure that {fewest} seed{'s have' if fewest > 1 else ' has'} not shown may still be as probable as "
+    said = [f"{rare}{100 * unseen_failure(fewest):.0f} %."]
+    if fewest == 2:
+        said.append("Two seeds separate next to nothing: run a third.")
+    if fewest == 4 and told.pairs.apart.any():
+        said.append("From a fifth seed on variances are pooled by their median, which can undo a separation.")
+    for row, seeds in told.wild.items():
+        known = [score for score in told.scores[:, row].tolist() if score == score]
+        far, every = (", ".join(f"{score:.4g}" for score in some) for some in (told.scores[seeds, row], known))
+        said.append(
+            f"{told.rows[row]}: {len(seeds)} of {len(known)} scores {'is' if len(seeds) == 1 else 'are'} far from "
+            f"their median ({far}; all: {every}); intervals take scores for normal draws, which these are not."
+        )
+    return said
+
+
+def _choice(rows: Sequence[LeaderboardRow], metric: str) -> list[str]:
     """The best of several configurations, chosen on the score that is reported, looks better than it is."""
-    tried: dict[tuple[str, str], int] = {}
+    alike: dict[tuple[str, str], list[LeaderboardRow]] = {}
     for row in rows:
         if row.competes:
-            tried[row.testenv, row.algorithm] = tried.get((row.testenv, row.algorithm), 0) + 1
-    many = {algorithm: count for (_, algorithm), count in tried.items() if count > 1}
+            alike.setdefault((row.testenv, row.algorithm), []).append(row)
+    many = {algorithm: found for (_, algorithm), found in alike.items() if len(found) > 1}
     if not many:
         return []
-    listed = ", ".join(f"{algorithm} ({count})" for algorithm, count in many.items())
+    said = []
+    for algorithm, found in many.items():
+        errors = [one for row in found if metric in row.metrics if (one := _error(row, metric)) is not None]
+        by = f", by up to {expected_largest(len(found)) * np.median(errors):.2g}" if errors else ""
+        said.append(f"{algorithm} ({len(found)}{by})")
     return [
-        f"Several configurations of {listed}: the best of them is chosen on what is reported, and looks better than it "
-        "is; `rank: {select: ...}` keeps the two apart (docs/statistics.md)."
+        f"Several configurations of {', '.join(said)}: the best of them is chosen on what is reported, and looks "
+        "better than it is; `rank: {select: {by: seeds}}` keeps the two apart (docs/statistics.md)."
     ]
+
+
+def _error(row: LeaderboardRow, metric: str) -> float | None:
+    """Standard error of a mean, by the seeds."""
+    return None if (std := row.metrics[metric].std) is None else std / sqrt(row.metrics[metric].n)
 
 
 def noise_statement(rows: Iterable[LeaderboardRow], repeated: Sequence[RowCases], metric: str) -> str:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from math import floor, log10
 from typing import Any
 
+import numpy as np
+
 from ianvs.base.secrets import without_secrets
+from ianvs.results.stats import Difference
 
 Value = int | float | str | bool | None
 
@@ -46,6 +50,25 @@ def shown_number(value: float, decimals: int) -> str:
 def signed_number(value: float, decimals: int) -> str:
     shown = shown_number(value, decimals)
     return shown if shown.startswith("-") else f"+{shown}"
+
+
+def decimals_for(error: float) -> int:
+    """So many that two digits of an error can be read: further ones of a number with it say nothing."""
+    return max(0, 1 - floor(log10(error))) if error > 0 else 4
+
+
+def difference_text(found: Difference | None) -> str:
+    """ "+0.055 ± 0.032", with the digits that the margin leaves, and more where these would hide which is larger."""
+    if found is None:
+        return ""
+    if found.low is None or found.high is None:
+        return "equal" if found.mean == 0 else signed_number(found.mean, 4)
+    margin = found.high - found.mean
+    for decimals in range(decimals_for(margin), 12):
+        mean, reach = signed_number(found.mean, decimals), shown_number(margin, decimals)
+        if np.sign(abs(float(mean)) - float(reach)) == np.sign(abs(found.mean) - margin):
+            break
+    return f"{mean} ± {reach}"
 
 
 def fit(said: str, longest: int) -> str:

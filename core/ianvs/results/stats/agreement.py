@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from ianvs.results.stats.pairs import Difference
+from ianvs.results.stats.pairs import Difference, by_t
 from ianvs.results.stats.summary import Summary
 
 Verdict = Literal["equal", "differs", "can't tell"]
@@ -91,10 +91,6 @@ def unpaired_difference(after: Summary, before: Summary, level: float = 0.95) ->
     known = [(one.std**2 / one.n, one.n) for one in (after, before) if one.std is not None and one.n > 1]
     variance = sum(part for part, _ in known)
     if len(known) < 2 or not variance > 0:
-        return Difference(mean, None, None, 1.0, separated=False)
-    from scipy.special import stdtr, stdtrit
-
+        return Difference(mean, None, None, separated=False, p=1.0)
     df = variance**2 / sum(part**2 / (n - 1) for part, n in known)
-    half = float(stdtrit(df, 0.5 + level / 2)) * sqrt(variance)
-    p = float(2 * stdtr(df, -abs(mean) / sqrt(variance)))
-    return Difference(mean, mean - half, mean + half, p, separated=p <= 1 - level)
+    return by_t(mean, sqrt(variance), df, level)

@@ -34,25 +34,6 @@ def stepdown(sources: Sequence[Array], index: NDArray[np.int64], t: Array) -> Ar
     return p
 
 
-def resampled(source: Array, draws: int, generator: np.random.Generator) -> Array:
-    """(draws, n) weights of n draws of `source` with replacement; each row sums to 1."""
-    n = len(source)
-    return generator.multinomial(n, np.full(n, 1 / n), size=draws) / n
-
-
-def studentised_interval(values: Array, level: float) -> tuple[float, float]:
-    """Interval of the mean of (n,) values that are not all equal: bootstrap-t (Efron & Tibshirani 1993, ch. 12.5)."""
-    n = len(values)
-    weights = resampled(values, DRAWS, np.random.default_rng(_SEED))
-    means = weights @ values
-    errors = np.sqrt(np.maximum(weights @ values**2 - means**2, 0) / (n - 1))
-    seen = errors > 1e-12 * np.abs(values).max()
-    t = (means[seen] - values.mean()) / errors[seen]
-    low, high = np.quantile(t, [0.5 - level / 2, 0.5 + level / 2])
-    error = values.std(ddof=1) / np.sqrt(n)
-    return float(values.mean() - high * error), float(values.mean() - low * error)
-
-
 def _batches(sources: Sequence[Array], index: NDArray[np.int64]) -> Iterator[tuple[Array, Array]]:
     """(deviations, variances), (B, P) each, of DRAWS resamples, some at a time."""
     generator = np.random.default_rng(_SEED)
@@ -66,7 +47,8 @@ def _batches(sources: Sequence[Array], index: NDArray[np.int64]) -> Iterator[tup
         deviation = np.zeros((size, len(index)))
         variance = np.zeros((size, len(index)))
         for pairs in paired:
-            weights = resampled(pairs, size, generator)
+            n = len(pairs)
+            weights = generator.multinomial(n, np.full(n, 1 / n), size=size) / n
             means = weights @ pairs
             deviation += means
             variance += np.maximum(weights @ pairs**2 - means**2, 0) / (len(pairs) - 1)

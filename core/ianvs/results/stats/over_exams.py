@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.results.stats.bootstrap import DRAWS, Array
-from ianvs.results.stats.pairs import holm
 
 ENOUGH_EXAMS = 4
 """From so many exams on there is an interquartile mean, and a bootstrap over exams."""
@@ -83,6 +82,15 @@ def exams_needed(methods: int) -> int:
     """
     pairs = methods * (methods - 1) // 2
     return next(n for n in range(1, 64) if 2.0 ** (1 - n) <= 0.05 / pairs)
+
+
+def holm(p: Array) -> Array:
+    """(P,) adjusted p values of Holm 1979: reject those <= alpha, and the chance of any error is at most alpha."""
+    order = np.argsort(p, kind="stable")
+    steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(steps, 1.0)
+    return adjusted
 
 
 def _beaten(scores: Array) -> Array:

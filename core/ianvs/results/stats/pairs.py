@@ -1,8 +1,8 @@
-"""All pairs of methods, compared on the same draws: paired differences, their chance, and which pairs are separated."""
+"""All pairs of methods, compared on the same draws: differences, their simultaneous intervals, and which are apart."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,183 +10,193 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.results.stats.bootstrap import Array, stepdown
+from ianvs.results.stats.critical_values import MOST_COMPARED, Family, critical_value
 
 ENOUGH_FOR_BOOTSTRAP = 20
-"""From so many seeds on, of all exams together, differences are judged by the bootstrap; below, by Student's t."""
+"""From so many seeds on the studentised bootstrap has to agree before two methods are apart."""
 
-_MANY = 1e9  # degrees of freedom of what has no variance
-_HALVINGS = 40
-
-
-@dataclass(frozen=True)
-class Source:
-    """One source of chance, whose draws are the same for all methods: seeds, or parts of the test sets.
-
-    draws: (n, m), what each of n independent draws says of each of m methods; n >= 2. Its part of the variance of a
-    difference is that of the mean of n paired differences.
-    """
-
-    name: str
-    draws: Array
+_ROUNDING = 1e-12  # of the largest score
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A method minus another one. low, high: 95 % interval by Student's t, of this pair alone; None where the draws
-    tell no spread. p: two-sided, for all pairs of the family together. separated: whether it holds for all at once."""
+    """A method minus another one. low, high: 95 % interval; None where nothing tells a spread. separated: whether the
+    interval excludes 0, or the difference is certain. p: of two methods alone, by the same t as the interval.
+    """
 
     mean: float
     low: float | None
     high: float | None
-    p: float
     separated: bool
+    p: float | None = None
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Every pair (i, j), i < j, of m methods, in the order of itertools.combinations; (P,) arrays.
+    """Pairs of m methods, (P,) arrays: all of them in the order of itertools.combinations, or those with the best.
 
-    difference: of the estimates, i minus j. variances, df: of the sources of each name, and degrees of freedom.
-    p: adjusted, so that all verdicts p <= 1 - level hold at once with probability `level`.
+    first, second: the methods of a pair. difference: first minus second, over the `seeds` that both have.
+    spread: variance of the difference of one seed, moved half-way to that of the other pairs; samples: variance of the
+    difference by the choice of test samples, 0 where it is not asked for. margin: half of the interval, all of which
+    hold at once with a probability of 95 %; nan where nothing tells a spread. apart: which pairs are separated.
+    distinct: how many of the methods are no twins of others.
     """
 
     methods: int
+    distinct: int
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
     difference: Array
-    variances: Mapping[str, Array]
-    df: Mapping[str, Array]
-    p: Array
-    level: float
+    seeds: NDArray[np.int64]
+    spread: Array
+    samples: Array
+    margin: Array
+    apart: NDArray[np.bool_]
+    family: Family
+
+    def between(self, i: int, j: int) -> Difference | None:
+        """Method i minus method j, i != j. None for a pair that is not compared."""
+        at = self._places.get((min(i, j), max(i, j)))
+        if at is None:
+            return None
+        sign = 1 if self.first[at] == i else -1
+        mean, margin = sign * float(self.difference[at]), float(self.margin[at])
+        if np.isnan(margin):
+            return Difference(mean, None, None, separated=False)
+        return Difference(mean, mean - margin, mean + margin, separated=bool(self.apart[at]))
 
     @cached_property
-    def separated(self) -> NDArray[np.bool_]:
-        """(m, m) bool, symmetric."""
-        found = np.zeros((self.methods, self.methods), dtype=bool)
-        found[np.triu_indices(self.methods, 1)] = self.p <= 1 - self.level
-        return found | found.T
+    def _places(self) -> dict[tuple[int, int], int]:
+        ends = zip(self.first.tolist(), self.second.tolist(), strict=True)
+        return {(min(i, j), max(i, j)): at for at, (i, j) in enumerate(ends)}
 
-    def between(self, i: int, j: int) -> Difference:
-        """Method i minus method j, i != j."""
-        first, second = min(i, j), max(i, j)
-        at = first * self.methods - first * (first + 1) // 2 + second - first - 1
-        mean, p = float(self.difference[at] * (1 if i < j else -1)), float(self.p[at])
-        names = list(self.variances)
-        variances, df = ([float(of[name][at]) for name in names] for of in (self.variances, self.df))
-        return _difference(mean, variances, df, p, self.level)
-
-
-def compare_all(estimates: Array, sources: Sequence[Source], level: float = 0.95) -> Pairs:
-    """Every pair of the m methods whose scores are `estimates`, (m,).
-
-    Sources of one name (the seeds of several exams) add up their variances; freedom is Welch and Satterthwaite's.
-    The margin of a difference is sqrt(sum of V t^2) over names, V a variance and t Student's t for its freedom: the
-    margins of seeds and of samples add up in squares. (One t for the sum of variances would be liberal, up to sevenfold
-    with three seeds, since a variance of two degrees of freedom is often far too small by chance.) p is the level at
-    which the margin reaches the difference, with Holm's steps over the pairs.
-
-    From ENOUGH_FOR_BOOTSTRAP draws of "seeds" on the studentised bootstrap of all sources, with Romano and Wolf's
-    steps, has to say the same, so that a skewed score is not taken for a normal one (alone it separates equal methods
-    in 6 of 100 jobs with 30 seeds). A pair whose draws all differ by the same amount tells no spread: it is a tie.
-    """
-    m = len(estimates)
-    i, j = np.triu_indices(m, 1)
-    difference = estimates[i] - estimates[j]
-    variances: dict[str, Array] = {}
-    squares: dict[str, Array] = {}
-    for source in sources:
-        found = _spread(source.draws[:, i] - source.draws[:, j])
-        variances[source.name] = variances.get(source.name, 0.0) + found
-        squares[source.name] = squares.get(source.name, 0.0) + found**2 / (len(source.draws) - 1)
-    df = {
-        name: np.divide(found**2, squares[name], out=np.full(len(i), _MANY), where=found > 0)
-        for name, found in variances.items()
-    }
-    total = np.sum(list(variances.values()), axis=0) if variances else np.zeros(len(i))
-    p = holm(_two_sided(difference, list(variances.values()), list(df.values()), for_holm=True))
-    if sum(len(source.draws) for source in sources if source.name == "seeds") >= ENOUGH_FOR_BOOTSTRAP:
-        t = np.divide(np.abs(difference), np.sqrt(total), out=np.zeros(len(i)), where=total > 0)
-        p = np.maximum(p, stepdown([source.draws for source in sources], np.column_stack([i, j]), t))
-    p = np.where(total > 0, p, 1.0)
-    return Pairs(m, difference, variances, df, p, level)
-
-
-def paired_difference(a: Sequence[float], b: Sequence[float], level: float = 0.95) -> Difference:
-    """Of n paired values, a minus b, by Student's t; p is of this pair alone. One pair tells no spread."""
-    values = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
-    mean = float(values.mean())
-    if len(values) < 2:
-        return Difference(mean, None, None, 1.0, separated=False)
-    variance, df = _spread(values[:, None]), len(values) - 1.0
-    p = float(_two_sided(np.array([mean]), [variance], [np.array([df])])[0])
-    return _difference(mean, [float(variance[0])], [df], p, level)
-
-
-def holm(p: Array) -> Array:
-    """(P,) adjusted p values of Holm 1979: reject those <= alpha, and the chance of any error is at most alpha."""
-    order = np.argsort(p, kind="stable")
-    steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(steps, 1.0)
-    return adjusted
-
-
-def _spread(draws: Array) -> Array:
-    """(P,) variance of the mean of (n, P) draws. Draws that are equal but for rounding have none."""
-    even = np.ptp(draws, axis=0) <= 1e-12 * np.maximum(np.abs(draws).max(axis=0), 1e-3)
-    return np.where(even, 0.0, draws.var(axis=0, ddof=1) / len(draws))
-
-
-def _two_sided(
-    difference: Array,
-    variances: Sequence[Array],
-    df: Sequence[Array],
-    for_holm: bool = False,
-) -> Array:
-    """(P,) the p at which the margin reaches the difference; 1 where no source has any spread.
-
-    for_holm: a p that Holm's steps take to 1 in any case is not worked out; what is told is taken there as well.
-    """
-    from scipy.special import stdtr  # scipy.stats takes a second to import
-
-    found = np.ones(len(difference))
-    some = np.sum(variances, axis=0) > 0 if len(variances) else np.zeros(len(difference), dtype=bool)
-    if not some.any():
+    @property
+    def seed_variance(self) -> Array:
+        """(P,) of the mean difference, by the seeds alone; nan of one seed."""
+        found: Array = np.divide(self.spread, self.seeds, out=np.full(len(self.spread), np.nan), where=self.seeds > 1)
         return found
-    distance, parts, freedom = np.abs(difference[some]), [one[some] for one in variances], [one[some] for one in df]
-    t = distance / np.sqrt(np.sum(parts, axis=0))
-    # It lies between what the fewest and the most degrees of freedom say of the whole variance.
-    high = 2 * stdtr(np.min(freedom, axis=0), -t)
-    if len(parts) > 1:
-        low = 2 * stdtr(np.max(freedom, axis=0), -t)
-        asked = low < (_surely_one(low) if for_holm else np.inf)
-        distance, low, upper = distance[asked], low[asked], high[asked]
-        parts, freedom = [one[asked] for one in parts], [one[asked] for one in freedom]
-        for _ in range(_HALVINGS):
-            middle = np.sqrt(low * upper)
-            beyond = _margin(parts, freedom, middle) > distance
-            low, upper = np.where(beyond, middle, low), np.where(beyond, upper, middle)
-        high[asked] = upper
-    found[some] = high
+
+
+def compare_all(scores: Array, parts: Sequence[Array] = (), *, fixed_test_set: bool = False) -> Pairs:
+    """Pairs of the m methods with `scores`, (seeds, m): more is better, nan where a method lacks a seed.
+
+    parts: for each exam that the scores are the mean of, (seeds, m, G) what each of G groups of test samples says of
+    them; then the chance of other test samples counts too, unless fixed_test_set asks about this very test set.
+
+    The margin of a difference is sqrt(c1² V1 + c2² V2): V1 by seeds, V2 by test samples, c1 and c2 the critical values
+    for the number of distinct methods. Of three methods or more, V1 is the variance of the pair, moved half-way to that
+    of all pairs where that is larger; with few seeds a variance is often far too small by chance. Methods that have no
+    spread of their own differ for certain. From ENOUGH_FOR_BOOTSTRAP seeds on the studentised bootstrap of all sources,
+    with Romano and Wolf's steps, has to agree, so that a skewed score is not taken for a normal one; where it does not,
+    the interval ends at 0. More than MOST_COMPARED distinct methods are compared with the best alone.
+    """
+    m = scores.shape[1]
+    twin_of = _twins(scores, parts)
+    distinct = int((twin_of == np.arange(m)).sum())
+    family: Family = "all" if distinct <= MOST_COMPARED else "best"
+    i, j = np.triu_indices(m, 1) if family == "all" else _with_best(scores)
+    paired = scores[:, i] - scores[:, j]
+    rounding = _ROUNDING * np.nanmax(np.abs(scores), initial=0.0)
+    n, difference, s2 = _moments(paired, rounding)
+    own_n, _, own = _moments(scores, rounding)
+    still = (own_n > 1) & (own == 0)
+    certain, twins = still[i] & still[j], twin_of[i] == twin_of[j]
+    counted = (twin_of[i] == i) & (twin_of[j] == j) & (s2 > 0) & (n > 1)
+    spread = np.where(certain, 0.0, moved_half_way(s2, n, counted) if distinct > 2 else s2)
+    samples = np.zeros(len(i))
+    margin2 = critical_value("seeds", distinct, n, family) ** 2 * spread / np.maximum(n, 1) if distinct > 1 else samples
+    parts = () if fixed_test_set else parts
+    if parts and distinct > 1:
+        groups = min(one.shape[2] for one in parts)
+        samples = np.sum([_of_groups(one, i, j) for one in parts], axis=0) / len(parts) ** 2
+        margin2 = margin2 + critical_value("samples", distinct, groups, family) ** 2 * samples
+    margin = np.where(twins | (n < 2), np.nan, np.sqrt(margin2))
+    apart = (np.abs(difference) > np.maximum(margin, rounding)) & ((margin > 0) | certain)
+    total = np.sqrt(s2 / np.maximum(n, 1) + samples)
+    t = np.divide(np.abs(difference), total, out=np.zeros(len(i)), where=total > 0)
+    apart &= _bootstrap_agrees(scores, parts, np.column_stack([i, j]), t) | certain
+    margin = np.where((margin > 0) & ~apart, np.fmax(margin, np.abs(difference)), margin)
+    return Pairs(m, distinct, i, j, difference, n, spread, samples, margin, apart, family)
+
+
+def moved_half_way(s2: Array, n: NDArray[np.int64], counted: NDArray[np.bool_]) -> Array:
+    """(..., P) variances `s2` of P pairs that have `n` seeds each, moved half-way to that of the pairs that are
+    `counted` where that is larger. The mean of these up to four seeds; from five on their median, which a single wild
+    method does not move, over that of a chi-squared variable.
+    """
+    from scipy.special import gammaincinv  # scipy.stats takes a second to import
+
+    if not counted.any():
+        return s2
+    several = np.maximum(n, 2) - 1
+    of_five = np.median(s2[..., counted], axis=-1, keepdims=True) * several / (2 * gammaincinv(several / 2, 0.5))
+    pool = np.where(n >= 5, of_five, s2[..., counted].mean(axis=-1, keepdims=True))
+    return np.asarray(np.maximum(s2, (s2 + pool) / 2))
+
+
+def _twins(scores: Array, parts: Sequence[Array]) -> NDArray[np.int64]:
+    """(m,) the first method whose scores, of all seeds and groups, are the same but for rounding."""
+    scale = np.nanmax(np.abs(scores), initial=0.0) or 1.0
+    every = np.concatenate([scores, *(np.moveaxis(one, 1, 2).reshape(-1, scores.shape[1]) for one in parts)])
+    known: dict[bytes, int] = {}
+    columns = np.ascontiguousarray(np.round(every / scale, 12).T + 0.0)  # + 0.0: no -0
+    return np.array([known.setdefault(column.tobytes(), i) for i, column in enumerate(columns)], dtype=np.int64)
+
+
+def _with_best(scores: Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    means = _moments(scores, 0.0)[1]
+    best = int(np.nanargmax(means))
+    others = np.delete(np.arange(scores.shape[1]), best)
+    return np.full(len(others), best), others
+
+
+def _moments(draws: Array, rounding: float) -> tuple[NDArray[np.int64], Array, Array]:
+    """(k,) number, mean (nan of none) and variance (0 of one) of what is known of (n, k) draws."""
+    known = ~np.isnan(draws)
+    n = known.sum(axis=0)
+    mean = np.divide(np.where(known, draws, 0.0).sum(axis=0), n, out=np.full(len(n), np.nan), where=n > 0)
+    deviation = np.where(known, draws - mean, 0.0)
+    even = np.abs(deviation).max(axis=0, initial=0.0) <= rounding
+    return n, mean, np.where(even, 0.0, (deviation**2).sum(axis=0) / np.maximum(n - 1, 1))
+
+
+def _of_groups(part: Array, i: NDArray[np.int64], j: NDArray[np.int64]) -> Array:
+    """(P,) variance of the mean of (seeds, m, G) groups' differences, over the seeds that both have."""
+    whole = not np.isnan(part).any()
+    of = part.mean(axis=0, keepdims=True) if whole else part
+    found = np.empty(len(i))
+    for at in range(0, len(i), 1024):  # some at a time: there may be a thousand pairs, of a hundred groups
+        pair = of[:, i[at : at + 1024]] - of[:, j[at : at + 1024]]
+        known = ~np.isnan(pair)
+        mean = np.where(known, pair, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+        found[at : at + 1024] = mean.var(axis=1, ddof=1) / mean.shape[1]
     return found
 
 
-def _surely_one(low: Array) -> float:
-    """From which p on Holm's steps end at 1, where `low`, (P,), are bounds from below: so many are not smaller."""
-    ascending = np.sort(low)
-    enough = ascending * np.arange(len(low), 0, -1) > 1 + 1e-9
-    return float(ascending[np.argmax(enough)]) if enough.any() else np.inf
+def _bootstrap_agrees(scores: Array, parts: Sequence[Array], index: NDArray[np.int64], t: Array) -> NDArray[np.bool_]:
+    """(P,) by the seeds that all methods have; True where they are too few."""
+    whole = scores[~np.isnan(scores).any(axis=1)]
+    if len(whole) < ENOUGH_FOR_BOOTSTRAP:
+        return np.ones(len(t), dtype=bool)
+    groups = [np.nanmean(one, axis=0).T / len(parts) for one in parts]
+    return np.asarray(stepdown([whole, *groups], index, t) <= 0.05)
 
 
-def _margin(variances: Sequence[Array], df: Sequence[Array], p: Array | float) -> Array:
-    """Half the width of the interval of level 1 - p."""
-    from scipy.special import stdtrit
+def paired_difference(a: Sequence[float], b: Sequence[float], level: float = 0.95) -> Difference:
+    """Of n paired values, a minus b, by Student's t, of these two alone. One pair tells no spread."""
+    values = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
+    mean = float(values.mean())
+    rounding = _ROUNDING * max(float(np.abs(values).max()), 1e-3)
+    variance = float(_moments(values[:, None], rounding)[2][0])
+    if len(values) < 2 or not variance > 0:
+        return Difference(mean, None, None, separated=False, p=1.0)
+    return by_t(mean, float(np.sqrt(variance / len(values))), len(values) - 1.0, level)
 
-    tail = np.asarray(p) / 2
-    parts = [variance * stdtrit(one, tail) ** 2 for variance, one in zip(variances, df, strict=True)]
-    return np.asarray(np.sqrt(np.sum(parts, axis=0)))
 
+def by_t(mean: float, error: float, freedom: float, level: float) -> Difference:
+    """A difference with its standard error, by Student's t: interval, verdict and p say the same."""
+    from scipy.special import stdtr, stdtrit
 
-def _difference(mean: float, variances: Sequence[float], df: Sequence[float], p: float, level: float) -> Difference:
-    if not sum(variances) > 0:
-        return Difference(mean, None, None, p, separated=False)
-    half = float(_margin([np.array(one) for one in variances], [np.array(one) for one in df], 1 - level))
-    return Difference(mean, mean - half, mean + half, p, separated=p <= 1 - level)
+    half = float(stdtrit(freedom, 0.5 + level / 2)) * error
+    p = float(2 * stdtr(freedom, -abs(mean) / error))
+    return Difference(mean, mean - half, mean + half, separated=abs(mean) > half, p=p)

@@ -1,113 +1,143 @@
-"""Where methods stand: ranks with intervals, tiers, chance of being best; who is not beaten in everything at once."""
+"""Where methods stand: ranks with intervals and tiers; what would separate them; who is not beaten in everything."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count, product
-from math import sqrt
 from string import ascii_uppercase
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.results.stats.bootstrap import DRAWS, Array, resampled
-from ianvs.results.stats.pairs import ENOUGH_FOR_BOOTSTRAP, Pairs, Source, compare_all
+from ianvs.results.stats.bootstrap import Array
+from ianvs.results.stats.critical_values import Family, critical_value
+from ianvs.results.stats.pairs import Pairs, compare_all
 
-_SEED = 20_240_902
-_MOST = 10_000  # seeds that anybody would run
+_MOST = 1_000  # seeds that anybody would run
+_POWER = 0.84  # standard errors: the 80 % quantile of the normal distribution
+_WILD = 10.0
 
 
 @dataclass(frozen=True)
 class RankInterval:
     """low, high: the ranks that a method may have, counted from 1. tier: "A" is the best, and no two of one tier are
-    separated. p_best: how probable it is that the method is the best.
+    separated; None for a method that shares no two seeds with any other.
     """
 
     low: int
     high: int
-    tier: str
-    p_best: float
+    tier: str | None
 
 
 @dataclass(frozen=True)
 class Standings:
-    """[i] of method i. pairs: what they come from, a higher estimate being better."""
+    """[i] of method i. pairs: what they come from."""
 
     rows: tuple[RankInterval, ...]
     pairs: Pairs
 
 
-def standings(estimates: Array, sources: Sequence[Source], level: float = 0.95) -> Standings:
-    """Of m methods with `estimates`, (m,), more is better; `sources` as in compare_all.
+def standings(scores: Array, parts: Sequence[Array] = (), *, fixed_test_set: bool = False) -> Standings:
+    """Of m methods; what it takes is as in compare_all.
 
     The interval of a rank is from 1 + the number of methods that are surely above to m - the number that are surely
-    below: all true ranks lie in their intervals at once with probability `level` (Mogstad, Romano, Shaikh & Wilhelm
+    below: all true ranks lie in their intervals at once with a probability of 95 % (Mogstad, Romano, Shaikh & Wilhelm
     2024, Review of Economic Studies 91).
     """
-    pairs = compare_all(estimates, sources, level)
-    above = pairs.separated & (estimates[:, None] > estimates[None, :])
-    low, high = 1 + above.sum(axis=0), len(estimates) - above.sum(axis=1)
-    tiers = _tiers(estimates, pairs.separated)
-    best = _chance_of_best(estimates, sources)
-    rows = (RankInterval(int(low[i]), int(high[i]), tiers[i], float(best[i])) for i in range(len(estimates)))
-    return Standings(tuple(rows), pairs)
+    pairs = compare_all(scores, parts, fixed_test_set=fixed_test_set)
+    m = pairs.methods
+    ahead = np.where(pairs.difference > 0, pairs.first, pairs.second)[pairs.apart]
+    behind = np.where(pairs.difference > 0, pairs.second, pairs.first)[pairs.apart]
+    low, high = 1 + np.bincount(behind, minlength=m), m - np.bincount(ahead, minlength=m)
+    tiers = _tiers(scores, pairs)
+    return Standings(tuple(RankInterval(int(low[i]), int(high[i]), tiers.get(i)) for i in range(m)), pairs)
 
 
-def seeds_to_separate(difference: float, std: float, pairs: int, floor: float = 0.0, level: float = 0.95) -> int | None:
-    """About how many seeds would separate two methods in Holm's first step over so many `pairs`.
-
-    difference, std: of their paired differences. floor: variance that no seed takes away, that of the test samples.
-    None: more than anybody would run.
-    """
-    from scipy.special import stdtrit
-
-    n = np.arange(2, _MOST + 1)
-    error = np.sqrt(std**2 / n + floor)
-    enough = (error > 0) & (stdtrit(n - 1.0, 1 - (1 - level) / (2 * pairs)) * error <= abs(difference))
-    return int(n[np.argmax(enough)]) if enough.any() else None
-
-
-def _tiers(estimates: Array, separated: NDArray[np.bool_]) -> dict[int, str]:
+def _tiers(scores: Array, pairs: Pairs) -> dict[int, str]:
     """By method. From the best down, a new tier begins where a method is separated from any of the present one."""
+    judged = {*pairs.first[pairs.seeds > 1].tolist(), *pairs.second[pairs.seeds > 1].tolist()}
+    apart: dict[int, set[int]] = {i: set() for i in judged}
+    for i, j in zip(pairs.first[pairs.apart].tolist(), pairs.second[pairs.apart].tolist(), strict=True):
+        apart[i].add(j)
+        apart[j].add(i)
     found: dict[int, str] = {}
-    members: list[int] = []
+    members: set[int] = set()
     names = ("".join(letters) for size in count(1) for letters in product(ascii_uppercase, repeat=size))  # Z, AA, AB
     tier = next(names)
-    for i in np.argsort(-estimates, kind="stable").tolist():
-        if separated[i, members].any():
-            tier, members = next(names), []
-        members.append(i)
+    for i in sorted(judged, key=lambda i: -float(np.nanmean(scores[:, i]))):
+        if apart[i] & members:
+            tier, members = next(names), set()
+        members.add(i)
         found[i] = tier
     return found
 
 
-def _chance_of_best(estimates: Array, sources: Sequence[Source]) -> Array:
-    """(m,) shares of DRAWS possible worlds in which a method has the highest score; equals share a world.
+def seeds_to_separate(
+    difference: float, spread: float, samples: float, methods: int, groups: int, family: Family = "all"
+) -> int | None:
+    """The fewest seeds with which two methods would be separated with 80 % chance, were all to stay as it is.
 
-    With few seeds a world adds to the estimates, for each source, a normal deviation with the covariance of its mean
-    over a chi of its degrees of freedom (multivariate t); with many, that of a resample.
+    spread, samples: variances, as in Pairs. None: more than anybody would run, or no number would do: that of the test
+    samples is too large, see samples_to_separate.
     """
-    generator = np.random.default_rng(_SEED)
-    worlds = np.tile(estimates, (DRAWS, 1))
-    few = sum(len(source.draws) for source in sources if source.name == "seeds") < ENOUGH_FOR_BOOTSTRAP
-    for source in sources:
-        n = len(source.draws)
-        centred = source.draws - source.draws.mean(axis=0)
-        if few:
-            scale = np.sqrt((n - 1) / generator.chisquare(n - 1, size=(DRAWS, 1)))
-            worlds += scale * generator.standard_normal((DRAWS, n)) @ centred / sqrt(n * (n - 1))
-        else:
-            worlds += sqrt(n / (n - 1)) * resampled(centred, DRAWS, generator) @ centred
-    best = worlds >= worlds.max(axis=1, keepdims=True) - 1e-12
-    return np.asarray((best / best.sum(axis=1, keepdims=True)).mean(axis=0))
+    n = np.arange(2, _MOST + 1)
+    c1 = critical_value("seeds", methods, n, family)
+    of_samples = critical_value("samples", methods, groups, family) ** 2 * samples if samples else 0.0
+    reach = np.sqrt(c1**2 * spread / n + of_samples) + _POWER * np.sqrt(spread / n + samples)
+    enough = (reach > 0) & (reach <= abs(difference))
+    return int(n[np.argmax(enough)]) if enough.any() else None
 
 
-def pareto_front(points: Sequence[Sequence[float]]) -> list[int]:
-    """Positions of the (m, k) points, less being better, that no other matches in all and beats in one."""
-    if not len(points):
-        return []
-    found = np.asarray(points, dtype=float)
-    no_worse = (found[:, None, :] <= found[None, :, :]).all(axis=2)  # [i, j]: i is nowhere worse than j
-    better = (found[:, None, :] < found[None, :, :]).any(axis=2)
-    return np.flatnonzero(~(no_worse & better).any(axis=0)).tolist()
+def samples_to_separate(difference: float, samples: float, methods: int, groups: int, family: Family = "all") -> float:
+    """How many times as many test samples would leave room for the seeds, where `samples` alone hides a difference."""
+    return float(2 * critical_value("samples", methods, groups, family) ** 2 * samples / difference**2)
+
+
+def unseen_failure(seeds: int, level: float = 0.95) -> float:
+    """How probable a failure may be that none of so many seeds has shown."""
+    return float(1 - (1 - level) ** (1 / seeds))
+
+
+def expected_largest(n: int) -> float:
+    """Of n standard normal draws (Blom 1958): so many errors the best of n equal configurations looks better by."""
+    from scipy.special import ndtri
+
+    return float(ndtri((n - 0.375) / (n + 0.25)))
+
+
+def wild_seeds(scores: Array) -> dict[int, list[int]]:
+    """By method, the seeds of (seeds, m) `scores` whose score is further from the median of the method than ten times
+    the median spread of the other methods, and ten times the median distance of its own other scores (so that a method
+    among much steadier ones is not taken for wild): such scores are no draws of a normal distribution.
+    """
+    away = np.abs(scores - np.nanmedian(scores, axis=0))
+    several = (~np.isnan(scores)).sum(axis=0) > 1
+    spread = np.array([np.nanstd(scores[:, i], ddof=1) if several[i] else np.nan for i in range(scores.shape[1])])
+    found: dict[int, list[int]] = {}
+    for i in np.flatnonzero(several).tolist():
+        others = np.delete(spread, i)
+        if np.isnan(others).all():
+            continue
+        for seed in np.flatnonzero(away[:, i] > _WILD * np.nanmedian(others)).tolist():
+            if away[seed, i] > _WILD * np.nanmedian(np.delete(away[:, i], seed)):
+                found.setdefault(i, []).append(seed)
+    return found
+
+
+def pareto_front(scores: Array, better: NDArray[np.bool_], costs: Array, tolerance: Sequence[float] = ()) -> list[int]:
+    """Positions of the m rows that no marked one removes, from the best score down.
+
+    scores: (m,), more is better. better: (m, m), whether the score of row i is better than that of row j by more than
+    chance explains. costs: (m, k), less is better; tolerance: of each, the share within which two are the same.
+    i removes j if its score is no worse, its costs are no worse beyond the tolerance, and it is better in one by more
+    than that. Only rows that are marked remove others: tolerant dominance can go round in circles.
+    """
+    room = 1 + np.array(tolerance or [0.0] * costs.shape[1])
+    front: list[int] = []
+    for j in np.lexsort([*costs.T[::-1], -scores]).tolist():
+        if not any(
+            (costs[i] <= costs[j] * room).all() and (better[i, j] or (costs[i] * room < costs[j]).any()) for i in front
+        ):
+            front.append(j)
+    return sorted(front)

@@ -1,4 +1,4 @@
-"""Mean and spread of repeated measurements, the interval of a mean, and ranking by several keys."""
+"""Mean and spread of repeated measurements, and ranking by several keys."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import sqrt
 
 import numpy as np
-
-from ianvs.results.stats.bootstrap import studentised_interval
-from ianvs.results.stats.pairs import ENOUGH_FOR_BOOTSTRAP
 
 
 @dataclass(frozen=True)
@@ -69,28 +65,3 @@ def _key(value: float | None, falls: bool) -> tuple[bool, float]:
     if value is None or math.isnan(value):
         return True, 0.0
     return False, -value if falls else value
-
-
-@dataclass(frozen=True)
-class Interval:
-    low: float
-    high: float
-
-
-def mean_interval(values: Sequence[float | None], level: float = 0.95) -> Interval | None:
-    """Of the mean of n values: Student's t for n < 20, the studentised bootstrap from there on.
-
-    None: fewer than two values, or one is missing or not finite. Equal values have an interval of no width.
-    """
-    found = np.array([np.nan if value is None else value for value in values], dtype=float)
-    if len(found) < 2 or not np.isfinite(found).all():
-        return None
-    if np.ptp(found) == 0:
-        return Interval(float(found[0]), float(found[0]))
-    if len(found) >= ENOUGH_FOR_BOOTSTRAP:
-        return Interval(*studentised_interval(np.sort(found), level))
-    from scipy.special import stdtrit
-
-    half = float(stdtrit(len(found) - 1.0, 0.5 + level / 2)) * float(found.std(ddof=1)) / sqrt(len(found))
-    mean = float(found.mean())
-    return Interval(mean - half, mean + half)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,17 @@ from ianvs.exam.metrics.metric_columns import MetricColumn
 from ianvs.exam.metrics.system import measured
 from ianvs.exam.scenarios.budget import over_budget, unmeasured
 from ianvs.store import CaseState, CaseStore, ExamRecord, as_record
-from ianvs.store.stored_score import finite, score_curve
+from ianvs.store.stored_score import StoredScore, finite, score_curve
 
 
 @dataclass(frozen=True)
 class _Reference:
-    """vectors: by score what counts of it. damaged: files of it that can't be believed."""
+    """vectors: by score what counts of it. vague: scores of which one is below ten times its own error. damaged: files
+    of it that can't be believed."""
 
     status: Status
     vectors: Mapping[str, NDArray[np.float64]]
+    vague: Set[str]
     damaged: tuple[str, ...]
 
 
@@ -58,6 +60,11 @@ class ReferenceScores:
         found = self._of(case_id, role)
         return None if found is None else found.vectors.get(score)
 
+    def is_vague(self, case_id: str, score: str) -> bool:
+        """Whether a single-task score is too uncertain to divide by."""
+        found = self._of(case_id, "single_task")
+        return found is not None and score in found.vague
+
     def damaged(self, case_id: str) -> tuple[str, ...]:
         """What of its references can't be believed."""
         found = (self._of(case_id, role) for role in self._by_case.get(case_id, {}))
@@ -80,7 +87,13 @@ class ReferenceScores:
                 for name, matrix in matrices.items()
                 if matrix.values.shape[0] == matrix.values.shape[1] + 1
             }
-            self._known[key] = _Reference(result.status, vectors, result.damaged)
+            vague = {
+                name
+                for name, vector in vectors.items()
+                if (errors := matrices[name].errors) is not None
+                and (np.abs(vector) < 10 * np.diagonal(errors[1:])).any()
+            }
+            self._known[key] = _Reference(result.status, vectors, vague, result.damaged)
         return self._known[key]
 
 
@@ -118,13 +131,13 @@ def read_case(
     names = tuple(round_.name for round_ in rounds[1:])
     matrices: dict[str, ScoreMatrix] = {}
     details: dict[str, object] = {}
-    left_out: dict[str, NDArray[np.float64] | None] = {}  # by score
+    left_out: dict[str, StoredScore] = {}  # by score
     samples: dict[str, NDArray[np.float64]] = {}
     for column in columns if exam is not None and not damaged else ():
         found = store.score(case.id, column.key, known=state.known) if column.metric.level == "score" else None
         if exam is None or found is None:
             continue
-        score, (values, parts, _, without) = column.name, found
+        score, values, parts = column.name, found.values, found.details
         if values.size:
             matrices[score] = ScoreMatrix(
                 values,
@@ -135,11 +148,13 @@ def read_case(
                 joint=references.vector(case.id, "joint", score) if references else None,
                 single_task=references.vector(case.id, "single_task", score) if references else None,
                 higher_is_better=column.metric.higher_is_better,
+                errors=_errors(found.left_out_in_rounds),
             )
-            left_out[score] = without
+            left_out[score] = found
         if any(part for row in parts for part in row):
             details[score] = parts
     numbers: dict[str, float | None] = {}
+    blank: list[str] = []
     if status == "finished" and "handed" not in stored:
         for column in columns:
             name, metric = column.name, column.metric
@@ -152,9 +167,14 @@ def read_case(
                 found = store.score(case.id, column.key, known=state.known)
                 numbers[name] = None if found is None else finite(found.values[-1, -1])
                 continue
+            if references and references.is_vague(case.id, column.of) and _divides(metric):
+                numbers[name] = None
+                blank.append(f"{name} is blank: a single-task score is below ten times its own error")
+                continue
             some = metric.partial or (exam is not None and exam.rules.get("asked") == "future")
             numbers[name] = _number(column, matrices, some)
-            if (said := by_group(matrices.get(name), left_out.get(name), some)) is not None:
+            stored_of = left_out.get(column.of if metric.level == "matrix" else name)
+            if stored_of is not None and (said := _said_by_groups(column, matrices, stored_of, some)) is not None:
                 samples[name] = said
     file = folder / "result.json"
     unscored = [f"no task scores: {round_.unscored}" for round_ in rounds if round_.unscored]
@@ -177,7 +197,7 @@ def read_case(
         remark=rounds[-1].remark if rounds else "",
         matrices=matrices,
         over_budget=tuple(over for round_ in judged for over in over_budget(budget, round_)),
-        warnings=(*unmeasured(budget, judged), *dict.fromkeys(unscored), *unsaved, *marks),
+        warnings=(*unmeasured(budget, judged), *dict.fromkeys(unscored), *unsaved, *marks, *blank),
         details=details,
         metrics=numbers,
         measures={name: as_record(Measure, told, file) for name, told in stored.get("measures", {}).items()},
@@ -187,6 +207,18 @@ def read_case(
         provenance=stored.get("provenance", {}),
     )
     return told_result(result, stored["handed"], columns, file) if "handed" in stored else result
+
+
+def _divides(metric: Metric) -> bool:
+    return getattr(metric, "unit", "") == "relative change"
+
+
+def _errors(left_out: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    """Of the jackknife, for each score of the matrix."""
+    if left_out is None:
+        return None
+    groups = len(left_out)
+    return np.asarray(np.sqrt((groups - 1) / groups * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0)))
 
 
 def numbers_of(
@@ -233,6 +265,25 @@ def _final_score(matrix: ScoreMatrix | None, some: bool) -> float | None:
     return finite(np.mean(last)) if last.size else None
 
 
+def _said_by_groups(
+    column: MetricColumn, matrices: Mapping[str, ScoreMatrix], stored: StoredScore, some: bool
+) -> NDArray[np.float64] | None:
+    """By the last round's groups where these tell the number; else by those of every round, where there are some."""
+    metric = column.metric
+    name = column.of if metric.level == "matrix" else column.name
+    if metric.level == "score" and metric.over_rounds == "last":
+        return by_group(matrices.get(name), stored.left_out, some)
+    if name not in matrices or stored.left_out_in_rounds is None:
+        return None
+    # What a stream was asked within rounds is known of all samples only: a number that comes from it has no groups.
+    matrix = replace(matrices[name], curve=None)
+    whole = _number(column, {name: matrix}, some)
+    if whole is None or whole != _number(column, matrices, some):
+        return None
+    without = [_number(column, {name: replace(matrix, values=values)}, some) for values in stored.left_out_in_rounds]
+    return None if None in without else _pseudo_values(whole, np.array(without, dtype=float))
+
+
 def by_group(
     matrix: ScoreMatrix | None, left_out: NDArray[np.float64] | None, some: bool
 ) -> NDArray[np.float64] | None:
@@ -244,6 +295,10 @@ def by_group(
     if some and np.isnan(left_out).any():
         scores = (_final_score(replace(matrix, values=row[None]), some) for row in left_out)
         without = np.array([np.nan if score is None else score for score in scores])
+    return _pseudo_values(whole, without)
+
+
+def _pseudo_values(whole: float, without: NDArray[np.float64]) -> NDArray[np.float64] | None:
     groups = len(without)
     found = groups * whole - (groups - 1) * without
     return found if np.isfinite(found).all() else None

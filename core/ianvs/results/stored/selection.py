@@ -57,7 +57,10 @@ def select(
     name, falls = (studies[0].metric, studies[0].higher_is_better) if studies else sort_by[0]
     metric = columns_named(name, [column.name for of_exam in columns.values() for column in of_exam])[0]
     known = sorted({case.seed for case in cases})
-    halves = _ALL if spec is None else _halves(spec, metric, columns, known)
+    first = {seed for study in studies for seed in study.seeds} or first_half(known)
+    if spec is None or spec.by == "exam" or (spec.by != "seeds" and len(known) < 2):
+        first = set()
+    halves = _ALL if spec is None else _halves(spec, metric, columns, first, set(known) - first)
     found_by = {(study.testenv, study.algorithm): study for study in studies}
     scores: dict[tuple[str, str], dict[str, list[float | None]]] = {}
     for result in results:
@@ -86,13 +89,12 @@ def select(
         for (of, algorithm), found in scores.items()
         for exam in (exams if halves.another_exam else {of})
     }
-    left = seeds - (len(first_half(known)) if spec is not None and spec.by == "seeds" else 0)
     future = " The choice has seen all rounds, the future of the first included." if halves.saw_the_future else ""
     said = [] if spec is None else [f"Each algorithm's configuration is chosen by {metric} {halves.said}.{future}"]
     said += [_said_of(study, spec) for study in studies]
     return Chosen(
         _Again(reported),
-        left,
+        seeds - len(first),
         tried | {of: len(study.trials) for of, study in found_by.items()},
         tuple(said),
         dict.fromkeys(found_by, "its search saw all rounds") if halves.saw_the_future else {},
@@ -185,12 +187,13 @@ class _Again:
 _ALL = _Halves(choosing=lambda result: None, reporting=lambda result: result, said="")
 
 
-def _halves(spec: SelectSpec, metric: str, columns: Columns, seeds: Sequence[int]) -> _Halves:
+def _halves(spec: SelectSpec, metric: str, columns: Columns, first: set[int], others: set[int]) -> _Halves:
+    """first, others: seeds to choose on and to report; a choice and a report of the same run share its luck."""
+    of_first = f" of seed{'s' * (len(first) > 1)} {', '.join(map(str, sorted(first)))}"
     match spec.by:
         case "seeds":
-            first = first_half(seeds)
-            said = f"on seeds {', '.join(map(str, sorted(first)))} and reported on the others"
-            return _Halves(_of_seeds(first), _of_seeds(set(seeds) - first), said)
+            said = f"on all{of_first} and reported on the other seeds"
+            return _Halves(_of_seeds(first), _of_seeds(others), said)
         case "exam":
             said = f"on {spec.exam} and reported on the other exams"
             return _Halves(
@@ -202,16 +205,24 @@ def _halves(spec: SelectSpec, metric: str, columns: Columns, seeds: Sequence[int
         case "validation":
             share = spec.share or SHARE
             said = f"on {100 * share:g} % of the samples of every test set, and {metric} is reported on the others"
-            return _Halves(_of_samples(metric, share, chosen=True), _of_samples(metric, share, chosen=False), said)
+            found = _Halves(_of_samples(metric, share, chosen=True), _of_samples(metric, share, chosen=False), said)
         case "first_rounds":
             k = spec.rounds or 0
             said = f"on the first {k} rounds and reported on the test sets of the rounds after them"
-            return _Halves(
+            found = _Halves(
                 _of_rounds(lambda matrix: _first_rounds(matrix, k), columns),
                 _of_rounds(lambda matrix: _rest(matrix, k), columns),
                 said,
                 saw_the_future=False,
             )
+    if not first:
+        return found
+    return replace(
+        found,
+        choosing=_of_seeds(first, found.choosing),
+        reporting=_of_seeds(others, found.reporting),
+        said=f"{found.said}; the choice is{of_first}, the report of the other seeds",
+    )
 
 
 def first_half(seeds: Sequence[int]) -> set[int]:
@@ -219,8 +230,8 @@ def first_half(seeds: Sequence[int]) -> set[int]:
     return set(seeds[: max(len(seeds) // 2, 1)])
 
 
-def _of_seeds(seeds: set[int]) -> Part:
-    return lambda result: result if result.case.seed in seeds else None
+def _of_seeds(seeds: set[int], part: Part = lambda result: result) -> Part:
+    return lambda result: part(result) if result.case.seed in seeds else None
 
 
 def _of_samples(metric: str, share: float, *, chosen: bool) -> Part:

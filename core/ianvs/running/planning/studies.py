@@ -41,7 +41,8 @@ class PlannedStudy:
     def seeds(self) -> tuple[int, ...]:
         """Those of the job's that trials are run with: the first, or those that `by: seeds` chooses on."""
         by_seeds = self.spec.select is not None and self.spec.select.by == "seeds"
-        return tuple(sorted(first_half(sorted(self.bases)))) if by_seeds else tuple(self.bases)[:1]
+        seeds = sorted(self.bases)
+        return tuple(sorted(first_half(seeds)) if by_seeds else seeds[:1])
 
     @property
     def ended(self) -> bool:

@@ -29,7 +29,7 @@ def critical_difference(key: str, found: MethodsOverExams | None) -> Markup:
     def at(rank: float) -> float:
         return _SIDE + _WIDTH * (rank - 1) / (m - 1)
 
-    groups = groups_not_apart([i for _, i in known], found.together.pairs)
+    groups = groups_not_apart([i for _, i in known], ~(found.together.pairs > _APART))
     line = 34.0
     parts = [tag("path", d=f"M{num(at(1))} {num(line)}H{num(at(m))}", class_="axis")]
     for whole in range(1, m + 1):
@@ -55,15 +55,15 @@ def critical_difference(key: str, found: MethodsOverExams | None) -> Markup:
     )
 
 
-def groups_not_apart(order: Sequence[int], p: NDArray[np.float64]) -> list[tuple[int, int]]:
+def groups_not_apart(order: Sequence[int], apart: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """The longest runs of methods, as (first, last) places in `order`, of which no two are told apart.
 
-    order: indices of methods, the best first. p: (m, m) adjusted p of each pair.
+    order: indices of methods, the best first. apart: (m, m).
     """
     found: list[tuple[int, int]] = []
     for first in range(len(order)):
         last = first
-        while last + 1 < len(order) and all(p[order[n], order[last + 1]] > _APART for n in range(first, last + 1)):
+        while last + 1 < len(order) and not any(apart[order[n], order[last + 1]] for n in range(first, last + 1)):
             last += 1
         if last > first and not (found and found[-1][1] >= last):
             found.append((first, last))

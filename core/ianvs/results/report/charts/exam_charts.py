@@ -6,9 +6,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from markupsafe import Markup
 
 from ianvs.results.report.charts.bars import class_bars_svg, forgetting_panel
+from ianvs.results.report.charts.critical_difference import groups_not_apart
 from ianvs.results.report.charts.lines import curve_chart, interval_chart
 from ianvs.results.report.charts.points import Point, point_chart
 from ianvs.results.report.charts.shown_rows import ShownRow, series
@@ -16,8 +18,10 @@ from ianvs.results.report.charts.svg import nice_scale
 from ianvs.results.report.document import Picture, Table, text_table
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.leaderboard_row import COSTS, RowKey
+from ianvs.results.report.ranking import ExamSignificance
 from ianvs.results.report.row_scores import RowScore
 from ianvs.results.report.values import shown_number, slug
+from ianvs.results.stats.comparison_bars import comparison_bars
 
 _MOST_INTERVALS = 40
 _MOST_PANELS = 24
@@ -35,7 +39,8 @@ def file_part(exam: str) -> str:
 
 @dataclass(frozen=True)
 class ExamCharts:
-    """wide: scores with their intervals, learning curves. narrow: rows as points. panels: what became of each test set,
+    """wide: differences and scores with their intervals, learning curves. narrow: rows as points. panels: what became
+    of each test set,
     (label, svg) of the first rows, with the numbers of all."""
 
     wide: list[Picture]
@@ -50,10 +55,9 @@ def exam_charts(
 ) -> ExamCharts:
     """key: of the exam, which makes ids unique in a page. scores: by name; the first is what points and panels show."""
     first = next(iter(scores.values()), {})
-    intervals = _intervals(f"{key}i", leaderboard, exam, rows)
     curves = (_learning_curves(f"{key}l{n}", exam, rows, found) for n, found in enumerate(scores.values()))
     return ExamCharts(
-        [one for one in (intervals, *curves) if one],
+        [*_how_sure(f"{key}i", leaderboard, exam, rows), *(one for one in curves if one)],
         [*_stability(f"{key}p", exam, rows, first), *_costs(f"{key}k", leaderboard, exam, rows)],
         *_panels(f"{key}f", rows, first),
     )
@@ -76,20 +80,61 @@ def _learning_curves(key: str, exam: str, rows: Sequence[ShownRow], scores: Scor
     return Picture(f"learning-{file_part(exam)}{slug(score)}", title, svg, note, legend, numbers)
 
 
-def _intervals(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRow]) -> Picture | None:
+def _how_sure(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRow]) -> Iterator[Picture]:
+    """Differences to the best and to the baseline, whose intervals exclude 0 exactly where two are apart; and means."""
     if not leaderboard.sort_by or len(rows) < 2:
-        return None
+        return
     column, falls = leaderboard.sort_by[0]
-    found = {one.id: one.row.intervals[column] for one in rows if column in one.row.intervals}
-    intervals = {id_: (interval.low, interval.high) for id_, interval in found.items()}
-    seeds = {one.id: one.row.by_seed.get(column, ()) for one in rows} if leaderboard.seeds > 1 else {}
     some = rows[:_MOST_INTERVALS]
-    svg = interval_chart(key, some, column, f"{column} of each row", intervals, seeds)
-    note = f"{'Higher' if falls else 'Lower'} is better. "
-    note += "The bar is the 95 % interval of the mean over seeds, small dots are seeds." if intervals else ""
-    note += f" {len(rows) - len(some)} rows are left out." if len(rows) > len(some) else ""
-    title = f"{column} and how sure it is"
-    return Picture(f"intervals-{file_part(exam)}{slug(column)}", title, svg, note) if svg else None
+    more = f" {len(rows) - len(some)} rows are left out." if len(rows) > len(some) else ""
+    better = f"{'Higher' if falls else 'Lower'} is better."
+    told = next((one for one in leaderboard.significance if one.testenv == exam), None)
+    allowed = f"over other seeds{' and other test samples' if told and told.groups else ', on these test samples'}"
+    for n, other in enumerate(("the best", leaderboard.baseline)):
+        found = {one.id: one.row.to_baseline if n else one.row.to_best for one in some}
+        known = {id_: difference for id_, difference in found.items() if difference is not None}
+        if other is None or not known:
+            continue
+        first = (
+            next((one.id for one in some if one.row.algorithm == other), "")
+            if n
+            else next((one.id for one in some if one.row.rank == 1), "")
+        )
+        centres = {first: 0.0} | {id_: difference.mean for id_, difference in known.items()}
+        margins = {i: d.high - d.mean for i, d in known.items() if d.high is not None}
+        title, about = f"{column} minus {other}", "Bars are simultaneous 95 % intervals of differences."
+        svg = interval_chart(f"{key}{n}", some, title, title, about, centres, margins, zero=True)
+        note = f"{better} Simultaneous 95 % intervals {allowed}: those that exclude 0 are of rows that are apart.{more}"
+        file = f"{'baseline' if n else 'differences'}-{file_part(exam)}{slug(column)}"
+        yield Picture(file, title, svg, note)
+    centres = {one.id: mean for one in some if (mean := one.row.mean(column)) is not None}
+    seeds = {one.id: one.row.by_seed.get(column, ()) for one in some} if leaderboard.seeds > 1 else {}
+    halves, joined, note = _overlaps(told, some, allowed)
+    about = "Means, and each seed as a small dot. The table below the picture holds their intervals."
+    svg = interval_chart(f"{key}m", some, column, f"{column} of each row", about, centres, halves, seeds, joined)
+    note = f"{better} {'Small dots are seeds.' if seeds else ''} {note}{more}".replace("  ", " ")
+    title = f"{column} and how sure it is" if told else column
+    if svg:
+        yield Picture(f"intervals-{file_part(exam)}{slug(column)}", title, svg, note.strip())
+
+
+def _overlaps(
+    told: ExamSignificance | None, rows: Sequence[ShownRow], allowed: str
+) -> tuple[dict[str, float], list[tuple[str, str]], str]:
+    """Half-lengths of bars by id, or ids of rows that lines join; and what they mean."""
+    if told is None or told.pairs.family == "best":
+        return {}, [], ""
+    shown = {one.key: one.id for one in rows}
+    ids = [shown.get(key, "") for key in told.keys]
+    if (halves := comparison_bars(told.pairs)) is not None:
+        found = {id_: half for id_, half in zip(ids, halves.tolist(), strict=True) if id_ and half}
+        return found, [], f"Bars that do not overlap are apart, {allowed}."
+    count = len(ids)
+    apart = np.zeros((count, count), dtype=bool)
+    first, second = told.pairs.first[told.pairs.apart], told.pairs.second[told.pairs.apart]
+    apart[first, second] = apart[second, first] = True
+    joined = [(ids[a], ids[b]) for a, b in groups_not_apart(range(count), apart)]
+    return {}, joined, f"Rows that a line joins are not apart, {allowed}; no bars agree with all pairs."
 
 
 def _stability(key: str, exam: str, rows: Sequence[ShownRow], scores: Scores) -> Iterator[Picture]:
@@ -119,7 +164,9 @@ def _costs(key: str, leaderboard: Leaderboard, exam: str, rows: Sequence[ShownRo
         up = COSTS[cost].higher_is_better
         svg = point_chart(f"{key}{cost[0]}", points, name, column, title, x_up=up, y_up=falls, of_costs=True)
         if svg:
-            note = "The line is the Pareto front: no other competitor is better in both."
+            note = (
+                "The line is the Pareto front of these means, with no allowance for noise (the mark in the table has)."
+            )
             file = f"{cost}-{file_part(exam)}{slug(column)}"
             yield _of_points(file, title, svg, note, (name, column), points)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 from markupsafe import Markup
@@ -119,58 +120,72 @@ def _line(
     return tag("g", *parts, class_="series" if one.at_first else "series off", data_row=one.id, data_tip=said)
 
 
-def _mean(one: ShownRow, column: str) -> float:
-    found = one.row.metrics.get(column)
-    return math.nan if found is None or found.mean is None else found.mean
-
-
 def interval_chart(
     key: str,
     rows: Sequence[ShownRow],
-    column: str,
+    name: str,
     title: str,
-    intervals: Mapping[str, tuple[float, float]],
-    by_seed: Mapping[str, Sequence[float | None]],
+    about: str,
+    centres: Mapping[str, float],
+    margins: Mapping[str, float],
+    by_seed: Mapping[str, Sequence[float | None]] = MappingProxyType({}),
+    joined: Sequence[tuple[str, str]] = (),
+    *,
+    zero: bool = False,
 ) -> Markup:
-    """The mean of each row with its interval, and the score of each seed as a small dot.
+    """A number of each row with its interval, and that of each seed as a small dot.
 
-    intervals, by_seed: by id of the shown row.
+    centres, margins, by_seed: by id of the shown row. joined: the first and the last of rows that a line beside them
+    joins. zero: whether 0 is marked.
     """
-    shown = [one for one in rows if math.isfinite(_mean(one, column))]
+    shown = [one for one in rows if math.isfinite(centres.get(one.id, math.nan))]
     if not shown:
         return Markup("")
-    means = [_mean(one, column) for one in shown]
     singles = [value for one in shown for value in by_seed.get(one.id, ()) if value is not None]
-    ends = [end for one in shown for end in intervals.get(one.id, ())]
-    low, high = min([*means, *singles]), max([*means, *singles])
+    inside = [*(centres[one.id] for one in shown), *singles, *([0.0] if zero else [])]
+    low, high = min(inside), max(inside)
     spread = (high - low) or 1.0
+    ends = [centres[one.id] + sign * margins[one.id] for one in shown if one.id in margins for sign in (-1, 1)]
     # An interval of few seeds may be wider than everything that was measured: then it ends at the edge.
     ends = [min(max(end, low - spread), high + spread) for end in ends]
-    scale = nice_scale([*means, *singles, *ends], wanted=6)
+    scale = nice_scale([*inside, *ends], wanted=6)
     tall = 24
     left = 14 + 6.6 * min(34, max(len(one.label) for one in shown))
     frame = Frame(scale, ordinal_scale(()), left=left, top=6, width=520, height=tall * len(shown))
     bottom = frame.top + frame.height
+
+    def at(value: float) -> float:
+        return left + frame.width * min(1.0, max(0.0, scale.part(value)))
+
     parts = []
     for value, label in scale.ticks:
-        x = left + frame.width * scale.part(value)
-        parts.append(tag("path", d=f"M{num(x)} {num(frame.top)}V{num(bottom)}", class_="grid"))
-        parts.append(text(x, bottom + 17, label, "middle"))
-    for n, (one, mean) in enumerate(zip(shown, means, strict=True)):
-        y = frame.top + (n + 0.5) * tall
+        parts.append(tag("path", d=f"M{num(at(value))} {num(frame.top)}V{num(bottom)}", class_="grid"))
+        parts.append(text(at(value), bottom + 17, label, "middle"))
+    if zero:
+        parts.append(tag("path", d=f"M{num(at(0))} {num(frame.top)}V{num(bottom)}", class_="axis"))
+    heights = {one.id: frame.top + (n + 0.5) * tall for n, one in enumerate(shown)}
+    for one in shown:
+        y, centre = heights[one.id], centres[one.id]
         parts.append(text(left - 9, y + 4, fit(one.label, 34), "end"))
-        said = f"{one.label}: {mean:.4g}"
-        if one.id in intervals:
-            a, b = intervals[one.id]
-            said += f", 95 % interval {a:.4g} to {b:.4g}"
-            x1, x2 = (left + frame.width * min(1.0, max(0.0, scale.part(end))) for end in (a, b))
-            caps = f"M{num(x1)} {num(y - 4)}v8M{num(x2)} {num(y - 4)}v8" if scale.low <= a and b <= scale.high else ""
-            parts.append(tag("path", d=f"M{num(x1)} {num(y)}H{num(x2)}{caps}", class_=classes("line", one.style)))
-        x = left + frame.width * scale.part(mean)
-        seeds = [left + frame.width * scale.part(v) for v in by_seed.get(one.id, ()) if v is not None]
-        parts += [tag("circle", cx=at, cy=y, r=2, class_="seed") for at in seeds]
-        dot = tag("path", d=marker(one.style.marker, x, y, 4), class_=classes("dot", one.style), data_tip=said)
-        parts.append(dot)
-    parts.append(text(left + frame.width / 2, bottom + 35, column, "middle", class_="name"))
-    about = "Means, 95 % intervals of the mean where there are several seeds, and each seed as a small dot."
-    return figure(key, left + frame.width + 16, bottom + 42, title, about, *parts, class_="chart")
+        said = f"{one.label}: {centre:.4g}"
+        if one.id in margins:
+            a, b = centre - margins[one.id], centre + margins[one.id]
+            said += f", {a:.4g} to {b:.4g}"
+            caps = (
+                f"M{num(at(a))} {num(y - 4)}v8M{num(at(b))} {num(y - 4)}v8"
+                if scale.low <= a and b <= scale.high
+                else ""
+            )
+            line = f"M{num(at(a))} {num(y)}H{num(at(b))}{caps}"
+            parts.append(tag("path", d=line, class_=classes("line", one.style)))
+        singles = [value for value in by_seed.get(one.id, ()) if value is not None]
+        parts += [tag("circle", cx=at(value), cy=y, r=2, class_="seed") for value in singles]
+        dot = marker(one.style.marker, at(centre), y, 4)
+        parts.append(tag("path", d=dot, class_=classes("dot", one.style), data_tip=said))
+    drawn = [(heights[a], heights[b]) for a, b in joined if a in heights and b in heights]
+    right = left + frame.width + 10
+    for n, (first, last) in enumerate(drawn):
+        parts.append(tag("path", d=f"M{num(right + 7 * n)} {num(first - 5)}V{num(last + 5)}", class_="not-apart"))
+    parts.append(text(left + frame.width / 2, bottom + 35, name, "middle", class_="name"))
+    width = left + frame.width + 16 + 7 * len(drawn)
+    return figure(key, width, bottom + 42, title, about, *parts, class_="chart")

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
 from markupsafe import Markup
 
 from ianvs.results.report.charts.shown_rows import ShownRow
 from ianvs.results.report.charts.svg import Frame, Scale, dots, figure, log_scale, nice_scale, num, path, tag, text
 from ianvs.results.report.values import fit
-from ianvs.results.stats import pareto_front
+from ianvs.results.stats.standing import pareto_front
 
 # Where a name may stand: its distance from the point, and which end of it is there.
 _BESIDE = ((9, 4, None), (-9, 4, "end"), (0, -10, "middle"), (0, 19, "middle"), (8, -8, None), (-8, 16, "end"))
@@ -69,8 +70,11 @@ def _roomy(values: Sequence[float]) -> Scale:
 
 def _front(frame: Frame, points: Sequence[Point], x_up: bool, y_up: bool) -> list[tuple[float, float]]:
     """Steps through the points of the front: what lies behind is beaten in both. [] where one beats all."""
-    costs = [(-point.x if x_up else point.x, -point.y if y_up else point.y) for point in points]
-    best = [points[n] for n in sorted(pareto_front(costs), key=costs.__getitem__)]
+    xs, ys = (
+        np.array([getattr(point, of) for point in points]) * (1 if up else -1) for of, up in (("x", x_up), ("y", y_up))
+    )
+    found = pareto_front(ys, ys[:, None] > ys, -xs[:, None]) if points else []
+    best = [points[n] for n in sorted(found, key=lambda n: (-xs[n], -ys[n]))]
     corners: list[tuple[float, float]] = []
     # From the end that is best in x: along x at that y until the next one, which is better in y.
     for before, after in pairwise(best):

@@ -1,0 +1,38 @@
+"""How many standard errors a simultaneous 95 % interval reaches: found by simulation, benchmarks/critical_values.py."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ianvs.results.stats.bootstrap import Array
+
+Family = Literal["all", "best"]  # of all pairs, or of those with the best method
+
+MOST_COMPARED = 50
+"""Up to so many methods all pairs are compared; of more, each with the best alone."""
+
+# [family][part][methods][draws]
+_TABLES = json.loads((files(__package__) / "critical_values.json").read_text(encoding="utf-8"))
+
+
+def critical_value(part: Literal["seeds", "samples"], methods: int, draws: ArrayLike, family: Family = "all") -> Array:
+    """Of the mean difference of so many paired `draws` (seeds, or groups of test samples) between `methods` >= 2.
+
+    nan below two draws. Linear between entries, over more draws than the table has as over its last. Beyond the last
+    number of methods ("best") it grows with their logarithm, as between the last two.
+    """
+    table = _TABLES[family][part]
+    of_draws = np.array([int(n) for n in next(iter(table.values()))])
+    values = np.array([list(row.values()) for row in table.values()])
+    of_methods, m = np.array([float(n) for n in table]), float(methods)
+    if family == "best":
+        of_methods, m = np.log(of_methods), np.log(m)
+    row = np.array([np.interp(m, of_methods, column) for column in values.T])
+    if m > of_methods[-1]:
+        row += (m - of_methods[-1]) * (values[-1] - values[-2]) / (of_methods[-1] - of_methods[-2])
+    return np.where(np.asarray(draws) < of_draws[0], np.nan, np.interp(np.asarray(draws, dtype=float), of_draws, row))
