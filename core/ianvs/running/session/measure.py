@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import PluginError
+from ianvs.processes.engines.forked import children
 
 resource: Any
 try:
@@ -136,20 +137,10 @@ def _stat(pid: int) -> list[int]:
 def _of_living_children(pid: int) -> float:
     """Processor time of the processes below `pid`, and of those that they have waited for."""
     seconds = 0.0
-    for child in _children(pid):
+    for child in children(pid):
         with contextlib.suppress(OSError):  # it has just ended
             seconds += sum(_stat(child)[11:15]) / os.sysconf("SC_CLK_TCK") + _of_living_children(child)
     return seconds
-
-
-def _children(pid: int) -> list[int]:
-    """Processes that `pid` has started, from any of its threads."""
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:  # noqa: PTH123
-                found += map(int, file.read().split())
-    return found
 
 
 def peak_host_bytes(pid: int | None = None) -> int:
