@@ -2,6 +2,7 @@
 
     python benchmarks/gpu.py
     python benchmarks/gpu.py --device cpu --quick      # tries the script where there is no card
+    python benchmarks/gpu.py --audit                   # lists what copies on a card call of the system beyond others
 
 Each row trains the same residual network on the same random pictures. `bare` is a loop over tensors that lie on the
 card, with torch's own fused SGD: a ratio of 1. `ours` is one round of Finetune; `bf16`, `tf32` and `compiled` the same
@@ -16,18 +17,48 @@ import argparse
 import multiprocessing
 import platform
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
+import ianvs
 from ianvs.authoring import TorchLearner, resnet
 from ianvs.results.stored.provenance import collect
 
+AUDITED = {
+    "job.yaml": """
+benchmarkingjob:
+  name: audit
+  workspace: {folder}/workspace
+  testenv: {folder}/testenv.yaml
+  seeds: [0]
+  device: {device}
+  sealing: audit
+  test_object: {{type: algorithms, algorithms: [{{name: one, url: {folder}/algorithm.yaml}}]}}
+  rank: {{sort_by: [{{accuracy: descend}}]}}
+""",
+    "testenv.yaml": """
+testenv:
+  dataset: {{name: digits}}
+  scenario: {{name: class-incremental, rounds: 2}}
+  metrics: [accuracy]
+""",
+    "algorithm.yaml": """
+algorithm:
+  paradigm_type: incrementallearning
+  modules:
+    - type: basemodel
+      name: Finetune
+      hyperparameters: [{{epochs: {{values: [1]}}}}, {{network: {{values: [resnet]}}}}]
+""",
+}
 CLASSES = 10
 SHARED = (2, 4, 8)
 
@@ -147,6 +178,16 @@ def machine(device: str) -> str:
     return f"{name}, torch {torch.__version__}, CUDA {torch.version.cuda}, Python {platform.python_version()}"
 
 
+def audit(device: str) -> tuple[str, ...]:
+    """What copies of Finetune call on the device that copies without a card are denied (`sealing: audit`)."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in AUDITED.items():
+            (Path(folder) / name).write_text(text.format(folder=folder, device=device))
+        [found] = ianvs.run(Path(folder) / "job.yaml")
+        assert found.status == "finished", found.failure
+        return found.sealing.denied
+
+
 def main() -> None:
     """Prints a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -154,7 +195,12 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="a little of everything, to see that it runs")
     parser.add_argument("--no-compile", action="store_true", help="leave out the compiled row")
+    parser.add_argument("--audit", action="store_true", help="print what copies call of the system, and nothing else")
     given = parser.parse_args()
+    if given.audit:
+        print(machine(given.device))
+        print("beyond the list of allowed calls:", ", ".join(audit(given.device)) or "nothing")
+        return
     torch.set_num_threads(1)
     if given.quick:
         work, repeats, counts = Work(given.device, 64, 8, (8, 8), 32, 1), 1, SHARED[:1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -178,22 +179,30 @@ class Sealing:
     """How the exam was kept from a learner.
 
     how: "none" of an engine without processes, "handed" of plugins whose contract runs the case and gives them the
-    exam's files, "normal", or "strict". copies: who gave its answers, "forks" of its
-    process or "new processes", which are thrown away, or "none" but itself. closed: whether the kernel closed the
-    exam's files to it.
+    exam's files, or the job's `sealing`. copies: who gave its answers, "forks" of its process or "new processes",
+    which are thrown away, or "none" but itself. closed: whether the kernel closed the exam's files to it. missing: what
+    it was not kept from, in words. denied: what copies called in an audit that sealed ones can't, and how often.
     """
 
     how: str = "none"
     copies: str = "none"
     closed: bool = False
+    missing: tuple[str, ...] = ()
+    denied: tuple[tuple[str, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "missing", tuple(self.missing))  # json has lists
+        object.__setattr__(self, "denied", tuple((name, count) for name, count in self.denied))
 
     @classmethod
     def weakest(cls, found: Iterable[Sealing]) -> Sealing:
         """What can be said of all of `found`, such as the rounds of a case. Raises ValueError if there is none."""
         every = tuple(found)
-        how = min((one.how for one in every), key=("none", "handed", "normal", "strict").index)
+        how = min((one.how for one in every), key=("none", "handed", "open", "audit", "normal", "strict").index)
         copies = min((one.copies for one in every), key=("none", "forks", "new processes").index)
-        return cls(how, copies, all(one.closed for one in every))
+        missing = sorted({name for one in every for name in one.missing})
+        denied = sum((Counter(dict(one.denied)) for one in every), Counter[str]())
+        return cls(how, copies, all(one.closed for one in every), tuple(missing), tuple(sorted(denied.items())))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ import os
 import time
 from typing import Any
 
+from ianvs.processes.engines.forked import children
+
 resource: Any
 try:
     import resource
@@ -45,18 +47,8 @@ def _stat(pid: int) -> list[int]:
 def seconds_below(pid: int, but: int | None = None) -> float:
     """Processor time of the processes below `pid`, and of those that they have waited for; without those of `but`."""
     seconds = 0.0
-    for child in _children(pid):
+    for child in children(pid):
         with contextlib.suppress(OSError):  # it has just ended
             if child != but:
                 seconds += sum(_stat(child)[11:15]) / os.sysconf("SC_CLK_TCK") + seconds_below(child)
     return seconds
-
-
-def _children(pid: int) -> list[int]:
-    """Processes that `pid` has started, from any of its threads."""
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:  # noqa: PTH123
-                found += map(int, file.read().split())
-    return found

@@ -9,6 +9,8 @@ import pytest
 
 import ianvs
 from ianvs.base.types import CaseResult
+from ianvs.processes.sealing.seccomp import filters_calls
+from ianvs.store import CaseStore
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
@@ -65,3 +67,23 @@ def test_a_case_that_dies_every_time_is_a_row(tmp_path: Path, yaml: str) -> None
     dead, other = run(tmp_path, yaml, "import os\nos.kill(os.getpid(), 9)")
     assert dead.failure is not None
     assert (dead.failure.kind, dead.failure.error, other.status) == ("killed", "SIGKILL", "finished")
+
+
+@pytest.mark.skipif(not filters_calls(), reason="the kernel has no seccomp")
+def test_a_copy_opens_no_socket_where_the_engine_seals(tmp_path: Path, yaml: str) -> None:
+    begin, end = MAJORITY.index("    def predict"), MAJORITY.index("    def save")
+    asking = """
+    def predict(self, data):
+        import socket
+        try:
+            socket.socket().close()
+        except PermissionError:
+            return [0] * len(data)
+        return [1] * len(data)
+
+"""
+    plugin = MAJORITY[:begin] + asking + MAJORITY[end:]
+    [found] = ianvs.run(write_job(tmp_path, plugin=plugin, hyperparameters="", job=f"seeds: [0]\nengine: {yaml}"))
+    assert found.status == "finished", found.failure
+    said = CaseStore(tmp_path / "ws").predictions(found.case.id, 5).values()
+    assert {int(label) for one in said for label in one.labels} == {int("spawn" in yaml)}

@@ -66,10 +66,13 @@ def test_an_unknown_start_is_told_before_anything_runs(tmp_path: Path) -> None:
         ianvs.run(write_job(tmp_path, job="seeds: [0]\nengine: {name: local, start: sprout}"))
 
 
-def test_a_strictly_sealed_job_does_not_run_unsealed(tmp_path: Path) -> None:
-    job = write_job(tmp_path, job=f"seeds: [0]\nsealing: strict\nengine: {SPAWNED}")
+@pytest.mark.parametrize("sealing", ["strict", "audit"])
+def test_a_strictly_sealed_job_does_not_run_unsealed(tmp_path: Path, sealing: str) -> None:
+    job = write_job(tmp_path, job=f"seeds: [0]\nsealing: {sealing}\nengine: {SPAWNED}")
     for command in (ianvs.run, ianvs.validate):
-        with pytest.raises(ConfigError, match=r"yaml:\d+:\d+: `sealing: strict` can't be kept by engine local here"):
+        with pytest.raises(
+            ConfigError, match=rf"yaml:\d+:\d+: `sealing: {sealing}` can't be kept by engine local here"
+        ):
             command(job)
 
 

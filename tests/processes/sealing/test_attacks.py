@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from functools import cache
 from pathlib import Path
 from textwrap import dedent, indent
 
@@ -12,12 +14,14 @@ import pytest
 import ianvs
 from ianvs.base.types import CaseResult
 from ianvs.processes.sealing.landlock import landlock_version
+from ianvs.processes.sealing.seccomp import filters_calls
 from ianvs.results.stored import Results
 from ianvs.store import CaseStore
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
 
 closed = pytest.mark.skipif(not landlock_version(), reason="the kernel has no Landlock")
+filtered = pytest.mark.skipif(not filters_calls(), reason="the kernel has no seccomp")
 
 HIDING = [
     "{name: class-incremental, rounds: 5}",
@@ -149,6 +153,139 @@ def test_what_a_copy_remembers_goes_with_it(tmp_path, way):
     """,
     )
     assert {int(label) for labels in answers(sat(tmp_path, hoarder)) for label in labels} == {0}
+
+
+# --- what copies leave behind -------------------------------------------------------------------------------------
+
+WAYS = [
+    *("SharedMemory", "MessageQueue", "Semaphore", "PosixQueue", "Key", "Attribute", "Times", "Mode", "Links", "Name"),
+    *("Folder", "Flags", "Limit", "Priority", "Affinity", "OutputFlags", "PathSocket", "AbstractSocket", "Loopback"),
+    *("Watch", "NamedPipe", "Terminal", "AccessTime", "ProcessName", "OtherThreadsName", "Printed", "Memory"),
+    "ExitStatus",
+]
+CLOSED_ANYWAY = {
+    "ExitStatus": (False, True),  # a copy is no child of its learner
+    # New processes can't open its folder, nor reach abstract sockets of others, nor write below /proc.
+    **dict.fromkeys(("Links", "Name", "Folder", "Flags", "NamedPipe", "AbstractSocket", "OtherThreadsName"), (True,)),
+}
+REMAINS = {"AccessTime"}  # of forks, as docs/trust.md says
+
+
+@pytest.fixture(scope="module")
+def passed(tmp_path_factory):
+    """What the learner of channels.py found of what its copies had sent: (sealing, new processes) -> {way: whether}."""
+
+    @cache
+    def found(sealing: str, new: bool) -> dict[str, bool]:
+        folder = tmp_path_factory.mktemp("channels")
+        source = Path(__file__).with_name("channels.py").read_text()
+        token = 0x10000 + os.getpid() % 0x8000 + 7 * len(sealing) + new
+        source = edited(edited(source, "TOKEN = 0x5EA1", f"TOKEN = {token}"), "PROCESSES = False", f"PROCESSES = {new}")
+        for name in ("beside.txt", "read.txt"):
+            (folder / name).write_text("x")
+        exam = "dataset: {name: digits}\nscenario: {name: class-incremental, rounds: 2}\nmetrics: [accuracy]"
+        job = f"seeds: [0]\nsealing: {sealing}"
+        results = ianvs.run(write_job(folder, plugin=source, name="Hoarder", hyperparameters="", testenv=exam, job=job))
+        assert only(results).sealing.copies == ("new processes" if new else "forks")
+        return written(results)[0]
+
+    return found
+
+
+@closed
+@filtered
+@pytest.mark.parametrize("new", [False, True], ids=["forks", "new processes"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_copy_passes_nothing_on(passed, way, new):
+    """Each way works where nothing is sealed; a way that this machine does not have is skipped."""
+    open_ = passed("open", new)
+    if way not in open_:
+        pytest.skip("it can't be prepared on this machine")
+    assert open_[way] is (new not in CLOSED_ANYWAY.get(way, ()))
+    assert not passed("normal", new).get(way, False) or (way in REMAINS and not new)
+    assert not passed("strict", True).get(way, False)
+
+
+def test_a_copy_is_handed_no_training_data(tmp_path):
+    """By the connection of the process, which its frames lead to: the keeper would count, and tell the learner."""
+    asking = plugin(
+        predict="""
+        import sys
+        frame = sys._getframe()
+        while type(frame.f_locals.get("self")).__name__ != "LearnerHost":
+            frame = frame.f_back
+        keeper = frame.f_locals["self"]._keeper
+        try:
+            keeper.call("feed", {"first": 1, "last": 1, "past": True})
+        except Exception as error:
+            return [int("not to one that is asked" not in str(error))] * len(data)
+        return [1] * len(data)
+    """
+    )
+    results = sat(tmp_path, asking)
+    assert {int(label) for labels in answers(results) for label in labels} == {0}
+    assert not only(results).bound
+
+
+@filtered
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of x86_64")
+def test_a_learner_can_not_make_the_calls_that_shut_its_copies_in_do_nothing(tmp_path):
+    """By a filter of its own, under which seccomp(2) returns 0 and is not made. Such a learner is not forked."""
+    faking = plugin(
+        train="""
+        import ctypes, struct
+        code = b"".join(struct.pack("<HBBI", *one) for one in (
+            (0x20, 0, 0, 0), (0x15, 0, 1, 317), (0x06, 0, 0, 0x00050000), (0x06, 0, 0, 0x7FFF0000)))
+        class Program(ctypes.Structure):
+            _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_char_p))
+        if round == 1:
+            assert ctypes.CDLL(None).prctl(22, 2, ctypes.byref(Program(4, code)), 0, 0) == 0
+    """,
+        predict="""
+        import socket
+        try:
+            socket.socket().close()
+        except OSError:
+            return [0] * len(data)
+        return [1] * len(data)
+    """,
+    )
+    results = sat(tmp_path, faking)
+    assert {int(label) for labels in answers(results) for label in labels} == {0}
+    assert [one.sealing.copies for one in only(results).rounds] == ["forks", *["new processes"] * 5]
+
+
+@closed
+@filtered
+@pytest.mark.parametrize(("sealing", "moves"), [("open", True), ("normal", False)])
+def test_what_a_learner_has_started_stands_still_while_a_copy_answers(tmp_path, sealing, moves):
+    """A daemon counts, and goes on when the learner does: each round of training waits for it."""
+    counting = plugin(
+        train="""
+        import pathlib, subprocess, sys, time
+        count = pathlib.Path(folder / "count")
+        if not count.exists():
+            script = f"n = 0\\nwhile True:\\n    n += 1\\n    open({str(count)!r}, 'w').write(str(n))"
+            subprocess.run(["setsid", "--fork", sys.executable, "-c", script], check=True)
+        before = count.read_text() if count.exists() else ""
+        while not count.exists() or count.read_text() in ("", before):
+            time.sleep(0.001)
+    """,
+        predict="""
+        import time
+        count = folder / "count"
+        if not count.exists():
+            return [0] * len(data)
+        first = count.read_text()
+        for _ in range(40):
+            if (now := count.read_text()) != first:
+                break
+            time.sleep(0.005)
+        return [int(now != first)] * len(data)
+    """,
+    )
+    results = sat(tmp_path, counting, job=f"seeds: [0]\nsealing: {sealing}")
+    assert (1 in {int(label) for labels in answers(results) for label in labels}) is moves
 
 
 # --- what a learner can get hold of ---------------------------------------------------------------------------------

@@ -235,8 +235,9 @@ class JobSettings(PlacedSpec):
     limits: LimitsSpec = LimitsSpec()
     retries: Annotated[int, Field(ge=0)] = 1  # of a case that was killed or lost, never of one that raised
     fail_fast: bool = False
-    # How the exam is kept from learners; strict: they write nowhere but in places of their own.
-    sealing: Literal["normal", "strict"] = "normal"
+    # How the exam is kept from learners; strict: they write nowhere but in places of their own. audit: the copies that
+    # answer may do what they like, and what sealed ones could not is told. open: learners and copies may.
+    sealing: Literal["normal", "strict", "audit", "open"] = "normal"
 
     def __post_init__(self) -> None:
         """A search that does not say what it may see sees no run that is reported, where there are several seeds."""

@@ -57,6 +57,16 @@ def close_all_but(kept: set[int]) -> None:
                 os.close(int(name))
 
 
+def children(pid: int) -> list[int]:
+    """Processes that `pid` has started, from any of its threads; on Linux, elsewhere none are known."""
+    found: list[int] = []
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
+            with suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:  # noqa: PTH123
+                found += map(int, file.read().split())
+    return found
+
+
 def keep_freed_memory() -> None:
     """Let this process use memory again that it has freed, where its allocator is glibc's; elsewhere nothing happens.
 

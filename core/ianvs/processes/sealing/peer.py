@@ -86,6 +86,11 @@ class Peer:
                 if "call" in told:
                     self._answer(told, files)
 
+    def answer(self) -> None:
+        """Wait for one call, and answer it."""
+        told, files = self._receive()
+        self._answer({"call": "", **told}, files)
+
     def _answer(self, told: Mapping[str, Any], files: tuple[int, ...]) -> None:
         try:
             reply = self._handler(str(told["call"]), Message(_mapping(told.get("with")), files)) or Message({})

@@ -173,6 +173,12 @@ def sealing_note(found: Collection[Sealing], contract: str) -> str:
         )
     if any(one.how == "none" for one in found):
         return "Not sealed: learners ran in the process that holds the exam (docs/trust.md)."
+    if any(one.how == "open" for one in found):
+        return "Not sealed: `sealing: open` left learners and the copies that answer what they like (docs/trust.md)."
+    if any(one.how == "audit" for one in found):
+        denied = sorted({name for one in found for name, _ in one.denied})
+        told = f"it called {', '.join(denied)}" if denied else "it called nothing of that kind"
+        return f"Not sealed: an audit let pass what copies are denied otherwise; {told} (docs/trust.md)."
     strictly = "Strictly sealed" if all(one.how == "strict" for one in found) else "Sealed"
     said = [
         f"{strictly}: learners ran in processes of their own, which were handed one round's data at a time",
@@ -183,4 +189,6 @@ def sealing_note(found: Collection[Sealing], contract: str) -> str:
         if all(one.copies != "none" for one in found)
         else "answers came from copies that were thrown away, but for the learners that are marked",
     ]
+    if missing := sorted({name for one in found for name in one.missing}):
+        said[0] = f"Not sealed against {' and '.join(missing)}{said[0][said[0].index(':') :]}"
     return "; ".join(said) + " (docs/trust.md)."

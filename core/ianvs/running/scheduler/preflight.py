@@ -137,11 +137,11 @@ def _round_problems(exam: ExamRecord, select: SelectSpec | None) -> Iterator[Pro
 
 
 def _sealing_problems(flight: Preflight) -> Iterator[Problem]:
-    """`sealing: strict` on an engine that can't keep it."""
+    """`sealing: strict` or `audit` on an engine that can't keep it."""
     job = flight.job
-    if job.sealing == "strict" and not flight.engine.seals and isolates(job):
+    if job.sealing in ("strict", "audit") and not flight.engine.seals and isolates(job):
         message = (
-            f"`sealing: strict` can't be kept by engine {job.engine.name} here: its processes are not forked. "
+            f"`sealing: {job.sealing}` can't be kept by engine {job.engine.name} here: its processes are not forked. "
             "Run it on Linux without `start: spawn`, or leave `sealing` out (docs/trust.md)."
         )
         yield Problem(message, job.engine.place)

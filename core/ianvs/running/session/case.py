@@ -144,11 +144,14 @@ def _examined(
         shutil.rmtree(store.scratch(case.id), ignore_errors=True)
         return None
     learned, ready = rounds.learner, rounds.ready
+    sealing = Sealing.weakest(one.sealing for one in store.complete_rounds(case.id) if one.sealing)
+    if sealing.denied:
+        print(f"audit: sealed copies would have been denied {', '.join(f'{name} ({n})' for name, n in sealing.denied)}")
     facts = {
         "bound": rounds.bound,
         "basemodel": hide_secrets(learned.state.basemodel, known=request.secrets),
         "measures": {name: vars(one.measure()) for name, one in ready.measures.items()},
-        "sealing": vars(Sealing.weakest(one.sealing for one in store.complete_rounds(case.id) if one.sealing)),
+        "sealing": vars(sealing),
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "provenance": {**request.provenance, "device": ready.card, "threads": request.threads},
     }

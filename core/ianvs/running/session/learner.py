@@ -36,8 +36,8 @@ from ianvs.running.session.session import Brief, CaseSession, Keeper
 from ianvs.store import StoredModule
 
 _CLOSED = (
-    "A learner can't open the workspace and the exam's data, and writes nothing while it predicts. It may keep files "
-    "below the `folder` of its context (docs/trust.md)."
+    "A learner can't open the workspace and the exam's data. While it predicts it writes nothing, starts no processes "
+    "and opens no connections. It may keep files below the `folder` of its context (docs/trust.md)."
 )
 
 _Samples = NDArray[Any] | list[Any]
@@ -47,12 +47,17 @@ _Order = Callable[[Mapping[str, Any], tuple[int, ...]], Message | None]
 class LearnerHost:
     """Handles the keeper's orders (ianvs.processes.sealing.peer.Handler).
 
-    fork: serves at a socket in a copy of this process, and says how that ended. closed: whether folders are closed to
-    this process.
+    fork: lets a copy of this process serve at a socket, with temporary files in a folder. closed: whether folders are
+    closed to this process.
     """
 
     def __init__(
-        self, request: CaseRequest, brief: Brief, fork: Callable[[int], int] | None = None, *, closed: bool = False
+        self,
+        request: CaseRequest,
+        brief: Brief,
+        fork: Callable[[int, str], int] | None = None,
+        *,
+        closed: bool = False,
     ) -> None:
         self._request, self._brief, self._fork, self._closed = request, brief, fork, closed
         self._kind = KINDS[brief.kind]
@@ -178,10 +183,10 @@ class LearnerHost:
         return self._state()
 
     def _answer(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
-        """Let a copy of this process serve at the other end of a socket; how it ended."""
-        if self._fork is None:
+        """Let a copy of this process serve at the other end of a socket, with a folder for temporary files."""
+        if self._fork is None or self._fork(files[0], body["folder"]) != 0:
             raise PluginError("this learner can't be copied")
-        return Message({"status": self._fork(files[0])})
+        return Message({})
 
     def _ask(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
         """A question of the keeper: its samples lie in files[0], where there are labels to adapt to in files[1]."""

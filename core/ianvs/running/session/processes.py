@@ -17,23 +17,26 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from ianvs.exam.scenarios.exam import Rules
 from ianvs.processes.engines.forked import (
     CHILD_SUBREAPER,
-    DUMPABLE,
     PARENT_DEATH_SIGNAL,
     close_all_but,
     keep_freed_memory,
     live,
     prctl,
 )
+from ianvs.processes.sealing.attendance import Attendance
 from ianvs.processes.sealing.closed import allowed_paths
 from ianvs.processes.sealing.landlock import confine
 from ianvs.processes.sealing.peer import Message, Peer
+from ianvs.processes.sealing.seal import Seal
+from ianvs.processes.sealing.stopped import end_below
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.learner import LearnerHost
 from ianvs.running.session.session import Brief
@@ -48,6 +51,7 @@ class LearnerSpawner:
 
     def __init__(self, request: CaseRequest) -> None:
         self._folder = tempfile.mkdtemp(prefix="case-")  # for temporary files, closed to each other's process
+        self._printing: list[Attendance] = []
         ours, theirs = socket.socketpair()
         sys.stdout.flush()
         self.pid = os.fork()
@@ -75,14 +79,35 @@ class LearnerSpawner:
         theirs.close()
         return ours, spawned.body["pid"], spawned.body["closed"]
 
+    def attend(self, printed: int) -> None:
+        """Pass on what a learner prints."""
+        self._printing.append(Attendance(printed))
+
     def ended(self, pid: int) -> int:
         """Wait for a process to end: its exit code, negative for a signal."""
         return int(self._peer.call("ended", {"pid": pid}).body["code"])
+
+    @contextlib.contextmanager
+    def copy_folder(self, learner: int) -> Iterator[str]:
+        """For temporary files of a fork of a learner, by process id; nothing of them remains."""
+        above = _temporary(self._folder, learner)
+        Path(above).mkdir(exist_ok=True)  # it is the learner's, who may have removed it
+        folder = tempfile.mkdtemp(prefix="copy-", dir=above)
+        try:
+            yield folder
+        finally:
+            for path, inside, _ in os.walk(folder):
+                for one in inside:
+                    if not os.path.islink(name := os.path.join(path, one)):  # noqa: PTH114, PTH118
+                        os.chmod(name, 0o700)  # noqa: PTH101 - the copy may have closed it
+            shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
         """End all of its processes."""
         self._peer.close()
         os.waitpid(self.pid, 0)
+        for one in self._printing:
+            one.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
@@ -91,6 +116,7 @@ class SpawnServer:
 
     def __init__(self, request: CaseRequest, folder: str) -> None:
         self._request, self._folder = request, folder
+        self._seal = Seal(request.sealing, request.device)
         self.living: set[int] = set()
 
     def __call__(self, name: str, told: Message) -> Message | None:
@@ -98,6 +124,8 @@ class SpawnServer:
             _, status = os.waitpid(told.body["pid"], 0)
             self.living.discard(told.body["pid"])
             return Message({"code": os.waitstatus_to_exitcode(status)})
+        if told.body["copy"]:
+            self._seal.look_for_views()
         reading, writing = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -113,7 +141,8 @@ class SpawnServer:
     def _serve(self, told: Message, ready: int) -> None:
         end = socket.socket(fileno=told.files[0])
         own, closed_paths = ([Path(path) for path in told.body[name]] for name in ("own", "closed"))
-        folder = tempfile.mkdtemp(prefix="learner-", dir=self._folder)
+        folder = _temporary(self._folder, os.getpid())
+        Path(folder).mkdir(mode=0o700)
         _work_in(folder, of_copy=told.body["copy"])
         opened = [Path(folder), *own, *_own_files(self._request, closed_paths)]
         writable = None
@@ -121,6 +150,9 @@ class SpawnServer:
             writable = [Path(folder), *_DEVICES]
         elif self._request.sealing == "strict":
             writable = [Path(folder), *own, *_caches(), Path("/dev")]
+        seal = self._seal
+        if told.body["copy"]:
+            seal.enter_own_view([Path(folder)])
         closed = confine(closed_paths, opened, writable)
         os.write(ready, b"y" if closed else b"n")
         os.close(ready)
@@ -129,44 +161,61 @@ class SpawnServer:
         brief = told.body["brief"]
         rules = Rules(**brief["rules"])
         known = Brief(brief["kind"], tuple(brief["rounds"]), tuple(brief["classes"]), rules, brief["streams"])
-        host = LearnerHost(self._request, known, lambda file: _copy(file, host), closed=closed)
+        host = LearnerHost(self._request, known, lambda file, folder: _copy(file, host, folder, seal), closed=closed)
         peer = Peer(end, host)
         host.connect(peer)
-        peer.serve()
+        if told.body["copy"]:
+            seal.serve_as_copy(peer)
+        else:
+            seal.serve_as_learner(peer)
 
 
 def _nurse(end: socket.socket, births: SpawnServer) -> None:
-    """Until the keeper closes its end; then nothing of a learner remains."""
+    """Until the keeper closes its end; then nothing of a learner remains, whatever group it is in."""
     prctl(CHILD_SUBREAPER, 1)  # what outlives its parent stays here, unwaited for, so that its time can be read
     Peer(end, births).serve()
     for pid in births.living:
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
+    end_below(os.getpid())
 
 
-def _copy(file: int, host: LearnerHost) -> int:
-    """Serve at the socket `file` in a fork of this process, which shares nothing with it; its exit code."""
+def _copy(file: int, host: LearnerHost, folder: str, seal: Seal) -> int:
+    """Let a fork of this process, which shares nothing with it, serve at the socket `file`; 0 once it was forked.
+
+    It is a child of the spawner, not of the learner, who would hear how it ended, and what it took.
+    """
     sys.stdout.flush()
-    folder = tempfile.mkdtemp(prefix="copy-")
+
+    def fork_again() -> None:
+        between = os.getpid()
+        if os.fork() == 0:
+            live(lambda: _serve_as_copy(file, host, folder, seal, between))
+
     pid = os.fork()
     if pid == 0:
-        _live(lambda: _serve_as_copy(file, host, folder))
+        gc.freeze()
+        live(fork_again)
     os.close(file)
-    _, status = os.waitpid(pid, 0)
-    shutil.rmtree(folder, ignore_errors=True)
-    return os.waitstatus_to_exitcode(status)
+    with contextlib.suppress(ChildProcessError):  # the learner ignores signals of children
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return 0
 
 
-def _serve_as_copy(file: int, host: LearnerHost, folder: str) -> None:
+def _serve_as_copy(file: int, host: LearnerHost, folder: str, seal: Seal, between: int) -> None:
+    """between: the process that forked this one."""
     close_all_but({file})
-    _unshare_memory()
     _work_in(folder, of_copy=True)
-    confine(writable=[Path(folder), *_DEVICES])
-    prctl(DUMPABLE, 0)  # so that the learner can't read it from outside
+    if seal.how != "open":
+        _unshare_memory()
+        confine(writable=[Path(folder), *_DEVICES])
     peer = Peer(socket.socket(fileno=file), host)
     host.connect(peer)
-    peer.serve()
+    while os.getppid() == between:
+        time.sleep(0.0001)
+    prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    seal.serve_as_copy(peer)
 
 
 def _live(life: Callable[[], None]) -> None:
@@ -176,11 +225,22 @@ def _live(life: Callable[[], None]) -> None:
     live(life)
 
 
+def _temporary(folder: str, pid: int) -> str:
+    """Where a process of a case has its temporary files; `folder`: where all of the case have theirs."""
+    return f"{folder}/learner-{pid}"
+
+
 def _work_in(folder: str, *, of_copy: bool) -> None:
-    """Temporary files go to `folder`; of a copy, which may write nowhere else, what is compiled, too."""
+    """Temporary files go to `folder`; of a copy, which may write nowhere else, what is compiled, too.
+
+    A compiler is a process, which a copy can't start: what was not compiled before runs as it is written.
+    """
     os.environ["TMPDIR"] = tempfile.tempdir = folder
     if of_copy:
         os.environ.update(dict.fromkeys(("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"), folder))
+        os.environ["TORCHDYNAMO_SUPPRESS_ERRORS"] = "1"  # read when it is imported
+        if (dynamo := sys.modules.get("torch._dynamo.config")) is not None:
+            dynamo.suppress_errors = True  # type: ignore[attr-defined]
 
 
 def _caches() -> list[Path]:

@@ -6,15 +6,20 @@ import os
 import shutil
 import socket
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 from ianvs.base.errors import PluginError
 from ianvs.processes.sealing.peer import Gone, Handler, Message, Peer, RemoteError
+from ianvs.processes.sealing.seal import BY_CALLS
+from ianvs.processes.sealing.seccomp import filters
+from ianvs.processes.sealing.stopped import stopped
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
+from ianvs.running.session.copies import Copy
 from ianvs.running.session.learner import LearnerHost
 from ianvs.running.session.learner_messages import Ready, Saved, State, read
 from ianvs.running.session.measure import NOTHING_SPENT, Spent
@@ -47,13 +52,16 @@ Answering = AbstractContextManager[tuple[_Calls, int]]
 class Learner:
     """Who is examined. spent: by training, since `train` was called. scratch: a folder that both sides may write.
 
-    asked: who has answered since it was cleared: "none" but itself, "forks" or "new processes". adapts: it has said
-    that it learns while it is tested, once being enough.
+    adapts: it has said that it learns while it is tested, once being enough. Since it was cleared: asked: who has
+    answered, "none" but itself, "forks" or "new processes". missing: what these were not kept from, in words. denied:
+    how often they called what sealed ones can't, by name; in an audit.
     """
 
     closed = False
 
     def __init__(self, request: CaseRequest, peer: _Calls, scratch: Path) -> None:
+        self.missing: set[str] = set()
+        self.denied: Counter[str] = Counter()
         self._request, self._peer, self._scratch = request, peer, scratch
         self.spent = NOTHING_SPENT
         self.asked: set[str] = set()
@@ -108,6 +116,12 @@ class Learner:
         """(whom to ask, process id) of who answers as the learner is now, saved in `folder` as `stored`."""
         self.asked.add("none")
         yield self._peer, os.getpid()
+
+    def clear(self) -> None:
+        """Forget who was asked, and what they did."""
+        self.asked.clear()
+        self.missing.clear()
+        self.denied.clear()
 
     def close(self) -> None:
         """Nothing more is asked of it."""
@@ -176,7 +190,12 @@ class SealedLearner(Learner):
         except Gone:
             raise Ended(-9) from None
         self._timer = measure.Meter(self.pid, spawner.pid)
-        self._end = Peer(end, self._handled)
+        self._end, self._met = Peer(end, self._handled), False
+        try:
+            self._end.answer()
+        except Gone:
+            raise self._ended(self.pid) from None
+        self._filters = filters(self.pid)  # before any code of its author runs
         super().__init__(request, self._end, scratch)
 
     def train(self, step: int, valid: Mapping[str, object] | None, files: Sequence[int]) -> None:
@@ -223,6 +242,11 @@ class SealedLearner(Learner):
         return reply
 
     def _handled(self, name: str, told: Message) -> Message | None:
+        if name == "sealed" and not self._met:
+            self._met = True
+            for printed in told.files:
+                self._spawner.attend(printed)
+            return None
         with self._timer.paused():
             return self._handler(name, told)
 
@@ -237,50 +261,45 @@ class SealedLearner(Learner):
 
     @property
     def can_be_compared(self) -> bool:
-        """Whether a fork of its process is what it is: with one thread, and no accelerator."""
-        return self.ready.device == "cpu" and measure.threads(self.pid) == 1
+        """Whether a fork of its process is what it is: with one thread, no accelerator, and no filter of its own."""
+        alone = measure.threads(self.pid) == 1 and filters(self.pid) == self._filters
+        return self.ready.device == "cpu" and alone
 
     @contextmanager
     def _forked(self) -> Iterator[tuple[_Calls, int]]:
-        ours, theirs = socket.socketpair()
-        self._end.begin("answer", {"quiet": True}, [theirs.fileno()])
-        theirs.close()
-        copy = Peer(ours, self._handler)
-        failed = True
-        try:
-            yield copy, self.pid
-            failed = False
-        except Gone:
-            pass
-        finally:
-            copy.close()
-            try:
-                code = self._end.finish().body.get("status")
-            except Gone:
-                raise self._ended(self.pid) from None
-            self._timer.idle()  # to be copied is nothing that it does of itself
-        if failed:
-            raise Ended(code if isinstance(code, int) and code else 1)
+        with ExitStack() as still, self._spawner.copy_folder(self.pid) as folder:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                self._order("answer", {"quiet": True, "folder": folder}, [theirs.fileno()])
+            with self._attended(ours, still) as copy:
+                if self._request.sealing != "open" and not filters(self.pid) == self._filters < filters(copy.pid):
+                    self.missing.add(BY_CALLS)  # a handler of a signal may have put one on meanwhile
+                yield copy.calls, copy.pid
 
     @contextmanager
     def _fresh(self, stored: Sequence[StoredModule], folder: Path | None) -> Iterator[tuple[_Calls, int]]:
-        with self._lent(stored, folder) as told:
-            end, pid, _ = self._spawner.spawn(self._brief, self._folders, [Path(told["folder"])], copy=True)
-            copy = Peer(end, self._handler)
-            try:
-                copy.call("ready", {"folder": str(self._own[1])})
+        with ExitStack() as still, self._lent(stored, folder) as told:
+            end, _, _ = self._spawner.spawn(self._brief, self._folders, [Path(told["folder"])], copy=True)
+            with self._attended(end, still) as copy:
+                copy.calls.call("ready", {"folder": str(self._own[1])})
                 if stored:
-                    copy.call("restore", {**told, "taught": True})
-                yield copy, pid
-            except Gone:
-                copy.close()
-                raise self._ended(pid) from None
-            except BaseException:
-                copy.close()
-                self._spawner.ended(pid)
-                raise
-            copy.close()
-            self._spawner.ended(pid)
+                    copy.calls.call("restore", {**told, "taught": True})
+                yield copy.calls, copy.pid
+
+    @contextmanager
+    def _attended(self, end: socket.socket, still: ExitStack) -> Iterator[Copy]:
+        """A copy at the other end. Until `still` is left, the learner and all that it has started stand still."""
+        copy = Copy(end, self._handler, self._spawner)
+        try:
+            with copy:
+                if self._request.sealing != "open":
+                    still.enter_context(stopped(self._spawner.pid, {copy.pid}))
+                self.missing |= copy.missing
+                yield copy
+        except Gone:
+            raise Ended(copy.code or 1) from None
+        finally:
+            self.denied += copy.denied
 
     def _ended(self, pid: int) -> Ended:
         try:

@@ -177,7 +177,7 @@ class CaseRounds:
         self._step = _Step(index)
         self._data_server.begin(index)
         self._examination.spent = NOTHING_SPENT
-        self.learner.asked.clear()
+        self.learner.clear()
 
     def _train(self, index: int) -> None:
         valid = None if self.ready.reference else self._feed.valid(index)
@@ -218,8 +218,10 @@ class CaseRounds:
 
     def _sealing(self) -> Sealing:
         """Of whoever was asked in the round that is under way."""
-        how, closed = self._request.sealing, self.learner.closed
-        return Sealing.weakest(Sealing(how, copies, closed) for copies in self.learner.asked or ("new processes",))
+        how, one = self._request.sealing, self.learner
+        missing, denied = tuple(sorted(one.missing)), tuple(sorted(one.denied.items()))
+        copies = Sealing.weakest(Sealing(copies=copies) for copies in one.asked or ("new processes",)).copies
+        return Sealing(how, copies, one.closed, missing, denied)
 
     def _unsaved(self, index: int) -> str:
         """What is lost when the case goes on from what was saved, looked at once; "" where nothing was taught."""
