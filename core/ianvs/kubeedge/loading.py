@@ -21,6 +21,7 @@ from ianvs.kubeedge.provide import provide
 from ianvs.kubeedge.provided.class_factory import ClassFactory, ClassType
 from ianvs.kubeedge.work import Module, Work
 from ianvs.kubeedge.yaml.settings import ModelMetric
+from ianvs.plugins.authors_files import source_spec
 from ianvs.plugins.loader import cause
 
 _OWN = "__ianvs_registered__"  # of a module that was imported here: what it registered, by kind and alias
@@ -96,7 +97,7 @@ def import_file(url: str) -> ModuleType:
         sys.modules[unique] = present  # a sibling has imported it
         return present
     search = [str(path)] if path.is_dir() else None
-    spec = importlib.util.spec_from_file_location(name, source, submodule_search_locations=search)
+    spec = source_spec(name, source, search)
     if spec is None or spec.loader is None:
         raise PluginError(f"{shown_path(source)} is no python file: its name has to end in .py.")
     module = importlib.util.module_from_spec(spec)

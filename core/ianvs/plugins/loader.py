@@ -23,6 +23,7 @@ from typing import Any, TypeVar, cast
 from ianvs.base.entry_points import entries, installed, whose
 from ianvs.base.errors import PluginError, closest, shown_path
 from ianvs.base.package import PACKAGE
+from ianvs.plugins.authors_files import source_spec
 from ianvs.plugins.registration import aliases_of, sedna_stand_in
 
 ENTRY_POINTS = "ianvs.algorithms"
@@ -70,7 +71,8 @@ class _FolderFirst:
         for name in own:
             own[name] = sys.modules.pop(name, own[name])
         for name in more:
-            origin = getattr(sys.modules.get(name), "__file__", None)
+            module = sys.modules.get(name)
+            origin = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
             if origin and Path(origin).resolve().is_relative_to(self._folder) and "site-packages" not in origin:
                 own[name] = sys.modules.pop(name)
         sys.modules.update(self._hidden)
@@ -168,8 +170,8 @@ def _from_entry_point(name: str, group: str) -> Loaded:
 def _imported(path: Path) -> Loaded:
     """The file's module."""
     unique = f"ianvs_plugin_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}_{path.stem}"
-    spec = importlib.util.spec_from_file_location(unique, path)
-    if spec is None or spec.loader is None or not path.is_file():
+    spec = source_spec(unique, path)
+    if spec is None or spec.loader is None:
         raise PluginError(f"{shown_path(path)} is not a python file that can be read.")
     module = importlib.util.module_from_spec(spec)
     own: dict[str, ModuleType] = {}

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import sys
-import sysconfig
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from importlib.machinery import PathFinder
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from ianvs.base.entry_points import installed
 from ianvs.base.package import PACKAGE, own_name
+from ianvs.plugins.authors_files import is_installed
 from ianvs.plugins.loader import ENTRY_POINTS
 
 
@@ -31,9 +31,19 @@ def source_of(url: str | None, name: str, group: str = ENTRY_POINTS, job: Path |
     return {_short(path, entry.parent): _digest(path) for path in sorted(found)}
 
 
-def local_files(url: str | None, name: str, job: Path | None = None) -> set[Path]:
+def local_files(url: str | None, name: str, job: Path | None = None, group: str = ENTRY_POINTS) -> set[Path]:
     """The file of the plugin and the local ones that it reaches; none where it is not known. See `source_of`."""
-    return _files(url, name, ENTRY_POINTS, job)[1]
+    return _files(url, name, group, job)[1]
+
+
+def authors_files(url: str | None, name: str, job: Path | None = None, group: str = ENTRY_POINTS) -> list[Path]:
+    """Those of `local_files` that neither we nor an installed package have brought, the plugin's own first."""
+    entry, found = _files(url, name, group, job)
+    return sorted((path for path in found if _is_an_authors(path)), key=lambda path: (path != entry, path))
+
+
+def _is_an_authors(path: Path) -> bool:
+    return own_name(path) is None and not is_installed(path)
 
 
 def imported_by(path: Path) -> tuple[str, ...]:
@@ -143,7 +153,7 @@ def _local_files(module: str, plugin_folder: Path, homes: Collection[Path] | Non
     if path is None:
         return
     near = bool(folder) or homes is None or any(path.is_relative_to(home) for home in homes)
-    if own_name(path) is not None or (near and not _installed(path)):
+    if own_name(path) is not None or (near and not is_installed(path)):
         yield path
 
 
@@ -160,7 +170,7 @@ def _is_installed(top: str, plugin_folder: Path, mtime_ns: int, places: tuple[st
     which is put there later is seen."""
     spec = PathFinder.find_spec(top, [str(plugin_folder), *places])
     found = [] if spec is None else [*(spec.submodule_search_locations or []), *([spec.origin] if spec.origin else [])]
-    return bool(found) and all(_installed(Path(place).resolve()) and own_name(Path(place)) is None for place in found)
+    return bool(found) and all(is_installed(Path(place).resolve()) and own_name(Path(place)) is None for place in found)
 
 
 def origin_of(dotted: str, search: Sequence[str]) -> str | None:
@@ -181,13 +191,6 @@ def _find(dotted: str, search: Sequence[str]) -> Path | None:
     """File of the module `dotted`."""
     origin = origin_of(dotted, search)
     return Path(origin).resolve() if origin and origin.endswith(".py") else None
-
-
-def _installed(path: Path) -> bool:
-    places = {sysconfig.get_paths()[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
-    return any(path.is_relative_to(Path(place).resolve()) for place in places) or (
-        not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
-    )
 
 
 def _short(path: Path, folder: Path) -> str:

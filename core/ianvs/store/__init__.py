@@ -1,6 +1,7 @@
 """Where results live. The only package that knows file names of results."""
 
 from ianvs.store.case_store import CaseState, CaseStore
+from ianvs.store.code_store import CodeStore
 from ianvs.store.exam_store import ExamRecord, ExamStore
 from ianvs.store.files import replace_folder, write_atomic, write_json
 from ianvs.store.job_store import Axis, JobStore, Study, StudyStore, Trial
@@ -11,6 +12,7 @@ __all__ = [
     "Axis",
     "CaseState",
     "CaseStore",
+    "CodeStore",
     "ExamRecord",
     "ExamStore",
     "JobStore",

@@ -20,6 +20,7 @@ from ianvs.processes.engines.ray.ray_files import gather_code, pack, relocate, u
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning import make_plan
 from ianvs.running.planning.case_request import case_request
+from ianvs.running.planning.kept_code import keep_code
 from ianvs.running.scheduler.opening import authors_files
 from tests.edits import edited
 from tests.jobs import MAJORITY, TESTENV, write_job
@@ -104,12 +105,13 @@ def test_paths_of_a_request_move_and_nothing_else_does(tmp_path: Path) -> None:
     write(tmp_path, {"mine.py": b"def mine(y_true, y_pred): return 1"})
     job = load_job(write_job(tmp_path, testenv=edited(TESTENV, "{name: BWT}", "{name: mine, url: ./mine.py}")))
     planned = next(iter(plan := make_plan(job, Inspector(job))))
-    request = case_request(plan, planned.case, planned.algorithm, {})
+    request = case_request(plan, planned.case, planned.algorithm, {}, keep_code(plan))
     moved = relocate(request, {job.workspace: Path("/node/ws"), tmp_path / "mine.py": Path("/code/authors/0/mine.py")})
     assert moved.workspace == Path("/node/ws")
     assert moved.testenv.metrics[1].url == Path("/code/authors/0/mine.py")
     assert moved.testenv.metrics[1].place == job.testenvs[0].metrics[1].place
     assert moved.testenv.dataset == job.testenvs[0].dataset
+    assert Path("/code/authors/0/mine.py") in {one.file for one in moved.code}
     assert relocate([request], {job.workspace: Path("/node/ws")})[0].workspace == Path("/node/ws")
     assert (moved.exam_id, moved.splitting_method) == (planned.algorithm.exam_id, "default")
 

@@ -29,7 +29,7 @@ from ianvs.config.models.form import NamedSpec, NoKey, NotEmpty, Options, Placed
 from ianvs.config.models.search import SearchSpec, SelectSpec, search_slips, select_slips
 from ianvs.config.strict_yaml import Document, Steps
 
-RESERVED = ("cases", "exams", "cache")
+RESERVED = ("cases", "exams", "cache", "code")
 """Folders of a workspace that a job's own folder must not be mistaken for."""
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -235,8 +235,8 @@ class JobSettings(PlacedSpec):
     limits: LimitsSpec = LimitsSpec()
     retries: Annotated[int, Field(ge=0)] = 1  # of a case that was killed or lost, never of one that raised
     fail_fast: bool = False
-    # How the exam is kept from learners; strict: they write nowhere but in places of their own. audit: the copies that
-    # answer may do what they like, and what sealed ones could not is told. open: learners and copies may.
+    # How the exam is kept from learners; strict: new processes give all answers. audit: the copies that answer may do
+    # what they like, and what sealed ones could not is told. open: learners and copies may, and write anywhere.
     sealing: Literal["normal", "strict", "audit", "open"] = "normal"
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ianvs.config.spec import DatasetSpec, JobSpec
 
-_OF_WORKSPACE = ("cases", "exams", "cache")
+_OF_WORKSPACE = ("cases", "exams", "cache", "code")
 
 
 def closed_paths(workspace: Path, datasets: Iterable[DatasetSpec], folders: Iterable[Path] = ()) -> list[Path]:

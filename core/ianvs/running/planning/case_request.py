@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ianvs.base.types import TestCase
 from ianvs.config.spec import AlgorithmSpec, MetricSpec, TestEnvSpec
 from ianvs.exam.scenarios import Exam, open_exam
+from ianvs.plugins.authors_files import kept
 from ianvs.running.planning.cases import PlannedAlgorithm
 from ianvs.running.planning.identity import train_ratio
+from ianvs.running.planning.kept_code import KeptCode, kept_files
 from ianvs.running.planning.plan import Plan
 
 PREPARE_EXAM = "ianvs.running.session.exams:prepare_exam"
@@ -37,10 +40,12 @@ class CaseRequest:
     scores: tuple[tuple[MetricSpec, str], ...]  # (metric, key under which its values are stored)
     threads: int
     device: str  # "auto", "cpu", "cuda"
-    sealing: str  # how the exam is kept from the learner: "normal", "strict"; "none" where it has no process of its own
+    # How the exam is kept from the learner: "normal", "strict", "open"; "none" where it has no process of its own.
+    sealing: str
     memory_mb: float | None
     saved_mb: float
     secrets: frozenset[str]  # texts that are shown and stored nowhere
+    code: tuple[KeptCode, ...]  # of the authors, as it was planned
     provenance: Mapping[str, object]
     working_directory: Path | None  # of plugins, where their contract names one
     until: int | None = None  # the round after which it pauses and is scored; None: it goes to the end
@@ -50,16 +55,24 @@ class CaseRequest:
         cache = self.workspace / "cache"
         return open_exam(self.testenv, cache, self.splitting_method, as_one=self.as_one, progress=progress)
 
+    def planned_code(self) -> AbstractContextManager[None]:
+        """Inside, authors' files are what they were when the case was planned. Raises DamagedError."""
+        return kept(kept_files(self.workspace, self.code))
+
 
 def case_request(
     plan: Plan,
     case: TestCase,
     algorithm: PlannedAlgorithm,
     provenance: Mapping[str, object],
+    code: tuple[KeptCode, ...],
     *,
     apart: bool = False,
 ) -> CaseRequest:
-    """What the process of `case`, one of `algorithm`'s in `plan`, needs to know. apart: it is one of its own."""
+    """What the process of `case`, one of `algorithm`'s in `plan`, needs to know. apart: it is one of its own.
+
+    code: as `keep_code` has kept it.
+    """
     job = plan.job
     return CaseRequest(
         case=case,
@@ -78,6 +91,7 @@ def case_request(
         memory_mb=job.limits.memory_mb,
         saved_mb=job.limits.saved_mb,
         secrets=plan.secrets,
+        code=code,
         provenance=provenance,
         working_directory=job.working_directory,
         until=algorithm.until,

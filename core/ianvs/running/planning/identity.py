@@ -2,8 +2,8 @@
 
 In: the data, the exam's rules and rounds, the source of an author's scenario, the algorithm's source, its
 hyperparameters with the content of files that they name, the seed, the number of threads (which changes the last bits),
-and the version of this recipe. Not in: names and places of files, key order, the spelling of numbers, comments in yaml,
-the number of jobs, the engine, the device's index, the list of metrics.
+a `sealing` other than the normal one, and the version of this recipe. Not in: names and places of files, key order, the
+spelling of numbers, comments in yaml, the number of jobs, the engine, the device's index, the list of metrics.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ianvs.config.spec import AlgorithmSpec, GateSpec, JobSpec, MetricSpec, Test
 from ianvs.exam.metrics.registry import foreign_module
 from ianvs.exam.paradigms import GROUP, PARADIGMS
 from ianvs.exam.scenarios import ENTRY_POINTS, is_authors
+from ianvs.plugins.loader import ENTRY_POINTS as ALGORITHMS
 from ianvs.plugins.source import source_of
 from ianvs.running.inspector import ParadigmFacts
 from ianvs.running.planning.cases import prefixed
@@ -62,7 +63,7 @@ def algorithm_identity(
         "version": IDENTITY_VERSION,
         "paradigm": {"name": spec.name, "options": dict(spec.options)},
         "modules": {module.type: module.name for module in algorithm.modules},
-        "source": dict(_sources(algorithm, job.working_directory or job.file.parent)),
+        "source": algorithm_source(job, algorithm),
         "train_ratio": train_ratio(exam, algorithm),
         "model_eval": None if paradigm.reference or exam.gate is None else _count(exam.gate),
         "initial_model": _content(algorithm.initial_model, job.workspace / "cache"),
@@ -73,24 +74,39 @@ def algorithm_identity(
     if not paradigm.reference and exam.budget is not None and exam.budget.passes is not None:
         facts["passes"] = exam.budget.passes  # a learner is told; of the rest of the budget it is not
     contract = contract_named(algorithm.contract)
+    if job.sealing != "normal" and not contract.runs_cases:
+        facts["sealing"] = job.sealing  # it may cost the learner something, or let it do more
     if contract.runs_cases:
         facts |= {"contract": contract.name, **_counted(contract.algorithm_identity(algorithm))}
     return facts
 
 
-def _sources(algorithm: AlgorithmSpec, home: Path) -> Iterator[tuple[str, str]]:
-    """(file, digest) of its modules, and of a paradigm and a contract that are not ours; of those the version tells."""
+def algorithm_source(job: JobSpec, algorithm: AlgorithmSpec) -> dict[str, str]:
+    """{file: digest} of what its authors have written."""
+    found: dict[str, str] = {}
+    for prefix, url, name, group in authored(algorithm):
+        found |= {prefix + file: content for file, content in source_of(url, name, group, source_home(job)).items()}
+    return found
+
+
+def source_home(job: JobSpec) -> Path:
+    """The folder whose modules are the job's authors', too."""
+    return job.working_directory or job.file.parent
+
+
+def authored(algorithm: AlgorithmSpec) -> Iterator[tuple[str, str | None, str, str]]:
+    """(prefix, url, name, group) of its modules, and of a paradigm and a contract that have no version of ours.
+
+    prefix: of the names of its files.
+    """
     for prefix, module in prefixed(algorithm.modules, "/"):
-        found = source_of(module.url, module.name, job=home)
-        yield from ((prefix + name, content) for name, content in found.items())
+        yield prefix, module.url, module.name, ALGORITHMS
     spec = algorithm.paradigm
     if spec.url is not None or spec.name not in PARADIGMS:
-        found = source_of(spec.url, spec.name, GROUP, home)
-        yield from ((f"paradigm/{name}", content) for name, content in found.items())
+        yield "paradigm/", spec.url, spec.name, GROUP
     point = installed(CONTRACTS).get(algorithm.contract)
     if point is not None and not is_ours(point):
-        found = source_of(None, algorithm.contract, CONTRACTS)
-        yield from ((f"contract/{name}", content) for name, content in found.items())
+        yield "contract/", None, algorithm.contract, CONTRACTS
 
 
 def train_ratio(exam: TestEnvSpec, algorithm: AlgorithmSpec) -> float:

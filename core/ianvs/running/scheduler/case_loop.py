@@ -17,7 +17,7 @@ from ianvs.processes.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Engin
 from ianvs.running.planning import Plan, PlannedCase
 from ianvs.running.planning.case_request import RUN_CASE, CaseRequest
 from ianvs.running.scheduler.slots import Sharing, Slot, Slots
-from ianvs.store import CaseStore, ExamStore, Study
+from ianvs.store import CaseStore, CodeStore, ExamStore, Study
 
 _TICK = 0.5  # seconds between looks at the clock while nothing happens
 _CRASHES = {getattr(signal, f"SIG{name}", None) for name in ("SEGV", "BUS", "ABRT", "FPE", "ILL")}
@@ -255,7 +255,10 @@ def _files_of(request: CaseRequest) -> Files:
     store = CaseStore(workspace)
     return Files(
         root=workspace,
-        reads=(ExamStore(workspace).folder(request.exam_id),),
+        reads=(
+            ExamStore(workspace).folder(request.exam_id),
+            *(CodeStore(workspace).folder(one.key) for one in request.code),
+        ),
         writes=(store.folder(case),),
         notes=(store.root / ".names", store.root / ".lineage"),
         lock=Path(store.lock(case).lock_file),

@@ -12,6 +12,7 @@ from ianvs.results.stored.job_results import HELD
 from ianvs.running.inspector import Inspector
 from ianvs.running.planning import Plan, PlannedCase, make_plan
 from ianvs.running.planning.case_request import CaseRequest, case_request
+from ianvs.running.planning.kept_code import keep_code
 from ianvs.running.scheduler.case_loop import CaseLoop, Listener
 from ianvs.running.scheduler.opening import EarlyEngine, open_checker, open_engine
 from ianvs.running.scheduler.preflight import preflight
@@ -78,12 +79,13 @@ class _Runs:
     def go(self, plan: Plan) -> bool:
         """Whether it was interrupted."""
         engine, wanted = self._engine, plan.job.cases_per_gpu
+        code = keep_code(plan)
         sharing = Sharing(engine.gpus, card_bytes(engine.gpus)) if wanted == "auto" else None
         slots = Slots(engine.slots, engine.gpus, 1 if wanted == "auto" else wanted, sharing)
 
         def request(planned: PlannedCase) -> CaseRequest:
             apart = engine.isolates and engine.seals
-            return case_request(plan, planned.case, planned.algorithm, self._provenance, apart=apart)
+            return case_request(plan, planned.case, planned.algorithm, self._provenance, code, apart=apart)
 
         loop = CaseLoop(engine, plan, slots, self._listener, request)
         loop.go()

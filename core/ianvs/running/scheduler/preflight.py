@@ -29,6 +29,7 @@ from ianvs.running.inspector.plugin_check import FORCED, Checked, Subject
 from ianvs.running.job_notes import data_doubts
 from ianvs.running.planning import Plan, PlannedAlgorithm, cells, grid
 from ianvs.running.planning.case_request import PREPARE_EXAM, CaseRequest, case_request
+from ianvs.running.planning.kept_code import keep_code
 from ianvs.running.planning.named_files import unfound_files
 from ianvs.running.planning.references import ROLES
 from ianvs.running.planning.studies import is_searched, with_ends
@@ -39,7 +40,7 @@ from ianvs.running.scheduler.opening import engine_problems, isolates
 from ianvs.running.scheduler.searching import FIRST_RUNG, last_round
 from ianvs.running.scoring import missing_pictures
 from ianvs.running.session.exams import FITS, scores_fit
-from ianvs.store import ExamRecord, ExamStore
+from ianvs.store import CodeStore, ExamRecord, ExamStore
 
 MOST_BUILT = 32  # choices of hyperparameters that an algorithm is built with; of a larger grid each value once
 _Rounds = tuple[tuple[list[Any], list[Any]], ...]  # for each round: what users said, and the replies
@@ -312,10 +313,11 @@ def _prepare(flight: Preflight, algorithm: PlannedAlgorithm) -> Sequence[Problem
 
 
 def _files_of(request: CaseRequest, log: Path) -> Files:
-    """What preparing the exam leaves in its workspace."""
+    """What preparing the exam reads and leaves in its workspace."""
     workspace, store = request.workspace, ExamStore(request.workspace)
     return Files(
         root=workspace,
+        reads=tuple(CodeStore(workspace).folder(one.key) for one in request.code),
         writes=(store.folder(request.exam_id), log),
         notes=tuple(workspace / "cache" / folder for folder in (DOUBTS, FITS)),
         lock=Path(store.lock(request.exam_id).lock_file),
@@ -326,7 +328,7 @@ def _any_request(plan: Plan, algorithm: PlannedAlgorithm) -> CaseRequest:
     """Of any case: it says which exam is meant."""
     seeds = plan.job.seeds
     first = next(algorithm.cases(seeds), algorithm.case({}, algorithm.seeds(seeds)[0]))
-    return case_request(plan, first, algorithm, {})
+    return case_request(plan, first, algorithm, {}, keep_code(plan))
 
 
 def _incompatibilities(exam: ExamRecord, spec: TestEnvSpec) -> Iterator[Problem]:

@@ -60,8 +60,9 @@ def run_case(request: CaseRequest, report: Reporter) -> None:
     Ends the process with EXIT_INTERRUPTED when it was asked to stop: after the round that was under way.
     """
     store = CaseStore(request.workspace)
-    with store.lock(request.case.id):
+    with store.lock(request.case.id), contextlib.ExitStack() as stack:
         try:
+            stack.enter_context(request.planned_code())
             facts = None if _has_reached(request, store) else _run_or_resume(request, store, report)
             if facts is None:
                 score_case(request)

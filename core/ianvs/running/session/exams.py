@@ -27,7 +27,7 @@ FITS = "fits"  # folder of the cache
 
 def prepare_exam(request: CaseRequest, report: Callable[[object], None]) -> list[Problem]:
     """Decode the data and store the exam's record, once for all its cases. Returns what is wrong with them."""
-    with ExamStore(request.workspace).lock(request.exam_id):  # another run may be at it
+    with ExamStore(request.workspace).lock(request.exam_id), request.planned_code():  # another run may be at it
         return _prepared(request, report)
 
 

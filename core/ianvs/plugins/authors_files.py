@@ -1,0 +1,155 @@
+"""How authors' source files are imported: compiled anew, and from bytes that were kept where there are some.
+
+Byte code that lies beside them is neither read nor written: it may have been put there by somebody else. Line numbers,
+`__file__` and `inspect` tell of the author's file all the same.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from types import CodeType, ModuleType
+
+from ianvs.base.package import own_name
+
+
+@contextmanager
+def kept(files: Mapping[Path, bytes]) -> Iterator[None]:
+    """Inside, an import of one of these files runs these bytes, whatever has become of it. Paths are resolved ones."""
+    finder = _finder()
+    before, texts = finder.kept, {os.fspath(path): content for path, content in files.items()}
+    finder.kept = {**before, **texts}
+    for path in files:
+        finder.add(path.parent)
+    try:
+        yield
+    finally:
+        finder.kept = before
+        for text in texts:
+            linecache.cache.pop(text, None)
+
+
+def source_spec(name: str, path: Path, inside: list[str] | None = None) -> ModuleSpec | None:
+    """Of a module of that name in the file at `path`; None where no python file can be read.
+
+    inside: folders of its submodules, if it is a package. Its folder is an author's from now on, unless it is ours.
+    """
+    finder = _finder()
+    content = finder.kept.get(os.path.realpath(path))
+    if own_name(path) is not None:
+        return spec_from_file_location(name, path, submodule_search_locations=inside)
+    if path.suffix != ".py" or (content is None and not path.is_file()):
+        return None
+    finder.add(path.parent)
+    return _spec(name, os.fspath(path), content, inside)
+
+
+class _Source(SourceFileLoader):
+    """content: of the file; None: it is read."""
+
+    def __init__(self, name: str, path: str, content: bytes | None) -> None:
+        super().__init__(name, path)
+        self._content = content
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
+
+    def get_data(self, path: str) -> bytes:
+        return self._content if self._content is not None and path == self.path else super().get_data(path)
+
+    def exec_module(self, module: ModuleType) -> None:
+        if self._content is not None and (text := self.get_source(module.__name__)) is not None:
+            # Without a time, so that nobody looks whether the file is another one now.
+            linecache.cache[str(self.path)] = (len(text), None, text.splitlines(keepends=True), str(self.path))
+        super().exec_module(module)
+
+
+class _Finder(MetaPathFinder):
+    """Finds modules below folders of authors, in the order of sys.path. kept: by resolved path."""
+
+    def __init__(self) -> None:
+        self.kept: Mapping[str, bytes] = {}
+        self._homes: tuple[str, ...] = ()
+
+    def add(self, home: Path) -> None:
+        prefix = os.path.join(os.path.realpath(home), "")  # noqa: PTH118
+        if not prefix.startswith(self._homes or ("\0",)):
+            self._homes += (prefix,)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        places = list(sys.path if path is None else path)
+        for index, place in enumerate(places):
+            folder = str(place) if place else _working_folder()
+            real = _real(folder)
+            if real.startswith(self._homes) and not _is_installed(real):
+                found = self._found(fullname, folder)
+                if found is not None:
+                    before = PathFinder.find_spec(fullname, places[:index]) if index else None
+                    return found if before is None or before.origin is None else None
+        return None
+
+    def _found(self, fullname: str, folder: str) -> ModuleSpec | None:
+        module = os.path.join(folder, fullname.rpartition(".")[2])  # noqa: PTH118
+        for file, inside in ((os.path.join(module, "__init__.py"), [module]), (f"{module}.py", None)):  # noqa: PTH118
+            content = self.kept.get(os.path.realpath(file))
+            if content is not None:
+                return _spec(fullname, file, content, inside)
+        spec = PathFinder.find_spec(fullname, [folder])
+        if spec is None or spec.origin is None:  # nothing, or a folder that may be part of a package
+            return None
+        if type(spec.loader) is not SourceFileLoader:
+            return spec
+        return _spec(fullname, spec.origin, None, spec.submodule_search_locations)
+
+
+def _spec(name: str, path: str, content: bytes | None, inside: list[str] | None) -> ModuleSpec | None:
+    return spec_from_file_location(name, path, loader=_Source(name, path, content), submodule_search_locations=inside)
+
+
+def _finder() -> _Finder:
+    """That of this process, which is a thing of the interpreter, as sys.path is."""
+    for finder in sys.meta_path:
+        if isinstance(finder, _Finder):
+            return finder
+    sys.meta_path.insert(0, _Finder())
+    return _finder()
+
+
+def _working_folder() -> str:
+    """Of this process; "/" where it is gone."""
+    try:
+        return os.getcwd()  # noqa: PTH109
+    except OSError:
+        return os.sep
+
+
+@lru_cache(maxsize=4096)
+def _real(folder: str) -> str:
+    """With a separator at its end."""
+    return os.path.join(os.path.realpath(folder), "")  # noqa: PTH118
+
+
+@lru_cache(maxsize=4096)
+def _is_installed(folder: str) -> bool:
+    return is_installed(Path(folder)) or own_name(Path(folder)) is not None
+
+
+def is_installed(path: Path) -> bool:
+    """Whether it lies where packages are installed, or among Python's own modules."""
+    places = {sysconfig.get_paths()[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
+    return any(path.is_relative_to(Path(place).resolve()) for place in places) or (
+        not {"site-packages", "dist-packages"}.isdisjoint(path.parts)
+    )

@@ -1,0 +1,94 @@
+"""What runs is what was planned: authors' source files as bytes, kept in the workspace before the first case.
+
+Kept are plugins, paradigms, scenarios and metrics, with the local modules that their identities count. What a plugin
+imports by a name that it computes, and files that it reads, are the author's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ianvs.base.errors import IanvsError, shown_path
+from ianvs.exam.metrics.registry import GROUP as METRICS
+from ianvs.exam.metrics.registry import foreign_module
+from ianvs.exam.scenarios import ENTRY_POINTS as SCENARIOS
+from ianvs.exam.scenarios import is_authors
+from ianvs.plugins.source import authors_files
+from ianvs.running.planning.identity import algorithm_source, authored, metric_keys, source_home
+from ianvs.running.planning.plan import Plan, scored_metrics
+from ianvs.store import CodeStore
+
+
+@dataclass(frozen=True)
+class KeptCode:
+    """The source files of one author's file. key: of the CodeStore. up: how far above `file` their folder lies."""
+
+    file: Path
+    up: int
+    key: str
+
+
+def keep_code(plan: Plan) -> tuple[KeptCode, ...]:
+    """Store all source files of the plan's authors. Raises IanvsError for one that was changed since it was planned."""
+    store, found = CodeStore(plan.job.workspace), []
+    for entry, files in _files(plan).items():
+        home = Path(os.path.commonpath([path.parent for path in files]))
+        key = store.keep({path.relative_to(home).as_posix(): path.read_bytes() for path in files})
+        found.append(KeptCode(entry, len(entry.resolve().relative_to(home).parts) - 1, key))
+    known: dict[tuple[object, ...], dict[str, str]] = {}
+    for algorithm in plan.algorithms:
+        authors = tuple(authored(algorithm.spec))
+        if authors not in known:
+            known[authors] = algorithm_source(plan.job, algorithm.spec)
+        if known[authors] != algorithm.identity["source"]:
+            raise _changed(algorithm.spec.file)
+    for exam, scores in zip(plan.job.testenvs, plan.scores, strict=True):
+        if not set(metric_keys(scored_metrics(exam))) >= {key for _, key in scores}:
+            raise _changed(exam.file)
+    return tuple(found)
+
+
+def kept_files(workspace: Path, code: tuple[KeptCode, ...]) -> Mapping[Path, bytes]:
+    """The bytes by the paths of the files that they were read from. Raises DamagedError."""
+    found: dict[Path, bytes] = {}
+    for one in code:
+        above = one.file.resolve().parents
+        if one.up < len(above):
+            files = CodeStore(workspace).read(one.key)
+            found |= {above[one.up] / name: content for name, content in files.items()}
+    return found
+
+
+def _files(plan: Plan) -> dict[Path, list[Path]]:
+    """By author's file as the job names it, which may be a link: itself and the local ones that it reaches."""
+    found = {}
+    for url, name, group in dict.fromkeys(_authored(plan)):
+        if files := authors_files(url, name, source_home(plan.job), group):
+            entry = Path(url) if url is not None and url.endswith(".py") else files[0]
+            found[entry] = files
+    return found
+
+
+def _authored(plan: Plan) -> Iterator[tuple[str | None, str, str]]:
+    """(url, name, group) of all that authors have written."""
+    for algorithm in plan.algorithms:
+        yield from ((url, name, group) for _, url, name, group in authored(algorithm.spec))
+    for exam in plan.job.testenvs:
+        if exam.scenario is not None and is_authors(exam.scenario):
+            yield _text(exam.scenario.url), exam.scenario.name, SCENARIOS
+        for metric in (*scored_metrics(exam), *([exam.gate.metric] if exam.gate else [])):
+            if (url := _text(metric.url) or foreign_module(metric.name)) is not None:
+                yield url, metric.name, METRICS
+
+
+def _text(url: Path | None) -> str | None:
+    return None if url is None else str(url)
+
+
+def _changed(file: Path) -> IanvsError:
+    return IanvsError(
+        f"source files that {shown_path(file)} names were changed since the job was planned. Run it again."
+    )
