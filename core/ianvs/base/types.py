@@ -174,6 +174,10 @@ class RoundResult:
     unsaved: str = ""  # of the first round: what a copy that loads what was saved does not bring back
 
 
+SEALING_VERSION = 2
+"""Of the rules by which exams are sealed. 1: a learner could write wherever the user can, but for closed files."""
+
+
 @dataclass(frozen=True)
 class Sealing:
     """How the exam was kept from a learner.
@@ -181,7 +185,8 @@ class Sealing:
     how: "none" of an engine without processes, "handed" of plugins whose contract runs the case and gives them the
     exam's files, or the job's `sealing`. copies: who gave its answers, "forks" of its process or "new processes",
     which are thrown away, or "none" but itself. closed: whether the kernel closed the exam's files to it. missing: what
-    it was not kept from, in words. denied: what copies called in an audit that sealed ones can't, and how often.
+    it was not kept from, by the name of a wall or in words. denied: what copies called in an audit that sealed ones
+    can't, and how often. version: of the rules.
     """
 
     how: str = "none"
@@ -189,6 +194,7 @@ class Sealing:
     closed: bool = False
     missing: tuple[str, ...] = ()
     denied: tuple[tuple[str, int], ...] = ()
+    version: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "missing", tuple(self.missing))  # json has lists
@@ -200,9 +206,10 @@ class Sealing:
         every = tuple(found)
         how = min((one.how for one in every), key=("none", "handed", "open", "audit", "normal", "strict").index)
         copies = min((one.copies for one in every), key=("none", "forks", "new processes").index)
-        missing = sorted({name for one in every for name in one.missing})
+        missing = tuple(sorted({name for one in every for name in one.missing}))
         denied = sum((Counter(dict(one.denied)) for one in every), Counter[str]())
-        return cls(how, copies, all(one.closed for one in every), tuple(missing), tuple(sorted(denied.items())))
+        closed, version = all(one.closed for one in every), min(one.version for one in every)
+        return cls(how, copies, closed, missing, tuple(sorted(denied.items())), version)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ def run(folder: Path, yaml: str, what: str, extra: str = "") -> tuple[CaseResult
     """Two cases, of seeds 0 and 1; the first does `what` in round 3."""
     then = indent(f"if (round, seed) == (3, 0):\n{indent(what, '    ')}\n", 8 * " ")
     plugin = edited(MAJORITY, "        for label in", f"{then}        for label in")
-    job = f"seeds: [0, 1]\njobs: 2\nengine: {yaml}\n{extra}"
+    job = f"seeds: [0, 1]\njobs: 2\nsealing: open\nengine: {yaml}\n{extra}"  # it leaves notes beside the job
     first, second = ianvs.run(write_job(folder, plugin=plugin, hyperparameters="", job=job))
     return first, second
 

@@ -28,6 +28,9 @@ def by_seed(results: ianvs.Results) -> dict[tuple[object, int], CaseResult]:
     return {(tuple(found.case.hyperparameters.values()), found.case.seed): found for found in results}
 
 
+OPEN = "seeds: [{}]\nsealing: open"  # plugins write down beside the job which rounds they train
+
+
 def noted(folder: Path) -> Path:
     """A file that a plugin may write: in a folder of its own, since those above the workspace are closed to it."""
     (folder / "notes").mkdir(exist_ok=True)
@@ -98,7 +101,7 @@ def test_a_case_killed_from_outside_resumes_and_ends_as_if_nothing_had_happened(
         "        import pathlib, time\n"
         f"        while round == 3 and not pathlib.Path({str(gate)!r}).exists(): time.sleep(0.01)\n"
     )
-    one_case = {"hyperparameters": "- bias: {values: [0]}", "job": "seeds: [7]"}
+    one_case = {"hyperparameters": "- bias: {values: [0]}", "job": OPEN.format(7)}
     path = write_job(tmp_path, plugin=noting_rounds(trained, wait), **one_case)
     process = start(path)
     _wait_for(lambda: trained.exists() and "3" in trained.read_text())
@@ -133,7 +136,7 @@ def test_ctrl_c_lets_the_round_end_and_the_next_run_continues(tmp_path: Path) ->
     slowly.touch()  # slow enough for a busy machine to hear of the wish before all rounds are over
     wait = f"        import pathlib, time\n        time.sleep(2 if pathlib.Path({str(slowly)!r}).exists() else 0)\n"
     path = write_job(
-        tmp_path, plugin=noting_rounds(trained, wait), hyperparameters="- bias: {values: [0]}", job="seeds: [7]"
+        tmp_path, plugin=noting_rounds(trained, wait), hyperparameters="- bias: {values: [0]}", job=OPEN.format(7)
     )
     process = start(path)
     _wait_for(lambda: trained.exists() and "2" in trained.read_text())
@@ -154,7 +157,7 @@ def test_a_plugin_whose_load_forgets_is_found_out_and_starts_over(tmp_path: Path
         f"        if round == 4 and __import__('pathlib').Path({str(flag)!r}).exists():\n            raise KeyError\n"
     )
     plugin = edited(noting_rounds(trained, stop), "self.counts = eval(path.read_text())", "self.counts = {9: 1}")
-    path = write_job(tmp_path, plugin=plugin, hyperparameters="- bias: {values: [0]}", job="seeds: [0]")
+    path = write_job(tmp_path, plugin=plugin, hyperparameters="- bias: {values: [0]}", job=OPEN.format(0))
     [whole] = ianvs.run(path, engine="inline", workspace=tmp_path / "other")
     flag.touch()
     ianvs.run(path, engine="inline")

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib.abc import MetaPathFinder
-from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, ModuleSpec
+from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, ModuleSpec, PathFinder
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -27,7 +27,8 @@ _READING = _EXECUTE | _READ | _READ_DIR
 _OF_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL
 _RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 """How many rights a version knows, from the lowest bit on."""
-_SCOPES = 1 | 2  # abstract sockets and signals of processes outside; from version 6 on
+_SCOPES = 1 | 2  # abstract sockets and signals of processes outside
+TRUNCATION_SINCE, SIGNALS_SINCE = 3, 6  # versions from which on these are kept apart
 
 
 class _Ruleset(ctypes.Structure):
@@ -56,8 +57,9 @@ def confine(closed: Collection[Path] = (), opened: Iterable[Path] = (), writable
         return False
     rights = (1 << _RIGHTS[min(version, max(_RIGHTS))]) - 1
     handled = rights if closed else rights & ~_READING
-    rules = _Ruleset(handled, 0, _SCOPES if version >= 6 else 0)
-    ruleset = _call(_CREATE, ctypes.byref(rules), ctypes.c_size_t(ctypes.sizeof(rules) if version >= 6 else 8), 0)
+    scoped = version >= SIGNALS_SINCE
+    rules = _Ruleset(handled, 0, _SCOPES if scoped else 0)
+    ruleset = _call(_CREATE, ctypes.byref(rules), ctypes.c_size_t(ctypes.sizeof(rules) if scoped else 8), 0)
     if ruleset < 0:
         return False
     try:
@@ -124,7 +126,8 @@ def _libc() -> ctypes.CDLL:
 def find_unlisted() -> None:
     """Find modules in folders of sys.path that can't be listed, in the order of sys.path."""
     if not any(isinstance(finder, _Unlisted) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Unlisted())
+        # Python's own finder comes next; those before it know better where their modules lie.
+        sys.meta_path.insert(sys.meta_path.index(PathFinder), _Unlisted())
 
 
 class _Unlisted(MetaPathFinder):

@@ -8,7 +8,7 @@ from math import sqrt
 
 import numpy as np
 
-from ianvs.base.types import Sealing
+from ianvs.base.types import SEALING_VERSION, Sealing
 from ianvs.results.report.gather import RowCases
 from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.ranking import ExamSignificance
@@ -162,6 +162,16 @@ def noise_statement(rows: Iterable[LeaderboardRow], repeated: Sequence[RowCases]
     return f"Repeated with the same seed, {metric} differs by up to {widest:.2g} ({where}; {count} repetitions)."
 
 
+_WALLS = {
+    "files": "what opens the exam's files",
+    "writes": "what learners leave outside of their own folders",
+    "truncation": "learners that cut off files",
+    "weights": "what learners put into the user's caches of weights (`download: true`)",
+    "signals": "signals that end other processes",
+}
+"""What is possible where a wall of that name is missing (ianvs.processes.sealing.allowed). Others are words already."""
+
+
 def sealing_note(found: Collection[Sealing], contract: str) -> str:
     """How the exam was kept from the learners, in the weakest of all cases; "" where none has ended."""
     if not found:
@@ -179,9 +189,11 @@ def sealing_note(found: Collection[Sealing], contract: str) -> str:
         denied = sorted({name for one in found for name, _ in one.denied})
         told = f"it called {', '.join(denied)}" if denied else "it called nothing of that kind"
         return f"Not sealed: an audit let pass what copies are denied otherwise; {told} (docs/trust.md)."
+    missing = [_WALLS.get(name, name) for name in sorted({name for one in found for name in one.missing})]
     strictly = "Strictly sealed" if all(one.how == "strict" for one in found) else "Sealed"
     said = [
-        f"{strictly}: learners ran in processes of their own, which were handed one round's data at a time",
+        f"{'Not sealed against ' + ' and '.join(missing) if missing else strictly}: learners ran in processes of their "
+        "own, which were handed one round's data at a time",
         "the kernel closed the files of the exam, the data and other cases to them"
         if all(one.closed for one in found)
         else "but the kernel did not close the files of the exam to them (no Landlock)",
@@ -189,6 +201,7 @@ def sealing_note(found: Collection[Sealing], contract: str) -> str:
         if all(one.copies != "none" for one in found)
         else "answers came from copies that were thrown away, but for the learners that are marked",
     ]
-    if missing := sorted({name for one in found for name in one.missing}):
-        said[0] = f"Not sealed against {' and '.join(missing)}{said[0][said[0].index(':') :]}"
+    if any(one.version < SEALING_VERSION for one in found):
+        which = "the cases" if all(one.version < SEALING_VERSION for one in found) else "some cases"
+        said.append(f"{which} were sealed by version 1 of these rules, which let learners write wherever the user can")
     return "; ".join(said) + " (docs/trust.md)."

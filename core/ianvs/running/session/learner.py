@@ -6,6 +6,7 @@ Copies of that process give the answers (ianvs.running.session.processes).
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import tempfile
@@ -37,7 +38,8 @@ from ianvs.store import StoredModule
 
 _CLOSED = (
     "A learner can't open the workspace and the exam's data. While it predicts it writes nothing, starts no processes "
-    "and opens no connections. It may keep files below the `folder` of its context (docs/trust.md)."
+    "and opens no connections. It may write only below the `folder` of its context, and temporary files; "
+    "`sealing: open` in the job lifts that (docs/trust.md)."
 )
 
 _Samples = NDArray[Any] | list[Any]
@@ -88,16 +90,14 @@ class LearnerHost:
             raise PluginError(f"there is no order '{name}'")
         try:
             return self._orders[name](told.body, told.files)
-        except PermissionError as error:
-            if not self._closed:
-                raise
-            self._print_traceback()
-            raise PluginError(f"{error}. {_CLOSED}") from error
         except (Gone, IanvsError, RemoteError):
             raise
-        except Exception:
-            if not told.body.get("quiet"):
+        except Exception as error:
+            refused = self._closed and _is_refused(error)
+            if refused or not told.body.get("quiet"):
                 self._print_traceback()
+            if refused:
+                raise PluginError(f"{type(error).__name__}: {error}. {_CLOSED}") from error
             raise
 
     def _print_traceback(self) -> None:
@@ -316,6 +316,15 @@ class LearnerHost:
             unscored=self._unscored(),
         )
         return Message(state.model_dump())
+
+
+def _is_refused(error: BaseException | None) -> bool:
+    """Whether it comes from a file that could not be opened, as far as libraries that wrap such errors tell."""
+    while error is not None:
+        if isinstance(error, PermissionError) or os.strerror(errno.EACCES) in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _stored(told: Mapping[str, Any], folder: Path) -> StoredModule:

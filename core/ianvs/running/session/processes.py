@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import json
 import mmap
 import os
 import re
@@ -22,6 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from ianvs.base.errors import one_line
 from ianvs.exam.scenarios.exam import Rules
 from ianvs.processes.engines.forked import (
     CHILD_SUBREAPER,
@@ -31,19 +33,19 @@ from ianvs.processes.engines.forked import (
     live,
     prctl,
 )
+from ianvs.processes.sealing.allowed import devices, missing_walls, own_caches, weight_caches
 from ianvs.processes.sealing.attendance import Attendance
 from ianvs.processes.sealing.closed import allowed_paths
 from ianvs.processes.sealing.landlock import confine
+from ianvs.processes.sealing.leftovers import Leftovers
 from ianvs.processes.sealing.peer import Message, Peer
 from ianvs.processes.sealing.seal import Seal
-from ianvs.processes.sealing.stopped import end_below
+from ianvs.processes.sealing.stopped import below, end_below
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.learner import LearnerHost
 from ianvs.running.session.session import Brief
 
 _SHARED = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (.)..s", re.MULTILINE)  # lines of /proc/self/maps: from, to, readable
-_DEVICES = [Path("/dev/null"), Path("/dev/zero"), *Path("/dev").glob("nvidia*")]
-_CACHES = ("XDG_CACHE_HOME", "HF_HOME", "TORCH_HOME", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH")
 
 
 class LearnerSpawner:
@@ -52,6 +54,7 @@ class LearnerSpawner:
     def __init__(self, request: CaseRequest) -> None:
         self._folder = tempfile.mkdtemp(prefix="case-")  # for temporary files, closed to each other's process
         self._printing: list[Attendance] = []
+        self._leftovers, self._learners = Leftovers(), set[int]()
         ours, theirs = socket.socketpair()
         sys.stdout.flush()
         self.pid = os.fork()
@@ -63,8 +66,8 @@ class LearnerSpawner:
 
     def spawn(
         self, brief: Brief, closed: Sequence[Path], own: Sequence[Path], *, copy: bool = False
-    ) -> tuple[socket.socket, int, bool]:
-        """(our end, process id, whether the folders are closed to it) of a process that waits for orders.
+    ) -> tuple[socket.socket, int, tuple[str, ...]]:
+        """(our end, process id, `missing_walls`) of a process that waits for orders.
 
         own: folders that it may read, and write unless it is a copy.
         """
@@ -77,7 +80,9 @@ class LearnerSpawner:
         }
         spawned = self._peer.call("spawn", told, [theirs.fileno()])
         theirs.close()
-        return ours, spawned.body["pid"], spawned.body["closed"]
+        if not copy:
+            self._learners.add(spawned.body["pid"])
+        return ours, spawned.body["pid"], tuple(spawned.body["missing"])
 
     def attend(self, printed: int) -> None:
         """Pass on what a learner prints."""
@@ -103,11 +108,15 @@ class LearnerSpawner:
             shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
-        """End all of its processes."""
+        """End all of its processes, and remove what they have left in memory."""
+        living = {self.pid, *below(self.pid)}
+        left = self._leftovers.remove_files(living)
         self._peer.close()
         os.waitpid(self.pid, 0)
         for one in self._printing:
             one.close()
+        if left := [*left, *self._leftovers.remove_objects(living | self._learners)]:
+            print(f"removed what the learner had left behind: {one_line(left)}")
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
@@ -134,27 +143,24 @@ class SpawnServer:
         os.close(writing)
         os.close(told.files[0])
         self.living.add(pid)
-        closed = os.read(reading, 1) == b"y"
-        os.close(reading)
-        return Message({"pid": pid, "closed": closed})
+        with os.fdopen(reading, "rb") as pipe:
+            missing = pipe.read()
+        return Message({"pid": pid, "missing": json.loads(missing or b'["files"]')})
 
     def _serve(self, told: Message, ready: int) -> None:
         end = socket.socket(fileno=told.files[0])
         own, closed_paths = ([Path(path) for path in told.body[name]] for name in ("own", "closed"))
         folder = _temporary(self._folder, os.getpid())
         Path(folder).mkdir(mode=0o700)
-        _work_in(folder, of_copy=told.body["copy"])
         opened = [Path(folder), *own, *_own_files(self._request, closed_paths)]
-        writable = None
-        if told.body["copy"]:
-            writable = [Path(folder), *_DEVICES]
-        elif self._request.sealing == "strict":
-            writable = [Path(folder), *own, *_caches(), Path("/dev")]
-        seal = self._seal
-        if told.body["copy"]:
+        copy, seal = told.body["copy"], self._seal
+        writable = [Path(folder), *devices()] if copy else _writable(self._request, [Path(folder), *own])
+        _work_in(folder, own=writable is not None, of_copy=copy)
+        if copy:
             seal.enter_own_view([Path(folder)])
         closed = confine(closed_paths, opened, writable)
-        os.write(ready, b"y" if closed else b"n")
+        missing = missing_walls(closed=closed, writes=writable is None, weights=_loads_weights(self._request))
+        os.write(ready, json.dumps(missing).encode())
         os.close(ready)
         close_all_but({end.fileno()})
         keep_freed_memory()
@@ -206,10 +212,10 @@ def _copy(file: int, host: LearnerHost, folder: str, seal: Seal) -> int:
 def _serve_as_copy(file: int, host: LearnerHost, folder: str, seal: Seal, between: int) -> None:
     """between: the process that forked this one."""
     close_all_but({file})
-    _work_in(folder, of_copy=True)
+    _work_in(folder, own=True, of_copy=True)
     if seal.how != "open":
         _unshare_memory()
-        confine(writable=[Path(folder), *_DEVICES])
+        confine(writable=[Path(folder), *devices()])
     peer = Peer(socket.socket(fileno=file), host)
     host.connect(peer)
     while os.getppid() == between:
@@ -230,24 +236,31 @@ def _temporary(folder: str, pid: int) -> str:
     return f"{folder}/learner-{pid}"
 
 
-def _work_in(folder: str, *, of_copy: bool) -> None:
-    """Temporary files go to `folder`; of a copy, which may write nowhere else, what is compiled, too.
+def _work_in(folder: str, *, own: bool, of_copy: bool) -> None:
+    """Temporary files go to `folder`; of who has `own` caches what is compiled, too.
 
     A compiler is a process, which a copy can't start: what was not compiled before runs as it is written.
     """
     os.environ["TMPDIR"] = tempfile.tempdir = folder
+    if own:
+        os.environ.update(own_caches(folder))
     if of_copy:
-        os.environ.update(dict.fromkeys(("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"), folder))
         os.environ["TORCHDYNAMO_SUPPRESS_ERRORS"] = "1"  # read when it is imported
         if (dynamo := sys.modules.get("torch._dynamo.config")) is not None:
             dynamo.suppress_errors = True  # type: ignore[attr-defined]
 
 
-def _caches() -> list[Path]:
-    """Where libraries keep what they have compiled or loaded; several processes may share it."""
-    home = Path.home()
-    named = [Path(os.environ[name]) for name in _CACHES if name in os.environ]
-    return [*named, home / ".cache", home / ".triton", home / ".nv", *Path("/tmp").glob("torchinductor_*")]
+def _writable(request: CaseRequest, own: Sequence[Path]) -> list[Path] | None:
+    """Where a learner may write, whose `own` folders these are; None: wherever the user may."""
+    if request.sealing == "open":
+        return None
+    return [*own, *devices(), Path("/dev/shm"), *(weight_caches() if _loads_weights(request) else ())]
+
+
+def _loads_weights(request: CaseRequest) -> bool:
+    """Whether the user lets the algorithm load weights from the network, which libraries put into shared caches."""
+    given = request.case.hyperparameters
+    return any(name.rpartition("-")[2] == "download" and value is True for name, value in given.items())
 
 
 def _own_files(request: CaseRequest, closed: Sequence[Path]) -> list[Path]:

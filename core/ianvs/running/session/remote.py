@@ -52,12 +52,12 @@ Answering = AbstractContextManager[tuple[_Calls, int]]
 class Learner:
     """Who is examined. spent: by training, since `train` was called. scratch: a folder that both sides may write.
 
-    adapts: it has said that it learns while it is tested, once being enough. Since it was cleared: asked: who has
-    answered, "none" but itself, "forks" or "new processes". missing: what these were not kept from, in words. denied:
-    how often they called what sealed ones can't, by name; in an audit.
+    adapts: it has said that it learns while it is tested, once being enough. walls: those that its process lacks, by
+    name. Since it was cleared: asked: who has answered, "none" but itself, "forks" or "new processes". missing: what
+    these were not kept from, in words. denied: how often they called what sealed ones can't, by name; in an audit.
     """
 
-    closed = False
+    walls: tuple[str, ...] = ("files",)
 
     def __init__(self, request: CaseRequest, peer: _Calls, scratch: Path) -> None:
         self.missing: set[str] = set()
@@ -170,7 +170,7 @@ class InlineLearner(Learner):
 
 
 class SealedLearner(Learner):
-    """In a process of its own, from which the exam is kept. closed: also by the kernel."""
+    """In a process of its own, from which the exam is kept."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class SealedLearner(Learner):
         for folder in self._own:
             folder.mkdir(parents=True, exist_ok=True)
         try:
-            end, self.pid, self.closed = spawner.spawn(brief, closed, self._own)
+            end, self.pid, self.walls = spawner.spawn(brief, closed, self._own)
         except Gone:
             raise Ended(-9) from None
         self._timer = measure.Meter(self.pid, spawner.pid)

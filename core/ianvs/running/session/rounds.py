@@ -16,7 +16,7 @@ import numpy as np
 
 from ianvs.base.errors import ExamRuleError, PluginError
 from ianvs.base.secrets import hide_secrets
-from ianvs.base.types import Asked, Predictions, RoundResult, Sealing
+from ianvs.base.types import SEALING_VERSION, Asked, Predictions, RoundResult, Sealing
 from ianvs.exam.kinds.picture_kind import lacks_pictures
 from ianvs.exam.scenarios.budget import check_budget
 from ianvs.exam.scenarios.exam import Exam
@@ -219,9 +219,9 @@ class CaseRounds:
     def _sealing(self) -> Sealing:
         """Of whoever was asked in the round that is under way."""
         how, one = self._request.sealing, self.learner
-        missing, denied = tuple(sorted(one.missing)), tuple(sorted(one.denied.items()))
+        missing, denied = tuple(sorted({*one.walls, *one.missing})), tuple(sorted(one.denied.items()))
         copies = Sealing.weakest(Sealing(copies=copies) for copies in one.asked or ("new processes",)).copies
-        return Sealing(how, copies, one.closed, missing, denied)
+        return Sealing(how, copies, "files" not in one.walls, missing, denied, SEALING_VERSION)
 
     def _unsaved(self, index: int) -> str:
         """What is lost when the case goes on from what was saved, looked at once; "" where nothing was taught."""

@@ -1,0 +1,55 @@
+"""Where those who are examined may write, and what is missing where a kernel can't see to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from ianvs.processes.sealing.landlock import SIGNALS_SINCE, TRUNCATION_SINCE, landlock_version
+
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "kfd", "dri")
+_COMPILERS = (
+    *("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "TORCH_EXTENSIONS_DIR", "PYTORCH_KERNEL_CACHE_PATH"),
+    *("NUMBA_CACHE_DIR", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH"),
+)
+"""What libraries read to know where they keep code that they have compiled."""
+
+_WEIGHTS = {"HF_HOME": "huggingface", "TORCH_HOME": "torch"}
+"""What libraries read to know where they keep weights that they have loaded, and that folder in the user's cache."""
+
+
+def devices() -> list[Path]:
+    """Those that any program may need, and accelerators."""
+    return [*(Path("/dev", name) for name in _DEVICES), *Path("/dev").glob("nvidia*")]
+
+
+def own_caches(folder: str) -> Mapping[str, str]:
+    """Variables by which libraries keep compiled code below `folder`."""
+    return dict.fromkeys(_COMPILERS, folder)
+
+
+def weight_caches() -> list[Path]:
+    """Where libraries put weights that they load from the network; made where they are not there."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    found = [Path(os.environ.get(name) or home / inside) for name, inside in _WEIGHTS.items()]
+    found += [Path(place) for place in [os.environ.get("HF_HUB_CACHE")] if place]
+    for folder in found:
+        folder.mkdir(parents=True, exist_ok=True)
+    return found
+
+
+def missing_walls(*, closed: bool, writes: bool, weights: bool) -> tuple[str, ...]:
+    """Names of what is open to a learner that else is not; `ianvs.results.report.statements` has words for each.
+
+    closed: whether the kernel confined it. writes: whether it may write anywhere. weights: into `weight_caches`.
+    """
+    version = landlock_version() if closed else 0
+    stands = {
+        "files": closed,
+        "writes": closed and not writes,
+        "truncation": writes or version >= TRUNCATION_SINCE,
+        "weights": not weights,
+        "signals": version >= SIGNALS_SINCE,
+    }
+    return tuple(name for name, it_does in stands.items() if not it_does)
