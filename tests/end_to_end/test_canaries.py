@@ -173,7 +173,9 @@ def leaks(text: bytes) -> list[str]:
 
 
 def leaking_files(folder: Path) -> dict[str, list[str]]:
-    found = {str(file): leaks(file.read_bytes()) for file in folder.rglob("*") if file.is_file()}
+    """Apart from source files as their authors wrote them, which are kept for nobody but the user."""
+    files = [file for file in folder.rglob("*") if file.is_file() and "code" not in file.relative_to(folder).parts]
+    found = {str(file): leaks(file.read_bytes()) for file in files}
     return {file: secrets for file, secrets in found.items() if secrets}
 
 

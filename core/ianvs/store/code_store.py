@@ -15,7 +15,7 @@ from ianvs.store.keys import digest
 
 
 class CodeStore:
-    """The folder `code` of a workspace, which is closed to learners."""
+    """The folder `code` of a workspace, which is closed to learners, and to other users: source may hold anything."""
 
     def __init__(self, workspace: Path) -> None:
         self._root = workspace / "code"
@@ -26,7 +26,7 @@ class CodeStore:
     def keep(self, files: Mapping[str, bytes]) -> str:
         """Store files by their names; the key that gives them back. What is there already is not written again."""
         key = _key(files)
-        self._root.mkdir(parents=True, exist_ok=True)
+        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
         with FileLock(self._root / ".lock"):  # another run may be at it, whose cases read it already
             if self._read(key) != files:
                 with replace_folder(self.folder(key)) as new:

@@ -139,4 +139,4 @@ def test_rounds_in_two_engines_are_as_good_as_the_worse(tmp_path):
     [found] = ianvs.run(path)
     assert found.status == "finished", found.failure
     assert [round_.sealing.how for round_ in found.rounds] == ["none"] * 4 + ["normal"] * 2
-    assert found.sealing == Sealing()
+    assert (found.sealing.how, found.sealing.copies, found.sealing.closed) == ("none", "none", False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,10 @@ def test_a_metric_that_a_learner_rewrites_scores_as_it_was_planned(tmp_path: Pat
     stored = CaseStore(tmp_path / "ws").score(found.case.id, key)
     assert stored is not None
     assert set(stored.values[-1]) == {0.25}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such modes")
+def test_source_is_kept_for_the_user_alone(tmp_path: Path) -> None:
+    plan = planned(tmp_path)
+    keep_code(plan)
+    assert (plan.job.workspace / "code").stat().st_mode & 0o077 == 0
