@@ -105,6 +105,9 @@ def test_a_secret_is_known_by_its_name(name):
 @pytest.mark.parametrize(
     "name",
     [
+        "auth_mode",
+        "RAY_AUTH_MODE",
+        "session_type",
         "tokenizer",
         "keypoints",
         "max_tokens",

@@ -32,6 +32,7 @@ _OFTEN = re.compile(r"key|token|pass|session|signature")
 _MEASURES = re.compile(
     r"size|dims?|dimension|length|len|counts?|num|number|n|max|min|ratio|rate|dropout|heads?|layers?|limit|budget"
 )
+_KINDS = re.compile(r"modes?|types?|methods?|schemes?|kinds?")  # as a last part: RAY_AUTH_MODE is "token"
 _NO_PASSWORD = re.compile(r"\b(all|backward|band|first|forward|high|low|multi|one|second|single|two) pass\b")
 _OF_VARIABLE = re.compile(r"env|envvar|var|variable")
 _VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]+")
@@ -45,9 +46,12 @@ def is_secret(name: str) -> bool:
 
     A name is taken apart at underscores, other punctuation, digits and capitals. One part has to be key, token, secret,
     password, passphrase, pass, pw, credential, bearer, auth, pat, dsn, jwt, cookie, session, signature or the like, or
-    two of them api keys; key, token, pass, session and signature do not count beside a part that measures (`key_size`).
+    two of them api keys; key, token, pass, session and signature do not count beside a part that measures (`key_size`),
+    and a name that ends in mode, type, method, scheme or kind is none (`auth_mode`).
     """
     parts = _words(name)
+    if parts and _KINDS.fullmatch(parts[-1]):
+        return False
     if any(map(_ALWAYS.fullmatch, parts)) or _PLURAL.search(" ".join(parts)):
         return True
     parts = _NO_PASSWORD.sub("", " ".join(parts)).split()

@@ -183,7 +183,9 @@ class Method:
     def load(self, path): ...
 """
     log = (sat(tmp_path, source, f"sealing: {sealing}").directory / "log.txt").read_text()
-    assert log.count("printed by a copy") == log.count("complained by a copy") == 3
+    assert (
+        log.count("printed by a copy") == log.count("complained by a copy") == 5
+    )  # two of them by the try of what was saved
 
 
 def test_answers_of_one_seed_are_the_same_sealed_or_not(tmp_path):

@@ -304,4 +304,4 @@ def test_what_a_plugin_says_of_how_it_went_stands_in_the_report(tmp_path: Path) 
     assert found.remark == "saw 10 | classes"
     text = (tmp_path / "ws" / "test" / "rank" / "leaderboard.md").read_text()
     assert "## Remarks" in text
-    assert "- majority (bias=0), seeds 0, 1; majority (bias=1000), seeds 0, 1: saw 10 \\| classes" in text
+    assert "- majority (bias=0), seeds 0, 1: saw 10 \\| classes" in text
