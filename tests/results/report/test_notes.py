@@ -57,6 +57,7 @@ def test_a_row_that_failed_is_no_bound_and_is_told_as_failed(failing: Results) -
         "case",
     )
     assert failed.remedy.startswith("`ianvs logs ")
+    assert "Several configurations of majority (2)" in " ".join(failing.leaderboard.statements)  # those that count
 
 
 def test_what_is_wrong_with_the_data_is_known_to_every_later_report(failing: Results) -> None:

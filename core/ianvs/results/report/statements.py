@@ -118,7 +118,7 @@ def _choice(rows: Sequence[LeaderboardRow], metric: str) -> list[str]:
     """The best of several configurations, chosen on the score that is reported, looks better than it is."""
     alike: dict[tuple[str, str], list[LeaderboardRow]] = {}
     for row in rows:
-        if row.competes:
+        if row.competes and row.complete:
             alike.setdefault((row.testenv, row.algorithm), []).append(row)
     many = {algorithm: found for (_, algorithm), found in alike.items() if len(found) > 1}
     if not many:
@@ -126,7 +126,8 @@ def _choice(rows: Sequence[LeaderboardRow], metric: str) -> list[str]:
     said = []
     for algorithm, found in many.items():
         errors = [one for row in found if metric in row.metrics if (one := _error(row, metric)) is not None]
-        by = f", by up to {expected_largest(len(found)) * np.median(errors):.2g}" if errors else ""
+        most = expected_largest(len(found)) * float(np.median(errors)) if errors else 0.0
+        by = f", by up to {most:.2g}" if most else ""
         said.append(f"{algorithm} ({len(found)}{by})")
     return [
         f"Several configurations of {', '.join(said)}: the best of them is chosen on what is reported, and looks "
