@@ -36,7 +36,7 @@ def local_files(url: str | None, name: str, job: Path | None = None, group: str 
     return _files(url, name, group, job)[1]
 
 
-def authors_files(url: str | None, name: str, job: Path | None = None, group: str = ENTRY_POINTS) -> list[Path]:
+def authors_sources(url: str | None, name: str, job: Path | None = None, group: str = ENTRY_POINTS) -> list[Path]:
     """Those of `local_files` that neither we nor an installed package have brought, the plugin's own first."""
     entry, found = _files(url, name, group, job)
     return sorted((path for path in found if _is_an_authors(path)), key=lambda path: (path != entry, path))

@@ -14,27 +14,27 @@ from ianvs.exam.metrics.registry import find
 from ianvs.exam.scenarios.drawn import CASE, seeds_of_case
 from ianvs.results.report.document import Note
 from ianvs.running.planning import Plan, PlannedAlgorithm
-from ianvs.store import ExamStore
+from ianvs.store import ExamRecord, ExamStore
 
 
 def job_notes(plan: Plan) -> tuple[Note, ...]:
     """In the order in which reports show them; of exams that are built what was found in their samples."""
+    store = ExamStore(plan.job.workspace)
     exams = {planned.exam_id: planned for planned in plan.algorithms}.values()
-    said = (
-        Note("data", doubt, planned.testenv_name, "testenv")
-        for planned in exams
-        for doubt in data_doubts(plan, planned)
-    )
-    return (*_settings(plan), *_exams(plan.job), *dict.fromkeys(said))
+    built = [(planned, exam) for planned in exams if (exam := store.record(planned.exam_id)) is not None]
+    doubts = [
+        (planned.testenv_name, doubt) for planned, record in built for doubt in data_doubts(plan, planned, record)
+    ]
+    of_data = dict.fromkeys(Note("data", doubt, name, "testenv") for name, doubt in doubts)
+    return (*_settings(plan), *_exams(plan.job), *of_data)
 
 
-def data_doubts(plan: Plan, planned: PlannedAlgorithm) -> list[str]:
-    """What looks wrong in the samples of an exam, in sentences; [] before it has been looked at."""
-    record = ExamStore(plan.job.workspace).record(planned.exam_id)
+def data_doubts(plan: Plan, planned: PlannedAlgorithm, exam: ExamRecord) -> list[str]:
+    """What looks wrong in the samples of the exam of `planned`, in sentences; [] before they have been looked at."""
     found = data.doubts_of(str(planned.exam["dataset"]), plan.job.workspace / "cache") or {}
     # Where only rounds to come are asked, both parts are meant to be the same samples.
-    future = record is not None and record.rules.get("asked") == "future"
-    return [] if record is None else [doubt for name, doubt in found.items() if not (name == SHARED and future)]
+    future = exam.rules.get("asked") == "future"
+    return [doubt for name, doubt in found.items() if not (name == SHARED and future)]
 
 
 def _settings(plan: Plan) -> Iterator[Note]:

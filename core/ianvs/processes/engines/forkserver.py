@@ -34,6 +34,7 @@ from ianvs.processes.engines.forked import (
     MANY_TASKS,
     MESSAGE_LIMIT,
     PARENT_DEATH_SIGNAL,
+    children,
     gather_pages,
     live,
     prctl,
@@ -151,12 +152,10 @@ class _Server:
 
     def end_orphans(self) -> None:
         """Kill processes that fell to us without being tasks: children that a task put in groups of their own."""
-        with contextlib.suppress(OSError):
-            below = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-            for pid in map(int, below):
-                if pid not in self.children:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
+        for pid in children(os.getpid()):
+            if pid not in self.children:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     def end_all(self) -> None:
         for pid in self.children:

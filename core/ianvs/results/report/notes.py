@@ -59,6 +59,7 @@ def _notes(leaderboard: Leaderboard) -> Iterator[Note]:
 
 
 def _partial(leaderboard: Leaderboard) -> str:
+    """How many rows lack cases, those of reference runs too; "" where none does."""
     rows = [*leaderboard.rows, *leaderboard.references]
     lacking = [row for row in rows if not row.complete]
     if not lacking:
@@ -88,9 +89,8 @@ def _bounds(leaderboard: Leaderboard) -> str:
     for row in leaderboard.rows:
         if row.bound:
             at_once = row.rounds == 1 and row.testenv in several
-            saw.setdefault("saw all rounds at once" if at_once else "was given earlier rounds", []).append(
-                row.algorithm
-            )
+            what = "saw all rounds at once" if at_once else "was given earlier rounds"
+            saw.setdefault(what, []).append(row.algorithm)
     said = [f"{', '.join(dict.fromkeys(names))} {what}" for what, names in saw.items()]
     return f"bound: {'; '.join(said)}: a reference, not a competitor; it takes no rank." if said else ""
 
@@ -119,10 +119,10 @@ def _remarks(leaderboard: Leaderboard) -> Iterator[Note]:
     for row in leaderboard.rows:
         which = ", ".join(filter(None, (row.testenv, row.settings(telling))))
         name = f"{row.algorithm} ({which})" if which else row.algorithm
-        for remark in dict.fromkeys(row.remarks.values()):
-            yield Note(
-                "remark", remark, f"{name}, {_seeds([s for s, one in row.remarks.items() if one == remark])}", "case"
-            )
+        seeds: dict[str, list[int]] = {}
+        for seed, remark in row.remarks.items():
+            seeds.setdefault(remark, []).append(seed)
+        yield from (Note("remark", remark, f"{name}, {_seeds(of)}", "case") for remark, of in seeds.items())
 
 
 def _seeds(seeds: Sequence[int]) -> str:

@@ -16,7 +16,7 @@ from ianvs.exam.metrics.registry import GROUP as METRICS
 from ianvs.exam.metrics.registry import foreign_module
 from ianvs.exam.scenarios import ENTRY_POINTS as SCENARIOS
 from ianvs.exam.scenarios import is_authors
-from ianvs.plugins.source import authors_files
+from ianvs.plugins.source import authors_sources
 from ianvs.running.planning.identity import algorithm_source, authored, metric_keys, source_home
 from ianvs.running.planning.plan import Plan, scored_metrics
 from ianvs.store import CodeStore
@@ -66,7 +66,7 @@ def _files(plan: Plan) -> dict[Path, list[Path]]:
     """By author's file as the job names it, which may be a link: itself and the local ones that it reaches."""
     found = {}
     for url, name, group in dict.fromkeys(_authored(plan)):
-        if files := authors_files(url, name, source_home(plan.job), group):
+        if files := authors_sources(url, name, source_home(plan.job), group):
             entry = Path(url) if url is not None and url.endswith(".py") else files[0]
             found[entry] = files
     return found

@@ -293,7 +293,7 @@ def _exam_problems(flight: Preflight) -> Iterator[Problem]:
         if record is not None:
             yield from _incompatibilities(record, algorithm.testenv)
             place = algorithm.testenv.dataset.place or algorithm.testenv.place
-            yield from (Problem(said, place, warning=True) for said in data_doubts(plan, algorithm))
+            yield from (Problem(said, place, warning=True) for said in data_doubts(plan, algorithm, record))
 
 
 def _prepare(flight: Preflight, algorithm: PlannedAlgorithm) -> Sequence[Problem]:
