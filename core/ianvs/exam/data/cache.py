@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ianvs.base.digests import content, differs, noted, parsed, sealed_text
-from ianvs.base.errors import DamagedError, Place, Problem
+from ianvs.base.errors import DamagedError
 from ianvs.exam.data.decode import decode_labels, decode_picture, require_one_shape
+from ianvs.exam.data.encoded_pictures import unlike
 from ianvs.exam.data.fingerprint import file_digests
 from ianvs.exam.data.labels import Numbering
-from ianvs.exam.data.listing import SourceError
 
 Progress = Callable[[float], None]  # told how much is done, 0 to 1
 
@@ -169,11 +169,7 @@ def _cached(
             picture = decode(index) if index else first
             if picture.shape != first.shape:
                 (height, width), (h, w) = first.shape[:2], picture.shape[:2]
-                message = (
-                    f"is {height}x{width} pixels (height x width), {paths[index]} is {h}x{w}. "
-                    "Set `image_size: [height, width]` in the dataset to bring all pictures to one size."
-                )
-                raise SourceError([Problem(message, Place(Path(paths[0])))])
+                raise unlike(paths[0], (height, width), f"{paths[index]} is", (h, w))
             pixels[index] = picture
 
         # Threads, since decoding holds no interpreter lock; in chunks, since each pending call takes memory.

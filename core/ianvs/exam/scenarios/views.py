@@ -6,8 +6,10 @@ names (which often tell the class), and the data of a round that is over.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -18,11 +20,18 @@ from ianvs.exam.data.dataset import Positions
 if TYPE_CHECKING:
     import torch
 
+_AHEAD = 2  # batches
 RESIDENT_BYTES = 2 << 30  # a part up to this size is moved to the device whole, a larger one batch by batch
 
 
 class ColumnData(Protocol):
-    """One column of samples (ianvs.exam.scenarios.parts: Column, Held)."""
+    """One column of samples (ianvs.exam.scenarios.parts: Column, Held).
+
+    lazy: rows are read, and perhaps decoded, when they are asked for; see `LazyColumn`.
+    """
+
+    @property
+    def lazy(self) -> bool: ...
 
     @property
     def nbytes(self) -> int: ...
@@ -32,11 +41,25 @@ class ColumnData(Protocol):
     def gather(self, rows: Positions | None = None) -> NDArray[Any]: ...
 
 
-class _Picked:
+@runtime_checkable
+class LazyColumn(ColumnData, Protocol):
+    """(N, ...) rows that are read when they are asked for, up to `close`. workers: how many may be read at a time."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    workers: int
+
+    def close(self) -> None: ...
+
+
+class Picked:
     """Some rows of a column."""
 
     def __init__(self, column: ColumnData, rows: Positions) -> None:
         self._column, self._rows = column, rows
+        self.lazy = column.lazy
+        if isinstance(column, LazyColumn):
+            self.shape, self.dtype, self.workers = (len(rows), *column.shape[1:]), column.dtype, column.workers
 
     @property
     def nbytes(self) -> int:
@@ -47,6 +70,9 @@ class _Picked:
 
     def gather(self, rows: Positions | None = None) -> NDArray[Any]:
         return self._column.gather(self._rows if rows is None else self._rows[rows])
+
+    def close(self) -> None:
+        """It is the column's own end that counts."""
 
 
 class _View:
@@ -72,6 +98,9 @@ class _View:
     def close(self) -> None:
         """End the view: memory is given back, and whoever touches the data afterwards gets an ExamRuleError."""
         self._open = False
+        for column in self._columns.values():
+            if isinstance(column, LazyColumn):
+                column.close()
         self._columns.clear()
         self._gathered.clear()
         self._resident.clear()
@@ -90,7 +119,7 @@ class _View:
         """`columns` are handed out whole; () is a loader."""
         self._require_open()
 
-    def _picked(self, rows: ArrayLike, names: tuple[str, ...]) -> dict[str, _Picked]:
+    def _picked(self, rows: ArrayLike, names: tuple[str, ...]) -> dict[str, Picked]:
         """Columns of the samples at `rows`: (n,) positions, or (N,) booleans."""
         self._require_open()
         rows = np.asarray(rows)
@@ -98,7 +127,7 @@ class _View:
         if rows.ndim != 1 or (rows.dtype == bool and len(rows) != self._count):
             form = f"{rows.dtype} of shape {rows.shape}"
             raise PluginError(f"name a part of {self._count} samples by positions or a bool for each, not by {form}.")
-        return {name: _Picked(self._columns[name], where) for name in names}
+        return {name: Picked(self._columns[name], where) for name in names}
 
     def _column(self, name: str) -> NDArray[Any]:
         self._require_open()
@@ -107,24 +136,48 @@ class _View:
         return self._gathered[name]
 
     def _tensor(self, column: str, device: str) -> torch.Tensor:
-        """The column as it lies in memory, (N, ...), on `device`; moved there once."""
+        """The column as it lies in memory, (N, ...), on `device`; moved there once. A lazy one lies nowhere yet."""
         import torch
 
+        self._require_open()
         key = (column, device)
         if key not in self._resident:
-            self._resident[key] = torch.from_numpy(_numbers(self._column(column))).to(device)
+            held = self._columns[column]
+            if isinstance(held, LazyColumn) and column not in self._gathered:
+                from ianvs.exam.scenarios.lazy_rows import LazyRows
+
+                with torch.inference_mode(False):
+                    found: torch.Tensor = LazyRows(held)
+            else:
+                found = torch.from_numpy(_numbers(self._column(column)))
+            self._resident[key] = found.to(device)
         return self._resident[key]
 
     def _batches(self, columns: tuple[str, ...], order: torch.Tensor, batch_size: int, device: str) -> Iterator[Any]:
         """Batches of a part that is small are taken from the device, those of a large one are read one by one."""
         self._require_open()  # it may have ended between the call and the first batch
-        small = sum(self._columns[column].nbytes for column in columns) <= RESIDENT_BYTES
+        lazy = [held for column in columns if isinstance(held := self._columns[column], LazyColumn)]
+        small = not lazy and sum(self._columns[column].nbytes for column in columns) <= RESIDENT_BYTES
         where = order.to(self._tensor(columns[0], device).device) if small else order.cpu()
-        for start in range(0, self._count, batch_size):
+
+        def batch(start: int) -> Any:
             self._require_open()
             rows = where[start : start + batch_size]
-            batch = [_presented(column, self._rows(column, rows, device, small)) for column in columns]
-            yield tuple(batch) if len(batch) > 1 else batch[0]
+            found = [_presented(column, self._rows(column, rows, device, small)) for column in columns]
+            return tuple(found) if len(found) > 1 else found[0]
+
+        starts = range(0, self._count, batch_size)
+        if max((held.workers for held in lazy), default=1) == 1:
+            yield from map(batch, starts)
+            return
+        with ThreadPoolExecutor(1) as ahead:  # the next batches are read while one is learned from
+            coming: deque[Future[Any]] = deque()
+            for start in starts:
+                coming.append(ahead.submit(batch, start))
+                if len(coming) > _AHEAD:
+                    yield coming.popleft().result()
+            while coming:
+                yield coming.popleft().result()
 
     def _rows(self, column: str, rows: torch.Tensor, device: str, small: bool) -> torch.Tensor:
         import torch
@@ -189,7 +242,10 @@ class TrainView(_View):
     def classes(self) -> tuple[int, ...] | None:
         """Class indices among the labels; None where labels are no classes."""
         self._require_open()
-        labels = self._columns["y"].gather() if self._labelled else np.empty(0, np.int64)
+        column = self._columns["y"]
+        if isinstance(column, LazyColumn) and len(column.shape) > 1:
+            return None
+        labels = column.gather() if self._labelled else np.empty(0, np.int64)
         if labels.ndim != 1 or labels.dtype.kind not in "iu":
             return None
         return tuple(label for label in np.unique(labels).tolist() if label >= 0)
@@ -287,10 +343,15 @@ class TestView(_View):
         return TestView(self._picked(rows, ("x",))["x"], name=self._name)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.x)
+        return iter(self.x) if not self._columns["x"].lazy else map(self.__getitem__, range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
-        return self.x[index]
+        self._require_open()
+        column = self._columns["x"]
+        if not column.lazy or "x" in self._gathered:
+            return self.x[index]
+        rows = np.arange(len(self))[index]
+        return column.gather(rows) if rows.ndim else column.gather(rows[None])[0]
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.x, dtype=dtype) if copy else np.asarray(self.x, dtype=dtype)

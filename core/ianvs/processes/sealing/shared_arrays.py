@@ -75,6 +75,12 @@ class ArrayWriter:
         self._write(np.ascontiguousarray(values))
         return {"dtype": values.dtype.str, "shape": list(values.shape), "at": at}
 
+    def blob(self, held: bytes) -> tuple[int, int]:
+        """Where it lies: (start, length)."""
+        at = self._end
+        self._write(np.frombuffer(held, np.uint8))
+        return at, len(held)
+
     def objects(self, values: Sequence[object]) -> Spec:
         at = self._aligned()
         text = json.dumps(list(values)).encode()

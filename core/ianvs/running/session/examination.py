@@ -44,6 +44,7 @@ from ianvs.running.session.more_answers import (
     probed_labels,
 )
 from ianvs.running.session.remote import Answering, Learner
+from ianvs.running.session.row_server import RowServer
 from ianvs.store import StoredModule
 
 
@@ -259,9 +260,9 @@ class Examination:
                 samples = columns_of(question.parts, ("x",), question.order)["x"]
                 shows = question.method == METHOD
                 replies = columns_of(question.parts, ("y",), question.order)["y"] if shows else None
-                writer = ArrayWriter(samples.nbytes, self._folder)
+                writer, lender = ArrayWriter(0, self._folder), RowServer(self._folder)
                 body: dict[str, object] = {
-                    "x": writer.column(samples),
+                    "x": lender.told(samples, writer),
                     "y": None if replies is None else writer.column(replies),
                     "name": question.name,
                     "context": question.context,
@@ -275,17 +276,19 @@ class Examination:
                     "quiet": taught == 0 or tried,
                     "tried": tried,
                 }
-                files = [writer.sealed()]
+                files = [writer.sealed(), *lender.door()]
                 if question.adapted is not None:
                     labelled = ArrayWriter(0, self._folder)
-                    body["adapt"] = described(self._feed.adaptation(question.adapted), labelled)
-                    body |= {"classes": question.adapted.classes, "task": question.adapted.name}
-                    files.append(labelled.sealed())
+                    lent = RowServer(self._folder)
+                    body["adapt"] = described(self._feed.adaptation(question.adapted), labelled, lent)
+                    body |= {"classes": question.adapted.classes, "task": question.adapted.name, "at": len(files)}
+                    files += [labelled.sealed(), *lent.door()]
                 began, cpu = time.perf_counter(), cpu_seconds(pid)
                 reply = copy.call("ask", body, files)
                 self.spent += Spent(time.perf_counter() - began, max(0.0, cpu_seconds(pid) - cpu))
                 for file in files:
                     os.close(file)
+                lender.close()
                 yield self._read(question, read(Answer, reply.body), reply.files)
 
     def _read(self, question: _Question, answer: Answer, files: Sequence[int]) -> Predictions:

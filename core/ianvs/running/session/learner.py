@@ -23,10 +23,10 @@ from ianvs.base.secrets import hide_secrets
 from ianvs.exam.data.dataset import Samples
 from ianvs.exam.kinds import KINDS
 from ianvs.exam.paradigms import Paradigm, Predictions, find_paradigm
-from ianvs.exam.scenarios.parts import Held, Part
-from ianvs.exam.scenarios.views import TestView, TrainView
+from ianvs.exam.scenarios.parts import Part
+from ianvs.exam.scenarios.views import ColumnData, Picked, TestView, TrainView
 from ianvs.processes.sealing.peer import Gone, Message, RemoteError
-from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
+from ianvs.processes.sealing.shared_arrays import ArrayWriter
 from ianvs.running.inspector.plugin_check import NO_CUDA
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
@@ -42,7 +42,6 @@ _CLOSED = (
     "`sealing: open` in the job lifts that (docs/trust.md)."
 )
 
-_Samples = NDArray[Any] | list[Any]
 _Order = Callable[[Mapping[str, Any], tuple[int, ...]], Message | None]
 
 
@@ -136,7 +135,7 @@ class LearnerHost:
     def _train(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
         session = self._session
         session.begin(body["step"])
-        session.valid = session.view(body["valid"], mapped(files[0])) if body["valid"] else None
+        session.valid = session.view(body["valid"], session.columns(files)) if body["valid"] else None
         session.paradigm.train(body["step"], session)
         measure.synchronise()
         return self._state()
@@ -190,20 +189,21 @@ class LearnerHost:
 
     def _ask(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
         """A question of the keeper: its samples lie in files[0], where there are labels to adapt to in files[1]."""
-        memory = mapped(files[0])
-        x = unpacked(memory, body["x"])
+        adapt = body.get("at", len(files))
+        came = self._session.columns(files[:adapt])
+        x = came.of(body["x"])
         context = self._context(body)
         if body["first"]:
             self._saved = None
         if body["tried"]:
             self._session.seeds.start("tried")
         if body["method"] != "predict":
-            y = None if body["y"] is None else unpacked(memory, body["y"])
+            y = None if body["y"] is None else came.of(body["y"])
             said = Predictions(self._beside_labels(x, y, body, context))
         elif body["adapt"] is None:
             said = self._said(body, x, context)
         else:
-            view = self._session.view(body["adapt"], mapped(files[1]))
+            view = self._session.view(body["adapt"], self._session.columns(files[adapt:]))
             with self._session.as_copy(self._copied(body["task"], body["taught"])):
                 for data in self._session.adaptation(view, context, tuple(body["classes"])):
                     self._session.paradigm.adapt(data, self._session)
@@ -217,27 +217,27 @@ class LearnerHost:
 
     # --- answers ------------------------------------------------------------------------------------------------
 
-    def _said(self, body: Mapping[str, Any], x: _Samples, context: Mapping[str, Any]) -> Predictions:
+    def _said(self, body: Mapping[str, Any], x: ColumnData, context: Mapping[str, Any]) -> Predictions:
         count = len(x)
         size = self._kind.batch_limit or max(1, count)
         labels: list[Any] = []
         extras: dict[str, list[NDArray[Any]]] = {}
         for start in range(0, max(1, count), size):
-            piece = x[start : start + size]
+            piece = x if size >= count else Picked(x, np.arange(start, min(start + size, count)))
             labels.append(self._piece(piece, body, context, extras))
         whole = labels[0] if len(labels) == 1 else np.concatenate(labels)
         return Predictions(whole, {name: np.concatenate(values) for name, values in extras.items()})
 
     def _piece(
-        self, x: _Samples, body: Mapping[str, Any], context: Mapping[str, Any], extras: dict[str, list[NDArray[Any]]]
+        self, x: ColumnData, body: Mapping[str, Any], context: Mapping[str, Any], extras: dict[str, list[NDArray[Any]]]
     ) -> Any:
         """Checked answers to samples that are asked at once; `extras` gathers theirs."""
         session, count = self._session, len(x)
-        held = Held(x)
         shape = np.broadcast_to(np.uint8(0), (count, *body["label_shape"]))
-        part = Part(Samples(held.gather(), shape, np.empty(0, str)), np.arange(count))
+        samples = np.broadcast_to(np.uint8(0), (count,)) if x.lazy else x.gather()
+        part = Part(Samples(samples, shape, np.empty(0, str)), np.arange(count))
         check = self._kind.checker(part, len(self._brief.classes), unseen=self._brief.rules.unseen != "none")
-        data = TestView(held, name=body["name"])
+        data = TestView(x, name=body["name"])
         said: object = session.paradigm.predict(data, context, session)
         data.close()
         if not isinstance(said, Predictions):
@@ -253,7 +253,7 @@ class LearnerHost:
         return checked.cpu().numpy() if hasattr(checked, "cpu") else checked
 
     def _beside_labels(
-        self, x: _Samples, y: _Samples | None, body: Mapping[str, Any], context: Mapping[str, Any]
+        self, x: ColumnData, y: ColumnData | None, body: Mapping[str, Any], context: Mapping[str, Any]
     ) -> NDArray[Any]:
         """Checked, what a method of the base model says of all samples; y: their replies, where it is shown them."""
         method, learner = body["method"], self._session.module("basemodel")
@@ -262,9 +262,9 @@ class LearnerHost:
                 f"`linear_probe: true` asks for the features behind {learner.name}'s answers, and it has no method "
                 "features(data, **context) that returns an (N, D) array."
             )
-        data: TestView | TrainView = TestView(Held(x), name=body["name"])
+        data: TestView | TrainView = TestView(x, name=body["name"])
         if y is not None:
-            data = TrainView({"x": Held(x), "y": Held(y)}, name=body["name"])
+            data = TrainView({"x": x, "y": y}, name=body["name"])
         try:
             found = self._session.call(learner, method, data, **context)
         finally:
