@@ -22,15 +22,17 @@ class Source:
     lazy, workers = True, 1
 
     def __init__(self):
-        self.shape, self.dtype, self.nbytes, self.read = PICTURES.shape, PICTURES.dtype, PICTURES.nbytes, 0
+        self.shape, self.dtype, self.nbytes, self.count = PICTURES.shape, PICTURES.dtype, PICTURES.nbytes, 0
 
     def __len__(self):
         return len(PICTURES)
 
     def gather(self, rows=None):
         rows = np.arange(len(self)) if rows is None else rows
-        self.read += len(rows)
+        self.count += len(rows)
         return PICTURES[rows]
+
+    read = gather
 
     def close(self): ...
 
@@ -63,7 +65,7 @@ def test_rows_are_those_of_a_tensor_in_memory_and_no_others_are_read(pair, way, 
     with within():
         found = WAYS[way](lazy)
     assert torch.equal(found, WAYS[way](held))
-    assert 0 < source.read < 10
+    assert 0 < source.count < 10
 
 
 ALL = {
@@ -100,4 +102,4 @@ def test_a_small_part_is_decoded_at_once_so_that_it_can_be_kept(pair, monkeypatc
     source, lazy, _ = pair
     monkeypatch.setattr(lazy_rows, "_SMALL", 10_000)
     assert not isinstance(lazy[:5], LazyRows)
-    assert source.read == 5
+    assert source.count == 5

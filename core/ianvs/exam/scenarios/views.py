@@ -20,7 +20,7 @@ from ianvs.exam.data.dataset import Positions
 if TYPE_CHECKING:
     import torch
 
-_AHEAD = 2  # batches
+_AHEAD = 2  # batches that each worker of a loader may be ahead
 RESIDENT_BYTES = 2 << 30  # a part up to this size is moved to the device whole, a larger one batch by batch
 
 
@@ -43,11 +43,16 @@ class ColumnData(Protocol):
 
 @runtime_checkable
 class LazyColumn(ColumnData, Protocol):
-    """(N, ...) rows that are read when they are asked for, up to `close`. workers: how many may be read at a time."""
+    """(N, ...) rows that are read when they are asked for, up to `close`.
+
+    workers: threads that `gather` takes, or that may each call `read`.
+    """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     workers: int
+
+    def read(self, rows: Positions) -> NDArray[Any]: ...
 
     def close(self) -> None: ...
 
@@ -70,6 +75,10 @@ class Picked:
 
     def gather(self, rows: Positions | None = None) -> NDArray[Any]:
         return self._column.gather(self._rows if rows is None else self._rows[rows])
+
+    def read(self, rows: Positions) -> NDArray[Any]:
+        column, rows = self._column, self._rows[rows]
+        return column.read(rows) if isinstance(column, LazyColumn) else column.gather(rows)
 
     def close(self) -> None:
         """It is the column's own end that counts."""
@@ -167,14 +176,15 @@ class _View:
             return tuple(found) if len(found) > 1 else found[0]
 
         starts = range(0, self._count, batch_size)
-        if max((held.workers for held in lazy), default=1) == 1:
+        workers = max((held.workers for held in lazy), default=1)
+        if workers == 1:
             yield from map(batch, starts)
             return
-        with ThreadPoolExecutor(1) as ahead:  # the next batches are read while one is learned from
+        with ThreadPoolExecutor(workers) as ahead:  # the next batches are read while one is learned from
             coming: deque[Future[Any]] = deque()
             for start in starts:
                 coming.append(ahead.submit(batch, start))
-                if len(coming) > _AHEAD:
+                if len(coming) > _AHEAD * workers:
                     yield coming.popleft().result()
             while coming:
                 yield coming.popleft().result()
@@ -184,8 +194,11 @@ class _View:
 
         if small:
             return self._tensor(column, device).index_select(0, rows)
-        known = self._gathered.get(column)
-        values = self._columns[column].gather(rows.numpy()) if known is None else known[rows.numpy()]
+        known, held = self._gathered.get(column), self._columns[column]
+        if known is not None:
+            values = known[rows.numpy()]
+        else:
+            values = held.read(rows.numpy()) if isinstance(held, LazyColumn) else held.gather(rows.numpy())
         return torch.from_numpy(_numbers(values)).to(device)
 
 

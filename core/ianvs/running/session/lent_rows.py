@@ -73,16 +73,24 @@ class LentRows:
     def __len__(self) -> int:
         return int(self.shape[0])
 
+    def read(self, rows: Positions) -> NDArray[Any]:
+        """A copy of `rows`, read by this thread alone."""
+        return self._gathered(rows, 1)
+
     def gather(self, rows: Positions | None = None) -> NDArray[Any]:
         """All rows, or a copy of `rows`."""
+        return self._gathered(rows, self.workers)
+
+    def _gathered(self, rows: Positions | None, workers: int) -> NDArray[Any]:
         whole = rows is None
         wanted = np.arange(len(self)) if rows is None else np.asarray(rows, np.int64)
         if self._kept is None and (self.nbytes <= _KEPT or whole):
             self._kept, self._known = self._room(), np.zeros(len(self), bool)
         if self._kept is None or self._known is None:
-            return self._read(wanted, np.empty((len(wanted), *self.shape[1:]), self.dtype), np.arange(len(wanted)))
+            found = np.empty((len(wanted), *self.shape[1:]), self.dtype)
+            return self._read(wanted, found, np.arange(len(wanted)), workers)
         missing = wanted[~self._known[wanted]]
-        self._read(missing, self._kept, missing)
+        self._read(missing, self._kept, missing, workers)
         self._known[missing] = True
         return self._kept if whole else self._kept[wanted]
 
@@ -98,7 +106,7 @@ class LentRows:
             file.truncate(self.nbytes)
             return np.memmap(file, self.dtype, "r+", shape=self.shape)
 
-    def _read(self, rows: Positions, found: NDArray[Any], places: Positions) -> NDArray[Any]:
+    def _read(self, rows: Positions, found: NDArray[Any], places: Positions, workers: int) -> NDArray[Any]:
         """`rows` into those `places` of `found`."""
 
         def fill(block: range) -> None:
@@ -110,7 +118,7 @@ class LentRows:
             for place, row, (at, size, numbering) in zip(places[here], rows[here], told["files"], strict=True):
                 found[place] = self._coding.decode(bytes(memory[at : at + size]), numbering, f"sample {row}")
 
-        in_threads(fill, len(rows), math.prod(self.shape[1:]) * self.dtype.itemsize, self.workers)
+        in_threads(fill, len(rows), math.prod(self.shape[1:]) * self.dtype.itemsize, workers)
         return found
 
 
