@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from ianvs.base.errors import DataError, Problem
+from ianvs.base.errors import DataError, Place, Problem
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.authored import authored
 from ianvs.exam.data.cache import Progress, slice_of
@@ -14,11 +15,12 @@ from ianvs.exam.data.doubts import doubts_of, find_doubts
 from ianvs.exam.data.encoding import check_backbone, encoded, encoded_fingerprint
 from ianvs.exam.data.fingerprint import files_fingerprint
 from ianvs.exam.data.handed_files import check_handed, handed_fingerprint
-from ianvs.exam.data.large_tables import keep_table, kept_fingerprint, load_large, table_key
+from ianvs.exam.data.large_tables import is_large, keep_table, kept_fingerprint, load_large, table_key
 from ianvs.exam.data.listed import check_listed, load_listed, warnings_of
 from ianvs.exam.data.listing import SourceError
 from ianvs.exam.data.named import Source, check_named, named_source
 from ianvs.exam.data.sources import read_parts
+from ianvs.processes.isolated import Unanswered, ask_isolated
 
 __all__ = [
     "Checked",
@@ -35,6 +37,7 @@ __all__ = [
     "load",
 ]
 
+_LONG = 1e6  # seconds; who waits for a long reading can end it
 CHECK_SECONDS = 120.0  # of limits.check_seconds, where nothing is said
 
 
@@ -52,8 +55,37 @@ def checked(spec: DatasetSpec, cache_dir: Path | None = None, seconds: float = C
     Warnings are among it, of what is read otherwise than its author may think. An author's function is called, if it
     has not been before, and may take `seconds`; without a cache it is not.
     """
-    found = _check_samples(spec, cache_dir, seconds)
+    apart = cache_dir is not None and spec.url is None and spec.name is None and is_large(spec)
+    known = kept_fingerprint(table_key(spec, cache_dir), cache_dir) if apart and cache_dir is not None else None
+    if known is not None or not apart:
+        found = Checked([], known) if known is not None else _check_samples(spec, cache_dir, seconds)
+    else:
+        found = _checked_apart(spec, cache_dir)
     return Checked([*found.problems, *check_backbone(spec)], found.samples)
+
+
+def checked_by_another(asked: tuple[DatasetSpec, Path | None]) -> list[Any]:
+    """The answer of the process that reads large files: [problems, the fingerprint of the samples]."""
+    found = _check_samples(*asked, CHECK_SECONDS)
+    places = [one.place or Place(Path()) for one in found.problems]
+    told = [
+        [one.message, str(place.file) if one.place else "", place.line, place.column, one.warning]
+        for one, place in zip(found.problems, places, strict=True)
+    ]
+    return [told, found.samples]
+
+
+def _checked_apart(spec: DatasetSpec, cache_dir: Path | None) -> Checked:
+    """What takes memory is read by a process that ends: this one stays small for as long as the job takes."""
+    try:
+        told, samples = ask_isolated(f"{__name__}:{checked_by_another.__name__}", (spec, cache_dir), _LONG)
+    except Unanswered as error:
+        raise DataError(f"the process that reads the data {error}. It may have run out of memory.") from None
+    problems = [
+        Problem(message, Place(Path(file), line, column) if file else None, warning)
+        for message, file, line, column, warning in told
+    ]
+    return Checked(problems, samples)
 
 
 def fingerprint(spec: DatasetSpec, cache_dir: Path, samples: str | None = None) -> str:
@@ -101,7 +133,7 @@ def _check_samples(spec: DatasetSpec, cache_dir: Path | None, seconds: float) ->
         check_listed(parts, spec)
         warnings = warnings_of(parts, spec)
         if cache_dir is not None and key is not None and not warnings:
-            keep_table(parts, spec, key, cache_dir)
+            return Checked([], keep_table(parts, spec, key, cache_dir))
     except SourceError as broken:
         return Checked(list(broken.problems))
     return Checked(warnings)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ianvs.base.errors import Place, Problem
+from ianvs.exam.data.contents import Contents
 from ianvs.exam.data.decode import decode_labels, decode_picture
 from ianvs.exam.data.labels import Numbering
 from ianvs.exam.data.listing import SourceError
@@ -95,22 +96,20 @@ class EncodedPictures:
 
     @staticmethod
     def keep(
-        folder: Path, coding: Coding, paths: Sequence[str], digests: Sequence[str], used: Sequence[int] | None = None
+        folder: Path, coding: Coding, paths: Sequence[str], known: Contents, used: Sequence[int] | None = None
     ) -> None:
-        """Fill `folder`. digests: SHA-256 of each file. used: the position in `coding.numberings` of each file."""
-        facts = np.zeros((len(paths), 3), np.int64)
+        """Fill `folder`. known: contents of the files. used: the position in `coding.numberings` of each file."""
         ends, end = np.zeros(len(paths), np.int64), 0
         with (folder / "names").open("wb") as names:
             for index, path in enumerate(paths):
-                name, stat = os.fsencode(path), os.stat(path)  # noqa: PTH116 - ten thousand of them: Path is slow
+                name = os.fsencode(path)
                 names.write(name)
-                end += len(name)
-                ends[index] = end
-                facts[index] = stat.st_size, stat.st_mtime_ns, 0 if used is None else used[index]
+                ends[index] = end = end + len(name)
+        facts, digests = known
+        numbering = np.zeros(len(paths), np.int64) if used is None else np.asarray(used, np.int64)
         np.save(folder / "ends.npy", ends)
-        np.save(folder / "facts.npy", facts)
-        kept = np.frombuffer(bytes.fromhex("".join(digest[: 2 * _DIGEST] for digest in digests)), np.uint8)
-        np.save(folder / "digests.npy", kept.reshape(-1, _DIGEST))
+        np.save(folder / "facts.npy", np.column_stack([facts, numbering]))
+        np.save(folder / "digests.npy", digests[:, :_DIGEST])
         (folder / "coding.json").write_text(json.dumps(coding.told()))
 
     def __len__(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from ianvs.base.errors import Place, Problem
 from ianvs.config.spec import DatasetSpec
 from ianvs.exam.data.cache import Progress, cached_arrays, cached_labels, cached_pictures, entry, slice_of
+from ianvs.exam.data.contents import known_contents, paths_digest
 from ianvs.exam.data.conversations import notes_of, topics_of, user_turns
 from ianvs.exam.data.dataset import Dataset, Samples
 from ianvs.exam.data.decode import picture_size
@@ -30,7 +32,7 @@ from ianvs.exam.data.labels import (
     only_numbers,
     renumbered,
 )
-from ianvs.exam.data.listing import Listing, SourceError
+from ianvs.exam.data.listing import Listing, SourceError, all_different
 from ianvs.exam.data.sources import PARTS
 
 Parts = tuple[Listing, Listing]  # training, test
@@ -69,9 +71,11 @@ def warnings_of(parts: Parts, spec: DatasetSpec) -> list[Problem]:
 
 def _repeated(listing: Listing, part: str) -> tuple[str, Place] | None:
     """What is said of samples that are written twice, and where the first of them is for the second time."""
+    given: list[str] = [] if listing.given is None else listing.given.tolist()
+    if all_different(given):
+        return None
     seen: set[str] = set()
     again: list[int] = []
-    given: list[str] = [] if listing.given is None else listing.given.tolist()
     for index, name in enumerate(given):
         if name and name in seen:
             again.append(index)
@@ -122,7 +126,7 @@ def load_listed(
         samples.append(Samples(x, y, listing.ids, domains, topics_of(listing.x) if said else None))
         for form, paths in ((listing.form, listing.x), (listing.label_form, listing.labels)):
             if form == "files":
-                folders |= {Path(path).parent for path in paths.tolist()}
+                folders |= set(map(Path, {os.path.dirname(path) for path in paths}))  # noqa: PTH120 - Path is slow
     kind = _KINDS.get(train.label_form, "segmentation")
     return Dataset(
         name=_name(spec),
@@ -196,10 +200,10 @@ def _encoded(
     shape = (height, width) if numberings else (height, width, 3)
     coding = Coding("labels" if numberings else "rgb", spec.image_size, shape, [[n.classes, n.owner] for n in distinct])
     used = [where[numbering] for numbering in numberings] if numberings else None
-    key = f"encoded-{digest_of([content, coding.told(), paths])[:32]}"
+    key = f"encoded-{digest_of([content, coding.told(), paths_digest(paths)])[:32]}"
 
     def fill(folder: Path) -> None:
-        EncodedPictures.keep(folder, coding, paths, file_digests(paths, cache_dir), used)
+        EncodedPictures.keep(folder, coding, paths, known_contents(paths, cache_dir), used)
 
     return cast("NDArray[Any]", EncodedPictures(entry(cache_dir, key, fill)))  # it answers to what arrays do
 
