@@ -24,14 +24,16 @@ def contents(paths: Sequence[str], cache_dir: Path) -> Contents:
     """Of each file, from what the cache knows of this list of files where it has not changed since. Raises OSError."""
     memo = _memo(paths, cache_dir)
     known = _known(memo, len(paths))
-    facts, digests = known or (np.full((len(paths), 2), -1), np.zeros((len(paths), _DIGEST), np.uint8))
+    facts, digests = known or (np.empty((len(paths), 2), np.int64), np.empty((len(paths), _DIGEST), np.uint8))
     settled = time.time_ns() - SETTLED_NS
-    changed, young = False, []
+    changed, young = False, list[int]()
     for index, path in enumerate(paths):
         if known is not None:
             stat = os.stat(path)  # noqa: PTH116 - ten thousand of them: Path is slow
             if (stat.st_size, stat.st_mtime_ns) == (facts[index, 0], facts[index, 1]):
                 continue
+        if known is not None and not changed:
+            facts, digests = facts.copy(), digests.copy()
         changed = True
         size, modified, digest = _read(path)
         facts[index] = size, modified
@@ -39,9 +41,7 @@ def contents(paths: Sequence[str], cache_dir: Path) -> Contents:
         if modified > settled:
             young.append(index)
     if changed:
-        kept = facts.copy()
-        kept[young] = -1
-        _keep(memo, kept, digests)
+        _keep(memo, facts, digests, young)
     return facts, digests
 
 
@@ -79,22 +79,28 @@ def paths_digest(paths: Sequence[str]) -> str:
 def _known(memo: Path, count: int) -> Contents | None:
     """What `_keep` kept; None where nothing is, or it is damaged: it only saves time."""
     try:
-        held = memo.read_bytes()
-    except OSError:
+        held = np.memmap(memo, np.uint8, "r")
+    except (OSError, ValueError):
         return None
-    body, digest = held[:-_DIGEST], held[-_DIGEST:]
-    if len(body) != count * (16 + _DIGEST) or hashlib.sha256(body).digest() != digest:
+    body = held[:-_DIGEST]
+    if len(body) != count * (16 + _DIGEST) or hashlib.sha256(body).digest() != held[-_DIGEST:].tobytes():
         return None
-    facts = np.frombuffer(body, np.int64, 2 * count).reshape(-1, 2).copy()
-    return facts, np.frombuffer(body, np.uint8, offset=16 * count).reshape(-1, _DIGEST).copy()
+    return body[: 16 * count].view(np.int64).reshape(-1, 2), body[16 * count :].reshape(-1, _DIGEST)
 
 
-def _keep(memo: Path, facts: NDArray[np.int64], digests: NDArray[np.uint8]) -> None:
-    """Whole or not at all."""
+def _keep(memo: Path, facts: NDArray[np.int64], digests: NDArray[np.uint8], young: Sequence[int]) -> None:
+    """Whole or not at all. young: which may still change unseen."""
     memo.parent.mkdir(parents=True, exist_ok=True)
     part = memo.with_suffix(f".{secrets.token_hex(6)}.part")  # a pid is not one of its own in every container
-    body = facts.tobytes() + digests.tobytes()
-    part.write_bytes(body + hashlib.sha256(body).digest())
+    if young:
+        facts = facts.copy()
+        facts[young] = -1
+    found = hashlib.sha256(facts.data)
+    found.update(digests.data)
+    with part.open("wb") as file:
+        file.write(facts.data)
+        file.write(digests.data)
+        file.write(found.digest())
     if memo.is_dir():
         memo.rmdir()  # none of ours
     part.replace(memo)
