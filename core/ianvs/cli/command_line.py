@@ -134,7 +134,7 @@ def _job(options: argparse.Namespace) -> Path:
 
 
 def _command_line() -> Parser:
-    from ianvs.cli import completion_command, installed_commands, run_command, stored_commands
+    from ianvs.cli import cache_command, completion_command, installed_commands, run_command, stored_commands
     from ianvs.testenv.datasets.dataset_command import add_commands
 
     parser = Parser(prog="ianvs", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -149,6 +149,7 @@ def _command_line() -> Parser:
     installed_commands.add_metrics(commands)
     installed_commands.add_schema(commands)
     stored_commands.add_export(commands)
+    cache_command.add_commands(commands)
     installed_commands.add_doctor(commands)
     add_commands(commands)
     completion_command.add_commands(commands, parser)
