@@ -1,5 +1,7 @@
 """`storage: encoded` and `storage: decoded` are the same exam: every answer is equal to the last bit."""
 
+import io
+from contextlib import redirect_stderr
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +9,11 @@ import pytest
 from PIL import Image
 
 import ianvs
+from ianvs.cli.command_line import main
+from ianvs.exam.data.cache_entries import cache_entries
+from ianvs.running.scheduler.case_loop import Listener
 from ianvs.store import CaseStore
+from tests.edits import edited
 from tests.jobs import write_job
 
 FINETUNE = "from ianvs.testalgorithms.finetune.basemodel import Finetune\n"
@@ -149,3 +155,37 @@ def test_answers_and_scores_are_equal(tmp_path, case):
     assert decoded.case.id == encoded.case.id
     assert decoded.metrics == encoded.metrics and decoded.metrics
     assert not list(Path(tmp_path / "encoded" / "ws" / "cache").glob("rgb-*"))
+
+
+def test_validate_decodes_a_sample_says_so_and_names_what_is_broken(tmp_path):
+    dataset = folders_of_classes(tmp_path / "data").replace("STORAGE", "encoded")
+    testenv = f"dataset: {dataset}\nscenario: {TWO}\nmetrics: [accuracy]"
+    job = write_job(tmp_path, testenv=testenv)
+    said = io.StringIO()
+    with redirect_stderr(said):
+        assert main(["validate", str(job)]) == 0
+    assert "68 of 68 pictures were decoded, drawn at random; the others are when they are read" in said.getvalue()
+    assert not [one for one in cache_entries(tmp_path / "ws" / "cache") if one.what == "decoded pictures"]
+    broken = tmp_path / "data" / "test" / "c1" / "5.png"
+    broken.write_bytes(broken.read_bytes()[:60])
+    with redirect_stderr(said):
+        assert main(["validate", str(job)]) == 2
+    assert f"{broken}: can't be decoded as a picture" in said.getvalue().replace("\n", "")
+
+
+def test_a_file_that_changes_while_cases_run_ends_them_with_a_message(tmp_path):
+    dataset = folders_of_classes(tmp_path / "data").replace("STORAGE", "encoded")
+    victim = tmp_path / "data" / "test" / "c1" / "5.png"
+    changing = OF_CLASSES + edited(READS, "    def train(self", "    def train_(self").replace(
+        "class Reads:", "class Reads:\n    def train(self, train_data):\n        self.seen = 1\n"
+    )
+    testenv = f"dataset: {dataset}\nscenario: {TWO}\nmetrics: [accuracy]"
+    job = write_job(tmp_path, plugin=changing, name="Reads", hyperparameters="", testenv=testenv, job="seeds: [0]")
+
+    class Late(Listener):
+        def started(self, case):
+            Image.fromarray(np.zeros((12, 10, 3), np.uint8)).save(victim)
+
+    [found] = ianvs.run(job, listener=Late())
+    assert found.status == "failed"
+    assert "was changed after the samples were listed" in found.failure.message

@@ -48,7 +48,5 @@ def _cache(options: argparse.Namespace) -> int:
         removed = remove_entries(chosen)
         print(f"removed {len(removed)} entries: {total(removed)}")
     else:
-        print(
-            f"{len(chosen)} entries that nobody has used for {options.prune:g} days: {total(chosen)}; --yes removes them"
-        )
+        print(f"{len(chosen)} entries, not used for {options.prune:g} days: {total(chosen)}; --yes removes them")
     return 0

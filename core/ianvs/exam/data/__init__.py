@@ -12,10 +12,19 @@ from ianvs.exam.data.authored import authored
 from ianvs.exam.data.cache import Progress, slice_of
 from ianvs.exam.data.dataset import Dataset, Samples
 from ianvs.exam.data.doubts import doubts_of, find_doubts
+from ianvs.exam.data.drawn_pictures import try_pictures
 from ianvs.exam.data.encoding import check_backbone, encoded, encoded_fingerprint
 from ianvs.exam.data.fingerprint import files_fingerprint
 from ianvs.exam.data.handed_files import check_handed, handed_fingerprint
-from ianvs.exam.data.large_tables import is_large, keep_table, kept_fingerprint, load_large, table_key
+from ianvs.exam.data.large_tables import (
+    is_large,
+    keep_encoded,
+    keep_table,
+    kept_encoded,
+    kept_fingerprint,
+    load_large,
+    table_key,
+)
 from ianvs.exam.data.listed import check_listed, load_listed, warnings_of
 from ianvs.exam.data.listing import SourceError
 from ianvs.exam.data.named import Source, check_named, named_source
@@ -35,6 +44,7 @@ __all__ = [
     "find_doubts",
     "fingerprint",
     "load",
+    "try_pictures",
 ]
 
 _LONG = 1e6  # seconds; who waits for a long reading can end it
@@ -107,13 +117,18 @@ def fingerprint(spec: DatasetSpec, cache_dir: Path, samples: str | None = None) 
     return encoded_fingerprint(samples, spec, cache_dir)
 
 
-def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None) -> Dataset:
+def load(spec: DatasetSpec, cache_dir: Path, progress: Progress | None = None, known: str | None = None) -> Dataset:
     """The samples. Pictures are decoded into `cache_dir` at the first call only. Raises DataError or ConfigError.
 
-    So are the features of a `backbone`. progress is told how much of that is done, 0 to 1.
+    So are the features of a `backbone`. progress is told how much of that is done, 0 to 1. known: the fingerprint of
+    the samples, as it was planned: pictures that stay encoded are not looked for again, but held against it as they
+    are read.
     """
     share = 1.0 if spec.backbone is None else 0.2
-    dataset = _load_samples(spec, cache_dir, slice_of(progress, 0.0, share))
+    dataset = None if known is None or spec.backbone is not None else kept_encoded(spec, known, cache_dir)
+    if dataset is None:
+        dataset = _load_samples(spec, cache_dir, slice_of(progress, 0.0, share))
+        keep_encoded(dataset, spec, cache_dir)
     dataset = encoded(dataset, spec, cache_dir, slice_of(progress, share, 1.0))
     if progress is not None:
         progress(1.0)

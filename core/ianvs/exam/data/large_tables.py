@@ -152,6 +152,16 @@ def keep_dataset(dataset: Dataset, key: str, cache_dir: Path) -> None:
         entry(cache_dir, key, fill)
 
 
+def keep_encoded(dataset: Dataset, spec: DatasetSpec, cache_dir: Path) -> None:
+    """Keep a dataset whose pictures stay encoded, for cases that know its fingerprint."""
+    if encoded_in(dataset.train.x) is not None:
+        keep_dataset(dataset, _files(repr(spec), dataset.fingerprint), cache_dir)
+
+
+def kept_encoded(spec: DatasetSpec, fingerprint: str, cache_dir: Path) -> Dataset | None:
+    return kept_dataset(_files(repr(spec), fingerprint), cache_dir)
+
+
 def kept_facts(key: str, cache_dir: Path) -> dict[str, Any] | None:
     """What is known of a dataset that is kept, and is as it was written: "fingerprint" and others."""
     if not is_whole(cache_dir / key):
