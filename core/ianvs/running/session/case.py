@@ -151,7 +151,7 @@ def _examined(
     facts = {
         "bound": rounds.bound,
         "basemodel": hide_secrets(learned.state.basemodel, known=request.secrets),
-        "measures": {name: vars(one.measure()) for name, one in ready.measures.items()},
+        "measures": {name: vars(one) for name, one in ready.measures.items()},
         "sealing": vars(sealing),
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "provenance": {**request.provenance, "device": ready.card, "threads": request.threads},

@@ -30,7 +30,7 @@ from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
 from ianvs.running.inspector.plugin_check import NO_CUDA
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
-from ianvs.running.session.learner_messages import Answer, MeasureForm, Ready, Saved, SavedModule, State
+from ianvs.running.session.learner_messages import Answer, Ready, State
 from ianvs.running.session.modules import Modules, checked_measures, declared_measures
 from ianvs.running.session.more_answers import METHOD, checked_features, checked_forced, checked_scores, why_unscored
 from ianvs.running.session.session import Brief, CaseSession, Keeper
@@ -122,11 +122,10 @@ class LearnerHost:
         if paradigm.predict is Paradigm.predict:
             session.module("basemodel")  # here, since copies that answer would each make it anew
         own = declared_measures(session.modules, paradigm.measures)
-        measures = {name: MeasureForm(**vars(one)) for name, one in {**paradigm.measures, **own}.items()}
         ready = Ready(
             steps=steps,
             reference=paradigm.reference,
-            measures=measures,
+            measures={**paradigm.measures, **own},
             measured=bool(own),
             device="cuda" if device == "cuda" else "cpu",
             card=_card(device),
@@ -164,22 +163,11 @@ class LearnerHost:
         if self._session.valid is not None:
             self._session.valid.close()
             self._session.valid = None
-        saved = [
-            SavedModule(
-                kind=one.kind,
-                instance=one.instance,
-                path=None if one.path is None else one.path.relative_to(folder).as_posix(),
-                calls=one.calls,
-                seen=one.seen,
-                new=one.new,
-            )
-            for one in self._session.modules.save(folder)
-        ]
-        return Message(Saved(modules=tuple(saved)).model_dump())
+        return Message({"modules": [one.told(folder) for one in self._session.modules.save(folder)]})
 
     def _restore(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
-        stored = [_stored(one, Path(body["folder"])) for one in body["modules"]]
-        self._session.modules.restore(tuple(stored), taught=body["taught"])
+        stored = tuple(StoredModule.of(one, Path(body["folder"])) for one in body["modules"])
+        self._session.modules.restore(stored, taught=body["taught"])
         return self._state()
 
     def _answer(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
@@ -325,11 +313,6 @@ def _is_refused(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
-
-
-def _stored(told: Mapping[str, Any], folder: Path) -> StoredModule:
-    path = None if told["path"] is None else folder / told["path"]
-    return StoredModule(told["kind"], told["instance"], path, told["calls"], tuple(told["seen"]), tuple(told["new"]))
 
 
 def _prepare_process(request: CaseRequest) -> str:

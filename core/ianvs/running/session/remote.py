@@ -9,6 +9,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -99,9 +100,8 @@ class Learner:
             found = []
             for one in saved.modules:
                 path = None if one.path is None else folder / one.path
-                if path is not None and not path.resolve().is_relative_to(folder.resolve()):
-                    path = None
-                found.append(StoredModule(one.kind, one.instance, path, one.calls, one.seen, one.new))
+                inside = path is not None and path.resolve().is_relative_to(folder.resolve())
+                found.append(replace(one, path=path if inside else None))
             for path in own.iterdir():
                 shutil.move(path, folder / path.name)
         return found
@@ -152,7 +152,7 @@ class Learner:
         with self._own_folder() as own:
             if folder is not None:
                 shutil.copytree(folder, own, symlinks=True, dirs_exist_ok=True)  # a link may lead to the exam
-            yield {"folder": str(own), "modules": [_told(one, folder) for one in stored]}
+            yield {"folder": str(own), "modules": [one.told(folder or own) for one in stored]}
 
 
 class InlineLearner(Learner):
@@ -330,8 +330,3 @@ class _Direct:
 
     def note(self, name: str, body: Mapping[str, object]) -> None:
         self._handler(name, Message(body))
-
-
-def _told(one: StoredModule, folder: Path | None) -> dict[str, object]:
-    path = None if one.path is None or folder is None else one.path.relative_to(folder).as_posix()
-    return {**vars(one), "path": path}
