@@ -43,16 +43,7 @@ from ianvs.running.session.more_answers import (
     labels_within,
     probed_labels,
 )
-from ianvs.running.session.remote import Answering, Learner
-from ianvs.store import StoredModule
-
-
-@dataclass(frozen=True)
-class Model:
-    """What of a learner is stored: for copies that begin from it. folder: None for one that has nothing stored."""
-
-    modules: Sequence[StoredModule] = ()
-    folder: Path | None = None
+from ianvs.running.session.remote import Answering, Learner, Model
 
 
 @dataclass(frozen=True)
@@ -105,7 +96,7 @@ class Examination:
         scored = self._scored(questions) if samples is None else []
         forced = self._forcing(questions) if samples is None else []
         asked_for = [question for _, question in (*questions, *scored, *probes, *forced)]  # `forced` shows the replies
-        said = iter(list(self._asked(asked_for, self._answering(model), taught)))
+        said = iter(list(self._asked(asked_for, self._learner.answering(model), taught)))
         found = {
             Asked(j, samples): self._kept(part, answer, rows)
             for (which, question), answer in zip(questions, said, strict=False)
@@ -138,7 +129,7 @@ class Examination:
         name = f"the held-out part of round {index}"
         question = _Question((part,), name, self._context(index - 1, round_.classes), round=told)
         before = self.spent
-        [answer] = self._asked([question], self._answering(model), index)
+        [answer] = self._asked([question], self._learner.answering(model), index)
         self.spent = before
         said = self._kept(part, answer, np.arange(len(positions)))
         earlier = tuple(sorted({label for one in rounds[: index - 1] for label in one.classes}))
@@ -147,7 +138,7 @@ class Examination:
         every = self._kind.every_truth(dataset.train, positions)
         return self._kind.record(about, self._kind.truth(dataset.train, positions), said, every)
 
-    def taught(self, index: int, copies: Answering, times: int) -> list[Predictions]:
+    def taught(self, index: int, copies: Answering, times: int = 1) -> list[Predictions]:
         """Answers to a few training samples of round `index`, with the same random numbers every time; untimed."""
         part = self._feed.probed(index)
         few = replace(part, positions=_few(part))
@@ -246,9 +237,6 @@ class Examination:
         return {"task": j, "task_classes": classes} if rules.output_space == "task" else {"task": j}
 
     # --- answers ------------------------------------------------------------------------------------------------
-
-    def _answering(self, model: Model) -> Answering:
-        return self._learner.answering(model.modules, model.folder)
 
     def _asked(
         self, questions: Sequence[_Question], copies: Answering, taught: int, *, tried: bool = False

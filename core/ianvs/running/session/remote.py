@@ -9,7 +9,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -40,6 +40,14 @@ class Ended(BaseException):
 def error_kind(error: Exception) -> str:
     """The name of its class, in whichever process it was raised."""
     return error.kind if isinstance(error, RemoteError) else type(error).__name__
+
+
+@dataclass(frozen=True)
+class Model:
+    """What of a learner is stored: for copies that begin from it. folder: None for one that has nothing stored."""
+
+    modules: Sequence[StoredModule] = ()
+    folder: Path | None = None
 
 
 class _Calls(Protocol):
@@ -92,7 +100,7 @@ class Learner:
     def instantiate(self, modules: Sequence[StoredModule]) -> None:
         self._stated("meet", {"modules": [(one.kind, one.instance) for one in modules]})
 
-    def save(self, folder: Path) -> list[StoredModule]:
+    def save(self, folder: Path) -> Model:
         """What it is now, stored in `folder`. Raises PluginError for more than the job's limit."""
         with self._own_folder() as own:
             saved = read(Saved, self._order("save", {"folder": str(own)}).body)
@@ -104,16 +112,16 @@ class Learner:
                 found.append(replace(one, path=path if inside else None))
             for path in own.iterdir():
                 shutil.move(path, folder / path.name)
-        return found
+        return Model(found, folder)
 
-    def restore(self, stored: Sequence[StoredModule], folder: Path | None, *, taught: bool = True) -> None:
-        """Bring back what was saved in `folder`."""
-        with self._lent(stored, folder) as told:
+    def restore(self, model: Model, *, taught: bool = True) -> None:
+        """Bring back what was saved."""
+        with self._lent(model) as told:
             self._stated("restore", {**told, "taught": taught})
 
     @contextmanager
-    def answering(self, stored: Sequence[StoredModule], folder: Path | None) -> Iterator[tuple[_Calls, int]]:
-        """(whom to ask, process id) of who answers as the learner is now, saved in `folder` as `stored`."""
+    def answering(self, model: Model) -> Iterator[tuple[_Calls, int]]:
+        """(whom to ask, process id) of who answers as the learner is now, which was saved as `model`."""
         self.asked.add("none")
         yield self._peer, os.getpid()
 
@@ -147,12 +155,12 @@ class Learner:
             yield Path(folder)
 
     @contextmanager
-    def _lent(self, stored: Sequence[StoredModule], folder: Path | None) -> Iterator[dict[str, Any]]:
+    def _lent(self, model: Model) -> Iterator[dict[str, Any]]:
         """What is stored, copied to where the learner can read it."""
         with self._own_folder() as own:
-            if folder is not None:
-                shutil.copytree(folder, own, symlinks=True, dirs_exist_ok=True)  # a link may lead to the exam
-            yield {"folder": str(own), "modules": [one.told(folder or own) for one in stored]}
+            if model.folder is not None:
+                shutil.copytree(model.folder, own, symlinks=True, dirs_exist_ok=True)  # a link may lead to the exam
+            yield {"folder": str(own), "modules": [one.told(model.folder or own) for one in model.modules]}
 
 
 class InlineLearner(Learner):
@@ -206,23 +214,19 @@ class SealedLearner(Learner):
             self.spent = self._timer.stop()
 
     @contextmanager
-    def answering(self, stored: Sequence[StoredModule], folder: Path | None) -> Iterator[tuple[_Calls, int]]:
+    def answering(self, model: Model) -> Iterator[tuple[_Calls, int]]:
         if self.adapts:
             self.asked.add("none")
             yield self._end, self.pid
         elif self._forkable:
             self.asked.add("forks")
-            with self._forked() as found:
+            with self.forked() as found:
                 yield found
         else:
             self.asked.add("new processes")
-            require_saved(stored)
-            with self._fresh(stored, folder) as found:
+            _require_saved(model)
+            with self.fresh(model) as found:
                 yield found
-
-    def copy(self, stored: Sequence[StoredModule], folder: Path | None, *, saved: bool) -> Answering:
-        """Who answers as it is now, or as it comes back from what was `saved`; only where it `can_be_compared`."""
-        return self._fresh(stored, folder) if saved else self._forked()
 
     def close(self) -> None:
         self._end.close()
@@ -266,7 +270,8 @@ class SealedLearner(Learner):
         return self.ready.device == "cpu" and alone
 
     @contextmanager
-    def _forked(self) -> Iterator[tuple[_Calls, int]]:
+    def forked(self) -> Iterator[tuple[_Calls, int]]:
+        """Who answers as it is now; only where it `can_be_compared`."""
         with ExitStack() as still, self._spawner.copy_folder(self.pid) as folder:
             ours, theirs = socket.socketpair()
             with theirs:
@@ -277,12 +282,13 @@ class SealedLearner(Learner):
                 yield copy.calls, copy.pid
 
     @contextmanager
-    def _fresh(self, stored: Sequence[StoredModule], folder: Path | None) -> Iterator[tuple[_Calls, int]]:
-        with ExitStack() as still, self._lent(stored, folder) as told:
+    def fresh(self, model: Model) -> Iterator[tuple[_Calls, int]]:
+        """Who answers as it comes back from what was saved."""
+        with ExitStack() as still, self._lent(model) as told:
             end, _, _ = self._spawner.spawn(self._brief, self._folders, [Path(told["folder"])], copy=True)
             with self._attended(end, still) as copy:
                 copy.calls.call("ready", {"folder": str(self._own[1])})
-                if stored:
+                if model.modules:
                     copy.calls.call("restore", {**told, "taught": True})
                 yield copy.calls, copy.pid
 
@@ -308,9 +314,9 @@ class SealedLearner(Learner):
             return Ended(-9)
 
 
-def require_saved(stored: Sequence[StoredModule]) -> None:
+def _require_saved(model: Model) -> None:
     """Raise PluginError unless a new process can begin where the learner is: all that was taught has to be saved."""
-    for one in stored:
+    for one in model.modules:
         if one.path is None and (one.calls or one.kind == "basemodel"):
             raise PluginError(
                 f"the {one.kind} has no save(), and its process can't be forked to answer (it has several threads or a "
