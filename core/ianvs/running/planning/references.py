@@ -17,7 +17,7 @@ from ianvs.base.types import TestCase
 from ianvs.config.spec import JobSpec, ModuleSpec, ParadigmSpec, TestEnvSpec
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.running.inspector import Inspector, ParadigmFacts, PluginFacts, ReferenceFacts
-from ianvs.running.planning.cases import PlannedAlgorithm, Reference, grid, own_hyperparameters
+from ianvs.running.planning.cases import Listed, PlannedAlgorithm, grid, own_hyperparameters
 from ianvs.running.planning.identity import algorithm_identity
 from ianvs.running.planning.named_files import named_files
 from ianvs.store.keys import digest
@@ -77,8 +77,7 @@ def plan_references(job: JobSpec, students: Sequence[PlannedAlgorithm], inspecto
                 taken = taken_by(hyperparameters)
                 choices.setdefault(digest(taken), taken)
     algorithms = tuple(
-        replace(made[key], origin=Reference(made[key].role, tuple(choices.values())))
-        for key, choices in planned.items()
+        replace(made[key], origin=Listed(tuple(choices.values()), made[key].role)) for key, choices in planned.items()
     )
     return PlannedReferences(algorithms, by_student)
 
@@ -116,7 +115,7 @@ def _reference(job: JobSpec, student: PlannedAlgorithm, facts: ReferenceFacts, r
         paradigm=paradigm,
         identity=identity,
         identity_digest=digest(identity),
-        origin=Reference(role),
+        origin=Listed((), role),
     )
 
 

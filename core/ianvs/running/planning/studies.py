@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ianvs.base.errors import DamagedError
 from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec, Range, SearchSpec
 from ianvs.results.stored.selection import first_half
-from ianvs.running.planning.cases import EndedTrial, PlannedAlgorithm, TrialStage, Winner, axes, grid
+from ianvs.running.planning.cases import OfTrial, PlannedAlgorithm, axes, grid
 from ianvs.running.planning.identity import metric_key
 from ianvs.store.job_store import Study, StudyStore, Trial
 from ianvs.store.keys import digest
@@ -71,7 +71,7 @@ class PlannedStudy:
         choice = self.hyperparameters(trial.drawn)
         until = None if self.stored is not None and trial.goal == self.stored.rounds else trial.goal
         for seed in self.seeds:
-            yield replace(self.bases[seed], origin=TrialStage(self.key, trial.number, choice, seed, until))
+            yield replace(self.bases[seed], origin=OfTrial(self.key, trial.number, choice, seed, until))
 
     def planned(self) -> Iterator[PlannedAlgorithm]:
         """Every trial that it has asked for, and the winner with all seeds of the job."""
@@ -82,13 +82,13 @@ class PlannedStudy:
             choice = self.hyperparameters(trial.drawn)
             if trial.number == found:
                 for base in {id(base): base for base in self.bases.values()}.values():
-                    yield replace(base, origin=Winner(self.key, trial.number, choice))
+                    yield replace(base, origin=OfTrial(self.key, trial.number, choice))
             elif trial.waits:
                 yield from self.stage(trial)
             else:
                 said = _became(trial, self.stored.rounds)
                 for seed in self.seeds:
-                    yield replace(self.bases[seed], origin=EndedTrial(self.key, trial.number, choice, seed, said))
+                    yield replace(self.bases[seed], origin=OfTrial(self.key, trial.number, choice, seed, said=said))
 
 
 def _became(trial: Trial, rounds: int) -> str:
