@@ -37,8 +37,7 @@ from ianvs.running.session.more_answers import (
     METHOD,
     PROBED,
     TASK_LABELS,
-    checked_forced,
-    checked_scores,
+    checked_answers,
     forced_extras,
     labels_within,
     probed_labels,
@@ -283,18 +282,15 @@ class Examination:
             raise PluginError(f"{answer.who} gave no answers")
         memory = mapped(files[0])
         arrays = {name: unpacked(memory, spec) for name, spec in answer.arrays().items()}
-        for name, values in arrays.items():
-            # Labels, whose name is "", have a check of their own that knows what is wanted; features have none.
-            if len(values) != count and (name or question.method != "predict"):
-                raise PluginError(f"{answer.who} gave {len(values)} of '{name or question.method}' for {count} samples")
         labels = arrays.pop("")
+        for name, values in arrays.items():
+            if len(values) != count:
+                raise PluginError(f"{answer.who} gave {len(values)} of '{name}' for {count} samples")
         if question.method == "predict":
             unseen = self._exam.rules.unseen != "none"
             labels = self._kind.checker(_asked_for(question, count), self._classes, unseen=unseen)(labels, answer.who)
-        if question.method == "scores":
-            labels = checked_scores(labels, count, self._classes, answer.who)
-        if question.method == METHOD:
-            labels = checked_forced(labels, count, answer.who)
+        else:
+            labels = checked_answers(question.method, labels, count, self._classes, answer.who)
         return Predictions(labels, {name: np.asarray(values) for name, values in arrays.items()})
 
     def _kept(self, part: Part, answer: Predictions, rows: NDArray[np.int64]) -> Predictions:

@@ -32,7 +32,7 @@ from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
 from ianvs.running.session.learner_messages import Answer, Ready, State
 from ianvs.running.session.modules import Modules, checked_measures, declared_measures
-from ianvs.running.session.more_answers import METHOD, checked_features, checked_forced, checked_scores, why_unscored
+from ianvs.running.session.more_answers import checked_answers, why_unscored
 from ianvs.running.session.session import Brief, CaseSession, Keeper
 from ianvs.store import StoredModule
 
@@ -95,13 +95,10 @@ class LearnerHost:
         except Exception as error:
             refused = self._closed and _is_refused(error)
             if refused or not told.body.get("quiet"):
-                self._print_traceback()
+                sys.stderr.write(hide_secrets(traceback.format_exc(), known=self._request.secrets))
             if refused:
                 raise PluginError(f"{type(error).__name__}: {error}. {_CLOSED}") from error
             raise
-
-    def _print_traceback(self) -> None:
-        sys.stderr.write(hide_secrets(traceback.format_exc(), known=self._request.secrets))
 
     @property
     def _session(self) -> CaseSession:
@@ -257,10 +254,7 @@ class LearnerHost:
             found = self._session.call(learner, method, data, **context)
         finally:
             data.close()
-        who = f"{learner.name}.{method}()"
-        if method == "scores":
-            return checked_scores(found, len(x), len(self._brief.classes), who)
-        return (checked_forced if method == METHOD else checked_features)(found, len(x), who)
+        return checked_answers(method, found, len(x), len(self._brief.classes), f"{learner.name}.{method}()")
 
     def _unscored(self) -> str:
         paradigm = type(self._session.paradigm)

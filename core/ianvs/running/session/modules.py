@@ -15,7 +15,7 @@ import numpy as np
 from ianvs.base.errors import ExamRuleError, PluginError, closest
 from ianvs.base.seeding import stream_seed
 from ianvs.base.types import Measure, TestCase
-from ianvs.config.spec import AlgorithmSpec, ModuleSpec
+from ianvs.config.spec import AlgorithmSpec
 from ianvs.exam.scenarios.exam import Rules
 from ianvs.plugins.contract import CONTEXT
 from ianvs.plugins.loader import Loaded, load
@@ -210,19 +210,15 @@ class Modules:
         return made
 
     def _class(self, kind: str) -> Loaded:
-        if kind not in self._loaded:
-            spec = self._spec(kind)
-            self._loaded[kind] = load(spec.url, spec.name)
-        return self._loaded[kind]
-
-    def _spec(self, kind: str) -> ModuleSpec:
         known = {module.type: module for module in self._algorithm.modules}
         if kind not in known:
             listed = f"It lists: {', '.join(known)}."
             raise PluginError(
                 f"the algorithm {self._algorithm.name} has no module of type '{kind}'.{closest(kind, known)} {listed}"
             )
-        return known[kind]
+        if kind not in self._loaded:
+            self._loaded[kind] = load(known[kind].url, known[kind].name)
+        return self._loaded[kind]
 
 
 def declared_measures(modules: Iterable[AuthorsModule], taken: Iterable[str]) -> dict[str, Measure]:
