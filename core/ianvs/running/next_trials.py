@@ -150,7 +150,8 @@ def draw(
     distributions = _distributions(space)
     for number in numbers:
         for attempt in range(_MOST):
-            study.sampler = _sampler(sampler if attempt < _TRIES else "random", _seed(seed, number, attempt))
+            drawn_by = int(digest(["search", seed, number, attempt])[:8], 16)
+            study.sampler = _sampler(sampler if attempt < _TRIES else "random", drawn_by)
             asked = study.ask(distributions)
             drawn = {name: _value(one, asked.params[name]) for name, one in space.items()}
             if canonical(drawn) not in tried:
@@ -203,10 +204,6 @@ def _sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         # constant_liar: trials that are asked for together keep away from each other.
         return optuna.samplers.TPESampler(seed=seed, n_startup_trials=_STARTUP, constant_liar=True)
-
-
-def _seed(seed: int, number: int, attempt: int) -> int:
-    return int(digest(["search", seed, number, attempt])[:8], 16)
 
 
 def _distributions(space: Mapping[str, Range]) -> dict[str, optuna.distributions.BaseDistribution]:

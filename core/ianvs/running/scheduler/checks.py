@@ -34,10 +34,8 @@ _ASKED_FOR: dict[str | None, tuple[str, str]] = {
     **dict.fromkeys(_FORCED, ("teacher_forced", "it is asked for")),
 }
 """Metrics of what a testenv has to ask for: by which key, and what then happens while a case runs."""
-_KEPT_BY_US = {name: name for name in ("budget", "linear_probe", "task_scores", "teacher_forced")} | {
-    "model_eval": "gate"
-}
-"""Keys of a testenv that act on rounds which core itself keeps, and the fields that hold them."""
+_KEPT_BY_US = ("budget", "linear_probe", "task_scores", "teacher_forced", "model_eval")
+"""Keys of a testenv that act on rounds which core itself keeps."""
 
 
 class Check(NamedTuple):
@@ -150,8 +148,8 @@ def setting_problems(flight: Preflight) -> Iterator[Problem]:
     contract = contract_of(flight.job)
     yield from contract.setting_problems(flight.job)
     for exam in flight.job.testenvs if contract.runs_cases else ():
-        for key, said in _KEPT_BY_US.items():
-            if getattr(exam, said):
+        for key in _KEPT_BY_US:
+            if getattr(exam, "gate" if key == "model_eval" else key):
                 place = exam.places.get(key, exam.place)
                 yield Problem(f"'{key}' has no effect under `contract: {contract.name}`.", place, warning=True)
 

@@ -187,7 +187,14 @@ def _fit_problems(flight: Preflight) -> Iterator[Problem]:
     for each in flight.plan.algorithms:
         record = exams.record(each.exam_id)
         if record is not None:
-            facts = _facts(record) | {"conversations": _taught_texts(flight.plan, each, record, texts)}
+            facts = {
+                "kind": record.kind,
+                "shape": record.shape,
+                "classes": record.classes,
+                "num_classes": len(record.classes),
+                "rounds": len(record.rounds),
+                "conversations": _taught_texts(flight.plan, each, record, texts),
+            }
             for subject in _subjects(flight.job, each.spec, each.paradigm, each.choices, facts):
                 if _key(each.spec, subject.module) in flight.asking and subject not in subjects:
                     subjects.append(subject)
@@ -236,16 +243,6 @@ def _key(algorithm: AlgorithmSpec, module: ModuleSpec) -> tuple[Any, ...]:
 def _looked_at(planned: PlannedAlgorithm) -> tuple[Any, ...]:
     """What is looked at once: the trials of a search are of one class, and within the ends of its ranges."""
     return _key(planned.spec, planned.spec.modules[0]), 0 if is_searched(planned.spec) else len(planned)
-
-
-def _facts(record: ExamRecord) -> dict[str, object]:
-    return {
-        "kind": record.kind,
-        "shape": record.shape,
-        "classes": record.classes,
-        "num_classes": len(record.classes),
-        "rounds": len(record.rounds),
-    }
 
 
 def _taught_texts(

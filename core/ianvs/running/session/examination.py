@@ -256,7 +256,6 @@ class Examination:
                     "method": question.method,
                     "label_shape": question.parts[0].samples.y.shape[1:],
                     "adapt": None,
-                    "classes": (),
                     "taught": taught > 0,
                     "first": number == 0,
                     "quiet": taught == 0 or tried,
@@ -265,8 +264,8 @@ class Examination:
                 files = [writer.sealed()]
                 if question.adapted is not None:
                     labelled = ArrayWriter(0, self._folder)
-                    body["adapt"] = described(self._feed.adaptation(question.adapted), labelled)
-                    body |= {"classes": question.adapted.classes, "task": question.adapted.name}
+                    view = described(self._feed.adaptation(question.adapted), labelled)
+                    body["adapt"] = {"view": view, "classes": question.adapted.classes, "task": question.adapted.name}
                     files.append(labelled.sealed())
                 began, cpu = time.perf_counter(), cpu_seconds(pid)
                 reply = copy.call("ask", body, files)

@@ -185,12 +185,12 @@ class LearnerHost:
         if body["method"] != "predict":
             y = None if body["y"] is None else unpacked(memory, body["y"])
             said = Predictions(self._beside_labels(x, y, body, context))
-        elif body["adapt"] is None:
+        elif (adapt := body["adapt"]) is None:
             said = self._said(body, x, context)
         else:
-            view = self._session.view(body["adapt"], mapped(files[1]))
-            with self._session.as_copy(self._copied(body["task"], body["taught"])):
-                for data in self._session.adaptation(view, context, tuple(body["classes"])):
+            view = self._session.view(adapt["view"], mapped(files[1]))
+            with self._session.as_copy(self._copied(adapt["task"], body["taught"])):
+                for data in self._session.adaptation(view, context, tuple(adapt["classes"])):
                     self._session.paradigm.adapt(data, self._session)
                 said = self._said(body, x, context)
         measure.synchronise()
@@ -203,20 +203,17 @@ class LearnerHost:
     # --- answers ------------------------------------------------------------------------------------------------
 
     def _said(self, body: Mapping[str, Any], x: _Samples, context: Mapping[str, Any]) -> Predictions:
-        count = len(x)
-        size = self._kind.batch_limit or max(1, count)
-        labels: list[Any] = []
-        extras: dict[str, list[NDArray[Any]]] = {}
-        for start in range(0, max(1, count), size):
-            piece = x[start : start + size]
-            labels.append(self._piece(piece, body, context, extras))
-        whole = labels[0] if len(labels) == 1 else np.concatenate(labels)
-        return Predictions(whole, {name: np.concatenate(values) for name, values in extras.items()})
+        count = max(1, len(x))
+        size = self._kind.batch_limit or count
+        pieces = [self._piece(body, x[start : start + size], context) for start in range(0, count, size)]
+        if len(pieces) == 1:
+            return pieces[0]
+        extras = {name: [one.extras[name] for one in pieces if name in one.extras] for name in pieces[0].extras}
+        labels = np.concatenate([one.labels for one in pieces])
+        return Predictions(labels, {name: np.concatenate(values) for name, values in extras.items()})
 
-    def _piece(
-        self, x: _Samples, body: Mapping[str, Any], context: Mapping[str, Any], extras: dict[str, list[NDArray[Any]]]
-    ) -> Any:
-        """Checked answers to samples that are asked at once; `extras` gathers theirs."""
+    def _piece(self, body: Mapping[str, Any], x: _Samples, context: Mapping[str, Any]) -> Predictions:
+        """Checked answers to samples that are asked at once."""
         session, count = self._session, len(x)
         held = Held(x)
         shape = np.broadcast_to(np.uint8(0), (count, *body["label_shape"]))
@@ -228,14 +225,13 @@ class LearnerHost:
         if not isinstance(said, Predictions):
             found = type(said).__name__
             raise PluginError(f"{session.paradigm.name}.predict() returned {found}: return Predictions(labels).")
-        for extra, values in said.extras.items():
-            array = np.asarray(values)
+        extras = {extra: np.asarray(values) for extra, values in said.extras.items()}
+        for extra, array in extras.items():
             if not extra.isidentifier() or array.dtype == object or array.shape[:1] != (count,):
                 form = f"{array.dtype} {array.shape}"
                 raise PluginError(f"the extra '{extra}' of predict() is {form}: return a number for each sample.")
-            extras.setdefault(extra, []).append(array)
         checked = check(said.labels, session.who)
-        return checked.cpu().numpy() if hasattr(checked, "cpu") else checked
+        return Predictions(checked.cpu().numpy() if hasattr(checked, "cpu") else checked, extras)
 
     def _beside_labels(
         self, x: _Samples, y: _Samples | None, body: Mapping[str, Any], context: Mapping[str, Any]

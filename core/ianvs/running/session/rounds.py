@@ -52,7 +52,6 @@ class StartOver(Exception):  # noqa: N818 - a request to build fresh modules
 class _Step:
     """What happened within the step that is under way, if it is one of a stream."""
 
-    index: int = 0
     predictions: dict[Asked, Predictions] = field(default_factory=dict)
     examined: list[tuple[int, int, int]] = field(default_factory=list)  # (samples, rounds begun, rounds ended)
 
@@ -140,13 +139,12 @@ class CaseRounds:
             self._predicts_untrained = False
         else:
             self.learner.measure()
-        spent, measures = self._examination.spent, dict(self.learner.state.measures)
         untrained = RoundResult(
             0,
             "untrained",
-            eval_seconds=spent.seconds,
-            eval_cpu_seconds=spent.cpu_seconds,
-            measures=measures,
+            eval_seconds=self._examination.spent.seconds,
+            eval_cpu_seconds=self._examination.spent.cpu_seconds,
+            measures=dict(self.learner.state.measures),
             sealing=self._sealing(),
         )
         self._keep(untrained, predictions)
@@ -176,7 +174,7 @@ class CaseRounds:
             self._store.own(self._lineage[-1], self._id)
 
     def _begin(self, index: int) -> None:
-        self._step = _Step(index)
+        self._step = _Step()
         self._data_server.begin(index)
         self._examination.spent = NOTHING_SPENT
         self.learner.clear()
@@ -247,7 +245,7 @@ class CaseRounds:
             model = self._model
             if self.learner.needs_model:
                 model = self.learner.save(Path(folder))
-            self._step.predictions |= self._examination.predictions(model, self._step.index - 1, chunk.samples)
+            self._step.predictions |= self._examination.predictions(model, self._data_server.step - 1, chunk.samples)
         self._step.examined.append((chunk.samples, chunk.begun, chunk.ended))
 
     @cached_property
@@ -259,10 +257,8 @@ class CaseRounds:
         """Score of the present model on the held-out part of round `index`; None without a gate."""
         if self._gate is None:
             return None
-        seen = None
-        if self._feed.valid(index) is not None:
-            seen = self._examination.held_out(self._model, index)
-        return self._gate.score(seen)
+        held_out = self._feed.valid(index) is not None
+        return self._gate.score(self._examination.held_out(self._model, index) if held_out else None)
 
     def _pass_gate(
         self, index: int, before: float | None, folder: RoundFolder
@@ -361,14 +357,15 @@ class CaseRounds:
         it is found out by its predictions, and the case starts over.
         """
         done = self._store.complete_rounds(self._id, thoroughly=True)
+        damage = ""
         if (broken := self._store.broken_round(self._id)) is not None:
-            print(f"round {broken} was damaged, or changed after it was stored: it is not believed.")
+            damage = f"round {broken} was damaged, or changed after it was stored"
+            print(f"{damage}: it is not believed.")
         if len(done) <= 1:
-            self._start_over("" if broken is None else f"round {broken} was damaged, or changed after it was stored")
+            self._start_over(damage)
             return -1
         last = done[-1].index
-        stored = self._store.predictions(self._id, last)
-        before = {asked: said for asked, said in stored.items() if asked.samples is None}
+        before = {a: said for a, said in self._store.predictions(self._id, last).items() if a.samples is None}
         if lacking := _lacking(before, done):
             self._start_over(lacking)
             return -1
