@@ -42,15 +42,9 @@ from ianvs.results.stored import Results, load_results, record_of
 from ianvs.results.stored.provenance import collect
 from ianvs.running.inspector import Inspector
 from ianvs.running.job_notes import job_notes
-from ianvs.running.planning import (
-    CHANGED_SINCE,
-    Plan,
-    cells,
-    job_columns,
-    start_over,
-    with_hyperparameters,
-    without_unused,
-)
+from ianvs.running.planning.cases import cells
+from ianvs.running.planning.hyperparameters import with_hyperparameters, without_unused
+from ianvs.running.planning.plan import CHANGED_SINCE, Plan, job_columns, start_over
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.controller import check_job, run_job
 from ianvs.running.scheduler.opening import EarlyEngine, imports_of

@@ -13,7 +13,8 @@ from ianvs.exam.data.doubts import SHARED
 from ianvs.exam.metrics.registry import find
 from ianvs.exam.scenarios.drawn import CASE, seeds_of_case
 from ianvs.results.report.document import Note
-from ianvs.running.planning import Plan, PlannedAlgorithm
+from ianvs.running.planning.cases import PlannedAlgorithm
+from ianvs.running.planning.plan import Plan
 from ianvs.store import ExamRecord, ExamStore
 
 

@@ -18,8 +18,8 @@ from ianvs.base.types import Asked, Failure, Predictions, RoundResult
 from ianvs.config import load_job
 from ianvs.config.spec import JobSpec
 from ianvs.running.inspector import Inspector
-from ianvs.running.planning import Plan, PlannedCase, make_plan, matches, scored_metrics, start_over
 from ianvs.running.planning.cases import OfTrial
+from ianvs.running.planning.plan import Plan, PlannedCase, make_plan, matches, scored_metrics, start_over
 from ianvs.store import ExamRecord, ExamStore
 from tests.edits import edited
 from tests.jobs import MAJORITY, TESTENV, write_job

@@ -14,8 +14,8 @@ from ianvs.base.errors import IanvsError, shown_path
 from ianvs.base.types import Failure, FailureKind, Status
 from ianvs.config.spec import JobSpec, LimitsSpec
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Engine, Event, Files, Task
-from ianvs.running.planning import Plan, PlannedCase
 from ianvs.running.planning.case_request import RUN_CASE, CaseRequest
+from ianvs.running.planning.plan import Plan, PlannedCase
 from ianvs.running.scheduler.slots import Sharing, Slot, Slots
 from ianvs.store import CaseStore, CodeStore, ExamStore, Study
 

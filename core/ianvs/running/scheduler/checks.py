@@ -22,7 +22,8 @@ from ianvs.exam.metrics.registry import metric_header
 from ianvs.exam.scenarios import check_scenario
 from ianvs.processes.engines.engine import Engine
 from ianvs.running.inspector import Inspector
-from ianvs.running.planning import Plan, cells, make_plan, scored_metrics
+from ianvs.running.planning.cases import cells
+from ianvs.running.planning.plan import Plan, make_plan, scored_metrics
 from ianvs.running.planning.references import ROLES
 from ianvs.running.planning.studies import is_searched, search_metric
 from ianvs.running.scheduler.case_loop import Listener

@@ -10,9 +10,9 @@ from ianvs.config.spec import JobSpec
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, Engine
 from ianvs.results.stored.job_results import HELD
 from ianvs.running.inspector import Inspector
-from ianvs.running.planning import Plan, PlannedCase, make_plan
 from ianvs.running.planning.case_request import CaseRequest, case_request
 from ianvs.running.planning.kept_code import keep_code
+from ianvs.running.planning.plan import Plan, PlannedCase, make_plan
 from ianvs.running.scheduler.case_loop import CaseLoop, Listener
 from ianvs.running.scheduler.opening import EarlyEngine, open_checker, open_engine
 from ianvs.running.scheduler.preflight import preflight

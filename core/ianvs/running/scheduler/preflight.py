@@ -27,10 +27,11 @@ from ianvs.processes.engines.engine import Engine, Files, Task
 from ianvs.running.inspector import Inspector, ParadigmFacts
 from ianvs.running.inspector.plugin_check import FORCED, Checked, Subject
 from ianvs.running.job_notes import data_doubts
-from ianvs.running.planning import Plan, PlannedAlgorithm, cells, grid
 from ianvs.running.planning.case_request import PREPARE_EXAM, CaseRequest, case_request
+from ianvs.running.planning.cases import PlannedAlgorithm, cells, grid
 from ianvs.running.planning.kept_code import keep_code
 from ianvs.running.planning.named_files import unfound_files
+from ianvs.running.planning.plan import Plan
 from ianvs.running.planning.references import ROLES
 from ianvs.running.planning.studies import is_searched, with_ends
 from ianvs.running.scheduler import checks

@@ -20,7 +20,7 @@ from ianvs.exam.scenarios.exam import Rules
 from ianvs.plugins.contract import CONTEXT
 from ianvs.plugins.loader import Loaded, load
 from ianvs.plugins.signature import named_arguments
-from ianvs.running.planning import own_hyperparameters
+from ianvs.running.planning.cases import own_hyperparameters
 from ianvs.store import StoredModule
 
 
