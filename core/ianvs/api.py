@@ -48,7 +48,7 @@ from ianvs.running.planning.plan import CHANGED_SINCE, Plan, job_columns, start_
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.running.scheduler.controller import check_job, run_job
 from ianvs.running.scheduler.opening import EarlyEngine, imports_of
-from ianvs.running.scheduler.preflight import plan_files, require_files
+from ianvs.running.scheduler.preflight import require_files
 from ianvs.running.scoring import missing_pictures
 from ianvs.store import JobStore
 
@@ -124,7 +124,11 @@ def run(
             _refuse_many(job)
         if fail_fast is not None:
             job = replace(job, fail_fast=fail_fast)
-        if rerun is not None and not start_over(plan_files(job, inspector), rerun) and rerun not in ("all", "failed"):
+        if (
+            rerun is not None
+            and not start_over(require_files(job, inspector).checked_plan(), rerun)
+            and rerun not in ("all", "failed")
+        ):
             raise IanvsError(f"--rerun '{rerun}' matches no case that has run; `ianvs plan` lists the cases.")
         provenance = collect(job_file=job.file, imported=imports_of(job))
         damaged: set[Path] = set()
@@ -149,7 +153,7 @@ def run(
 def plan(path: PathLike, **options: Unpack[CaseOptions]) -> Plan:
     """The test cases of the job at `path` with their states and reasons; nothing runs."""
     with _loaded(path, CaseOptions, options) as (job, inspector):
-        return plan_files(job, inspector)
+        return require_files(job, inspector).checked_plan()
 
 
 def validate(path: PathLike, *, watcher: Listener | None = None, **options: Unpack[JobOptions]) -> JobSpec:
@@ -172,7 +176,7 @@ def report(path: PathLike, *, page_only: bool = False, **options: Unpack[CaseOpt
     """
     with _loaded(path, CaseOptions, options) as (job, inspector):
         _refuse_many(job)
-        plan_ = plan_files(job, inspector)
+        plan_ = require_files(job, inspector).checked_plan()
         if any(plan_.store.folder(case.id).is_dir() for case, _ in plan_.cases()):
             if problems := missing_pictures(plan_, inspector):
                 raise ConfigError(problems)

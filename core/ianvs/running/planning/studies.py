@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ianvs.base.errors import DamagedError
 from ianvs.config.spec import AlgorithmSpec, JobSpec, ModuleSpec, Range, SearchSpec
@@ -13,6 +14,8 @@ from ianvs.running.planning.cases import OfTrial, PlannedAlgorithm, axes, grid
 from ianvs.running.planning.identity import metric_key
 from ianvs.store.job_store import Study, StudyStore, Trial
 from ianvs.store.keys import digest
+
+_APART = ("place", "places", "trials", "metric", "select")  # settings that make no other search, or are named otherwise
 
 
 @dataclass(frozen=True)
@@ -23,11 +26,29 @@ class PlannedStudy:
     spec: its settings. metric: the column that it goes by.
     """
 
-    key: str
     spec: SearchSpec
     metric: str
     bases: Mapping[int, PlannedAlgorithm]
     stored: Study | None = None
+
+    @cached_property
+    def key(self) -> str:
+        """Another search has another one; more trials are the same search gone on with."""
+        base, spec, space = self.any_base, self.spec, self.space
+        metrics = [metric_key(each) for each in base.testenv.metrics if each.name in self.metric.split(" of ")]
+        return digest(
+            {
+                "exams": [[seed, self.bases[seed].exam_id] for seed in self.seeds],
+                "algorithm": base.identity_digest,
+                "name": base.spec.name,
+                "fixed": {name: value for name, value in self.hyperparameters({}).items() if name not in space},
+                "space": {name: [one.kind, one.low, one.high, list(one.choices)] for name, one in space.items()},
+                "metrics": metrics,
+                "metric": self.metric,
+                "how": {name: value for name, value in vars(spec).items() if name not in _APART},
+                "select": None if spec.select is None else [spec.select.by, spec.select.rounds, spec.select.share],
+            }
+        )
 
     @property
     def any_base(self) -> PlannedAlgorithm:
@@ -111,11 +132,11 @@ def plan_studies(job: JobSpec, students: Sequence[PlannedAlgorithm]) -> tuple[Pl
     store = StudyStore(job.workspace, job.name)
     studies = []
     for bases in groups.values():
-        study = PlannedStudy("", spec, search_metric(job), bases)
-        key, stored = _key(study), None
+        study = PlannedStudy(spec, search_metric(job), bases)
         with suppress(DamagedError):  # then it is asked for once more, and finds its trials done
-            stored = store.read(key, {name: one.choices for name, one in study.space.items()})
-        studies.append(replace(study, key=key, stored=stored))
+            choices = {name: one.choices for name, one in study.space.items()}
+            study = replace(study, stored=store.read(study.key, choices))
+        studies.append(study)
     return tuple(studies)
 
 
@@ -147,25 +168,3 @@ def with_ends(module: ModuleSpec) -> ModuleSpec:
     places = {name: module.value_places.get(name, ())[:1] * len(values) for name, values in ends.items()}
     tried = tuple((name, ends.get(name, values)) for name, values in module.grid)
     return replace(module, grid=tried, value_places={**module.value_places, **places})
-
-
-def _key(study: PlannedStudy) -> str:
-    """Another search has another one; more trials are the same search gone on with."""
-    base, spec, space = study.any_base, study.spec, study.space
-    shown = {name: [one.kind, one.low, one.high, list(one.choices)] for name, one in space.items()}
-    return digest(
-        {
-            "exams": [[seed, study.bases[seed].exam_id] for seed in study.seeds],
-            "algorithm": base.identity_digest,
-            "name": base.spec.name,
-            "fixed": {name: value for name, value in study.hyperparameters({}).items() if name not in space},
-            "space": shown,
-            "metrics": [metric_key(each) for each in base.testenv.metrics if each.name in study.metric.split(" of ")],
-            "metric": study.metric,
-            "how": {name: value for name, value in vars(spec).items() if name not in _APART},
-            "select": None if spec.select is None else [spec.select.by, spec.select.rounds, spec.select.share],
-        }
-    )
-
-
-_APART = ("place", "places", "trials", "metric", "select")

@@ -74,11 +74,6 @@ def require_files(job: JobSpec, inspector: Inspector) -> Preflight:
     return found
 
 
-def plan_files(job: JobSpec, inspector: Inspector) -> Plan:
-    """The plan of `job`, whose job has the warnings of `require_files`. Raises ConfigError with all slips."""
-    return require_files(job, inspector).checked_plan()
-
-
 def _workspace(flight: Preflight) -> Iterable[Problem]:
     """Find out before anything runs that results can't be stored."""
     workspace = flight.job.workspace

@@ -23,8 +23,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from ianvs.base.errors import one_line
-from ianvs.exam.scenarios.exam import Rules
 from ianvs.processes.engines.forked import (
     CHILD_SUBREAPER,
     PARENT_DEATH_SIGNAL,
@@ -45,6 +46,7 @@ from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.learner import LearnerHost
 from ianvs.running.session.session import Brief
 
+_BRIEF = TypeAdapter(Brief)
 _SHARED = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (.)..s", re.MULTILINE)  # lines of /proc/self/maps: from, to, readable
 
 
@@ -73,7 +75,7 @@ class LearnerSpawner:
         """
         ours, theirs = socket.socketpair()
         told = {
-            "brief": {**vars(brief), "rules": asdict(brief.rules)},
+            "brief": asdict(brief),
             "closed": [str(path) for path in (*closed, Path(self._folder).resolve())],
             "own": [str(path) for path in own],
             "copy": copy,
@@ -164,13 +166,11 @@ class SpawnServer:
         os.close(ready)
         close_all_but({end.fileno()})
         keep_freed_memory()
-        brief = told.body["brief"]
-        rules = Rules(**brief["rules"])
-        known = Brief(brief["kind"], tuple(brief["rounds"]), tuple(brief["classes"]), rules, brief["streams"])
-        host = LearnerHost(self._request, known, lambda file, folder: _copy(file, host, folder, seal), closed=closed)
+        brief = _BRIEF.validate_python(told.body["brief"])
+        host = LearnerHost(self._request, brief, lambda file, folder: _copy(file, host, folder, seal), closed=closed)
         peer = Peer(end, host)
         host.connect(peer)
-        if told.body["copy"]:
+        if copy:
             seal.serve_as_copy(peer)
         else:
             seal.serve_as_learner(peer)
