@@ -124,12 +124,10 @@ def run(
             _refuse_many(job)
         if fail_fast is not None:
             job = replace(job, fail_fast=fail_fast)
-        if (
-            rerun is not None
-            and not start_over(require_files(job, inspector).checked_plan(), rerun)
-            and rerun not in ("all", "failed")
-        ):
-            raise IanvsError(f"--rerun '{rerun}' matches no case that has run; `ianvs plan` lists the cases.")
+        if rerun is not None:
+            dropped = start_over(require_files(job, inspector).checked_plan(), rerun)
+            if not dropped and rerun not in ("all", "failed"):
+                raise IanvsError(f"--rerun '{rerun}' matches no case that has run; `ianvs plan` lists the cases.")
         provenance = collect(job_file=job.file, imported=imports_of(job))
         damaged: set[Path] = set()
         while True:

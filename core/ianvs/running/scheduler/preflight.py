@@ -10,6 +10,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -154,15 +155,12 @@ def _plugin_problems(flight: Preflight) -> Iterator[Problem]:
         yield from contract.code_problems(job)
         return
     if flight.problems:  # there is no plan: what the files name is looked at all the same
-        subjects = [
-            subject
-            for algorithm, facts in zip(job.algorithms, flight.inspector.paradigms(job.algorithms), strict=True)
-            for subject in _subjects(job, algorithm, facts)
-        ]
+        facts = flight.inspector.paradigms(job.algorithms)
+        subjects = [_subjects(job, *both) for both in zip(job.algorithms, facts, strict=True)]
     else:
         planned = {_looked_at(each): each for each in flight.plan.algorithms}.values()
-        subjects = [s for each in planned for s in _subjects(job, each.spec, each.paradigm, each.choices)]
-    for subject in subjects:
+        subjects = [_subjects(job, each.spec, each.paradigm, each.choices) for each in planned]
+    for subject in chain.from_iterable(subjects):
         found = _check(flight, subject)
         yield from found.problems
         if found.asks:

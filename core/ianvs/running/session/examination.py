@@ -87,13 +87,12 @@ class Examination:
         only_future = self._exam.rules.asked == "future"
         asked = [j for j in range(len(self._exam.tests)) if not (only_future and j < taught)]
         tests = {j: self._exam.tests[j] for j in asked}
-        parts = {j: Part(self._exam.dataset.test, test.test, test.transform) for j, test in tests.items()}
-        questions = self._arranged(tests, parts, f"{taught} {samples}")
+        parts = {j: (Part(self._exam.dataset.test, test.test, test.transform),) for j, test in tests.items()}
+        questions = self._arranged(parts, f"{taught} {samples}")
         fitted = self._fitted(asked) if self._testenv.linear_probe and samples is None else {}
-        both = {j: (part, parts[j]) for j, part in fitted.items()}
-        probes = self._probes(tests, both, f"{taught} probe") if both else []
-        scored = self._scored(questions) if samples is None else []
-        forced = self._forcing(questions) if samples is None else []
+        both = {j: (part, *parts[j]) for j, part in fitted.items()}
+        probes = self._arranged(both, f"{taught} probe", "features")
+        scored, forced = (self._scored(questions), self._forcing(questions)) if samples is None else ([], [])
         asked_for = [question for _, question in (*questions, *scored, *probes, *forced)]  # `forced` shows the replies
         said = iter(list(self._asked(asked_for, self._learner.answering(model), taught)))
         found = {
@@ -127,9 +126,7 @@ class Examination:
         part = Part(dataset.train, positions, round_.transform)
         name = f"the held-out part of round {index}"
         question = _Question((part,), name, self._context(index - 1, round_.classes), round=told)
-        before = self.spent
-        [answer] = self._asked([question], self._learner.answering(model), index)
-        self.spent = before
+        [answer] = self._asked([question], self._learner.answering(model), index, timed=False)
         said = self._kept(part, answer, np.arange(len(positions)))
         earlier = tuple(sorted({label for one in rounds[: index - 1] for label in one.classes}))
         known = None if self._exam.rules.unseen == "none" else np.zeros(len(positions), bool)
@@ -143,11 +140,7 @@ class Examination:
         few = replace(part, positions=_few(part))
         context = self._context(index - 1, self._exam.rounds[index - 1].classes)
         question = _Question((few,), f"samples of round {index}", context)
-        before = self.spent
-        try:
-            return list(self._asked([question] * times, copies, index, tried=True))
-        finally:
-            self.spent = before
+        return list(self._asked([question] * times, copies, index, timed=False, tried=True))
 
     def broken_down(self, predictions: Mapping[Asked, Predictions], taught: int) -> str:
         """A sentence where each answer is the same class, though round `taught` has taught several; else ""."""
@@ -167,19 +160,21 @@ class Examination:
 
     # --- questions ----------------------------------------------------------------------------------------------
 
-    def _arranged(self, tests: Mapping[int, TestSet], parts: Mapping[int, Part], when: str) -> _Arranged:
-        """(which test sets, the question): one for all where the task is hidden, else one each."""
-        alone = [j for j, test in tests.items() if test.adapt is not None or self._exam.rules.task_in_testing]
-        mixed = tuple(j for j in tests if j not in alone)
+    def _arranged(self, parts: Mapping[int, tuple[Part, ...]], when: str, method: str = "predict") -> _Arranged:
+        """(which test sets, the question): one for all where the task is hidden, else one each. parts: by test set."""
+        tests, labels = self._exam.tests, method == "predict"
+        adapted = {j: tests[j] for j in parts if tests[j].adapt is not None and labels}
+        alone = [j for j in parts if j in adapted or self._exam.rules.task_in_testing]
+        mixed = tuple(j for j in parts if j not in alone)
         found = []
         if mixed:
-            chosen = tuple(parts[j] for j in mixed)
-            found.append((mixed, _Question(chosen, "the test sets", order=self._order(chosen, when))))
+            chosen = tuple(part for j in mixed for part in parts[j])
+            name = "the test sets" if labels else "the features"
+            found.append((mixed, _Question(chosen, name, order=self._order(chosen, when), method=method)))
         for j in alone:
-            test = tests[j]
-            adapted = test if test.adapt is not None else None
-            context = self._context(j, test.classes)
-            found.append(((j,), _Question((parts[j],), f"test set {test.name}", context, adapted=adapted)))
+            name = f"{'test set' if labels else 'the features of'} {tests[j].name}"
+            context = self._context(j, tests[j].classes)
+            found.append(((j,), _Question(parts[j], name, context, adapted=adapted.get(j), method=method)))
         return found
 
     def _scored(self, questions: Sequence[tuple[tuple[int, ...], _Question]]) -> _Arranged:
@@ -211,17 +206,6 @@ class Examination:
         found = {j: self._feed.probed(j + 1) for j in asked}
         return {j: replace(part, positions=part.positions[:PROBED]) for j, part in found.items()}
 
-    def _probes(self, tests: Mapping[int, TestSet], both: Mapping[int, tuple[Part, Part]], when: str) -> _Arranged:
-        """Questions for the features of training and test samples, arranged as those for labels are."""
-        if not self._exam.rules.task_in_testing:
-            chosen = tuple(part for pair in both.values() for part in pair)
-            order = self._order(chosen, when)
-            return [(tuple(both), _Question(chosen, "the features", order=order, method="features"))]
-        return [
-            ((j,), _Question(pair, f"the features of {test.name}", self._context(j, test.classes), method="features"))
-            for (j, test), pair in zip(tests.items(), both.values(), strict=True)
-        ]
-
     def _order(self, parts: Sequence[Part], when: str) -> NDArray[np.int64]:
         """By the case's seed and what only the keeper knows: a learner that knows the seed can't draw it again."""
         text = f"{self._secret} {self._seed} {when}".encode()
@@ -238,7 +222,13 @@ class Examination:
     # --- answers ------------------------------------------------------------------------------------------------
 
     def _asked(
-        self, questions: Sequence[_Question], copies: Answering, taught: int, *, tried: bool = False
+        self,
+        questions: Sequence[_Question],
+        copies: Answering,
+        taught: int,
+        *,
+        timed: bool = True,
+        tried: bool = False,
     ) -> Iterator[Predictions]:
         """Raw answers, checked for their form, in the order of the questions. tried: nothing hangs on them."""
         with copies as (copy, pid):
@@ -269,7 +259,8 @@ class Examination:
                     files.append(labelled.sealed())
                 began, cpu = time.perf_counter(), cpu_seconds(pid)
                 reply = copy.call("ask", body, files)
-                self.spent += Spent(time.perf_counter() - began, max(0.0, cpu_seconds(pid) - cpu))
+                if timed:
+                    self.spent += Spent(time.perf_counter() - began, max(0.0, cpu_seconds(pid) - cpu))
                 for file in files:
                     os.close(file)
                 yield self._read(question, read(Answer, reply.body), reply.files)
