@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -61,17 +61,12 @@ class ParadigmFacts:
     problems: (option, what is wrong with it); "" is the paradigm.
     """
 
-    methods: Mapping[str, tuple[str, ...]]
-    needed: tuple[str, ...]
-    as_one: bool
-    reference: bool
+    methods: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    needed: tuple[str, ...] = ()
+    as_one: bool = False
+    reference: bool = False
     problems: tuple[tuple[str, str], ...] = ()
     by_itself: bool = False
-
-    @classmethod
-    def unknown(cls, why: str) -> ParadigmFacts:
-        """Of one that can't be looked at."""
-        return cls({}, (), False, False, (("", why),))
 
 
 def look_at_plugin(plugin: tuple[str | None, str]) -> Answer:
@@ -124,7 +119,7 @@ def _paradigm_facts(spec: ParadigmSpec) -> ParadigmFacts:
     try:
         paradigm = find_paradigm(spec, load_once)
     except PluginError as error:
-        return ParadigmFacts.unknown(str(error))
+        return ParadigmFacts(problems=(("", str(error)),))
     known = paradigm.options.model_fields
     unknown = [option for option in spec.options if option not in known]
     given = {name: value for name, value in spec.options.items() if name in known}

@@ -105,7 +105,7 @@ def _reference(job: JobSpec, student: PlannedAlgorithm, facts: ReferenceFacts, r
         modules=(module,),
         paradigm=ParadigmSpec(_PARADIGMS[role], place=student.spec.place),
     )
-    paradigm = ParadigmFacts(student.paradigm.methods, ("basemodel",), as_one=False, reference=True)
+    paradigm = ParadigmFacts(student.paradigm.methods, ("basemodel",), reference=True)
     identity = algorithm_identity(job, student.testenv, spec, paradigm)
     if files := named_files(job, student.spec, facts.takes):
         identity["weights"] = files

@@ -85,18 +85,17 @@ class EarlyEngine:
 
 def open_engine(job: JobSpec, tasks: int | None) -> Engine:
     """The engine that the job names, with what its tasks will import already loaded where that helps."""
-    return _open(job, Workload(tasks=tasks, preload=imported_by_cases(job)))
+    return _open(job, tasks, imported_by_cases(job))
 
 
 def open_checker(job: JobSpec) -> Engine:
     """For building exams beside a job that runs nothing, or runs in this very process."""
-    workload = Workload(tasks=1, threads=job.threads)
     if not engine_problems(job):
-        engine = _open(job, workload)
+        engine = _open(job, tasks=1)
         if engine.isolates:
             return engine
         engine.close()
-    return _open(dataclasses.replace(job, engine=EngineSpec("local")), workload)
+    return _open(dataclasses.replace(job, engine=EngineSpec("local")), tasks=1)
 
 
 def _loaded(spec: EngineSpec) -> Loaded:
@@ -106,10 +105,11 @@ def _loaded(spec: EngineSpec) -> Loaded:
     raise PluginError(f"'{spec.name}' is not a subclass of ianvs.processes.engines.Engine.")
 
 
-def _open(job: JobSpec, workload: Workload) -> Engine:
+def _open(job: JobSpec, tasks: int | None, preload: tuple[str, ...] = ()) -> Engine:
     uses_cards = job.device != "cpu" and "torch" in imports_of(job)
-    workload = dataclasses.replace(
-        workload,
+    workload = Workload(
+        tasks=tasks,
+        preload=preload,
         jobs=job.jobs,
         threads=job.threads,
         device=job.device,
