@@ -87,12 +87,13 @@ class PlannedStudy:
         first = next(grid(self.any_base.spec.modules))
         return {name: drawn.get(name, value) for name, value in first.items()}
 
-    def stage(self, trial: Trial) -> Iterator[PlannedAlgorithm]:
-        """The cases of a trial as they go to its goal, by seed."""
+    def stage(self, trial: Trial, said: str = "") -> Iterator[PlannedAlgorithm]:
+        """The cases of a trial as they go to its goal, by seed. said: what became of one that goes no further."""
         choice = self.hyperparameters(trial.drawn)
-        until = None if self.stored is not None and trial.goal == self.stored.rounds else trial.goal
+        at_the_end = self.stored is not None and trial.goal == self.stored.rounds
+        until = None if said or at_the_end else trial.goal
         for seed in self.seeds:
-            yield replace(self.bases[seed], origin=OfTrial(self.key, trial.number, choice, seed, until))
+            yield replace(self.bases[seed], origin=OfTrial(self.key, trial.number, choice, seed, until, said))
 
     def planned(self) -> Iterator[PlannedAlgorithm]:
         """Every trial that it has asked for, and the winner with all seeds of the job."""
@@ -100,16 +101,12 @@ class PlannedStudy:
             return
         found = self.stored.winner if self.ended else None
         for trial in self.stored.trials:
-            choice = self.hyperparameters(trial.drawn)
             if trial.number == found:
+                choice = self.hyperparameters(trial.drawn)
                 for base in {id(base): base for base in self.bases.values()}.values():
                     yield replace(base, origin=OfTrial(self.key, trial.number, choice))
-            elif trial.waits:
-                yield from self.stage(trial)
             else:
-                said = _became(trial, self.stored.rounds)
-                for seed in self.seeds:
-                    yield replace(self.bases[seed], origin=OfTrial(self.key, trial.number, choice, seed, said=said))
+                yield from self.stage(trial, "" if trial.waits else _became(trial, self.stored.rounds))
 
 
 def _became(trial: Trial, rounds: int) -> str:

@@ -31,7 +31,7 @@ from ianvs.running.inspector.plugin_check import NO_CUDA
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
 from ianvs.running.session.learner_messages import Answer, Ready, State
-from ianvs.running.session.modules import Modules, checked_measures, declared_measures
+from ianvs.running.session.modules import Modules, checked_measures, declared_measures, start_generators
 from ianvs.running.session.more_answers import checked_answers, why_unscored
 from ianvs.running.session.session import Brief, CaseSession, Keeper
 from ianvs.store import StoredModule
@@ -140,7 +140,7 @@ class LearnerHost:
     def _measure(self, body: Mapping[str, Any], files: tuple[int, ...]) -> Message:
         """Let the modules measure themselves, as they are now."""
         session = self._session
-        session.seeds.start("measured")
+        start_generators(session.seed, "measured")
         for module in session.modules:
             if isinstance(getattr(module.plugin, "measures", None), Mapping):
                 said = session.call(module, "measured")
@@ -181,7 +181,7 @@ class LearnerHost:
         if body["first"]:
             self._saved = None
         if body["tried"]:
-            self._session.seeds.start("tried")
+            start_generators(self._session.seed, "tried")
         if body["method"] != "predict":
             y = None if body["y"] is None else unpacked(memory, body["y"])
             said = Predictions(self._beside_labels(x, y, body, context))
@@ -272,7 +272,7 @@ class LearnerHost:
         session = self._session
         if self._saved is None and taught:
             self._saved = session.modules.save(Path(tempfile.mkdtemp()))
-        session.seeds.start(f"adapt to {name}")
+        start_generators(session.seed, f"adapt to {name}")
         return session.modules.copied(self._saved)
 
     def _state(self) -> Message:

@@ -29,7 +29,7 @@ from ianvs.processes.sealing.shared_arrays import mapped, unpacked
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.learner_messages import FeedCall, Progress
 from ianvs.running.session.measure import synchronise
-from ianvs.running.session.modules import AuthorsModule, Modules, Seeds, Taught
+from ianvs.running.session.modules import AuthorsModule, Modules, Taught, start_generators
 
 Share = tuple[int, int]
 """(k, n): the k-th, from 0, of n parts."""
@@ -85,8 +85,7 @@ class CaseSession:
     ) -> None:
         self.options, self.seed = options, request.case.seed
         self.step = Step()
-        self.seeds = Seeds(self.seed)
-        self.modules = Modules(request.algorithm, request.case, brief.rules, self.seeds)
+        self.modules = Modules(request.algorithm, request.case, brief.rules)
         self.valid: TrainView | None = None  # the held-out part of the round
         self.who = f"{paradigm.name}.predict()"  # whose answers came last, for errors
         self.keeper: Keeper
@@ -269,7 +268,7 @@ class CaseSession:
         """A stream of its own for each call of a step with training data."""
         call = self._calls[number]
         self._calls[number] += 1
-        self.seeds.start(f"global, call {call}" if call else "global", number)
+        start_generators(self.seed, f"global, call {call}" if call else "global", number)
 
     def _common(self) -> Taught:
         """What the modules were taught together: for one that learns from others instead of data."""
