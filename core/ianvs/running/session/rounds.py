@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -48,14 +48,6 @@ class StartOver(Exception):  # noqa: N818 - a request to build fresh modules
     """The stored rounds can't be continued and were dropped; modules may be half loaded."""
 
 
-@dataclass
-class _Step:
-    """What happened within the step that is under way, if it is one of a stream."""
-
-    predictions: dict[Asked, Predictions] = field(default_factory=dict)
-    examined: list[tuple[int, int, int]] = field(default_factory=list)  # (samples, rounds begun, rounds ended)
-
-
 class CaseRounds:
     """A case from its first step to its last, as the keeper takes it. The caller holds the case's lock.
 
@@ -78,8 +70,10 @@ class CaseRounds:
         self._predicts_untrained = True
         self.paused = False
         self._feed = DataFeed(exam, request.train_ratio, request.case.seed, exam.rules.passes)
-        self._step = _Step()
         self._model = Model()
+        # Within the step that is under way, if it is one of a stream; examined: (samples, rounds begun, rounds ended).
+        self._answered: dict[Asked, Predictions] = {}
+        self._examined: list[tuple[int, int, int]] = []
         self.learner = make_learner(self._handle)
         folder, seed = self._store.folder(self._id), request.case.seed
         self._examination = Examination(exam, request.testenv, self._feed, self.learner, seed, folder)
@@ -168,13 +162,13 @@ class CaseRounds:
             result = replace(result, remark="; ".join(filter(None, said)), unsaved=self._unsaved(index))
             budget = None if self.bound or self.ready.reference else self._request.testenv.budget
             check_budget(budget, result)
-            self._fill(folder, result, self._step.predictions | predictions)
+            self._fill(folder, result, self._answered | predictions)
         self._model = self._model_after(index)
         if index == len(names) and self._lineage:
             self._store.own(self._lineage[-1], self._id)
 
     def _begin(self, index: int) -> None:
-        self._step = _Step()
+        self._answered, self._examined = {}, []
         self._data_server.begin(index)
         self._examination.spent = NOTHING_SPENT
         self.learner.clear()
@@ -209,7 +203,7 @@ class CaseRounds:
             gate_scores=scores,
             passes=state.passes,
             remark=hide_secrets(state.remark, known=self._request.secrets)[:_LONGEST_REMARK],
-            examined=(*self._step.examined, (self._feed.arrived(index), index, index)),
+            examined=(*self._examined, (self._feed.arrived(index), index, index)),
             measures=dict(state.measures),
             bound=self.bound,
             unscored=hide_secrets(self._examination.unscored, known=self._request.secrets),
@@ -245,8 +239,8 @@ class CaseRounds:
             model = self._model
             if self.learner.needs_model:
                 model = self.learner.save(Path(folder))
-            self._step.predictions |= self._examination.predictions(model, self._data_server.step - 1, chunk.samples)
-        self._step.examined.append((chunk.samples, chunk.begun, chunk.ended))
+            self._answered |= self._examination.predictions(model, self._data_server.step - 1, chunk.samples)
+        self._examined.append((chunk.samples, chunk.begun, chunk.ended))
 
     @cached_property
     def _gate(self) -> Gate | None:
