@@ -183,11 +183,14 @@ def imported_by_cases(job: JobSpec) -> tuple[str, ...]:
     # What the rest of our package imports depends on what it is asked for.
     imported = _top_level(written)
     texts = [path.read_text(encoding="utf-8", errors="replace") for path in written]
-    values = list(_hyperparameters(job))
+    modules = [module for algorithm in job.algorithms for module in algorithm.modules]
+    values = [pair for module in modules for pair in module.constants.items()]
+    values += [(name, value) for module in modules for name, listed in module.grid for value in listed]
     networks = [value for name, value in values if name == "network"]
     if any(value not in _PLAIN_NETWORKS for value in networks) or any(map(_PICTURES.search, texts)):
         imported.add("torchvision")
-    if any(_may_be_a_model(value) for _, value in values):
+    texts_given = [value for _, value in values if isinstance(value, str)]
+    if any("/" in text or Path(text).is_dir() for text in texts_given):  # "hf/NAME", or the folder of a model
         imported.add("transformers")
     if "torch" in _top_level(files):
         names |= {"torch", "ianvs.authoring"}
@@ -207,15 +210,3 @@ def _files(job: JobSpec) -> set[Path]:
 
 def _top_level(files: set[Path]) -> set[str]:
     return {module.split(".")[0] for path in files for module in imported_by(path)}
-
-
-def _hyperparameters(job: JobSpec) -> Iterator[tuple[str, object]]:
-    """(name, value), for every value of each."""
-    for module in (module for algorithm in job.algorithms for module in algorithm.modules):
-        yield from module.constants.items()
-        yield from ((name, value) for name, values in module.grid for value in values)
-
-
-def _may_be_a_model(value: object) -> bool:
-    """Whether it could be "hf/NAME" or the folder of a model."""
-    return isinstance(value, str) and ("/" in value or Path(value).is_dir())

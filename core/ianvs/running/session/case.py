@@ -63,7 +63,8 @@ def run_case(request: CaseRequest, report: Reporter) -> None:
     with store.lock(request.case.id), contextlib.ExitStack() as stack:
         try:
             stack.enter_context(request.planned_code())
-            facts = None if _has_reached(request, store) else _run_or_resume(request, store, report)
+            paused = store.has_come_to(request.case.id, request.until)
+            facts = None if paused else _run_or_resume(request, store, report)
             if facts is None:
                 score_case(request)
                 return
@@ -81,11 +82,6 @@ def run_case(request: CaseRequest, report: Reporter) -> None:
                 said = traceback.format_exc() if traced else f"{error_kind(error)}: {error}\n"
                 sys.stderr.write(hide_secrets(said, known=request.secrets))
             _store_failure(store, request, error)
-
-
-def _has_reached(request: CaseRequest, store: CaseStore) -> bool:
-    """Whether it has the rounds after which it is to pause; a search looks at it there, however far it went since."""
-    return request.until is not None and len(store.complete_rounds(request.case.id)) > request.until
 
 
 def _run_or_resume(request: CaseRequest, store: CaseStore, report: Reporter) -> Mapping[str, object] | None:

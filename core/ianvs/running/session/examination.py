@@ -288,8 +288,9 @@ class Examination:
 
         def pieces() -> Iterator[tuple[Part, Any]]:
             for start in range(0, max(1, len(rows)), size):
-                here = rows[start : start + size]
-                yield replace(part, positions=part.positions[start : start + size]), _taken(answer.labels, here)
+                labels, here = answer.labels, rows[start : start + size]
+                said = labels[here] if isinstance(labels, np.ndarray) else [labels[row] for row in here]
+                yield replace(part, positions=part.positions[start : start + size]), said
 
         kept = self._kind.kept(pieces(), self._classes)
         if taken := answer.extras.keys() & {*kept.extras, "probe", TASK_LABELS, *FORCED}:
@@ -328,10 +329,6 @@ def _rows(question: _Question) -> Iterator[NDArray[np.int64]]:
 def _split(question: _Question, values: NDArray[Any]) -> Iterator[NDArray[Any]]:
     for rows in _rows(question):
         yield values[rows]
-
-
-def _taken(labels: NDArray[Any] | list[Any], rows: NDArray[np.int64]) -> NDArray[Any] | list[Any]:
-    return labels[rows] if isinstance(labels, np.ndarray) else [labels[row] for row in rows]
 
 
 def _secret(exam: Exam) -> str:

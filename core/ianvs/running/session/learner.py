@@ -125,7 +125,7 @@ class LearnerHost:
             measures={**paradigm.measures, **own},
             measured=bool(own),
             device="cuda" if device == "cuda" else "cpu",
-            card=_card(device),
+            card=str(sys.modules["torch"].cuda.get_device_name()) if device == "cuda" else "cpu",
         )
         return Message(ready.model_dump())
 
@@ -321,8 +321,3 @@ def _prepare_process(request: CaseRequest) -> str:
     if available:
         torch.cuda.init()  # so that its generators are there to be seeded
     return "cuda" if available else "cpu"
-
-
-def _card(device: str) -> str:
-    torch = sys.modules.get("torch")
-    return str(torch.cuda.get_device_name()) if device == "cuda" and torch is not None else "cpu"
