@@ -1,8 +1,7 @@
 """What a search does next, from what it knows: trials that go on, and new ones. Nothing depends on when they ended.
 
-Trials go on by asynchronous successive halving (Li et al., MLSys 2020, algorithm 2): at a rung that n trials have come
-to, the best n // reduction go on; who is among them only later, since others came that are worse, goes on then.
-Decisions are made between waves of trials, on all that is known, so that they don't depend on how many run at a time.
+Trials go on by asynchronous successive halving (Li et al., MLSys 2020, algorithm 2), as docs/search.md says. Decisions
+are made between waves of trials, on all that is known, so that they don't depend on how many run at a time.
 
 Optuna draws what new trials try. Every trial is drawn by a sampler of its own, seeded by the search and the trial's
 number: what is drawn is determined by what is known when it is asked for, and nothing of a sampler has to be kept.

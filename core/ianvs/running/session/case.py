@@ -137,14 +137,14 @@ def _examined(
             rounds.learner.close()
             continue
         break
+    shutil.rmtree(store.scratch(case.id), ignore_errors=True)
     if rounds.paused:
-        shutil.rmtree(store.scratch(case.id), ignore_errors=True)
         return None
     learned, ready = rounds.learner, rounds.ready
     sealing = Sealing.weakest(one.sealing for one in store.complete_rounds(case.id) if one.sealing)
     if sealing.denied:
         print(f"audit: sealed copies would have been denied {', '.join(f'{name} ({n})' for name, n in sealing.denied)}")
-    facts = {
+    return {
         "bound": rounds.bound,
         "basemodel": hide_secrets(learned.state.basemodel, known=request.secrets),
         "measures": {name: vars(one) for name, one in ready.measures.items()},
@@ -152,8 +152,6 @@ def _examined(
         "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "provenance": {**request.provenance, "device": ready.card, "threads": request.threads},
     }
-    shutil.rmtree(store.scratch(case.id), ignore_errors=True)
-    return facts
 
 
 def _end_alike(code: int) -> NoReturn:

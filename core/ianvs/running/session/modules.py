@@ -52,8 +52,8 @@ class Taught:
 class AuthorsModule:
     """One object of an author's class, and the only place that calls it."""
 
-    def __init__(self, kind: str, instance: str, plugin: Any, loaded: Loaded, rules: Rules | None = None) -> None:
-        """rules: of the exam, which errors name; None where there is no exam."""
+    def __init__(self, kind: str, instance: str, plugin: Any, loaded: Loaded, rules: Rules) -> None:
+        """rules: of the exam, which errors name."""
         self.kind, self.instance, self.plugin = kind, instance, plugin
         self._loaded, self._rules = loaded, rules
         self.name = type(plugin).__name__
@@ -106,7 +106,7 @@ class AuthorsModule:
     def _hidden(self, name: str, method: str) -> str:
         asks = f"{self.name}.{method}() asks for '{name}'"
         rules = self._rules
-        if rules is None or name not in ("task", "task_classes"):
+        if name not in ("task", "task_classes"):
             return f"{asks}, which the rules of this exam do not show."
         when = "in testing" if method == "predict" else "in training"
         if rules.task_in_training and rules.task_in_testing:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ianvs.base.errors import PluginError
 from ianvs.processes.sealing.peer import Gone, Handler, Message, Peer, RemoteError
@@ -50,11 +50,20 @@ class Model:
     folder: Path | None = None
 
 
-class _Calls(Protocol):
-    def call(self, name: str, body: Mapping[str, object] | None = None, files: Sequence[int] = ()) -> Message: ...
+class _Direct:
+    """Calls a handler of this process."""
+
+    def __init__(self, handler: Callable[[str, Message], Message | None]) -> None:
+        self._handler = handler
+
+    def call(self, name: str, body: Mapping[str, object] | None = None, files: Sequence[int] = ()) -> Message:
+        return self._handler(name, Message(body or {}, tuple(map(os.dup, files)))) or Message({})
+
+    def note(self, name: str, body: Mapping[str, object]) -> None:
+        self._handler(name, Message(body))
 
 
-Answering = AbstractContextManager[tuple[_Calls, int]]
+Answering = AbstractContextManager[tuple[Peer | _Direct, int]]
 """(whom to ask, process id) while it is entered, once."""
 
 
@@ -68,7 +77,7 @@ class Learner:
 
     walls: tuple[str, ...] = ("files",)
 
-    def __init__(self, request: CaseRequest, peer: _Calls, scratch: Path) -> None:
+    def __init__(self, request: CaseRequest, peer: Peer | _Direct, scratch: Path) -> None:
         self.missing: set[str] = set()
         self.denied: Counter[str] = Counter()
         self._request, self._peer, self._scratch = request, peer, scratch
@@ -120,7 +129,7 @@ class Learner:
             self._stated("restore", {**told, "taught": taught})
 
     @contextmanager
-    def answering(self, model: Model) -> Iterator[tuple[_Calls, int]]:
+    def answering(self, model: Model) -> Iterator[tuple[Peer | _Direct, int]]:
         """(whom to ask, process id) of who answers as the learner is now, which was saved as `model`."""
         self.asked.add("none")
         yield self._peer, os.getpid()
@@ -214,7 +223,7 @@ class SealedLearner(Learner):
             self.spent = self._timer.stop()
 
     @contextmanager
-    def answering(self, model: Model) -> Iterator[tuple[_Calls, int]]:
+    def answering(self, model: Model) -> Iterator[tuple[Peer | _Direct, int]]:
         if self.adapts:
             self.asked.add("none")
             yield self._end, self.pid
@@ -270,7 +279,7 @@ class SealedLearner(Learner):
         return self.ready.device == "cpu" and alone
 
     @contextmanager
-    def forked(self) -> Iterator[tuple[_Calls, int]]:
+    def forked(self) -> Iterator[tuple[Peer | _Direct, int]]:
         """Who answers as it is now; only where it `can_be_compared`."""
         with ExitStack() as still, self._spawner.copy_folder(self.pid) as folder:
             ours, theirs = socket.socketpair()
@@ -282,7 +291,7 @@ class SealedLearner(Learner):
                 yield copy.calls, copy.pid
 
     @contextmanager
-    def fresh(self, model: Model) -> Iterator[tuple[_Calls, int]]:
+    def fresh(self, model: Model) -> Iterator[tuple[Peer | _Direct, int]]:
         """Who answers as it comes back from what was saved."""
         with ExitStack() as still, self._lent(model) as told:
             end, _, _ = self._spawner.spawn(self._brief, self._folders, [Path(told["folder"])], copy=True)
@@ -323,16 +332,3 @@ def _require_saved(model: Model) -> None:
                 "card, or the job says `sealing: strict`). What can't be copied can't be examined: give it save() and "
                 "load(). A method that learns while it is tested says `adapts_in_testing = True` (docs/trust.md)."
             )
-
-
-class _Direct:
-    """Calls a handler of this process."""
-
-    def __init__(self, handler: Callable[[str, Message], Message | None]) -> None:
-        self._handler = handler
-
-    def call(self, name: str, body: Mapping[str, object] | None = None, files: Sequence[int] = ()) -> Message:
-        return self._handler(name, Message(body or {}, tuple(map(os.dup, files)))) or Message({})
-
-    def note(self, name: str, body: Mapping[str, object]) -> None:
-        self._handler(name, Message(body))
