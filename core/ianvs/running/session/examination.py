@@ -271,9 +271,9 @@ class Examination:
         if len(files) != 1:
             raise PluginError(f"{answer.who} gave no answers")
         memory = mapped(files[0])
-        arrays = {name: unpacked(memory, spec) for name, spec in answer.arrays().items()}
-        labels = arrays.pop("")
-        for name, values in arrays.items():
+        labels = unpacked(memory, answer.labels)
+        extras = {name: np.asarray(unpacked(memory, spec)) for name, spec in answer.extras.items()}
+        for name, values in extras.items():
             if len(values) != count:
                 raise PluginError(f"{answer.who} gave {len(values)} of '{name}' for {count} samples")
         if question.method == "predict":
@@ -281,7 +281,7 @@ class Examination:
             labels = self._kind.checker(_asked_for(question, count), self._classes, unseen=unseen)(labels, answer.who)
         else:
             labels = checked_answers(question.method, labels, count, self._classes, answer.who)
-        return Predictions(labels, {name: np.asarray(values) for name, values in arrays.items()})
+        return Predictions(labels, extras)
 
     def _kept(self, part: Part, answer: Predictions, rows: NDArray[np.int64]) -> Predictions:
         size = self._kind.batch_limit or max(1, len(rows))

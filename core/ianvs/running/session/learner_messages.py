@@ -88,13 +88,9 @@ class Saved(Message):
 class Answer(Message):
     """Where in the file of answers they lie. who: what errors call it that gave them."""
 
-    labels: Mapping[str, Any]
-    extras: Mapping[str, Mapping[str, Any]]
+    labels: Spec
+    extras: Mapping[str, Spec]
     who: str
-
-    def arrays(self) -> dict[str, Spec]:
-        """ "" is the labels."""
-        return {"": self.labels, **self.extras}
 
 
 def read(form: type[_T], body: Mapping[str, Any]) -> _T:
