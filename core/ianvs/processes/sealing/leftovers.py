@@ -1,18 +1,20 @@
-"""What processes leave behind in memory that outlives them: System V objects, and files in /dev/shm (Linux).
+"""What processes leave behind: System V objects and files in /dev/shm, which outlive them (Linux), and times of access.
 
-They belong to nobody but a user, so what is removed is only what is known to be of given processes.
+Objects and files belong to nobody but a user, so what is removed is only what is known to be of given processes.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Collection, Iterator
+import stat
+import time
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+SHARED_MEMORY = Path("/dev/shm")
 _REMOVE, _LAST_PROCESS = 0, 11  # IPC_RMID, GETPID
-_SHARED = Path("/dev/shm")
 _TABLES = {"shm": "shmid", "msg": "msqid", "sem": "semid"}
 
 
@@ -28,7 +30,7 @@ class Leftovers:
         removed = []
         for name in sorted(_mapped(living) - self._files):
             with suppress(OSError):
-                (_SHARED / name).unlink()
+                (SHARED_MEMORY / name).unlink()
                 removed.append(f"/dev/shm/{name}")
         return removed
 
@@ -60,14 +62,14 @@ def _objects() -> Iterator[tuple[str, int, set[int]]]:
 
 def _names() -> list[str]:
     with suppress(OSError):
-        return os.listdir(_SHARED)  # noqa: PTH208
+        return os.listdir(SHARED_MEMORY)  # noqa: PTH208
     return []
 
 
 def _mapped(processes: Collection[int]) -> set[str]:
     """Names of files in /dev/shm that they have mapped, or opened."""
     found = set()
-    prefix = f"{_SHARED}/"
+    prefix = f"{SHARED_MEMORY}/"
     for pid in processes:
         with suppress(OSError):
             lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
@@ -77,3 +79,32 @@ def _mapped(processes: Collection[int]) -> set[str]:
                 with suppress(OSError):
                     found.add(str(file.readlink()).partition(prefix)[2])
     return {name for name in found if name and not name.endswith(" (deleted)") and "/" not in name}
+
+
+def level_access_times(folders: Iterable[Path]) -> None:
+    """Give these folders and all that is in them one time of access, read or not; what other users have keeps its own.
+
+    Links are not followed. Raises OSError for a folder of this user's that can't be gone through.
+    """
+    now = time.time_ns()
+    for folder in folders:
+        with suppress(FileNotFoundError):
+            _level(os.fspath(folder), now, folder.stat())
+
+
+def _level(folder: str, now: int, before: os.stat_result) -> None:
+    if closed := not before.st_mode & stat.S_IRUSR:  # a file in it can be opened by its name all the same
+        os.chmod(folder, 0o700)  # noqa: PTH101 - for thousands of files, and Path is slow
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            try:
+                found = entry.stat(follow_symlinks=False)
+                if entry.is_dir(follow_symlinks=False):
+                    _level(entry.path, now, found)
+                else:
+                    os.utime(entry.path, ns=(now, found.st_mtime_ns), follow_symlinks=False)
+            except (FileNotFoundError, PermissionError):  # in /dev/shm, where others are at work
+                continue
+    if closed:
+        os.chmod(folder, stat.S_IMODE(before.st_mode))  # noqa: PTH101
+    os.utime(folder, ns=(now, before.st_mtime_ns))

@@ -92,11 +92,15 @@ class LearnerSpawner:
         """Wait for a process to end: its exit code, negative for a signal."""
         return int(self._peer.call("ended", {"pid": pid}).body["code"])
 
+    def temporary(self, pid: int) -> Path:
+        """Where one of its processes has its temporary files."""
+        return Path(_temporary(self._folder, pid))
+
     @contextlib.contextmanager
     def copy_folder(self, learner: int) -> Iterator[str]:
         """For temporary files of a fork of a learner, by process id; nothing of them remains."""
-        above = _temporary(self._folder, learner)
-        Path(above).mkdir(exist_ok=True)  # it is the learner's, who may have removed it
+        above = self.temporary(learner)
+        above.mkdir(exist_ok=True)  # it is the learner's, who may have removed it
         folder = tempfile.mkdtemp(prefix="copy-", dir=above)
         try:
             yield folder

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ianvs.base.errors import PluginError
+from ianvs.processes.sealing.leftovers import SHARED_MEMORY, level_access_times
 from ianvs.processes.sealing.peer import Gone, Handler, Message, Peer, RemoteError
 from ianvs.processes.sealing.seal import BY_CALLS
 from ianvs.processes.sealing.seccomp import filters
@@ -288,12 +289,16 @@ class SealedLearner(Learner):
 
     @contextmanager
     def _attended(self, end: socket.socket, still: ExitStack) -> Iterator[Copy]:
-        """A copy at the other end. Until `still` is left, the learner and all that it has started stand still."""
+        """A copy at the other end. Until `still` is left, the learner and all that it has started stand still.
+
+        Then it finds one time of access on all that it may write, whatever the copy has read.
+        """
         copy = Copy(end, self._handler, self._spawner)
         try:
             with copy:
                 if self._request.sealing != "open":
                     still.enter_context(stopped(self._spawner.pid, {copy.pid}))
+                    still.callback(level_access_times, [*self._own, self._spawner.temporary(self.pid), SHARED_MEMORY])
                 self.missing |= copy.missing
                 yield copy
         except Gone:
