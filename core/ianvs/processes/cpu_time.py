@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from typing import Any
 
-from ianvs.processes.engines.forked import children
+from ianvs.processes.proc import below, stat
 
 resource: Any
 try:
@@ -32,23 +31,16 @@ def cpu_seconds(pid: int | None = None) -> float:
     try:
         # The clock of another process (clock_getcpuclockid): /proc counts in hundredths of a second.
         own = time.clock_gettime((~pid << 3) | 2)
-        return own + sum(_stat(pid)[13:15]) / os.sysconf("SC_CLK_TCK") + seconds_below(pid)
+        return own + _ticks(pid, 13) / os.sysconf("SC_CLK_TCK") + seconds_below(pid)
     except OSError:
         return 0.0
 
 
-def _stat(pid: int) -> list[int]:
-    """Fields 3 and on of /proc/<pid>/stat as numbers, state being 0: utime to cstime are at 11 to 14."""
-    with open(f"/proc/{pid}/stat") as file:  # noqa: PTH123  (a round may be thousands of chunks: Path is slow)
-        # After the name, which may hold blanks and brackets.
-        return [0, *map(int, file.read().rpartition(")")[2].split()[1:])]
-
-
 def seconds_below(pid: int, but: int | None = None) -> float:
     """Processor time of the processes below `pid`, and of those that they have waited for; without those of `but`."""
-    seconds = 0.0
-    for child in children(pid):
-        with contextlib.suppress(OSError):  # it has just ended
-            if child != but:
-                seconds += sum(_stat(child)[11:15]) / os.sysconf("SC_CLK_TCK") + seconds_below(child)
-    return seconds
+    return sum(_ticks(one, 11) for one in below(pid, [but] if but else [])) / os.sysconf("SC_CLK_TCK")
+
+
+def _ticks(pid: int, first: int) -> int:
+    """From that field of `stat` on to the time of children that were waited for; 0 of a process that is gone."""
+    return sum(map(int, stat(pid)[first:15]))

@@ -12,16 +12,16 @@ import ctypes
 import os
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import lru_cache
 from importlib.abc import MetaPathFinder
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, ModuleSpec, PathFinder
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
+from ianvs.processes.engines.forked import NO_NEW_PRIVS, libc, prctl
+
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # system calls; the same numbers on all machines
 _PATH_BENEATH, _VERSION = 1, 1
-_NO_NEW_PRIVS = 38
 _EXECUTE, _WRITE, _READ, _READ_DIR, _TRUNCATE, _IOCTL = 1, 2, 4, 8, 1 << 14, 1 << 15
 _READING = _EXECUTE | _READ | _READ_DIR
 _OF_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL
@@ -68,7 +68,7 @@ def confine(closed: Collection[Path] = (), opened: Iterable[Path] = (), writable
                 _allow(ruleset, path, handled if writable is None else handled & _READING)
         for path in writable or ():
             _allow(ruleset, path, handled)
-        done = _libc().prctl(_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 and _call(_RESTRICT, ruleset, ctypes.c_uint32(0)) == 0
+        done = prctl(NO_NEW_PRIVS, 1) and _call(_RESTRICT, ruleset, ctypes.c_uint32(0)) == 0
     finally:
         os.close(ruleset)
     if done and closed:
@@ -112,15 +112,9 @@ def _call(number: int, *arguments: object) -> int:
     if sys.platform != "linux":  # elsewhere the number means something else
         return -1
     try:
-        return int(_libc().syscall(ctypes.c_long(number), *arguments))
+        return int(libc().syscall(ctypes.c_long(number), *arguments))
     except (OSError, AttributeError):  # no Linux
         return -1
-
-
-@lru_cache(maxsize=1)
-def _libc() -> ctypes.CDLL:
-    """One for all calls: each makes classes of its own, and there are hundreds of calls."""
-    return ctypes.CDLL(None, use_errno=True)
 
 
 def find_unlisted() -> None:

@@ -5,13 +5,14 @@ Objects and files belong to nobody but a user, so what is removed is only what i
 
 from __future__ import annotations
 
-import ctypes
 import os
 import stat
 import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+
+from ianvs.processes.engines.forked import libc
 
 SHARED_MEMORY = Path("/dev/shm")
 _REMOVE, _LAST_PROCESS = 0, 11  # IPC_RMID, GETPID
@@ -40,7 +41,7 @@ class Leftovers:
         for kind, number, known in list(_objects()):
             if (kind, number) not in self._before and not known.isdisjoint(makers):
                 arguments = (number, 0, _REMOVE, None) if kind == "sem" else (number, _REMOVE, None)
-                if getattr(ctypes.CDLL(None), f"{kind}ctl")(*arguments) == 0:
+                if getattr(libc(), f"{kind}ctl")(*arguments) == 0:
                     removed.append(f"the System V object {kind} {number}")
         return removed
 
@@ -56,7 +57,7 @@ def _objects() -> Iterator[tuple[str, int, set[int]]]:
                 number = one[column]
                 makers = {one[maker] for maker in ("cpid", "lspid") if maker in one}
                 if kind == "sem":
-                    makers = {ctypes.CDLL(None).semctl(number, 0, _LAST_PROCESS)}
+                    makers = {libc().semctl(number, 0, _LAST_PROCESS)}
                 yield kind, number, makers - {0, -1}
 
 

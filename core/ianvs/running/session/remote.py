@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ianvs.base.errors import PluginError
+from ianvs.processes.proc import threads
 from ianvs.processes.sealing.leftovers import SHARED_MEMORY, level_access_times
 from ianvs.processes.sealing.peer import Gone, Handler, Message, Peer, RemoteError
 from ianvs.processes.sealing.seal import BY_CALLS
@@ -263,7 +264,7 @@ class SealedLearner(Learner):
     @property
     def can_be_compared(self) -> bool:
         """Whether a fork of its process is what it is: with one thread, no accelerator, and no filter of its own."""
-        alone = measure.threads(self.pid) == 1 and filters(self.pid) == self._filters
+        alone = len(threads(self.pid)) == 1 and filters(self.pid) == self._filters
         return self.ready.device == "cpu" and alone
 
     @contextmanager
