@@ -14,11 +14,11 @@ import pytest
 import ianvs
 from ianvs.base.types import CaseResult
 from ianvs.processes.sealing.landlock import landlock_version
-from ianvs.processes.sealing.seccomp import filters_calls
 from ianvs.results.stored import Results
 from ianvs.store import CaseStore
 from tests.edits import edited
 from tests.jobs import MAJORITY, write_job
+from tests.kernel import filters_calls
 
 closed = pytest.mark.skipif(not landlock_version(), reason="the kernel has no Landlock")
 filtered = pytest.mark.skipif(not filters_calls(), reason="the kernel has no seccomp")

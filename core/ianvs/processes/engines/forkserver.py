@@ -100,19 +100,16 @@ class _Server:
                 if not message:
                     self.end_all()
                     return
-                self.obey(*pickle.loads(message))
+                order, *arguments = pickle.loads(message)
+                self.start(*arguments) if order == "start" else self.signal(*arguments)
 
     def send(self, event: Event) -> None:
         with contextlib.suppress(OSError):
             self.channel.send(pickle.dumps(event))
 
-    def obey(self, order: str, *arguments: Any) -> None:
-        if order == "start":
-            self.start(arguments[0])
-        elif order == "signal":
-            key, number = arguments
-            for pid in [pid for pid, owner in self.children.items() if owner == key]:
-                _signal_group(pid, number)
+    def signal(self, key: str, number: int) -> None:
+        for pid in [pid for pid, owner in self.children.items() if owner == key]:
+            _signal_group(pid, number)
 
     def start(self, task: Task) -> None:
         folder = tempfile.mkdtemp(dir=self.folder)

@@ -12,6 +12,7 @@ import ctypes
 import os
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from importlib.abc import MetaPathFinder
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, ModuleSpec, PathFinder
 from importlib.util import spec_from_file_location
@@ -28,6 +29,7 @@ _OF_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL
 _RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 """How many rights a version knows, from the lowest bit on."""
 _SCOPES = 1 | 2  # abstract sockets and signals of processes outside
+_SUFFIXES = (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES)  # of modules
 TRUNCATION_SINCE, SIGNALS_SINCE = 3, 6  # versions from which on these are kept apart
 
 
@@ -133,25 +135,14 @@ class _Unlisted(MetaPathFinder):
             folder = Path(entry or ".")
             if not folder.is_dir():
                 continue
-            if _listable(folder):
+            with suppress(OSError):
+                os.scandir(folder).close()
                 return None
-            for file in _candidates(folder / fullname.rpartition(".")[2]):
+            module = folder / fullname.rpartition(".")[2]
+            # In Python's order: a package, an extension, a file.
+            packages = [module / f"__init__{suffix}" for suffix in _SUFFIXES]
+            for file in (*packages, *(module.with_name(module.name + suffix) for suffix in _SUFFIXES)):
                 if file.is_file():
-                    inside = [str(file.parent)] if file.stem == "__init__" else None
+                    inside = [str(module)] if file in packages else None
                     return spec_from_file_location(fullname, file, submodule_search_locations=inside)
         return None
-
-
-def _listable(folder: Path) -> bool:
-    try:
-        os.scandir(folder).close()
-    except OSError:
-        return False
-    return True
-
-
-def _candidates(module: Path) -> Iterator[Path]:
-    """In Python's order: a package, an extension, a file."""
-    suffixes = (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES)
-    yield from (module / f"__init__{suffix}" for suffix in suffixes)
-    yield from (module.with_name(module.name + suffix) for suffix in suffixes)

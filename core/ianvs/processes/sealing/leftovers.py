@@ -24,7 +24,7 @@ class Leftovers:
 
     def __init__(self) -> None:
         self._before = {(kind, number) for kind, number, _ in _objects()}
-        self._files = set(_names())
+        self._files = set(os.listdir(SHARED_MEMORY) if SHARED_MEMORY.is_dir() else ())  # noqa: PTH208
 
     def remove_files(self, living: Collection[int]) -> list[str]:
         """Remove new files that these processes have mapped or opened: what they are called."""
@@ -59,12 +59,6 @@ def _objects() -> Iterator[tuple[str, int, set[int]]]:
                 if kind == "sem":
                     makers = {libc().semctl(number, 0, _LAST_PROCESS)}
                 yield kind, number, makers - {0, -1}
-
-
-def _names() -> list[str]:
-    with suppress(OSError):
-        return os.listdir(SHARED_MEMORY)  # noqa: PTH208
-    return []
 
 
 def _mapped(processes: Collection[int]) -> set[str]:

@@ -30,7 +30,7 @@ from ianvs.processes.sealing.system_calls import (
     numbers,
 )
 
-_SET_FILTER, _ACTION_AVAILABLE = 1, 2  # of seccomp(2)
+_SET_FILTER = 1  # of seccomp(2)
 _ALL_THREADS, _LISTENER = 1, 8
 _AS_FAST = 4  # processors go on speculating; before Linux 5.16 they would not
 _ALLOW, _ASK, _ERROR = 0x7FFF0000, 0x7FC00000, 0x00050000
@@ -46,14 +46,6 @@ _Action = int | tuple[tuple[Condition, ...], int, int]  # what becomes of it: al
 
 class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
-
-
-def filters_calls() -> bool:
-    """Whether this kernel filters calls, and the numbers of this machine are known."""
-    if sys.platform != "linux" or machine() is None:
-        return False
-    action = ctypes.c_uint32(_ERROR)
-    return _seccomp(_ACTION_AVAILABLE, 0, ctypes.byref(action)) == 0
 
 
 def seal_calls(*, card: bool = False, audit: bool = False) -> int | None:
@@ -140,14 +132,8 @@ def _install(instructions: bytes, flags: int) -> int | None:
     program = _Program(len(text) // _INSTRUCTION.size, text)
     if not prctl(NO_NEW_PRIVS, 1):
         return None
-    done = _seccomp(_SET_FILTER, flags | _AS_FAST, ctypes.byref(program))
+    number = ctypes.c_long(numbers(machine() or "")["seccomp"])
+    done = int(libc().syscall(number, _SET_FILTER, flags | _AS_FAST, ctypes.byref(program)))
     if flags & _LISTENER:
         return done if done >= 0 else None
     return FILTERED if done == 0 else None  # more than 0 is a thread that has a filter of its own
-
-
-def _seccomp(operation: int, flags: int, argument: object) -> int:
-    name = machine()
-    if name is None:
-        return -1
-    return int(libc().syscall(ctypes.c_long(numbers(name)["seccomp"]), operation, flags, argument))

@@ -34,12 +34,11 @@ from ianvs.processes.engines.forked import (
     prctl,
 )
 from ianvs.processes.proc import below, end_below
-from ianvs.processes.sealing.allowed import devices, missing_walls, own_caches, weight_caches
 from ianvs.processes.sealing.attendance import Attendance
-from ianvs.processes.sealing.closed import allowed_paths
 from ianvs.processes.sealing.landlock import confine
 from ianvs.processes.sealing.leftovers import Leftovers
 from ianvs.processes.sealing.peer import Message, Peer
+from ianvs.processes.sealing.places import allowed_paths, devices, missing_walls, own_caches, weight_caches
 from ianvs.processes.sealing.seal import Seal
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.learner import LearnerHost
