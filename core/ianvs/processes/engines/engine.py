@@ -22,6 +22,7 @@ sys.path[:] = json.loads(sys.argv[1])
 from ianvs.processes.engines.engine import call_target
 call_target(sys.argv[2])(*sys.argv[3:])
 """
+_TICK = 0.5  # seconds
 _TOO_OFTEN = 0.1  # seconds from one report of how much is done to the next
 
 EXIT_INTERRUPTED = 130  # a case that stopped cleanly on request
@@ -169,6 +170,22 @@ class Engine(ABC):
     @abstractmethod
     def close(self) -> None:
         """End all tasks that are still running."""
+
+
+def run_alone(engine: Engine, task: Task, told: Callable[[Any], None]) -> tuple[int, Any]:
+    """(exit code, result) of `task`, waited for; `told` hears what it reports. Nothing else may run on `engine`."""
+    result = None
+    engine.submit(task)
+    while True:
+        for event in engine.events(_TICK):
+            if event.key != task.key:
+                continue
+            if event.kind == "progress":
+                told(event.payload)
+            elif event.kind == "result":
+                result = event.payload
+            elif event.kind == "ended":
+                return event.payload, result
 
 
 def preload_modules(names: Iterable[str]) -> None:
