@@ -130,12 +130,19 @@ def _answer(questions: IO[bytes], answers: IO[bytes]) -> None:
 
 @dataclass(frozen=True)
 class _Process:
-    """kill: ends it and all that it has started. end: does so, waits for it, and leaves nothing of it."""
+    """kill: ends it and all that it has started. forget: waits for it, and leaves nothing of it."""
 
     questions: IO[bytes]
     answers: IO[bytes]
     kill: Callable[[], None]
-    end: Callable[[], None]
+    forget: Callable[[], None] = lambda: None
+
+    def end(self) -> None:
+        self.kill()
+        for file in (self.questions, self.answers):
+            with contextlib.suppress(OSError):
+                file.close()
+        self.forget()
 
 
 def _boot(environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -153,13 +160,11 @@ def _spawned(environment: Mapping[str, str]) -> _Process:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
 
-    def end() -> None:
-        kill()
-        with contextlib.suppress(OSError), process:  # which waits for it, and closes the pipes
-            pass
+    def forget() -> None:
+        process.wait()
         shutil.rmtree(folder, ignore_errors=True)
 
-    return _Process(process.stdin, process.stdout, kill, end)
+    return _Process(process.stdin, process.stdout, kill, forget)
 
 
 def _forked(engine: Engine, environment: Mapping[str, str]) -> _Process:
@@ -179,16 +184,7 @@ def _forked(engine: Engine, environment: Mapping[str, str]) -> _Process:
     questions, answers = channel.makefile("wb"), channel.makefile("rb")
     channel.close()  # with the last of the two files
 
-    def kill() -> None:
-        engine.cancel(key, force=True)
-
-    def end() -> None:
-        kill()
-        for file in (questions, answers):
-            with contextlib.suppress(OSError):
-                file.close()
-
-    return _Process(questions, answers, kill, end)
+    return _Process(questions, answers, lambda: engine.cancel(key, force=True))
 
 
 def _send(process: _Process, message: object) -> None:
