@@ -14,10 +14,10 @@ import pytest
 import ianvs
 from ianvs.base.errors import ConfigError
 from ianvs.exam.metrics.system import SYSTEM
-from ianvs.processes.cpu_time import cpu_seconds
 from ianvs.processes.engines import Task, Workload
 from ianvs.processes.engines.inline import InlineEngine
 from ianvs.processes.engines.inline import _Reporter as InlineReporter
+from ianvs.processes.proc import cpu_seconds
 from ianvs.running.session.contract_case import _apart
 from ianvs.running.session.measure import stopwatch
 from tests.jobs import write_job

@@ -3,9 +3,8 @@
 It imports what tasks need once (torch alone takes seconds) and then only forks: a task starts in about ten
 milliseconds, in a process and a process group of its own. It never touches an accelerator, so that a forked task may.
 
-Why not multiprocessing's forkserver: that runs the caller's main script again in every child, hides the exit status
-behind a second process, and does not know process groups. This one sees every child end, whatever the child did to its
-pipes, kills what a child leaves behind, and ends with everything below it when the supervisor is gone.
+It sees every child end, whatever the child did to its pipes, kills what a child leaves behind, and ends with everything
+below it when the supervisor is gone. docs/decisions/001-engine.md says why it is not multiprocessing's.
 
 Messages are pickles, one per packet of a SOCK_SEQPACKET pair: a child's report can't be torn or mixed with another's.
 """

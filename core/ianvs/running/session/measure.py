@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import PluginError
-from ianvs.processes.cpu_time import cpu_seconds, seconds_below
-from ianvs.processes.proc import status
+from ianvs.processes.proc import cpu_seconds, seconds_below, status
 
 resource: Any
 try:
