@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -31,15 +32,7 @@ _RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 _SCOPES = 1 | 2  # abstract sockets and signals of processes outside
 _SUFFIXES = (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES)  # of modules
 TRUNCATION_SINCE, SIGNALS_SINCE = 3, 6  # versions from which on these are kept apart
-
-
-class _Ruleset(ctypes.Structure):
-    _fields_ = (("fs", ctypes.c_uint64), ("net", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
-
-
-class _Beneath(ctypes.Structure):
-    _pack_ = 1
-    _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
+_RULESET, _BENEATH = struct.Struct("QQQ"), struct.Struct("=Qi")  # rights to files, ports, scopes; rights, a descriptor
 
 
 def landlock_version() -> int:
@@ -60,13 +53,13 @@ def confine(closed: Collection[Path] = (), opened: Iterable[Path] = (), writable
     rights = (1 << _RIGHTS[min(version, max(_RIGHTS))]) - 1
     handled = rights if closed else rights & ~_READING
     scoped = version >= SIGNALS_SINCE
-    rules = _Ruleset(handled, 0, _SCOPES if scoped else 0)
-    ruleset = _call(_CREATE, ctypes.byref(rules), ctypes.c_size_t(ctypes.sizeof(rules) if scoped else 8), 0)
+    rules = _RULESET.pack(handled, 0, _SCOPES if scoped else 0)
+    ruleset = _call(_CREATE, rules, ctypes.c_size_t(len(rules) if scoped else 8), 0)
     if ruleset < 0:
         return False
     try:
         if closed:
-            for path in (*_beside(_real(closed)), *opened):
+            for path in (*_beside(closed), *opened):
                 _allow(ruleset, path, handled if writable is None else handled & _READING)
         for path in writable or ():
             _allow(ruleset, path, handled)
@@ -80,6 +73,8 @@ def confine(closed: Collection[Path] = (), opened: Iterable[Path] = (), writable
 
 def _beside(closed: Collection[Path]) -> Iterator[Path]:
     """The largest files and folders that hold nothing of `closed`. Links lead to what has a place of its own."""
+    found = {path.resolve() for path in closed}
+    closed = {path for path in found if not found.intersection(path.parents)}  # others lie below these
     on_the_way = {parent for path in closed for parent in path.parents}
     for folder in on_the_way:
         try:
@@ -92,12 +87,6 @@ def _beside(closed: Collection[Path]) -> Iterator[Path]:
                 yield path
 
 
-def _real(paths: Iterable[Path]) -> set[Path]:
-    """Without those that lie below others."""
-    found = {path.resolve() for path in paths}
-    return {path for path in found if not found.intersection(path.parents)}
-
-
 def _allow(ruleset: int, path: Path, rights: int) -> None:
     try:
         handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -105,7 +94,7 @@ def _allow(ruleset: int, path: Path, rights: int) -> None:
         return  # nothing is there that could be opened
     try:
         allowed = rights if path.is_dir() else rights & _OF_FILES
-        _call(_ADD, ruleset, ctypes.c_int(_PATH_BENEATH), ctypes.byref(_Beneath(allowed, handle)), ctypes.c_uint32(0))
+        _call(_ADD, ruleset, ctypes.c_int(_PATH_BENEATH), _BENEATH.pack(allowed, handle), ctypes.c_uint32(0))
     finally:
         os.close(handle)
 
