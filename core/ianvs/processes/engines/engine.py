@@ -15,6 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
+EXIT_INTERRUPTED = 130  # a case that stopped cleanly on request
+EXIT_STORAGE = 74  # EX_IOERR of sysexits.h: results can't be written
+
+_TICK = 0.5  # seconds
+_TOO_OFTEN = 0.1  # seconds from one report of how much is done to the next
 # The caller's main script is not run again.
 _BOOT = """
 import json, sys
@@ -22,11 +27,6 @@ sys.path[:] = json.loads(sys.argv[1])
 from ianvs.processes.engines.engine import call_target
 call_target(sys.argv[2])(*sys.argv[3:])
 """
-_TICK = 0.5  # seconds
-_TOO_OFTEN = 0.1  # seconds from one report of how much is done to the next
-
-EXIT_INTERRUPTED = 130  # a case that stopped cleanly on request
-EXIT_STORAGE = 74  # EX_IOERR of sysexits.h: results can't be written
 
 
 @dataclass(frozen=True)
