@@ -15,8 +15,7 @@ from ianvs.exam.metrics.definition import MatrixMetric, Unit
 from ianvs.exam.metrics.metric import Fed, Metric
 from ianvs.exam.metrics.registry import resolve
 from ianvs.exam.paradigms import Paradigm, find_paradigm
-from ianvs.plugins.loader import load_once
-from ianvs.plugins.reference import reference_of
+from ianvs.plugins.loader import load_once, reference_of
 from ianvs.plugins.signature import constructor_parameters
 from ianvs.plugins.source import source_of
 from ianvs.store.keys import digest

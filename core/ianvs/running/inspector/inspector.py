@@ -17,7 +17,7 @@ from ianvs.exam.metrics.registry import metric_header
 from ianvs.plugins.source import source_of
 from ianvs.processes.engines.engine import Engine, thread_limits
 from ianvs.processes.isolated import Isolated, Unanswered
-from ianvs.processes.sealing.closed import allowed_paths, denied_paths
+from ianvs.processes.sealing.places import allowed_paths, denied_paths
 from ianvs.running.inspector.facts import (
     Answer,
     ParadigmFacts,

@@ -23,8 +23,7 @@ from ianvs.exam.data.doubts import FOLDER as DOUBTS
 from ianvs.exam.kinds import KINDS
 from ianvs.exam.metrics.registry import metric_header
 from ianvs.processes.engines import LocalEngine
-from ianvs.processes.engines.asking import ask
-from ianvs.processes.engines.engine import Engine, Files, Task
+from ianvs.processes.engines.engine import Engine, Files, Task, run_alone
 from ianvs.running.inspector import Inspector, ParadigmFacts
 from ianvs.running.inspector.plugin_check import FORCED, Checked, Subject
 from ianvs.running.job_notes import data_doubts
@@ -297,10 +296,10 @@ def _prepare(flight: Preflight, algorithm: PlannedAlgorithm) -> Sequence[Problem
     task = Task(
         f"exam-{algorithm.exam_id}", PREPARE_EXAM, request, log, files=_files_of(request, log), secrets=request.secrets
     )
-    answer = ask(flight.engine, task, told=lambda fraction: listener.preparing(name, float(fraction)))
-    if answer.code != 0:
+    code, problems = run_alone(flight.engine, task, lambda fraction: listener.preparing(name, float(fraction)))
+    if code != 0:
         raise IanvsError(f"reading the data failed; the reason is at the end of {log}.")
-    return list(answer.result or ())
+    return list(problems or ())
 
 
 def _files_of(request: CaseRequest, log: Path) -> Files:

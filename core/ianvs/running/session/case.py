@@ -26,8 +26,8 @@ from ianvs.config.contracts import contract_named
 from ianvs.exam.metrics.registry import GROUP as METRICS
 from ianvs.exam.scenarios.scenario_catalogue import find_scenario
 from ianvs.processes.engines.engine import EXIT_INTERRUPTED, EXIT_STORAGE, Reporter
-from ianvs.processes.sealing.closed import closed_paths
 from ianvs.processes.sealing.peer import Handler, RemoteError
+from ianvs.processes.sealing.places import closed_paths
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.scoring import score_case
 from ianvs.running.session.contract_case import run_contract_case

@@ -26,7 +26,7 @@ from ianvs.exam.kinds import KINDS
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.scenarios.exam import Exam, TestSet
 from ianvs.exam.scenarios.parts import Part, columns_of
-from ianvs.processes.cpu_time import cpu_seconds
+from ianvs.processes.proc import cpu_seconds
 from ianvs.processes.sealing.shared_arrays import ArrayWriter, mapped, unpacked
 from ianvs.running.session.feed import DataFeed
 from ianvs.running.session.handing import described

@@ -34,14 +34,13 @@ from ianvs.processes.engines.forked import (
     live,
     prctl,
 )
-from ianvs.processes.sealing.allowed import devices, missing_walls, own_caches, weight_caches
+from ianvs.processes.proc import below, end_below
 from ianvs.processes.sealing.attendance import Attendance
-from ianvs.processes.sealing.closed import allowed_paths
 from ianvs.processes.sealing.landlock import confine
 from ianvs.processes.sealing.leftovers import Leftovers
 from ianvs.processes.sealing.peer import Message, Peer
+from ianvs.processes.sealing.places import allowed_paths, devices, missing_walls, own_caches, weight_caches
 from ianvs.processes.sealing.seal import Seal
-from ianvs.processes.sealing.stopped import below, end_below
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session.learner import LearnerHost
 from ianvs.running.session.session import Brief
@@ -94,11 +93,15 @@ class LearnerSpawner:
         """Wait for a process to end: its exit code, negative for a signal."""
         return int(self._peer.call("ended", {"pid": pid}).body["code"])
 
+    def temporary(self, pid: int) -> Path:
+        """Where one of its processes has its temporary files."""
+        return Path(_temporary(self._folder, pid))
+
     @contextlib.contextmanager
     def copy_folder(self, learner: int) -> Iterator[str]:
         """For temporary files of a fork of a learner, by process id; nothing of them remains."""
-        above = _temporary(self._folder, learner)
-        Path(above).mkdir(exist_ok=True)  # it is the learner's, who may have removed it
+        above = self.temporary(learner)
+        above.mkdir(exist_ok=True)  # it is the learner's, who may have removed it
         folder = tempfile.mkdtemp(prefix="copy-", dir=above)
         try:
             yield folder
@@ -135,8 +138,6 @@ class SpawnServer:
             _, status = os.waitpid(told.body["pid"], 0)
             self.living.discard(told.body["pid"])
             return Message({"code": os.waitstatus_to_exitcode(status)})
-        if told.body["copy"]:
-            self._seal.look_for_views()
         reading, writing = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -158,8 +159,6 @@ class SpawnServer:
         copy, seal = told.body["copy"], self._seal
         writable = [Path(folder), *devices()] if copy else _writable(self._request, [Path(folder), *own])
         _work_in(folder, own=writable is not None, of_copy=copy)
-        if copy:
-            seal.enter_own_view([Path(folder)])
         closed = confine(closed_paths, opened, writable)
         missing = missing_walls(closed=closed, writes=writable is None, weights=_loads_weights(self._request))
         os.write(ready, json.dumps(missing).encode())

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import PluginError
+from ianvs.processes.proc import threads
+from ianvs.processes.sealing.leftovers import SHARED_MEMORY, level_access_times
 from ianvs.processes.sealing.peer import Gone, Handler, Message, Peer, RemoteError
 from ianvs.processes.sealing.seal import BY_CALLS
 from ianvs.processes.sealing.seccomp import filters
@@ -275,7 +277,7 @@ class SealedLearner(Learner):
     @property
     def can_be_compared(self) -> bool:
         """Whether a fork of its process is what it is: with one thread, no accelerator, and no filter of its own."""
-        alone = measure.threads(self.pid) == 1 and filters(self.pid) == self._filters
+        alone = len(threads(self.pid)) == 1 and filters(self.pid) == self._filters
         return self.ready.device == "cpu" and alone
 
     @contextmanager
@@ -303,12 +305,16 @@ class SealedLearner(Learner):
 
     @contextmanager
     def _attended(self, end: socket.socket, still: ExitStack) -> Iterator[Copy]:
-        """A copy at the other end. Until `still` is left, the learner and all that it has started stand still."""
+        """A copy at the other end. Until `still` is left, the learner and all that it has started stand still.
+
+        Then it finds one time of access on all that it may write, whatever the copy has read.
+        """
         copy = Copy(end, self._handler, self._spawner)
         try:
             with copy:
                 if self._request.sealing != "open":
                     still.enter_context(stopped(self._spawner.pid, {copy.pid}))
+                    still.callback(level_access_times, [*self._own, self._spawner.temporary(self.pid), SHARED_MEMORY])
                 self.missing |= copy.missing
                 yield copy
         except Gone:
