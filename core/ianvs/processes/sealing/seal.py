@@ -10,6 +10,7 @@ from multiprocessing import synchronize
 from pathlib import Path
 
 from ianvs.processes.engines.forked import DUMPABLE, prctl, redirect
+from ianvs.processes.sealing.namespaces import has_own_views, own_view
 from ianvs.processes.sealing.peer import Peer
 from ianvs.processes.sealing.seccomp import FILTERED, copy_filter, deny_watching, learner_filter, seal_calls
 
@@ -25,12 +26,21 @@ class Seal:
     """
 
     def __init__(self, how: str, device: str) -> None:
-        self.how = how
+        self.how, self._views = how, False
         self._audit = how == "audit"  # which tells what a card needs, too
         self._card = device != "cpu" and _ANY_CARD.exists() and not self._audit
         if how != "open":
             copy_filter(card=self._card, audit=self._audit)
             learner_filter()
+
+    def look_for_views(self) -> None:
+        """Find out whether the kernel gives new processes views of their own; in their parent, once for all."""
+        self._views = self.how not in ("open", "audit") and has_own_views()
+
+    def enter_own_view(self, folders: Sequence[Path]) -> None:
+        """Let this process write in `folders` alone, as far as the kernel gives that."""
+        if self._views:
+            own_view(folders)
 
     def serve_as_learner(self, peer: Peer) -> None:
         """Deny this process what would tell it afterwards what its copies did, and do what the keeper orders."""

@@ -138,6 +138,8 @@ class SpawnServer:
             _, status = os.waitpid(told.body["pid"], 0)
             self.living.discard(told.body["pid"])
             return Message({"code": os.waitstatus_to_exitcode(status)})
+        if told.body["copy"]:
+            self._seal.look_for_views()
         reading, writing = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -159,6 +161,8 @@ class SpawnServer:
         copy, seal = told.body["copy"], self._seal
         writable = [Path(folder), *devices()] if copy else _writable(self._request, [Path(folder), *own])
         _work_in(folder, own=writable is not None, of_copy=copy)
+        if copy:
+            seal.enter_own_view([Path(folder)])
         closed = confine(closed_paths, opened, writable)
         missing = missing_walls(closed=closed, writes=writable is None, weights=_loads_weights(self._request))
         os.write(ready, json.dumps(missing).encode())
