@@ -59,7 +59,7 @@ _MEANINGS: Mapping[str, str] = {
     "dataset": "name of the dataset",
     "rounds": "number of rounds",
     "status": "finished, or what is missing and why",
-    "bound": "whether it saw past rounds by declaration: a reference, no competitor",
+    "bound": "whether it was given earlier rounds, or all at once: a reference, no competitor",
     "role": "of a reference run: joint or single_task; such a case is no competitor",
     "over_budget": "what went over the exam's budget, in words",
     "adopted": "rounds whose new model passed model_eval",

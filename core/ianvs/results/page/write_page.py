@@ -151,7 +151,7 @@ def page_text(
         document=document,
         summary=_summary(leaderboard, names),
         first=document.said(*FIRST),
-        notes=document.said("ranked by", "bound", "gate", "row", "data", "metric"),
+        notes=document.said("ranked by", "limit", "bound", "gate", "row", "data", "metric"),
         tables=page_tables(document),
         differences=document.tables_of("how sure"),
         searches=[

@@ -65,7 +65,7 @@ class LeaderboardRow:
     by_seed: Mapping[str, tuple[float | None, ...]]  # the same of each seed, in the order of `seeds`
     costs: Mapping[str, Summary]  # by key of COSTS; empty when a case is missing
     tests: Mapping[str, tuple[str, Summary, Summary]]  # by test set: (score, when just learned, at the end)
-    bound: bool  # a reference: it saw past rounds by declaration, or all of them at once
+    bound: bool  # a reference: it was given earlier rounds, or all of them at once
     failures: tuple[FailedCase, ...]
     status: str
     time: str  # "YYYY-MM-DD HH:MM:SS" UTC, "" when no case has ended

@@ -13,7 +13,7 @@ from ianvs.results.report.gather import RowCases
 from ianvs.results.report.leaderboard_row import LeaderboardRow
 from ianvs.results.report.ranking import ExamSignificance
 from ianvs.results.report.values import shown_hyperparameters
-from ianvs.results.stats.standing import expected_largest, samples_to_separate, seeds_to_separate, unseen_failure
+from ianvs.results.stats.standing import expected_largest, samples_to_separate, seeds_to_separate
 
 _MOST_PAIRS = 6
 
@@ -29,12 +29,8 @@ def statements(
     said = []
     for told in significance:
         exam = f"{told.testenv}: " if several else ""
-        parts = (
-            _chance(told),
-            f"{'; '.join(filter(None, (_separation(told), _here(told), _remedy(told))))}.",
-            *_limits(told),
-        )
-        said.append(f"{exam}{' '.join(parts)}")
+        found = "; ".join(filter(None, (_separation(told), _here(told), _remedy(told))))
+        said.append(f"{exam}{_chance(told)} {found}.")
     return (*said, *_choice(rows, metric))
 
 
@@ -93,25 +89,6 @@ def _remedy(told: ExamSignificance) -> str:
     times = samples_to_separate(ends.mean, of_samples, pairs.distinct, told.groups, pairs.family)
     needed = f"about {told.samples * times:.0f}" if told.samples else f"{times:.1f} times as many"
     return f"{needed} test samples might separate {which}, more seeds alone would not"
-
-
-def _limits(told: ExamSignificance) -> list[str]:
-    """What these intervals do not cover."""
-    fewest = told.counts[0]
-    rare = f"A failure that {fewest} seed{'s have' if fewest > 1 else ' has'} not shown may still be as probable as "
-    said = [f"{rare}{100 * unseen_failure(fewest):.0f} %."]
-    if fewest == 2:
-        said.append("Two seeds separate next to nothing: run a third.")
-    if fewest == 4 and told.pairs.apart.any():
-        said.append("From a fifth seed on variances are pooled by their median, which can undo a separation.")
-    for row, seeds in told.wild.items():
-        known = [score for score in told.scores[:, row].tolist() if score == score]
-        far, every = (", ".join(f"{score:.4g}" for score in some) for some in (told.scores[seeds, row], known))
-        said.append(
-            f"{told.rows[row]}: {len(seeds)} of {len(known)} scores {'is' if len(seeds) == 1 else 'are'} far from "
-            f"their median ({far}; all: {every}); intervals take scores for normal draws, which these are not."
-        )
-    return said
 
 
 def _choice(rows: Sequence[LeaderboardRow], metric: str) -> list[str]:
