@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ianvs.results.stats import Summary, compare_all, paired_difference, standings, unpaired_difference
-from ianvs.results.stats.comparison_bars import comparison_bars
 from ianvs.results.stats.critical_values import MOST_COMPARED, critical_value
-from ianvs.results.stats.pairs import ENOUGH_FOR_BOOTSTRAP
+from ianvs.results.stats.pairs import ENOUGH_FOR_BOOTSTRAP, comparison_bars
 
 CASES = json.loads((Path(__file__).parents[2] / "golden" / "statistics.json").read_text(encoding="utf-8"))["cases"]
 

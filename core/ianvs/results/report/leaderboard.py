@@ -13,7 +13,7 @@ from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.spec import PublishedSpec, RankSpec
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import columns_named
-from ianvs.results.report.columns import Column, Kind, agreement, by_column, make_columns
+from ianvs.results.report.columns import Column, Kind, agreement, by_column, make_columns, with_distinct_titles
 from ianvs.results.report.document import Note
 from ianvs.results.report.gather import gather, row_of
 from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow
@@ -157,15 +157,9 @@ def build_leaderboard(
     sort_by = _sort_keys(rank, shown)
     names = [name for name, _ in shown]
     given = dict(sort_by)  # where a metric does not say which is better, who sorts by it does
-    shown = [
-        (
-            name,
-            replace(m, higher_is_better=given[name], direction_known=True)
-            if m.direction is None and name in given
-            else m,
-        )
-        for name, m in shown
-    ]
+    for place, (name, metric) in enumerate(shown):
+        if metric.direction is None and name in given:
+            shown[place] = name, replace(metric, higher_is_better=given[name], direction_known=True)
     everything = gather(results, names, root)
     groups = [group for group in everything if not group.case.role]
     theirs = {algorithm: by_column(specs, names) for algorithm, specs in published.items()}
@@ -174,8 +168,9 @@ def build_leaderboard(
         listed = [_as_chosen(row, chosen) for row in listed]
     repeated = [group for group in everything if group.case.role == "repeat"]
     rows, significance = ranked_by_testenv(listed, sort_by, rank.baseline, cost_tolerance(groups, repeated))
-    columns = make_columns(shown, groups, rows, chosen=chosen is not None)
-    noise = noise_statement(rows, repeated, sort_by[0][0]) if sort_by else ""
+    said = [*statements(rows, significance, sort_by[0][0] if sort_by else ""), *(chosen.said if chosen else ())]
+    if sort_by:
+        said.append(noise_statement(rows, repeated, sort_by[0][0]))
     notes = [
         Note("data", note, about="testenv") for note in dict.fromkeys(note for group in groups for note in group.notes)
     ]
@@ -183,7 +178,7 @@ def build_leaderboard(
         told = f"Gone, or changed after they were stored, and therefore not believed: {one_line(damaged)}."
         notes.append(Note("data", told, remedy="Run the job again to have them made anew."))
     return Leaderboard(
-        columns,
+        with_distinct_titles(make_columns(shown, groups, rows, chosen=chosen is not None)),
         rows,
         tuple(metric for _, metric in shown),
         sort_by,
@@ -193,16 +188,7 @@ def build_leaderboard(
         sealing=sealing_note({one for group in groups for one in group.sealings}, contract),
         significance=significance,
         over_exams=methods_over_exams(rows, *sort_by[0]) if sort_by else None,
-        statements=tuple(
-            filter(
-                None,
-                (
-                    *statements(rows, significance, sort_by[0][0] if sort_by else ""),
-                    *(chosen.said if chosen else ()),
-                    noise,
-                ),
-            )
-        ),
+        statements=tuple(filter(None, said)),
         baseline=rank.baseline,
         contract=contract,
     )

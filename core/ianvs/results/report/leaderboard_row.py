@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import sqrt
 from pathlib import Path
 from types import MappingProxyType
 
@@ -94,6 +95,12 @@ class LeaderboardRow:
     def mean(self, metric: str) -> float | None:
         """Of a metric's column."""
         return self.metrics[metric].mean if metric in self.metrics else None
+
+    def errors(self, metric: str) -> tuple[float | None, float | None]:
+        """Standard errors of its mean: over other seeds, and over other test samples; None where that is not known."""
+        summary, groups = self.metrics[metric], self.samples.get(metric)
+        seeds = None if summary.std is None else summary.std / sqrt(summary.n)
+        return seeds, None if groups is None else float(groups.mean(axis=0).std(ddof=1)) / sqrt(groups.shape[1])
 
     def cost(self, name: str) -> float | None:
         """Mean of a cost, by key of COSTS or by name of its paradigm's measure."""

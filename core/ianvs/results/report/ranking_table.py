@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -55,7 +56,7 @@ def ranking_table(leaderboard: Leaderboard, telling: Sequence[str] | None = None
                 cells,
                 "right" if column.kind in _RIGHT or numeric else "left",
                 column,
-                (*_about(column), *_definition(metric)),
+                tuple(_about(column, metric)),
                 sorting.index(column.key) if column.kind == "metric" and column.key in sorting else None,
                 column.kind == "hyperparameter" and column.key in telling,
             )
@@ -77,13 +78,11 @@ def _cells(leaderboard: Leaderboard, column: Column) -> tuple[Cell, ...]:
         decimals = _decimals(summaries, precise=3 if measure else 2)
         texts = [mean_and_spread(summary, decimals, spread=measure) for summary in summaries]
         best = _best(rows, column, texts) if column.kind == "metric" else ()
-        return tuple(Cell(value, text, n in best) for n, (value, text) in enumerate(zip(values, texts, strict=True)))
+        return tuple(Cell(value, texts[n], n in best) for n, value in enumerate(values))
     if column.kind == "rank":
-        ranked = {row.testenv: sum(one.testenv == row.testenv and one.rank is not None for one in rows) for row in rows}
-        return tuple(
-            Cell(value, shown_rank(row, value), ranks=_ranks(row, ranked[row.testenv]))
-            for row, value in zip(rows, values, strict=True)
-        )
+        ranked = Counter(row.testenv for row in rows if row.rank is not None)
+        both = zip(rows, values, strict=True)
+        return tuple(Cell(value, shown_rank(row, value), ranks=_ranks(row, ranked[row.testenv])) for row, value in both)
     if column.kind == "status":  # why stands below, where there is room for it
         return tuple(Cell(value, short_status(row)) for row, value in zip(rows, values, strict=True))
     return tuple(Cell(value, cell_text(value)) for value in values)
@@ -122,14 +121,11 @@ def _mark(row: LeaderboardRow, decided: bool) -> RowMark:
     return "bound" if row.bound else "over" if row.over_budget else "best" if row.rank == 1 and decided else ""
 
 
-def _about(column: Column) -> Iterator[str]:
+def _about(column: Column, metric: Metric | None) -> Iterator[str]:
     if column.meaning:
         yield f"{column.meaning[:1].upper()}{column.meaning[1:].rstrip('.')}."
     if column.higher_is_better is not None:
         yield "Higher is better." if column.higher_is_better else "Lower is better."
-
-
-def _definition(metric: Metric | None) -> Iterator[str]:
     if metric is not None and metric.formula:
         yield f"Formula: {metric.formula}"
     if metric is not None and metric.source and metric.source not in metric.summary:
@@ -176,8 +172,8 @@ def constants_note(told: Sequence[TableColumn]) -> str:
     """One line that says what the columns in `told` say; "" where there are none."""
     same = [f"{column.title} {column.texts[0]}" for column in told if not column.blank]
     blank = [column.title for column in told if column.blank]
-    parts = [f"In every row: {', '.join(same)}." if same else "", f"In no row: {', '.join(blank)}." if blank else ""]
-    return " ".join(filter(None, parts))
+    told_of = {"In every row": same, "In no row": blank}
+    return " ".join(f"{where}: {', '.join(columns)}." for where, columns in told_of.items() if columns)
 
 
 def _is_told_once(column: TableColumn) -> bool:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import CaseResult
 from ianvs.results.report.columns import table_columns
-from ianvs.results.report.further_tables import standard_errors
 from ianvs.results.report.gather import case_costs, describe_failure, shown_log
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.values import Value, cell_text, shown_hyperparameters
@@ -115,8 +114,7 @@ def csv_of(lines: Iterable[Sequence[Value]], texts_alone: bool = False) -> str:
     """
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
-    for line in lines:
-        writer.writerow(_no_formula(cell, texts_alone) for cell in line)
+    writer.writerows([_no_formula(cell, texts_alone) for cell in line] for line in lines)
     return stream.getvalue()
 
 
@@ -143,18 +141,15 @@ def statistics_records(leaderboard: Leaderboard) -> Iterator[Sequence[Value]]:
     ranked_by = leaderboard.sort_by[0][0] if leaderboard.sort_by else None
     for row in leaderboard.rows:
         for metric, summary in row.metrics.items():
-            sure = metric == ranked_by and row.standing is not None
             here, allow = row.standing_here or row.standing, "seeds and samples" if row.standing_here else "seeds"
+            ranks: tuple[Value, ...] = (None,) * 5
+            if metric == ranked_by and row.standing is not None and here is not None:
+                ranks = (row.standing.low, row.standing.high, here.low, here.high, allow)
             differences = (row.to_best, row.to_baseline) if metric == ranked_by else (None, None)
             yield (
                 *(row.testenv, row.algorithm, row.settings(), metric, summary.n, summary.mean, summary.std),
-                *standard_errors(row, metric),
-                *(
-                    cell
-                    for one in (row.standing, here)
-                    for cell in ((one.low, one.high) if one and sure else (None,) * 2)
-                ),
-                allow if sure else None,
+                *row.errors(metric),
+                *ranks,
                 *(cell for one in differences for cell in _cells(one)),
             )
 

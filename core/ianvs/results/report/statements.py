@@ -4,7 +4,6 @@ how much is noise of the machine, and how well the exam was sealed."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from math import sqrt
 
 import numpy as np
 
@@ -102,7 +101,7 @@ def _choice(rows: Sequence[LeaderboardRow], metric: str) -> list[str]:
         return []
     said = []
     for algorithm, found in many.items():
-        errors = [one for row in found if metric in row.metrics if (one := _error(row, metric)) is not None]
+        errors = [one for row in found if metric in row.metrics if (one := row.errors(metric)[0]) is not None]
         most = expected_largest(len(found)) * float(np.median(errors)) if errors else 0.0
         by = f", by up to {most:.2g}" if most else ""
         said.append(f"{algorithm} ({len(found)}{by})")
@@ -110,11 +109,6 @@ def _choice(rows: Sequence[LeaderboardRow], metric: str) -> list[str]:
         f"Several configurations of {', '.join(said)}: the best of them is chosen on what is reported, and looks "
         "better than it is; `rank: {select: {by: seeds}}` keeps the two apart (docs/statistics.md)."
     ]
-
-
-def _error(row: LeaderboardRow, metric: str) -> float | None:
-    """Standard error of a mean, by the seeds."""
-    return None if (std := row.metrics[metric].std) is None else std / sqrt(row.metrics[metric].n)
 
 
 def noise_statement(rows: Iterable[LeaderboardRow], repeated: Sequence[RowCases], metric: str) -> str:
@@ -154,19 +148,17 @@ def sealing_note(found: Collection[Sealing], contract: str) -> str:
     """How the exam was kept from the learners, in the weakest of all cases; "" where none has ended."""
     if not found:
         return ""
-    if any(one.how == "handed" for one in found):
-        return (
-            f"Not sealed: plugins under `contract: {contract}` are handed the exam's files; metrics ran in processes "
-            "of their own (docs/trust.md)."
-        )
-    if any(one.how == "none" for one in found):
-        return "Not sealed: learners ran in the process that holds the exam (docs/trust.md)."
-    if any(one.how == "open" for one in found):
-        return "Not sealed: `sealing: open` left learners and the copies that answer what they like (docs/trust.md)."
-    if any(one.how == "audit" for one in found):
-        denied = sorted({name for one in found for name, _ in one.denied})
-        told = f"it called {', '.join(denied)}" if denied else "it called nothing of that kind"
-        return f"Not sealed: an audit let pass what copies are denied otherwise; {told} (docs/trust.md)."
+    denied = ", ".join(sorted({name for one in found for name, _ in one.denied})) or "nothing of that kind"
+    handed = f"plugins under `contract: {contract}` are handed the exam's files"
+    why = {
+        "handed": f"{handed}; metrics ran in processes of their own",
+        "none": "learners ran in the process that holds the exam",
+        "open": "`sealing: open` left learners and the copies that answer what they like",
+        "audit": f"an audit let pass what copies are denied otherwise; it called {denied}",
+    }
+    for how in why:
+        if any(one.how == how for one in found):
+            return f"Not sealed: {why[how]} (docs/trust.md)."
     missing = [_WALLS.get(name, name) for name in sorted({name for one in found for name in one.missing})]
     strictly = "Strictly sealed" if all(one.how == "strict" for one in found) else "Sealed"
     said = [

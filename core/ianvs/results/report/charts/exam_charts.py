@@ -21,7 +21,7 @@ from ianvs.results.report.leaderboard_row import COSTS, RowKey
 from ianvs.results.report.ranking import ExamSignificance
 from ianvs.results.report.row_scores import RowScore
 from ianvs.results.report.values import shown_number, slug
-from ianvs.results.stats.comparison_bars import comparison_bars
+from ianvs.results.stats.pairs import comparison_bars
 
 _MOST_INTERVALS = 40
 _MOST_PANELS = 24

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import count
 
 from markupsafe import Markup, escape
 
@@ -136,17 +137,10 @@ class LineStyle:
 
 def line_styles(bounds: Iterable[bool]) -> list[LineStyle]:
     """One style for each row, all different, however many there are. bounds: which rows are references."""
-    competitors = references = 0
-    styles = []
-    for bound in bounds:
-        if bound:
-            styles.append(_style(references, None))
-            references += 1
-        else:
-            turn, colour = divmod(competitors, len(LIGHT))
-            styles.append(_style(turn, colour))
-            competitors += 1
-    return styles
+    competitors, references = count(), count()
+    return [
+        _style(next(references), None) if bound else _style(*divmod(next(competitors), len(LIGHT))) for bound in bounds
+    ]
 
 
 def _style(turn: int, colour: int | None) -> LineStyle:
