@@ -34,7 +34,7 @@ def test_the_worked_values_of_the_specification(case: dict) -> None:
     assert pairs.seeds.tolist() == wanted["n"]
     for name, ours in (
         ("difference", pairs.difference),
-        ("se_seeds", np.sqrt(pairs.seed_variance)),
+        ("se_seeds", np.sqrt(np.where(pairs.seeds > 1, pairs.spread / np.maximum(pairs.seeds, 1), np.nan))),
         ("se_samples", np.sqrt(pairs.samples)),
         ("margin", pairs.margin),
     ):

@@ -1,4 +1,4 @@
-"""A metric from one workspace to the next: over commits, or over the days on which they ran."""
+"""A metric from one workspace to the next, over commits or the days on which they ran: as text, data and a picture."""
 
 from __future__ import annotations
 
@@ -7,22 +7,47 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import isfinite
+from pathlib import Path
 from typing import Any
+
+from markupsafe import Markup
 
 from ianvs.base.errors import IanvsError
 from ianvs.results.comparing.comparison import meant
 from ianvs.results.comparing.comparison_text import records_csv, table
 from ianvs.results.comparing.sides import row_name
 from ianvs.results.report import LeaderboardRow
+from ianvs.results.report.charts.shown_rows import legend_sample
+from ianvs.results.report.charts.svg import (
+    Frame,
+    LineStyle,
+    Scale,
+    classes,
+    dash,
+    dots,
+    figure,
+    line_styles,
+    nice_scale,
+    num,
+    path,
+    slanted,
+    tag,
+    text,
+)
+from ianvs.results.report.document import Picture
 from ianvs.results.report.gather import utc
+from ianvs.results.report.pictures import grid, standalone
 from ianvs.results.report.ranking_table import mean_and_spread
-from ianvs.results.report.values import cell_text, telling
+from ianvs.results.report.values import Value, cell_text, fit, telling
 from ianvs.results.stats import Summary
 from ianvs.results.stored import Results
 from ianvs.results.stored.provenance import output_of
-from ianvs.store import CaseStore
+from ianvs.store import CaseStore, write_atomic
 
 _Key = tuple[str, str, tuple[tuple[str, str], ...]]  # algorithm, testenv, hyperparameters
+_LABEL = 18  # characters
+_STEP = 24  # pixels, the least between two workspaces
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 
@@ -181,7 +206,7 @@ def history_dict(history: History) -> dict[str, object]:
     }
 
 
-def _records(history: History) -> Iterator[dict[str, object]]:
+def _records(history: History) -> Iterator[dict[str, Value]]:
     for line in history.lines:
         for point, value in zip(history.points, line.values, strict=True):
             yield {
@@ -197,3 +222,63 @@ def _records(history: History) -> Iterator[dict[str, object]]:
                 "std": value.std if value else None,
                 "n": value.n if value else 0,
             }
+
+
+def draw_history(history: History, file: Path) -> Path:
+    """Write it to `file`; the same history makes the same bytes. Raises IanvsError where its suffix is not .svg."""
+    if file.suffix != ".svg":
+        raise IanvsError(
+            f"'{file}' can't be drawn: the name of a picture ends in .svg. rsvg-convert, Inkscape or cairosvg "
+            "make PNG or PDF of that."
+        )
+    write_atomic(file, standalone(history_picture(history)).encode())
+    return file
+
+
+def history_picture(history: History) -> Picture:
+    """Exams below each other; a row has one line style in all of them, and no two rows look the same."""
+    labels = list(dict.fromkeys(line.label for line in history.lines))
+    styles = dict(zip(labels, line_styles(False for _ in labels), strict=True))
+    of_exams: dict[str, list[HistoryLine]] = {}
+    for line in history.lines:
+        of_exams.setdefault(line.testenv, []).append(line)
+    charts = [(exam, _chart(f"h{n}", history, lines, styles)) for n, (exam, lines) in enumerate(of_exams.items())]
+    title = f"{history.metric} over {'commits' if history.by_commit else 'time'}"
+    legend = [{"label": label, "sample": legend_sample(style)} for label, style in styles.items()]
+    return Picture(
+        "history", title, grid(charts, 1), "Bars are one standard deviation over seeds to each side.", legend
+    )
+
+
+def _chart(key: str, history: History, lines: Sequence[HistoryLine], styles: Mapping[str, LineStyle]) -> Markup:
+    known: list[tuple[HistoryLine, list[tuple[int, float, float]]]] = []
+    for line in lines:
+        means = ((at, value.mean, value.std or 0.0) for at, value in enumerate(line.values) if value is not None)
+        known.append((line, [(at, mean, std) for at, mean, std in means if mean is not None and isfinite(mean)]))
+    labels = [fit(point.label, _LABEL) for point in history.points]
+    width = max(520, _STEP * len(labels))
+    aslant = 6.4 * max(map(len, labels)) + 8 > width / len(labels)
+    frame = Frame(
+        Scale(-0.35, len(labels) - 0.65, ()),
+        nice_scale(end for _, there in known for _, mean, std in there for end in (mean - std, mean + std)),
+        left=110 if aslant else 52,
+        width=width,
+    )
+    better = {True: ", higher is better", False: ", lower is better", None: ""}[history.higher_is_better]
+    parts = [frame.drawn("", fit(f"{history.metric}{better}", 60))]
+    foot = frame.top + frame.height
+    for at, label in enumerate(labels):
+        x = frame.at(at, 0)[0]
+        parts.append(slanted(x + 4, foot + 14, label) if aslant else text(x, foot + 18, label, "middle"))
+    for line, there in known:
+        style = styles[line.label]
+        points = [frame.at(at, mean) for at, mean, _ in there]
+        ends = [(frame.at(at, mean - std), frame.at(at, mean + std)) for at, mean, std in there if std]
+        bars = "".join(f"M{num(x)} {num(low)}V{num(high)}" for (x, low), (_, high) in ends)
+        drawn = tag("path", d=path(points), class_=classes("line", style), stroke_dasharray=dash(style))
+        spread = tag("path", d=bars, class_=classes("line", style), stroke_width=1)
+        parts.append(tag("g", spread, drawn, dots(style, points)))
+    about = f"{len(lines)} lines over {len(labels)} workspaces; the table of `ianvs history` holds their numbers."
+    return figure(
+        key, frame.size[0], foot + 20 + (4.2 * _LABEL if aslant else 6), history.metric, about, *parts, class_="chart"
+    )

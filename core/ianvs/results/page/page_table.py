@@ -23,9 +23,8 @@ _ON_PAPER = ("rank", "tier", "algorithm", "metric", "published", "agrees", "adop
 
 
 def page_tables(document: Document) -> list[dict[str, object]]:
-    """One for each exam. columns: (id, classes by which the style sheet knows it, column of the document). rows: (how the
-    row is marked, cells); a cell is (cell of the document, what its column sorts by, picture). same: (title, text) of
-    hidden columns, in which every row says the same.
+    """One for each exam. columns: (id, classes for the style sheet, column of the document). rows: (how it is marked,
+    cells); a cell is (cell of the document, what its column sorts by, picture). same: (title, text) of hidden columns.
     """
     found = document.tables_of("exam ranking") or [document.ranking]
     return [_page_table(table, number) for number, table in enumerate(found) if table.rows]

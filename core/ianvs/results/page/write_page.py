@@ -134,13 +134,13 @@ def page_text(
     groups = len(names) * max(1, len(means.of_scores))  # of heatmaps
     pictures = []
     for number, (name, shown) in enumerate(of_exams.items()):
-        scores, key = means.of_exam(name), f"e{number}"  # which makes ids unique
+        scores, exam_key = means.of_exam(name), f"e{number}"  # which makes ids unique
         maps = [
-            heatmaps(f"{key}h{n}", shown, found, matrices, leaderboard.baseline, groups)
+            heatmaps(f"{exam_key}h{n}", shown, found, matrices, leaderboard.baseline, groups)
             for n, found in enumerate(scores.values())
         ]
-        bars = list(islice(class_bars(f"{key}b", name, shown, by_part, _MOST_BARS, _MOST_PARTS), _MOST_BAR_CHARTS))
-        charts = exam_charts(key, leaderboard, name, shown, scores)
+        bars = list(islice(class_bars(f"{exam_key}b", name, shown, by_part, _MOST_BARS, _MOST_PARTS), _MOST_BAR_CHARTS))
+        charts = exam_charts(exam_key, leaderboard, name, shown, scores)
         pictures.append({"exam": name, "charts": charts, "heatmaps": maps, "bars": bars})
     return _template().render(
         document=document,

@@ -15,7 +15,7 @@ from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import CaseResult, Failure, Measure, Sealing, TestCase
 from ianvs.exam.metrics.system import measured, measured_by_paradigm
 from ianvs.results.report.leaderboard_row import COSTS, FailedCase, LeaderboardRow
-from ianvs.results.report.values import shown_hyperparameters
+from ianvs.results.report.values import Value, shown_hyperparameters
 from ianvs.results.stats import Summary, summarise
 
 _SHORT = 100  # characters of an error message in the Status column
@@ -86,9 +86,9 @@ class RowCases:
             self.warnings |= dict.fromkeys(result.warnings)
             self.basemodel = self.basemodel or result.basemodel
             self.test_samples = max(self.test_samples, result.rounds[-1].test_samples if result.rounds else 0)
-            if any(round_.gate_scores is not None for round_ in result.rounds):
-                self.judged += len(result.rounds) - 1
-                self.adopted += sum(round_.adopted for round_ in result.rounds[1:])
+            passes = gate_passes(result) or []
+            self.judged += len(passes)
+            self.adopted += sum(passes)
             if result.remark:
                 self.remarks[result.case.seed] = hide_secrets(result.remark, result.case.hyperparameters)
             for name in metrics:
@@ -135,6 +135,44 @@ def case_costs(result: CaseResult) -> Mapping[str, float | None]:
     """The costs of one case, by key of COSTS or by name of its paradigm's measure; None is "not measured"."""
     own = {name: measured_by_paradigm(name, measure, result.rounds) for name, measure in result.measures.items()}
     return own | {key: measured(key, result.rounds) for key in COSTS}
+
+
+def gate_passes(result: CaseResult) -> list[bool] | None:
+    """Of each round, whether its new model stayed; None without a gate."""
+    gated = any(round_.gate_scores is not None for round_ in result.rounds)
+    return [round_.adopted for round_ in result.rounds[1:]] if gated else None
+
+
+def case_facts(result: CaseResult) -> dict[str, Value]:
+    """What a case is and how it stands: modules as `module.<type>`, hyperparameters as `hp.<name>` (secrets hidden), so
+    that no name of an author meets one of ours.
+    """
+    case, adopted = result.case, gate_passes(result)
+    return {
+        "case": case.id,
+        "row": case.row,
+        "algorithm": case.algorithm,
+        "seed": case.seed,
+        "paradigm": case.paradigm,
+        "dataset": result.dataset,
+        "rounds": len(result.round_names),
+        "status": result.status,
+        "bound": result.bound,
+        "testenv": case.testenv,
+        "role": case.role,
+        "over_budget": "; ".join(result.over_budget),
+        **({} if adopted is None else {"adopted": sum(adopted)}),
+        **{f"module.{kind}": name for kind, name in case.modules},
+        **{f"hp.{name}": value for name, value in shown_hyperparameters(case.hyperparameters).items()},
+    }
+
+
+def failure_facts(result: CaseResult) -> dict[str, str | None]:
+    """Its error and message, without secrets; None each where there is no failure."""
+    if result.failure is None:
+        return {"error": None, "message": None}
+    message = hide_secrets(result.failure.message, result.case.hyperparameters)
+    return {"error": describe_failure(result.failure), "message": message}
 
 
 def describe_failure(failure: Failure) -> str:

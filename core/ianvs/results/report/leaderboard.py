@@ -17,8 +17,13 @@ from ianvs.results.report.columns import Column, Kind, agreement, by_column, mak
 from ianvs.results.report.document import Note
 from ianvs.results.report.gather import gather, row_of
 from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow
-from ianvs.results.report.pareto import cost_tolerance
-from ianvs.results.report.ranking import ExamSignificance, MethodsOverExams, methods_over_exams, ranked_by_testenv
+from ianvs.results.report.ranking import (
+    ExamSignificance,
+    MethodsOverExams,
+    cost_tolerance,
+    methods_over_exams,
+    ranked_by_testenv,
+)
 from ianvs.results.report.statements import noise_statement, sealing_note, statements
 from ianvs.results.report.values import Value
 from ianvs.store import Study

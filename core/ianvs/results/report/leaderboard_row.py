@@ -86,7 +86,7 @@ class LeaderboardRow:
     to_best: Difference | None = None  # its score minus that of the best; None for that one, and without a spread
     to_baseline: Difference | None = None  # the same for `rank.baseline`
     tried: int | None = None  # configurations that it was chosen from; None: nothing was chosen
-    pareto: bool = False  # see pareto.py
+    pareto: bool = False  # see ranking.with_pareto
 
     @property
     def complete(self) -> bool:

@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ianvs.base.secrets import hide_secrets
 from ianvs.base.types import CaseResult
 from ianvs.results.report.columns import table_columns
-from ianvs.results.report.gather import case_costs, describe_failure, shown_log
+from ianvs.results.report.gather import case_costs, case_facts, failure_facts, shown_log
 from ianvs.results.report.leaderboard import Leaderboard
-from ianvs.results.report.values import Value, cell_text, shown_hyperparameters
+from ianvs.results.report.values import Value, cell_text
 from ianvs.results.stats import Difference
 
 if TYPE_CHECKING:
@@ -42,38 +41,17 @@ def to_frame(leaderboard: Leaderboard) -> pd.DataFrame:
 def cases_frame(results: Iterable[CaseResult], root: Path | None = None) -> pd.DataFrame:
     """One row per case: identity, status, every metric, costs, and what went wrong.
 
-    Modules are columns `module.<type>`, hyperparameters `hp.<name>` (secrets hidden), so that no name of an author
-    meets one of ours. Logs are shown relative to `root`. `finished_at` is a time in UTC.
+    Modules are columns `module.<type>`, hyperparameters `hp.<name>` (secrets hidden). Logs are shown relative to `root`.
+    `finished_at` is a time in UTC.
     """
     import pandas as pd
 
     records = []
     for result in results:
-        case, failure = result.case, result.failure
-        record: dict[str, object] = {
-            "case": case.id,
-            "row": case.row,
-            "algorithm": case.algorithm,
-            "seed": case.seed,
-            "paradigm": case.paradigm,
-            "dataset": result.dataset,
-            "rounds": len(result.round_names),
-            "status": result.status,
-            "bound": result.bound,
-            "testenv": case.testenv,
-            "role": case.role,
-            "over_budget": "; ".join(result.over_budget),
-        }
-        if any(round_.gate_scores is not None for round_ in result.rounds):
-            record["adopted"] = sum(round_.adopted for round_ in result.rounds[1:])
-        record |= {f"module.{kind}": name for kind, name in case.modules}
-        record |= {f"hp.{name}": value for name, value in shown_hyperparameters(case.hyperparameters).items()}
-        record |= {**case_costs(result), **result.metrics, **record}
-        record["error"] = describe_failure(failure) if failure else None
-        record["message"] = hide_secrets(failure.message, case.hyperparameters) if failure else None
-        record["log"] = shown_log(failure.log, root) if failure else None
-        record["directory"] = str(result.directory)
-        record["finished_at"] = result.finished_at
+        record: dict[str, object] = {**case_facts(result)}
+        record |= {**case_costs(result), **result.metrics, **record, **failure_facts(result)}
+        record["log"] = shown_log(result.failure.log, root) if result.failure else None
+        record |= {"directory": str(result.directory), "finished_at": result.finished_at}
         records.append(record)
     frame = pd.DataFrame.from_records(records)
     if "finished_at" in frame:

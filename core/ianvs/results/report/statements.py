@@ -114,24 +114,21 @@ def _choice(rows: Sequence[LeaderboardRow], metric: str) -> list[str]:
 def noise_statement(rows: Iterable[LeaderboardRow], repeated: Sequence[RowCases], metric: str) -> str:
     """What repetitions of the same case say; "" where nothing was repeated, or not to its end."""
     known = {(row.testenv, row.algorithm, str(dict(row.hyperparameters))): row for row in rows}
-    widest, where, count = 0.0, "", 0
+    found: list[tuple[float, str]] = []
     for group in repeated:
         case = group.case
         row = known.get((case.testenv, case.algorithm, str(shown_hyperparameters(case.hyperparameters))))
         if row is None:
             continue
         first = dict(zip(row.seeds, row.by_seed.get(metric, ()), strict=False)).get(case.seed)
-        for value in group.metrics.get(metric, ()):
-            if value is None or first is None:
-                continue
-            count += 1
-            if abs(value - first) > widest:
-                widest, where = abs(value - first), row.algorithm
-    if not count:
+        known_values = (value for value in group.metrics.get(metric, ()) if value is not None)
+        found += [(abs(value - first), row.algorithm) for value in known_values if first is not None]
+    if not found:
         return ""
+    widest, where = max(found, key=lambda one: one[0])
     if not widest:
-        return f"Repeated with the same seed, every case gave the same {metric} ({count} repetitions)."
-    return f"Repeated with the same seed, {metric} differs by up to {widest:.2g} ({where}; {count} repetitions)."
+        return f"Repeated with the same seed, every case gave the same {metric} ({len(found)} repetitions)."
+    return f"Repeated with the same seed, {metric} differs by up to {widest:.2g} ({where}; {len(found)} repetitions)."
 
 
 _WALLS = {

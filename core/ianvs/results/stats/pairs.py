@@ -73,12 +73,6 @@ class Pairs:
         ends = zip(self.first.tolist(), self.second.tolist(), strict=True)
         return {(min(i, j), max(i, j)): at for at, (i, j) in enumerate(ends)}
 
-    @property
-    def seed_variance(self) -> Array:
-        """(P,) of the mean difference, by the seeds alone; nan of one seed."""
-        found: Array = np.divide(self.spread, self.seeds, out=np.full(len(self.spread), np.nan), where=self.seeds > 1)
-        return found
-
 
 def compare_all(scores: Array, parts: Sequence[Array] = (), *, fixed_test_set: bool = False) -> Pairs:
     """Pairs of the m methods with `scores`, (seeds, m): more is better, nan where a method lacks a seed.

@@ -171,12 +171,9 @@ def interval_chart(
         if one.id in margins:
             a, b = centre - margins[one.id], centre + margins[one.id]
             said += f", {a:.4g} to {b:.4g}"
-            caps = (
-                f"M{num(at(a))} {num(y - 4)}v8M{num(at(b))} {num(y - 4)}v8"
-                if scale.low <= a and b <= scale.high
-                else ""
-            )
-            line = f"M{num(at(a))} {num(y)}H{num(at(b))}{caps}"
+            line = f"M{num(at(a))} {num(y)}H{num(at(b))}"
+            if scale.low <= a and b <= scale.high:
+                line += f"M{num(at(a))} {num(y - 4)}v8M{num(at(b))} {num(y - 4)}v8"
             parts.append(tag("path", d=line, class_=classes("line", one.style)))
         singles = [value for value in by_seed.get(one.id, ()) if value is not None]
         parts += [tag("circle", cx=at(value), cy=y, r=2, class_="seed") for value in singles]
