@@ -45,18 +45,14 @@ def pair_rows(before: Side, after: Side) -> tuple[list[RowPair], list[SideRow], 
     def exam(row: SideRow) -> str:
         return exams.get(row.testenv, row.testenv) if id(row) in theirs else row.testenv
 
-    def content(row: SideRow) -> Hashable:
-        return row.algorithm, exam(row), frozenset(row.settings.items())
-
-    def cases(row: SideRow) -> Hashable:
-        return frozenset(case.id for case in row.cases.values()) or None
-
-    def algorithm(row: SideRow) -> Hashable:
-        return row.algorithm, exam(row)
-
+    keys: tuple[Callable[[SideRow], Hashable], ...] = (
+        lambda row: (row.algorithm, exam(row), frozenset(row.settings.items())),
+        lambda row: frozenset(case.id for case in row.cases.values()) or None,
+        lambda row: (row.algorithm, exam(row)),
+    )
     found: dict[int, SideRow] = {}
     left = list(after.rows)
-    for key in (content, cases, algorithm):
+    for key in keys:
         one = _unique(key, [row for row in before.rows if id(row) not in found])
         other = _unique(key, left)
         for name, row in one.items():

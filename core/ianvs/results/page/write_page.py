@@ -35,7 +35,7 @@ from ianvs.store.files import write_atomic
 if TYPE_CHECKING:
     import jinja2
 
-_MOST_BARS, _MOST_PARTS = 8, 40  # rows beside each other in bars, and parts of a score
+_MOST_BARS = (8, 40)  # rows beside each other in bars, and parts of a score
 _MOST_BAR_CHARTS = 24
 _SCENE_SIDE = 160  # pixels, the longer side of a picture in the page
 _MOST_SCENE_ROWS, _MOST_SCENE_TESTS = 16, 6
@@ -139,7 +139,7 @@ def page_text(
             heatmaps(f"{exam_key}h{n}", shown, found, matrices, leaderboard.baseline, groups)
             for n, found in enumerate(scores.values())
         ]
-        bars = list(islice(class_bars(f"{exam_key}b", name, shown, by_part, _MOST_BARS, _MOST_PARTS), _MOST_BAR_CHARTS))
+        bars = list(islice(class_bars(f"{exam_key}b", name, shown, by_part, _MOST_BARS), _MOST_BAR_CHARTS))
         charts = exam_charts(exam_key, leaderboard, name, shown, scores)
         pictures.append({"exam": name, "charts": charts, "heatmaps": maps, "bars": bars})
     return _template().render(

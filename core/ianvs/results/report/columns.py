@@ -35,6 +35,7 @@ class Column:
     key: str = ""
     meaning: str = ""
     higher_is_better: bool | None = None  # None: neither
+    metric: Metric | None = None  # of a column of kind "metric"
 
 
 _RANK = (
@@ -91,7 +92,7 @@ def make_columns(
     published = {name for row in rows for name in row.published}
     for name, metric in metrics:
         title = title_of(metric.name) if metric.level == "system" and metric.name in COSTS else name
-        yield Column(title, "metric", name, metric.summary or name, metric.direction)
+        yield Column(title, "metric", name, metric.summary or name, metric.direction, metric)
         yield Column(f"{title}_std", "metric_std", name, f"sample standard deviation of {title} over seeds")
         if name in published:
             yield Column(f"{title}_published", "published", name, f"{title} as others published it", metric.direction)

@@ -201,14 +201,9 @@ def utc(moment: str) -> datetime:
 
 def _failed(result: CaseResult, root: Path | None) -> FailedCase:
     failure = result.failure or Failure("lost", "", "no reason was recorded")
-    return FailedCase(
-        id=result.case.id,
-        seed=result.case.seed,
-        error=describe_failure(failure),
-        message=hide_secrets(failure.message, result.case.hyperparameters)[:_LONGEST_MESSAGE],
-        log=failure.log,
-        log_shown=shown_log(failure.log, root),
-    )
+    message = hide_secrets(failure.message, result.case.hyperparameters)[:_LONGEST_MESSAGE]
+    log, shown = failure.log, shown_log(failure.log, root)
+    return FailedCase(result.case.id, result.case.seed, describe_failure(failure), message, log, shown)
 
 
 def row_of(group: RowCases, seeds: int) -> LeaderboardRow:

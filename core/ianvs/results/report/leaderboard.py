@@ -56,7 +56,6 @@ class Leaderboard:
 
     columns: tuple[Column, ...]
     rows: tuple[LeaderboardRow, ...]
-    metrics: tuple[Metric, ...]  # of the metric columns, in their order
     sort_by: tuple[tuple[str, bool], ...]  # (metric column, descending)
     seeds: int  # expected per row
     references: tuple[LeaderboardRow, ...] = ()
@@ -105,8 +104,7 @@ class Leaderboard:
             if chosen(column.key, wanted.get(column.kind, ("all",)))
             and (len(rows) == len(self.rows) or column.key in used.get(column.kind, {column.key}))
         )
-        metrics = (metric for key, metric in zip(shown, self.metrics, strict=True) if chosen(key, wanted["metric"]))
-        return replace(self, columns=columns, rows=rows, metrics=tuple(metrics))
+        return replace(self, columns=columns, rows=rows)
 
 
 _CELLS: Mapping[Kind, Callable[[LeaderboardRow, str], Value]] = {
@@ -185,7 +183,6 @@ def build_leaderboard(
     return Leaderboard(
         with_distinct_titles(make_columns(shown, groups, rows, chosen=chosen is not None)),
         rows,
-        tuple(metric for _, metric in shown),
         sort_by,
         seeds,
         references=tuple(row_of(group, seeds) for group in everything if group.case.role),

@@ -156,8 +156,8 @@ def _definitions(leaderboard: Leaderboard) -> Iterator[Note]:
     """One for each metric column: which definition it is; and what is said of published numbers."""
     from ianvs.exam.metrics.table import legend
 
-    names = (column.key for column in leaderboard.columns if column.kind == "metric")
-    yield from (Note("definition", line) for line in legend(zip(names, leaderboard.metrics, strict=True)))
+    metrics = [(column.key, column.metric) for column in leaderboard.columns if column.metric is not None]
+    yield from (Note("definition", line) for line in legend(metrics))
     if any(row.published for row in leaderboard.rows):
         yield Note("definition", AGREES, "agrees")
 

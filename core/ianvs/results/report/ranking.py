@@ -12,16 +12,7 @@ import numpy as np
 from ianvs.results.report.gather import RowCases
 from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
 from ianvs.results.report.values import telling
-from ianvs.results.stats import (
-    Difference,
-    OverExams,
-    Pairs,
-    RankInterval,
-    Standings,
-    over_exams,
-    rank,
-    standings,
-)
+from ianvs.results.stats import Difference, OverExams, Pairs, RankInterval, Standings, over_exams, rank, standings
 from ianvs.results.stats.bootstrap import Array
 from ianvs.results.stats.standing import pareto_front, wild_seeds
 

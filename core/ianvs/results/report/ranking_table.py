@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ianvs.exam.metrics.metric import Metric
 from ianvs.results.report.columns import Column, published_summary
 from ianvs.results.report.document import Cell, RowMark, Table, TableColumn, TableRow
 from ianvs.results.report.leaderboard import Leaderboard
@@ -20,10 +19,7 @@ _RIGHT = ("rank", "metric", "published", "round", "seeds", "cost")
 _ELSEWHERE = ("metric_std", "published_std", "rank_low", "rank_high")
 
 # Who it is and how well it did stays, whatever the other rows say; and what a clock says, where all the same is chance.
-TOLD_ONCE = (
-    *("paradigm", "round", "dataset", "module", "hyperparameter", "adopted", "seeds", "cost", "status"),
-    "url",
-)
+TOLD_ONCE = (*("paradigm", "round", "dataset", "module", "hyperparameter", "adopted", "seeds", "cost", "status"), "url")
 _MEASURED = ("train_seconds", "eval_seconds", "train_cpu_seconds", "eval_cpu_seconds", "peak_memory_mb")
 
 
@@ -40,8 +36,6 @@ def ranking_tables(leaderboard: Leaderboard) -> Iterator[Table]:
 def ranking_table(leaderboard: Leaderboard, telling: Sequence[str] | None = None) -> Table:
     """telling: hyperparameters that tell rows apart; None: those that do among these rows."""
     telling = varied(leaderboard) if telling is None else telling
-    keys = [column.key for column in leaderboard.columns if column.kind == "metric"]
-    metrics = dict(zip(keys, leaderboard.metrics, strict=True))
     sorting = [name for name, _ in leaderboard.sort_by]
     columns = []
     for column in leaderboard.columns:
@@ -49,14 +43,13 @@ def ranking_table(leaderboard: Leaderboard, telling: Sequence[str] | None = None
             continue
         cells = _cells(leaderboard, column)
         numeric = all(isinstance(cell.value, int | float | None) for cell in cells)
-        metric = metrics.get(column.key) if column.kind == "metric" else None
         columns.append(
             TableColumn(
                 column.title,
                 cells,
                 "right" if column.kind in _RIGHT or numeric else "left",
                 column,
-                tuple(_about(column, metric)),
+                tuple(_about(column)),
                 sorting.index(column.key) if column.kind == "metric" and column.key in sorting else None,
                 column.kind == "hyperparameter" and column.key in telling,
             )
@@ -121,11 +114,12 @@ def _mark(row: LeaderboardRow, decided: bool) -> RowMark:
     return "bound" if row.bound else "over" if row.over_budget else "best" if row.rank == 1 and decided else ""
 
 
-def _about(column: Column, metric: Metric | None) -> Iterator[str]:
+def _about(column: Column) -> Iterator[str]:
     if column.meaning:
         yield f"{column.meaning[:1].upper()}{column.meaning[1:].rstrip('.')}."
     if column.higher_is_better is not None:
         yield "Higher is better." if column.higher_is_better else "Lower is better."
+    metric = column.metric
     if metric is not None and metric.formula:
         yield f"Formula: {metric.formula}"
     if metric is not None and metric.source and metric.source not in metric.summary:

@@ -13,7 +13,6 @@ from ianvs.results.report.columns import table_columns
 from ianvs.results.report.gather import case_costs, case_facts, failure_facts, shown_log
 from ianvs.results.report.leaderboard import Leaderboard
 from ianvs.results.report.values import Value, cell_text
-from ianvs.results.stats import Difference
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,8 +40,8 @@ def to_frame(leaderboard: Leaderboard) -> pd.DataFrame:
 def cases_frame(results: Iterable[CaseResult], root: Path | None = None) -> pd.DataFrame:
     """One row per case: identity, status, every metric, costs, and what went wrong.
 
-    Modules are columns `module.<type>`, hyperparameters `hp.<name>` (secrets hidden). Logs are shown relative to `root`.
-    `finished_at` is a time in UTC.
+    Modules are columns `module.<type>`, hyperparameters `hp.<name>` (secrets hidden). Logs are shown relative to
+    `root`. `finished_at` is a time in UTC.
     """
     import pandas as pd
 
@@ -128,11 +127,5 @@ def statistics_records(leaderboard: Leaderboard) -> Iterator[Sequence[Value]]:
                 *(row.testenv, row.algorithm, row.settings(), metric, summary.n, summary.mean, summary.std),
                 *row.errors(metric),
                 *ranks,
-                *(cell for one in differences for cell in _cells(one)),
+                *(getattr(one, part, None) for one in differences for part in ("mean", "low", "high", "separated")),
             )
-
-
-def _cells(difference: Difference | None) -> tuple[Value, ...]:
-    if difference is None:
-        return (None,) * 4
-    return difference.mean, difference.low, difference.high, difference.separated

@@ -97,18 +97,17 @@ def _choice(rows: Sequence[LeaderboardRow], metric: str) -> list[str]:
         if row.competes and row.complete:
             alike.setdefault((row.testenv, row.algorithm), []).append(row)
     many = {algorithm: found for (_, algorithm), found in alike.items() if len(found) > 1}
-    if not many:
-        return []
     said = []
     for algorithm, found in many.items():
         errors = [one for row in found if metric in row.metrics if (one := row.errors(metric)[0]) is not None]
         most = expected_largest(len(found)) * float(np.median(errors)) if errors else 0.0
         by = f", by up to {most:.2g}" if most else ""
         said.append(f"{algorithm} ({len(found)}{by})")
-    return [
+    told = (
         f"Several configurations of {', '.join(said)}: the best of them is chosen on what is reported, and looks "
         "better than it is; `rank: {select: {by: seeds}}` keeps the two apart (docs/statistics.md)."
-    ]
+    )
+    return [told] if said else []
 
 
 def noise_statement(rows: Iterable[LeaderboardRow], repeated: Sequence[RowCases], metric: str) -> str:

@@ -120,9 +120,7 @@ def read_case(
         damaged += (*exam_damage, *(references.damaged(case.id) if references else ()))
     status = "unfinished" if damaged else state.status or "unfinished"
     stored = {} if damaged else state.result or {}
-    sealing = Sealing()
-    if "sealing" in stored:
-        sealing = as_record(Sealing, stored["sealing"], folder / "result.json")
+    sealing = as_record(Sealing, stored["sealing"], folder / "result.json") if "sealing" in stored else Sealing()
     bound = bool(stored.get("bound", False))
     rounds = store.complete_rounds(case.id, known=state.known)
     if status == "finished" and len(rounds) < state.rounds:

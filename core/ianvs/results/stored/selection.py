@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ianvs.base.types import POOLED, CaseResult, ScoreMatrix, TestCase
 from ianvs.config.spec import SelectSpec
@@ -17,13 +16,13 @@ from ianvs.exam.metrics.metric_columns import MetricColumn, columns_named
 from ianvs.results.report import Chosen
 from ianvs.results.report.trials import study_name
 from ianvs.results.stats import summarise
+from ianvs.results.stats.bootstrap import Array
 from ianvs.results.stored.case_results import by_group, numbers_of
 from ianvs.store import CaseStore, ExamRecord, Study
 from ianvs.store.keys import canonical
 
 SHARE = 0.25  # of the samples of every test set, where `by: validation` does not say
 
-Floats = NDArray[np.float64]
 Columns = Mapping[str, Sequence[MetricColumn]]
 Part = Callable[[CaseResult], CaseResult | None]  # what of a case counts; None: nothing
 
@@ -248,7 +247,7 @@ def _of_samples(metric: str, share: float, *, chosen: bool) -> Part:
     return part
 
 
-def _parts_of(groups: Floats, share: float | None) -> tuple[Floats, Floats]:
+def _parts_of(groups: Array, share: float | None) -> tuple[Array, Array]:
     """The groups of samples that a choice is made on, and those that are reported. share: None: a quarter."""
     cut = min(max(round((share or SHARE) * len(groups)), 1), len(groups) - 1)
     return groups[:cut], groups[cut:]
@@ -281,7 +280,7 @@ def _rest(matrix: ScoreMatrix, k: int) -> ScoreMatrix:
 
 
 def _cut(matrix: ScoreMatrix, rows: Sequence[int], tests: slice) -> ScoreMatrix:
-    def of(vector: Floats | None) -> Floats | None:
+    def of(vector: Array | None) -> Array | None:
         return None if vector is None else vector[tests]
 
     return replace(

@@ -189,21 +189,16 @@ def _panels(key: str, rows: Sequence[ShownRow], scores: Scores) -> tuple[list[tu
 
 
 def class_bars(
-    key: str,
-    exam: str,
-    rows: Sequence[ShownRow],
-    parts: Parts,
-    most_rows: int | None = None,
-    most_parts: int | None = None,
+    key: str, exam: str, rows: Sequence[ShownRow], parts: Parts, most: tuple[int | None, int | None] = (None, None)
 ) -> Iterator[Picture]:
-    """One chart for each score of several parts (classes) and test set; of the first rows and parts."""
+    """One chart for each score of several parts (classes) and test set; of at most so many rows and parts."""
     for place, (score, test) in enumerate((score, test) for of, score, test in parts if of == exam):
         by_row = parts[exam, score, test]
         found = {one.id: by_row[one.key] for one in rows if one.key in by_row}
         shown = [one for one in rows if one.id in found]
-        some = shown[:most_rows]
+        some = shown[: most[0]]
         title = f"{score} on {test}, after the last round"
-        svg = _class_bars(f"{key}{place}", some, {one.id: found[one.id] for one in some}, title, most_parts)
+        svg = _class_bars(f"{key}{place}", some, {one.id: found[one.id] for one in some}, title, most[1])
         if svg:
             note = f"The first {len(some)} of {len(found)} rows; the table has all." if len(some) < len(found) else ""
             names = list(dict.fromkeys(part for values in found.values() for part in values))

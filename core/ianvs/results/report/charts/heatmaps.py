@@ -110,11 +110,7 @@ def heatmap_svg(
 
 
 def _pixels(
-    key: str,
-    values: NDArray[np.float64],
-    scale: tuple[float, float],
-    stops: tuple[str, ...],
-    title: str,
+    key: str, values: NDArray[np.float64], scale: tuple[float, float], stops: tuple[str, ...], title: str
 ) -> Markup:
     """One pixel for each cell, enlarged without smoothing, whatever their number."""
     count, columns = values.shape

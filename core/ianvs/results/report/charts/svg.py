@@ -89,11 +89,9 @@ def path(points: Sequence[tuple[float, float]]) -> str:
     """The data of a line through `points`; a gap where one is nan."""
     steps, pen = [], "M"
     for x, y in points:
-        if math.isnan(x) or math.isnan(y):
-            pen = "M"
-            continue
-        steps.append(f"{pen}{num(x)} {num(y)}")
-        pen = "L"
+        known = not (math.isnan(x) or math.isnan(y))
+        steps += [f"{pen}{num(x)} {num(y)}"] if known else []
+        pen = "L" if known else "M"
     return "".join(steps)
 
 
