@@ -18,36 +18,20 @@ from ianvs.results.comparing.comparison import meant
 from ianvs.results.comparing.comparison_text import records_csv, table
 from ianvs.results.comparing.sides import row_name
 from ianvs.results.report import LeaderboardRow
+from ianvs.results.report.charts.lines import places_chart
 from ianvs.results.report.charts.shown_rows import legend_sample
-from ianvs.results.report.charts.svg import (
-    Frame,
-    LineStyle,
-    Scale,
-    classes,
-    dash,
-    dots,
-    figure,
-    line_styles,
-    nice_scale,
-    num,
-    path,
-    slanted,
-    tag,
-    text,
-)
+from ianvs.results.report.charts.svg import LineStyle, line_styles
 from ianvs.results.report.document import Picture
 from ianvs.results.report.gather import utc
 from ianvs.results.report.pictures import grid, standalone
 from ianvs.results.report.ranking_table import mean_and_spread
-from ianvs.results.report.values import Value, cell_text, fit, telling
+from ianvs.results.report.values import Value, cell_text, telling
 from ianvs.results.stats import Summary
 from ianvs.results.stored import Results
 from ianvs.results.stored.provenance import output_of
 from ianvs.store import CaseStore, write_atomic
 
 _Key = tuple[str, str, tuple[tuple[str, str], ...]]  # algorithm, testenv, hyperparameters
-_LABEL = 18  # characters
-_STEP = 24  # pixels, the least between two workspaces
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 
 
@@ -251,34 +235,12 @@ def history_picture(history: History) -> Picture:
 
 
 def _chart(key: str, history: History, lines: Sequence[HistoryLine], styles: Mapping[str, LineStyle]) -> Markup:
-    known: list[tuple[HistoryLine, list[tuple[int, float, float]]]] = []
+    known: list[tuple[LineStyle, list[tuple[int, float, float]]]] = []
     for line in lines:
         means = ((at, value.mean, value.std or 0.0) for at, value in enumerate(line.values) if value is not None)
-        known.append((line, [(at, mean, std) for at, mean, std in means if mean is not None and isfinite(mean)]))
-    labels = [fit(point.label, _LABEL) for point in history.points]
-    width = max(520, _STEP * len(labels))
-    aslant = 6.4 * max(map(len, labels)) + 8 > width / len(labels)
-    frame = Frame(
-        Scale(-0.35, len(labels) - 0.65, ()),
-        nice_scale(end for _, there in known for _, mean, std in there for end in (mean - std, mean + std)),
-        left=110 if aslant else 52,
-        width=width,
-    )
+        there = [(at, mean, std) for at, mean, std in means if mean is not None and isfinite(mean)]
+        known.append((styles[line.label], there))
     better = {True: ", higher is better", False: ", lower is better", None: ""}[history.higher_is_better]
-    parts = [frame.drawn("", fit(f"{history.metric}{better}", 60))]
-    foot = frame.top + frame.height
-    for at, label in enumerate(labels):
-        x = frame.at(at, 0)[0]
-        parts.append(slanted(x + 4, foot + 14, label) if aslant else text(x, foot + 18, label, "middle"))
-    for line, there in known:
-        style = styles[line.label]
-        points = [frame.at(at, mean) for at, mean, _ in there]
-        ends = [(frame.at(at, mean - std), frame.at(at, mean + std)) for at, mean, std in there if std]
-        bars = "".join(f"M{num(x)} {num(low)}V{num(high)}" for (x, low), (_, high) in ends)
-        drawn = tag("path", d=path(points), class_=classes("line", style), stroke_dasharray=dash(style))
-        spread = tag("path", d=bars, class_=classes("line", style), stroke_width=1)
-        parts.append(tag("g", spread, drawn, dots(style, points)))
+    labels = [point.label for point in history.points]
     about = f"{len(lines)} lines over {len(labels)} workspaces; the table of `ianvs history` holds their numbers."
-    return figure(
-        key, frame.size[0], foot + 20 + (4.2 * _LABEL if aslant else 6), history.metric, about, *parts, class_="chart"
-    )
+    return places_chart(key, known, labels, f"{history.metric}{better}", history.metric, about)

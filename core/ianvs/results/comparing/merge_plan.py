@@ -25,7 +25,6 @@ class MergedExams:
         self._first = first
         self._signatures: dict[str, str] = {}
         self._columns: dict[str, tuple[MetricColumn, ...]] = {}
-        self._shown: dict[str, None] = dict.fromkeys(first.columns)
         self.budgets: dict[str, BudgetSpec] = {}
         self.notes: dict[Note, None] = {}  # of the jobs that brought an exam: what is said of exams names them
 
@@ -61,17 +60,15 @@ class MergedExams:
 
     def columns(self) -> tuple[str, ...]:
         """Those that the first job shows, then those of the exams that it does not have."""
-        shown: dict[str, None] = {}
         pairs = [
             (old, new.name, exam)
             for exam, named in self.metrics().items()
             for old, new in zip(self._columns[exam], named, strict=True)
             if not old.metric.mapping
         ]
-        for name in self._shown:
-            shown |= dict.fromkeys(new for old, new, _ in pairs if old.name == name)
-        own = set(self._first.metrics)
-        return tuple(shown | dict.fromkeys(new for _, new, exam in pairs if exam not in own))
+        shown = [new for name in self._first.columns for old, new, _ in pairs if old.name == name]
+        more = [new for _, new, exam in pairs if exam not in self._first.metrics]
+        return tuple(dict.fromkeys([*shown, *more]))
 
     def _hold_against(self, source: Source, name: str, same: str, said: list[str]) -> None:
         known = {column.key for column in self._columns[same]}

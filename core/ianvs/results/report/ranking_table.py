@@ -90,13 +90,9 @@ def _best(rows: Sequence[LeaderboardRow], column: Column, texts: Sequence[str]) 
         known = {n: mean for n, mean in means.items() if mean is not None}
         if len(known) > 1:
             first = (max if column.higher_is_better else min)(known, key=lambda n: known[n])
-            found |= {n for n in competing if mean_text(texts[n]) == mean_text(texts[first])}
+            shown = [text.partition(" ± ")[0] for text in texts]
+            found |= {n for n in competing if shown[n] == shown[first]}
     return found
-
-
-def mean_text(text: str) -> str:
-    """ "0.912" of "0.912 ± 0.004"."""
-    return text.partition(" ± ")[0]
 
 
 def _ranks(row: LeaderboardRow, ranked: int) -> tuple[int, int, int, int] | None:

@@ -250,7 +250,7 @@ def record_of(results: Results) -> dict[str, object]:
         "studies": [study.key for study in results.studies],
         "seeds": results.seeds,
         "rank": {
-            **{name: value for name, value in vars(results.rank).items() if name != "places"},
+            **_without_places(results.rank),
             "select": None if results.rank.select is None else _without_places(results.rank.select),
         },
         "columns": results.columns,
@@ -274,7 +274,7 @@ def _note(stored: str | Mapping[str, Any], file: Path) -> Note:
     return Note("data", stored) if isinstance(stored, str) else as_record(Note, stored, file)
 
 
-def _without_places(spec: PublishedSpec | SelectSpec) -> dict[str, object]:
+def _without_places(spec: PublishedSpec | RankSpec | SelectSpec) -> dict[str, object]:
     return {name: value for name, value in vars(spec).items() if name not in ("place", "places")}
 
 

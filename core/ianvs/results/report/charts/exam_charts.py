@@ -225,12 +225,11 @@ def _short(value: float) -> str:
 
 
 def _class_bars(
-    key: str, rows: Sequence[ShownRow], bars: Mapping[str, Mapping[str, float]], title: str, most: int | None = None
+    key: str, shown: Sequence[ShownRow], bars: Mapping[str, Mapping[str, float]], title: str, most: int | None = None
 ) -> Markup:
     """Parts (classes) across, in each a bar for each row. bars: by id of the shown row, by part. most: parts shown."""
-    shown = [one for one in rows if one.id in bars]
     names = list(dict.fromkeys(part for one in shown for part in bars[one.id]))[:most]
-    if not shown or not names:
+    if not names:
         return Markup("")
     values = [value for one in shown for part, value in bars[one.id].items() if part in names]
     scale = nice_scale([0, *values], unit=True)
