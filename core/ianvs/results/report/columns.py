@@ -20,10 +20,9 @@ from ianvs.results.report.leaderboard_row import COSTS, LeaderboardRow
 from ianvs.results.report.values import decimals_for, shown_number, signed_number
 from ianvs.results.stats import Agreement, Summary, compare
 
-_Standing = Literal["rank", "rank_low", "rank_high", "tier"]
 _NamedByUser = Literal["metric", "metric_std", "published", "published_std", "agrees", "module", "hyperparameter"]
 _About = Literal["algorithm", "testenv", "paradigm", "round", "dataset", "adopted", "tried", "seeds", "pareto"]
-Kind = Literal[_Standing, _NamedByUser, _About, "cost", "status", "time", "url"]
+Kind = Literal["rank", "rank_low", "rank_high", "tier", _NamedByUser, _About, "cost", "status", "time", "url"]
 
 
 @dataclass(frozen=True)

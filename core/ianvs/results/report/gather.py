@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,18 +23,6 @@ _LONGEST_MESSAGE = 500  # characters; the whole of it is in the log
 
 
 @dataclass
-class TestScores:
-    """Scores on one test set, one for each seed: just after its round (None where it has none), and at the end."""
-
-    __test__ = False  # the name is not an invitation to pytest
-
-    score: str
-    names: dict[str, None] = field(default_factory=dict)  # several where each seed has an exam of its own
-    learned: list[float | None] = field(default_factory=list)
-    final: list[float | None] = field(default_factory=list)
-
-
-@dataclass
 class RowCases:
     """What is kept of the cases of one row while the results pass by."""
 
@@ -50,7 +38,9 @@ class RowCases:
     texts: dict[str, dict[str, None]] = field(default_factory=dict)  # of metrics whose values are no numbers
     costs: dict[str, list[float | None]] = field(default_factory=dict)
     measures: dict[str, Measure] = field(default_factory=dict)  # of its paradigm
-    tests: dict[int, TestScores] = field(default_factory=dict)  # of the first score, by position of the test set
+    first_score: str = ""
+    # Of it by position of the test set, of each seed: name, just after its round (None where it has none), at the end.
+    tests: dict[int, list[tuple[str, float | None, float]]] = field(default_factory=dict)
     failures: list[FailedCase] = field(default_factory=list)
     latest: datetime | None = None
     over_budget: dict[str, None] = field(default_factory=dict)  # in words, each once
@@ -105,12 +95,11 @@ class RowCases:
         matrix = next(iter(result.matrices.values()), None)
         if matrix is None:
             return
+        self.first_score = matrix.metric
         per_round = len(matrix.tests) == len(matrix.values) - 1
         for j, test in enumerate(matrix.tests):
-            scores = self.tests.setdefault(j, TestScores(matrix.metric))
-            scores.names[test] = None
-            scores.learned.append(float(matrix.values[j + 1, j]) if per_round else None)
-            scores.final.append(float(matrix.values[-1, j]))
+            learned = float(matrix.values[j + 1, j]) if per_round else None
+            self.tests.setdefault(j, []).append((test, learned, float(matrix.values[-1, j])))
 
 
 def gather(results: Iterable[CaseResult], metrics: Sequence[str], root: Path | None) -> list[RowCases]:
@@ -234,10 +223,7 @@ def row_of(group: RowCases, seeds: int) -> LeaderboardRow:
         samples=_samples(group, order) if complete else {},
         test_samples=group.test_samples,
         costs=costs,
-        tests={
-            common_name(found.names, "test set", j): (found.score, summarise(found.learned), summarise(found.final))
-            for j, found in (group.tests.items() if complete else ())
-        },
+        tests=dict(_tests(group)) if complete else {},
         bound=group.bound,
         failures=tuple(group.failures),
         status=_status(group, expected, metrics),
@@ -249,6 +235,12 @@ def row_of(group: RowCases, seeds: int) -> LeaderboardRow:
         remarks=dict(sorted(group.remarks.items())),
         time=group.latest.strftime("%Y-%m-%d %H:%M:%S") if group.latest else "",
     )
+
+
+def _tests(group: RowCases) -> Iterator[tuple[str, tuple[str, Summary, Summary]]]:
+    for j, found in group.tests.items():
+        names, learned, final = zip(*found, strict=True)
+        yield common_name(names, "test set", j), (group.first_score, summarise(learned), summarise(final))
 
 
 def _samples(group: RowCases, order: Sequence[int]) -> dict[str, NDArray[np.float64]]:

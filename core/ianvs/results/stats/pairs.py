@@ -80,12 +80,9 @@ def compare_all(scores: Array, parts: Sequence[Array] = (), *, fixed_test_set: b
     parts: for each exam that the scores are the mean of, (seeds, m, G) what each of G groups of test samples says of
     them; then the chance of other test samples counts too, unless fixed_test_set asks about this very test set.
 
-    The margin of a difference is sqrt(c1² V1 + c2² V2): V1 by seeds, V2 by test samples, c1 and c2 the critical values
-    for the number of distinct methods. Of three methods or more, V1 is the variance of the pair, moved half-way to that
-    of all pairs where that is larger; with few seeds a variance is often far too small by chance. Methods that have no
-    spread of their own differ for certain. From ENOUGH_FOR_BOOTSTRAP seeds on the studentised bootstrap of all sources,
-    with Romano and Wolf's steps, has to agree, so that a skewed score is not taken for a normal one; where it does not,
-    the interval ends at 0. More than MOST_COMPARED distinct methods are compared with the best alone.
+    The margin of a difference is sqrt(c1² V1 + c2² V2): V1 by seeds, moved half-way to that of all pairs, V2 by test
+    samples, c1 and c2 the critical values for the number of distinct methods. Methods that have no spread of their own
+    differ for certain. What else has to hold, and why, is told in docs/statistics.md.
     """
     m = scores.shape[1]
     twin_of = _twins(scores, parts)

@@ -154,26 +154,22 @@ def read_case(
     numbers: dict[str, float | None] = {}
     blank: list[str] = []
     if status == "finished" and "handed" not in stored:
-        for column in columns:
+        for column in (one for one in columns if not one.metric.mapping):  # several numbers: in `details`
             name, metric = column.name, column.metric
-            if metric.mapping:
-                continue  # several numbers: in `details`
             if metric.level == "system":
                 numbers[name] = measured(metric.name, rounds)
-                continue
-            if column.is_stored and metric.level == "matrix":
+            elif column.is_stored and metric.level == "matrix":
                 found = store.score(case.id, column.key, known=state.known)
                 numbers[name] = None if found is None else finite(found.values[-1, -1])
-                continue
-            if references and references.is_vague(case.id, column.of) and _divides(metric):
+            elif references and references.is_vague(case.id, column.of) and _divides(metric):
                 numbers[name] = None
                 blank.append(f"{name} is blank: a single-task score is below ten times its own error")
-                continue
-            some = metric.partial or (exam is not None and exam.rules.get("asked") == "future")
-            numbers[name] = _number(column, matrices, some)
-            stored_of = left_out.get(column.of if metric.level == "matrix" else name)
-            if stored_of is not None and (said := _said_by_groups(column, matrices, stored_of, some)) is not None:
-                samples[name] = said
+            else:
+                some = metric.partial or (exam is not None and exam.rules.get("asked") == "future")
+                numbers[name] = _number(column, matrices, some)
+                stored_of = left_out.get(column.of if metric.level == "matrix" else name)
+                if stored_of is not None and (said := _said_by_groups(column, matrices, stored_of, some)) is not None:
+                    samples[name] = said
     file = folder / "result.json"
     unscored = [f"no task scores: {round_.unscored}" for round_ in rounds if round_.unscored]
     unsaved = [round_.unsaved for round_ in rounds if round_.unsaved]
