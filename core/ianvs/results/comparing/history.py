@@ -17,7 +17,6 @@ from ianvs.base.errors import IanvsError
 from ianvs.results.comparing.comparison import meant
 from ianvs.results.comparing.comparison_text import records_csv, table
 from ianvs.results.comparing.sides import row_name
-from ianvs.results.report import LeaderboardRow
 from ianvs.results.report.charts.lines import places_chart
 from ianvs.results.report.charts.shown_rows import legend_sample
 from ianvs.results.report.charts.svg import LineStyle, line_styles
@@ -105,7 +104,8 @@ def history_of(jobs: Sequence[tuple[str, Results]], metric: str | None = None) -
     rows: dict[_Key, list[Summary | None]] = {}
     for place, i in enumerate(order):
         for row in jobs[i][1].leaderboard.rows:
-            line = rows.setdefault(_key(row), [None] * len(jobs))
+            settings = tuple(sorted((name, cell_text(value)) for name, value in row.hyperparameters.items()))
+            line = rows.setdefault((row.algorithm, row.testenv, settings), [None] * len(jobs))
             found = row.metrics.get(shown)
             line[place] = found if found is not None and found.mean is not None else None
     placed = (Point(points[i].name, points[i].commit, points[i].changed, moments[i]) for i in order)
@@ -143,11 +143,6 @@ def _commit_times(commits: Iterable[str]) -> dict[str, datetime]:
         with suppress(ValueError):
             found[commit] = datetime.fromtimestamp(int(told or ""), UTC)
     return found
-
-
-def _key(row: LeaderboardRow) -> _Key:
-    settings = tuple(sorted((name, cell_text(value)) for name, value in row.hyperparameters.items()))
-    return row.algorithm, row.testenv, settings
 
 
 def _lines(rows: Mapping[_Key, Sequence[Summary | None]]) -> Iterable[HistoryLine]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -126,7 +126,8 @@ def plan_merge(sources: Sequence[Source]) -> MergePlan:
     rows: dict[str, tuple[str, Source, TestCase]] = {}  # by all that names a row: its id, and where it is first
     for source in sources:
         names = exams.add(source, plan.said)
-        for case in _named(source, names):
+        fit = (case for case in source.results.ranked_cases if case.testenv in names)
+        for case in (replace(case, testenv=names[case.testenv]) for case in fit):
             if not case.role and (why := _other_row(source, case, rows)):
                 plan.tell(source.name, case, f"left out: {why}")
             else:
@@ -150,13 +151,6 @@ def _told(source: str, what: str, cases: Sequence[str]) -> str:
     if len(cases) == 1:
         return f"{source}: {cases[0]} {what}."
     return f"{source}: {len(cases)} cases {what}: {one_line(cases, 4)}."
-
-
-def _named(source: Source, names: Mapping[str, str]) -> Iterator[TestCase]:
-    """Cases of exams that fit, under the merged names of these."""
-    for case in source.results.ranked_cases:
-        if case.testenv in names:
-            yield replace(case, testenv=names[case.testenv])
 
 
 def _other_row(source: Source, case: TestCase, known: dict[str, tuple[str, Source, TestCase]]) -> str:

@@ -237,8 +237,5 @@ def _typed(name: str, column: Iterable[object], numbers: Set[str]) -> pd.Series[
         return pd.Series(values, dtype="boolean")
     if (kinds == {int} and fits) or (not kinds and name in _WHOLE):
         return pd.Series(values, dtype="Int64")
-    return pd.Series([None if value is None else _text(value) for value in values], dtype="string")
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    texts = [value if isinstance(value, str | None) else json.dumps(value) for value in values]
+    return pd.Series(texts, dtype="string")

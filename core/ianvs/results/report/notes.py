@@ -43,8 +43,7 @@ def _notes(leaderboard: Leaderboard) -> Iterator[Note]:
     yield from (note for told in leaderboard.significance for note in _limits(told))
     if said := _bounds(leaderboard):
         yield Note("bound", said)
-    stuck = [_full_name(row) for row in leaderboard.rows if row.adopted is not None and not row.adopted[0]]
-    if stuck:
+    if stuck := [_full_name(row) for row in leaderboard.rows if row.adopted is not None and not row.adopted[0]]:
         yield Note("gate", f"Scores of the untrained model, since model_eval adopted no other: {'; '.join(stuck)}.")
     # Complete, and yet there is more to say: a metric that some of its seeds do not have.
     odd = [row for row in leaderboard.rows if row.complete and row.status != "finished"]

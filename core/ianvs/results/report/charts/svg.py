@@ -10,6 +10,8 @@ from itertools import count
 
 from markupsafe import Markup, escape
 
+from ianvs.results.report.values import shown_number
+
 LIGHT = ("#0072b2", "#d04a00", "#008761", "#b0468a", "#8f6a00", "#2a86c8")
 DARK = ("#56b4e9", "#ff8f4a", "#2fc79b", "#e894c8", "#e6b422", "#a3b1ff")
 PAGE = {"paper": "#ffffff", "ink": "#16191d", "soft": "#545b65", "grid": "#e6e9ed"}  # as page.css has them
@@ -187,7 +189,8 @@ def nice_scale(values: Iterable[float], wanted: int = 5, unit: bool = False) -> 
     step = power * next(factor for factor in (1, 2, 5, 10) if raw <= factor * power * (1 + 1e-9))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     decimals = max(0, -math.floor(math.log10(step) + 1e-9))
-    ticks = tuple((n * step, _label(n * step, decimals)) for n in range(first, last + 1))
+    marks = (n * step for n in range(first, last + 1))
+    ticks = tuple((at, shown_number(at, decimals) if abs(at) < 1e6 else f"{at:g}") for at in marks)
     return Scale(first * step, last * step, ticks)
 
 
@@ -208,11 +211,6 @@ def ordinal_scale(labels: Sequence[str]) -> Scale:
     every = max(1, math.ceil(len(labels) / _MOST_LABELS))
     ticks = tuple((float(n), label) for n, label in enumerate(labels) if n % every == 0)
     return Scale(-0.35, len(labels) - 0.65, ticks)
-
-
-def _label(value: float, decimals: int) -> str:
-    shown = f"{value:.{decimals}f}" if abs(value) < 1e6 else f"{value:g}"
-    return shown.removeprefix("-") if float(shown) == 0 else shown
 
 
 @dataclass(frozen=True)
