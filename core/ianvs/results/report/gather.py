@@ -51,8 +51,7 @@ class RowCases:
     waiting: dict[str, None] = field(default_factory=dict)  # metrics whose reference run has still to come
     damaged: dict[str, None] = field(default_factory=dict)  # files that can't be believed
     basemodel: str = ""
-    judged: int = 0  # rounds that passed a gate or did not
-    adopted: int = 0  # those of them whose new model stayed
+    passes: list[bool] = field(default_factory=list)  # of rounds with a gate: whether their new model stayed
 
     def add(self, result: CaseResult, metrics: Sequence[str], root: Path | None) -> None:
         if result.case.id in self.seen:
@@ -76,9 +75,7 @@ class RowCases:
             self.warnings |= dict.fromkeys(result.warnings)
             self.basemodel = self.basemodel or result.basemodel
             self.test_samples = max(self.test_samples, result.rounds[-1].test_samples if result.rounds else 0)
-            passes = gate_passes(result) or []
-            self.judged += len(passes)
-            self.adopted += sum(passes)
+            self.passes += gate_passes(result) or []
             if result.remark:
                 self.remarks[result.case.seed] = hide_secrets(result.remark, result.case.hyperparameters)
             for name in metrics:
@@ -228,7 +225,7 @@ def row_of(group: RowCases, seeds: int) -> LeaderboardRow:
         failures=tuple(group.failures),
         status=_status(group, expected, metrics),
         testenv=group.case.testenv,
-        adopted=(group.adopted, group.judged) if group.judged else None,
+        adopted=(sum(group.passes), len(group.passes)) if group.passes else None,
         over_budget=tuple(group.over_budget),
         urls=tuple(f"cases/{case_id}" for case_id in sorted(group.seen)),
         texts={name: "; ".join(said) for name, said in group.texts.items()} if complete else {},
