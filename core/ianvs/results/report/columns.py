@@ -6,7 +6,7 @@ Each carries its meaning, so that nobody has to guess it from its title.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from ianvs.base.types import Measure
@@ -34,7 +34,7 @@ class Column:
     key: str = ""
     meaning: str = ""
     higher_is_better: bool | None = None  # None: neither
-    metric: Metric | None = None  # of a column of kind "metric"
+    metric: Metric | None = field(default=None, compare=False, repr=False)  # of a column of kind "metric"
 
 
 _RANK = (
