@@ -5,7 +5,7 @@ Each carries its meaning, so that nobody has to guess it from its title.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
@@ -14,7 +14,6 @@ from ianvs.config.contracts import contracts
 from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.spec import PublishedSpec
 from ianvs.exam.metrics.metric import Metric
-from ianvs.exam.metrics.metric_columns import columns_named
 from ianvs.results.report.gather import RowCases
 from ianvs.results.report.leaderboard_row import COSTS, LeaderboardRow
 from ianvs.results.report.values import decimals_for, shown_number, signed_number
@@ -151,11 +150,6 @@ def with_distinct_titles(columns: Iterable[Column]) -> tuple[Column, ...]:
             taken.add(title.casefold())
             columns[position] = replace(column, title=title)
     return tuple(columns)
-
-
-def by_column(published: Mapping[str, PublishedSpec], columns: Sequence[str]) -> dict[str, PublishedSpec]:
-    """What is published of one algorithm, by the columns that its metrics have."""
-    return {column: spec for name, spec in published.items() for column in columns_named(name, columns)}
 
 
 def published_summary(spec: PublishedSpec | None) -> Summary | None:

@@ -13,7 +13,7 @@ from ianvs.config.models.contract_name import NATIVE
 from ianvs.config.spec import PublishedSpec, RankSpec
 from ianvs.exam.metrics.metric import Metric
 from ianvs.exam.metrics.metric_columns import columns_named
-from ianvs.results.report.columns import Column, Kind, agreement, by_column, make_columns, with_distinct_titles
+from ianvs.results.report.columns import Column, Kind, agreement, make_columns, with_distinct_titles
 from ianvs.results.report.document import Note
 from ianvs.results.report.gather import gather, row_of
 from ianvs.results.report.leaderboard_row import FailedCase, LeaderboardRow
@@ -165,8 +165,11 @@ def build_leaderboard(
             shown[place] = name, replace(metric, higher_is_better=given[name], direction_known=True)
     everything = gather(results, names, root)
     groups = [group for group in everything if not group.case.role]
-    theirs = {algorithm: by_column(specs, names) for algorithm, specs in published.items()}
-    listed = [replace(row_of(group, seeds), published=theirs.get(group.case.algorithm, {})) for group in groups]
+    listed = []
+    for group in groups:
+        theirs = published.get(group.case.algorithm, {}).items()
+        by_column = {column: spec for name, spec in theirs for column in columns_named(name, names)}
+        listed.append(replace(row_of(group, seeds), published=by_column))
     if chosen is not None:
         listed = [_as_chosen(row, chosen) for row in listed]
     repeated = [group for group in everything if group.case.role == "repeat"]

@@ -13,8 +13,8 @@ from ianvs.results.report.gather import RowCases
 from ianvs.results.report.leaderboard_row import LeaderboardRow, RowKey
 from ianvs.results.report.values import telling
 from ianvs.results.stats import Difference, OverExams, Pairs, RankInterval, Standings, over_exams, rank, standings
-from ianvs.results.stats.bootstrap import Array
 from ianvs.results.stats.standing import pareto_front, wild_seeds
+from ianvs.results.stats.summary import Array
 
 _TIME = ("train_cpu_seconds", "train_seconds")  # the first that is known
 _MEMORY = "peak_memory_mb"

@@ -8,7 +8,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.results.stats.bootstrap import DRAWS, Array
+from ianvs.results.stats.pairs import DRAWS
+from ianvs.results.stats.summary import Array
 
 ENOUGH_EXAMS = 4
 """From so many exams on there is an interquartile mean, and a bootstrap over exams."""

@@ -10,9 +10,9 @@ from string import ascii_uppercase
 import numpy as np
 from numpy.typing import NDArray
 
-from ianvs.results.stats.bootstrap import Array
 from ianvs.results.stats.critical_values import Family, critical_value
 from ianvs.results.stats.pairs import Pairs, compare_all
+from ianvs.results.stats.summary import Array
 
 _MOST = 1_000  # seeds that anybody would run
 _POWER = 0.84  # standard errors: the 80 % quantile of the normal distribution

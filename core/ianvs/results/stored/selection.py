@@ -16,7 +16,7 @@ from ianvs.exam.metrics.metric_columns import MetricColumn, columns_named
 from ianvs.results.report import Chosen
 from ianvs.results.report.trials import study_name
 from ianvs.results.stats import summarise
-from ianvs.results.stats.bootstrap import Array
+from ianvs.results.stats.summary import Array
 from ianvs.results.stored.case_results import by_group, numbers_of
 from ianvs.store import CaseStore, ExamRecord, Study
 from ianvs.store.keys import canonical
