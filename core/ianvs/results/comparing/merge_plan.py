@@ -23,7 +23,7 @@ class MergedExams:
 
     def __init__(self, first: Results) -> None:
         self._first = first
-        self._signatures: dict[str, str] = {}
+        self._names: dict[str, str] = {}  # by what an exam is
         self._columns: dict[str, tuple[MetricColumn, ...]] = {}
         self.budgets: dict[str, BudgetSpec] = {}
         self.notes: dict[Note, None] = {}  # of the jobs that brought an exam: what is said of exams names them
@@ -35,14 +35,13 @@ class MergedExams:
             said.append(f"{source.name}: its plugins were called as `contract: {results.contract}` has it; left out.")
             return {}
         for name, signature in source.exam_signatures().items():
-            same = next((known for known, other in self._signatures.items() if other == signature), None)
-            if same is not None:
+            if (same := self._names.get(signature)) is not None:
                 self._hold_against(source, name, same, said)
                 found[name] = same
-            elif name in self._signatures or (self._signatures and "" in (name, *self._signatures)):
-                said.append(f"{source.name}: {_other_exam(name, name in self._signatures)}")
+            elif name in self._columns or (self._columns and "" in (name, *self._columns)):
+                said.append(f"{source.name}: {_other_exam(name, name in self._columns)}")
             else:
-                self._signatures[name] = signature
+                self._names[signature] = name
                 self._columns[name] = results.metrics[name]
                 self.notes |= dict.fromkeys(results.job_notes)
                 if name in results.budgets:
@@ -167,9 +166,8 @@ def _other_row(source: Source, case: TestCase, known: dict[str, tuple[str, Sourc
 def _choose(plan: MergePlan, case: TestCase, holders: Sequence[Source], needed: Mapping[str, str]) -> None:
     """The first copy that is finished and whole; else one that failed or was cut off."""
     copies = [source.stored(case, needed) for source in holders]
-    good = [copy for copy in copies if not copy.lacks]
-    rest = sorted((copy for copy in copies if copy.lacks and copy.usable), key=lambda copy: copy.lacks != FAILED)
-    kept = next(iter([*good, *rest]), None)
+    able = (copy for copy in copies if not copy.lacks or copy.usable)
+    kept = min(able, key=lambda copy: (bool(copy.lacks), copy.lacks != FAILED), default=None)
     plan.helpful |= {copy.source.name for copy in copies if copy is kept or not copy.lacks}
     if kept is not None:
         plan.chosen[case.id] = kept

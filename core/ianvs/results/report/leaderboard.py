@@ -177,9 +177,8 @@ def build_leaderboard(
     said = [*statements(rows, significance, sort_by[0][0] if sort_by else ""), *(chosen.said if chosen else ())]
     if sort_by:
         said.append(noise_statement(rows, repeated, sort_by[0][0]))
-    notes = [
-        Note("data", note, about="testenv") for note in dict.fromkeys(note for group in groups for note in group.notes)
-    ]
+    of_data = dict.fromkeys(note for group in groups for note in group.notes)
+    notes = [Note("data", note, about="testenv") for note in of_data]
     if damaged := tuple(dict.fromkeys(path for group in everything for path in group.damaged)):
         told = f"Gone, or changed after they were stored, and therefore not believed: {one_line(damaged)}."
         notes.append(Note("data", told, remedy="Run the job again to have them made anew."))

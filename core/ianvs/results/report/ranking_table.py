@@ -76,8 +76,8 @@ def _cells(leaderboard: Leaderboard, column: Column) -> tuple[Cell, ...]:
         ranked = Counter(row.testenv for row in rows if row.rank is not None)
         both = zip(rows, values, strict=True)
         return tuple(Cell(value, shown_rank(row, value), ranks=_ranks(row, ranked[row.testenv])) for row, value in both)
-    if column.kind == "status":  # why stands below, where there is room for it
-        return tuple(Cell(value, short_status(row)) for row, value in zip(rows, values, strict=True))
+    if column.kind == "status":  # "2 of 3 failed"; why stands below, where there is room for it
+        return tuple(Cell(row.status, row.status.partition(":")[0]) for row in rows)
     return tuple(Cell(value, cell_text(value)) for value in values)
 
 
@@ -128,11 +128,6 @@ def shown_rank(row: LeaderboardRow, rank: Value) -> str:
     if where is None or where.low == where.high:
         return cell_text(rank)
     return f"{cell_text(rank)} ({where.low}-{where.high})"
-
-
-def short_status(row: LeaderboardRow) -> str:
-    """How much is missing, without the reason: "2 of 3 failed"."""
-    return row.status.split(":", 1)[0]
 
 
 def row_name(row: LeaderboardRow) -> str:

@@ -20,9 +20,6 @@ BOUND = ("#6b6b6b", "#a8a8a8")
 
 MARKERS = ("circle", "square", "diamond", "up", "down", "plus", "cross", "star")
 _DASHES: tuple[tuple[int, ...], ...] = ((), (7, 3), (2, 2), (9, 3, 2, 3), (5, 2), (10, 3, 2, 2, 2, 3), (4, 4))
-_STAR = tuple(
-    (size * math.sin(k * math.pi / 5), -size * math.cos(k * math.pi / 5)) for k, size in enumerate((1.45, 0.6) * 5)
-)
 _ARM = ((-0.4, -0.4), (-0.4, -1.2), (0.4, -1.2))  # of a plus; three turns of it make the rest
 _PLUS = (*_ARM, *((-y, x) for x, y in _ARM), *((-x, -y) for x, y in _ARM), *((y, -x) for x, y in _ARM))
 _TURN = math.sqrt(0.5)
@@ -34,7 +31,9 @@ _SHAPES: dict[str, tuple[tuple[float, float], ...]] = {
     "down": ((0, 1.2), (1.15, -0.9), (-1.15, -0.9)),
     "plus": _PLUS,
     "cross": tuple(((x - y) * _TURN, (x + y) * _TURN) for x, y in _PLUS),
-    "star": _STAR,
+    "star": tuple(
+        (size * math.sin(k * math.pi / 5), -size * math.cos(k * math.pi / 5)) for k, size in enumerate((1.45, 0.6) * 5)
+    ),
 }
 
 
