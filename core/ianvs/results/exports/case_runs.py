@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -132,11 +132,8 @@ def _run(results: Results, result: CaseResult, columns: Sequence[MetricColumn]) 
 def _scores(result: CaseResult, matrix: ScoreMatrix) -> Iterator[tuple[str, Series]]:
     """The mean has a value where the leaderboard's would: over all test sets, or, if that has gaps too, those asked."""
     with_gaps = result.metrics.get(matrix.metric) is not None
-    means = []
-    for k, row in enumerate(matrix.values):
-        asked = row[~np.isnan(row)] if with_gaps else row
-        means.append((k, float(asked.mean()) if asked.size else math.nan))
-    yield f"score/{matrix.metric}", _series(means)
+    asked = (row[~np.isnan(row)] if with_gaps else row for row in matrix.values)
+    yield f"score/{matrix.metric}", _series(enumerate(row.mean() if row.size else math.nan for row in asked))
     plain = [test.replace("/", "_") for test in matrix.tests]  # trackers make groups, or folders, at a "/"
     for j, test in enumerate(plain):
         name = test if plain.count(test) == 1 else f"{test} ({j + 1})"
@@ -156,7 +153,7 @@ def _costs(rounds: Sequence[RoundResult]) -> dict[str, Series]:
     }
 
 
-def _series(pairs: Iterator[tuple[int, float]] | enumerate[float] | list[tuple[int, float]]) -> Series:
+def _series(pairs: Iterable[tuple[int, float]]) -> Series:
     return tuple((k, float(value)) for k, value in pairs if math.isfinite(value))
 
 
