@@ -216,8 +216,7 @@ def _merge(options: argparse.Namespace) -> int:
 
 def _history(options: argparse.Namespace) -> int:
     from ianvs import api
-    from ianvs.results.comparing.history import history_csv, history_dict, history_text
-    from ianvs.results.comparing.history_picture import draw_history
+    from ianvs.results.comparing.history import draw_history, history_csv, history_dict, history_text
 
     found = api.history(options.workspaces, options.metric)
     print(history_text(found))
