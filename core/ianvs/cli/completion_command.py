@@ -60,7 +60,7 @@ def _words(path: _Path, parser: argparse.ArgumentParser) -> _Words:
         else:
             found += [(str(choice), "") for choice in action.choices or ()]
     if path == ("list",):
-        from ianvs.cli.installed_commands import KINDS
+        from ianvs.cli.catalogue.nameable import KINDS
 
         found += [(kind, "") for kind in KINDS]
     return found

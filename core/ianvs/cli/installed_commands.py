@@ -13,7 +13,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-KINDS = ("algorithms", "scenarios", "metrics", "datasets", "networks", "paradigms", "engines", "jobs")
+from ianvs.cli.catalogue.nameable import KINDS, listed
+
 _WIDTH = 100  # characters of a line
 _MEANT = {
     **dict.fromkeys(("tasks", "benchmarks", "studies", "experiments"), "jobs"),
@@ -34,7 +35,6 @@ def add_list(commands: argparse._SubParsersAction[Any]) -> None:
 
 def _list(options: argparse.Namespace) -> int:
     from ianvs.base.errors import IanvsError, closest
-    from ianvs.cli.catalogue import listed
 
     if f"{options.kind}s" in KINDS:
         options.kind += "s"
@@ -61,7 +61,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from ianvs.cli.catalogue import shown
+    from ianvs.cli.catalogue.shown_entry import shown
 
     print(shown(options.name))
     return 0

@@ -6,13 +6,14 @@ It answers to words that other tools have for the same.
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from ianvs.base.errors import closest
 
 if TYPE_CHECKING:
     from ianvs.api import Results
@@ -95,8 +96,7 @@ class Parser(argparse.ArgumentParser):
 def _meant(here: str | None, name: str, known: Iterable[str]) -> str:
     if here is not None:
         return f" Here it is {here}." if here.startswith(("-", "`", "nothing")) else f" Here it is `{here}`."
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f" Did you mean '{near[0]}'?" if near else ""
+    return closest(name, known)
 
 
 def subparsers_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:

@@ -93,15 +93,11 @@ def _report(options: argparse.Namespace) -> int:
     else:
         show(results, job_arguments(options))
     if options.open:
-        _open(page)
+        import webbrowser
+
+        if not webbrowser.open(page.absolute().as_uri()):
+            print(f"warning: there is no browser here to open {os.path.relpath(page)} with", file=sys.stderr)
     return 0
-
-
-def _open(page: Path) -> None:
-    import webbrowser
-
-    if not webbrowser.open(page.absolute().as_uri()):
-        print(f"warning: there is no browser here to open {os.path.relpath(page)} with", file=sys.stderr)
 
 
 def add_export(commands: argparse._SubParsersAction[Any]) -> None:
@@ -198,8 +194,6 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _merge(options: argparse.Namespace) -> int:
-    import os
-
     from ianvs import api
     from ianvs.results.report import render
 

@@ -76,33 +76,16 @@ def _lines(path: Path, text: str) -> Iterator[tuple[Any, int]]:
 
 
 def _array(path: Path, text: str) -> Iterator[tuple[Any, int]]:
+    """The entries of a list, or the instances of a task. Raises SourceError for anything else."""
     position = _skip(text, 0)
-    if text[position] != "[":
-        yield from _task(path, text, position)
-        return
-    position = _skip(text, position + 1)
-    more = text[position : position + 1] != "]"
-    while more:
-        value, end = _decoded(path, text, position)
-        yield value, position
-        position = _skip(text, end)
-        more = text[position : position + 1] == ","
-        if more:
-            position = _skip(text, position + 1)
-    if text[position : position + 1] != "]":
-        raise SourceError([_broken(path, text, position, "Expecting ',' delimiter")])
-    position = _skip(text, position + 1)
-    if position < len(text):
-        raise SourceError([_broken(path, text, position, "Extra data")])
-
-
-def _task(path: Path, text: str, position: int) -> Iterator[tuple[Any, int]]:
-    """The instances of the task at `position`. Raises SourceError for anything else."""
     value, end = _decoded(path, text, position)
     after = _skip(text, end)
     if after < len(text):
         hint = " A file with one record on each line is called .jsonl." if text[after] == "{" else ""
         raise SourceError([_broken(path, text, after, "Extra data", hint)])
+    if isinstance(value, list):
+        yield from zip(value, (start for _, start in _children(text, position)), strict=True)
+        return
     places = dict(_children(text, position))
     if not isinstance(value, dict) or not {DEFINITION, INSTANCES} & value.keys():
         message = f"expected a list of records, found {type(value).__name__}."

@@ -1,17 +1,8 @@
 """Makes a `Metric` of what an author wrote: a function `(y_true, y_pred) -> number | mapping`, a class, or what
 `score_metric` or `matrix_metric` has made of a function.
 
-Where samples have label pictures, y_true and y_pred are those of the whole test set (LabelPictures). A function or an
-update() whose first argument is called `confusion` is given the confusion matrix instead, of any kind of labels:
-(C, C), rows truth, columns prediction; of label pictures (C, C+1), the last column being pixels that were predicted as
-"ignore".
-
-The class accumulates: it is built anew for each evaluation, `update(y_true, y_pred)` is called with its samples, and
-`compute()` returns what the function would. Where the first argument of update() is called `round`, it has state over
-rounds: it is built once for each test set and fed the answers after round 0 (the untrained model), 1, ..., without
-rounds after which the test set was not asked, and compute() after each of them returns the score of that round.
-Other keys of the metric in the testenv are keyword arguments of the function or the constructor. An attribute
-`higher_is_better = True` or `False` on either says which is better; without it no report does.
+docs/metrics.md and docs/add_a_metric.md say what it is called with. A class is built anew for each evaluation; one with
+state over rounds, whose update() takes `round` first, once for each test set.
 """
 
 from __future__ import annotations
@@ -28,9 +19,9 @@ import numpy as np
 from ianvs.base.errors import ConfigError, PluginError, Problem, closest, one_line, shown_path
 from ianvs.config.spec import MetricSpec
 from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Labels, Metric
+from ianvs.plugins.signature import BY_NAME
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 def from_object(spec: MetricSpec, obj: object) -> Metric:
@@ -149,7 +140,13 @@ def _computed(where: str, compute: Callable[[], object]) -> float | dict[str, fl
     except Exception as error:
         error.add_note(f"while {where} was computed")
         raise
-    return _result(value, where)
+    if not isinstance(value, Mapping):
+        return _number(value, where)
+    if not value:
+        raise PluginError(
+            f"{where} returned an empty mapping; it must return a number or a mapping of names to numbers."
+        )
+    return {str(part): _number(number, f"{where}, part '{part}',") for part, number in value.items()}
 
 
 def _parameters(called: object) -> list[str]:
@@ -192,7 +189,7 @@ def _check(spec: MetricSpec, called: Callable[..., object], leading: int, option
             "or with one that is called `confusion`."
         )
     taken = {parameter.name for parameter in positional[:leading]}
-    by_name = {p.name: p for p in parameters if p.kind in _BY_NAME and p.name not in taken}
+    by_name = {p.name: p for p in parameters if p.kind in BY_NAME and p.name not in taken}
     takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
     problems = [
         f"metric '{spec.name}' has no option '{name}'.{closest(name, by_name)} "
@@ -207,16 +204,6 @@ def _check(spec: MetricSpec, called: Callable[..., object], leading: int, option
     ]
     if problems:
         raise ConfigError(Problem(message, spec.place) for message in problems)
-
-
-def _result(value: object, where: str) -> float | dict[str, float]:
-    if not isinstance(value, Mapping):
-        return _number(value, where)
-    if not value:
-        raise PluginError(
-            f"{where} returned an empty mapping; it must return a number or a mapping of names to numbers."
-        )
-    return {str(part): _number(number, f"{where}, part '{part}',") for part, number in value.items()}
 
 
 def _number(value: Any, where: str) -> float:

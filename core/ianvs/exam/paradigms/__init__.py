@@ -7,12 +7,14 @@ from types import MappingProxyType
 
 from ianvs.base.entry_points import installed
 from ianvs.base.errors import PluginError, closest
+from ianvs.base.types import Measure, Predictions
 from ianvs.config.spec import ParadigmSpec
+from ianvs.exam.data.options import Options
 from ianvs.exam.paradigms.federated import FederatedClassIncrementalLearning, FederatedLearning
 from ianvs.exam.paradigms.joint_inference import JointInference
 from ianvs.exam.paradigms.lifelong import LifelongLearning
 from ianvs.exam.paradigms.link import Link
-from ianvs.exam.paradigms.paradigm import Context, DetectsUnseen, Measure, Options, Paradigm, Predictions, Session
+from ianvs.exam.paradigms.paradigm import Context, DetectsUnseen, Paradigm, Session
 from ianvs.exam.paradigms.single_model import IncrementalLearning, Joint, SingleTaskLearning, Solo
 from ianvs.plugins.loader import Loaded, load
 

@@ -13,8 +13,10 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 from pydantic import Field, model_validator
 
+from ianvs.base.types import Measure
+from ianvs.exam.data.options import Options
 from ianvs.exam.paradigms.link import Link, size_of
-from ianvs.exam.paradigms.paradigm import Measure, Module, Options, Paradigm, Session
+from ianvs.exam.paradigms.paradigm import Module, Paradigm, Session
 from ianvs.plugins.contract import Learner
 
 _MEGA = 1e6

@@ -10,18 +10,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ianvs.exam.paradigms.paradigm import (
-    Context,
-    Measure,
-    Module,
-    Options,
-    Paradigm,
-    Predictions,
-    Recogniser,
-    Session,
-    answers,
-    unseen_samples,
-)
+from ianvs.base.types import Measure, Predictions
+from ianvs.exam.data.options import Options
+from ianvs.exam.paradigms.paradigm import Context, Module, Paradigm, Recogniser, Session, answers, unseen_samples
 from ianvs.exam.scenarios.views import TestView
 from ianvs.plugins.contract import Learner
 

@@ -19,21 +19,6 @@ from ianvs.exam.scenarios.exam import Rules
 from ianvs.exam.scenarios.views import TestView, TrainView
 from ianvs.plugins.contract import Learner
 
-__all__ = [
-    "UNSEEN",
-    "Context",
-    "DetectsUnseen",
-    "Measure",
-    "Module",
-    "Options",
-    "Paradigm",
-    "Predictions",
-    "Recogniser",
-    "Session",
-    "answers",
-    "unseen_samples",
-]
-
 UNSEEN = -1
 """The label that says: this is of nothing that I was taught. An answer in open-world exams."""
 

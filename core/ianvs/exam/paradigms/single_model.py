@@ -8,13 +8,18 @@ from ianvs.exam.paradigms.paradigm import Paradigm, Session
 
 
 class IncrementalLearning(Paradigm):
-    """Ianvs's incrementallearning: one model learns one round after the other."""
+    """Ianvs's incrementallearning: one model learns one round after the other.
+
+    fresh: a new model takes its place in each round. cumulative: a round brings the data of those before, too.
+    """
 
     name: ClassVar[str] = "incrementallearning"
+    fresh: ClassVar[bool] = False
+    cumulative: ClassVar[bool] = False
 
     def train(self, step: int, session: Session) -> None:
-        model = session.module("basemodel")
-        for data in session.feed(step):
+        model = session.module("basemodel", fresh=self.fresh)
+        for data in session.feed(1 if self.cumulative else step, step):
             session.call(model, "train", data)
 
 
@@ -25,25 +30,16 @@ class SingleTaskLearning(IncrementalLearning):
     as_one: ClassVar[bool] = True
 
 
-class Joint(Paradigm):
-    """The reference `joint`: after each round a fresh model that was trained on all rounds so far, mixed."""
-
-    name: ClassVar[str] = "joint"
-    reference: ClassVar[bool] = True
-
-    def train(self, step: int, session: Session) -> None:
-        model = session.module("basemodel", fresh=True)
-        for data in session.feed(1, step):
-            session.call(model, "train", data)
-
-
-class Solo(Paradigm):
+class Solo(IncrementalLearning):
     """The reference `solo`: for each round a fresh model that was trained on it alone."""
 
     name: ClassVar[str] = "solo"
     reference: ClassVar[bool] = True
+    fresh: ClassVar[bool] = True
 
-    def train(self, step: int, session: Session) -> None:
-        model = session.module("basemodel", fresh=True)
-        for data in session.feed(step):
-            session.call(model, "train", data)
+
+class Joint(Solo):
+    """The reference `joint`: after each round a fresh model that was trained on all rounds so far, mixed."""
+
+    name: ClassVar[str] = "joint"
+    cumulative: ClassVar[bool] = True

@@ -7,29 +7,19 @@ names (which often tell the class), and the data of a round that is over.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ianvs.base.errors import ExamRuleError, PluginError
 from ianvs.exam.data.dataset import Positions
+from ianvs.exam.scenarios.parts import Column, Held
 
 if TYPE_CHECKING:
     import torch
 
 RESIDENT_BYTES = 2 << 30  # a part up to this size is moved to the device whole, a larger one batch by batch
-
-
-class ColumnData(Protocol):
-    """One column of samples (ianvs.exam.scenarios.parts: Column, Held)."""
-
-    @property
-    def nbytes(self) -> int: ...
-
-    def __len__(self) -> int: ...
-
-    def gather(self, rows: Positions | None = None) -> NDArray[Any]: ...
 
 
 class _Picked:
@@ -47,6 +37,9 @@ class _Picked:
 
     def gather(self, rows: Positions | None = None) -> NDArray[Any]:
         return self._column.gather(self._rows if rows is None else self._rows[rows])
+
+
+ColumnData = Column | Held | _Picked
 
 
 class _View:
