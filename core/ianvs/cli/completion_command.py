@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from ianvs.base.package import shipped_jobs
+from ianvs.cli.catalogue.nameable import KINDS
 from ianvs.cli.parser import subparsers_of
 
 _SHELLS = {
@@ -25,8 +27,6 @@ def add_commands(commands: argparse._SubParsersAction[Any], whole: argparse.Argu
 
 
 def _completion(whole: argparse.ArgumentParser, options: argparse.Namespace) -> int:
-    from ianvs.base.package import shipped_jobs
-
     words = {path: _words(path, parser) for path, parser in _commands(whole, ())}
     if options.shell == "fish":
         print("\n".join(_fish(words, [*shipped_jobs()])))
@@ -60,8 +60,6 @@ def _words(path: _Path, parser: argparse.ArgumentParser) -> _Words:
         else:
             found += [(str(choice), "") for choice in action.choices or ()]
     if path == ("list",):
-        from ianvs.cli.catalogue.nameable import KINDS
-
         found += [(kind, "") for kind in KINDS]
     return found
 

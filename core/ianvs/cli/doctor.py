@@ -17,6 +17,8 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any, Literal
 
+import psutil
+
 from ianvs.base.errors import shown_path
 from ianvs.processes.engines.engine import usable_cores
 from ianvs.processes.sealing.landlock import landlock_version
@@ -140,11 +142,8 @@ _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 def machine_findings(workspace: Path) -> Iterator[Finding]:
     """Of this machine, and of the folders that a run writes into."""
-    import psutil
-
-    yield Finding(
-        "ok", f"{usable_cores()} of {os.cpu_count()} cores can be used: as many cases run at a time, or --jobs N"
-    )
+    cores = f"{usable_cores()} of {os.cpu_count()} cores"
+    yield Finding("ok", f"{cores} can be used: as many cases run at a time, or --jobs N")
     memory = psutil.virtual_memory()
     yield from memory_findings(memory.total, memory.available, _limit())
     torch = looked()

@@ -13,6 +13,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from ianvs.base.errors import IanvsError, closest, shown_path
+from ianvs.base.package import job_path, shipped_jobs
 from ianvs.cli.catalogue.nameable import KINDS, listed
 
 _WIDTH = 100  # characters of a line
@@ -34,8 +36,6 @@ def add_list(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from ianvs.base.errors import IanvsError, closest
-
     if f"{options.kind}s" in KINDS:
         options.kind += "s"
     if options.kind not in KINDS:
@@ -145,7 +145,6 @@ def add_new(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _new(options: argparse.Namespace) -> int:
-    from ianvs.base.errors import IanvsError, shown_path
     from ianvs.cli.beginning import copied_job, from_template, write_new
     from ianvs.config.models.job import folder_name
 
@@ -179,7 +178,6 @@ def add_jobs(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _jobs(options: argparse.Namespace) -> int:
-    from ianvs.base.package import job_path, shipped_jobs
     from ianvs.config.load import files_of_job
 
     if options.name is not None:
@@ -196,7 +194,6 @@ def _jobs(options: argparse.Namespace) -> int:
 
 def _migrate(options: argparse.Namespace) -> int:
     from ianvs import api
-    from ianvs.base.errors import shown_path
 
     files = api.migrate(options.job, options.out, root=options.root)
     for file, text in files.items():

@@ -11,13 +11,14 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ianvs.base.errors import closest
+from ianvs.base.errors import Problem, closest
+from ianvs.base.secrets import without_secret
 
 if TYPE_CHECKING:
     from ianvs.api import Results
-    from ianvs.base.errors import Problem
 
 
 def _by_word(answers: Mapping[str, str]) -> dict[str, str]:
@@ -116,8 +117,6 @@ def job_command(
 
 def add_job(parser: argparse.ArgumentParser, *, selects: bool = True) -> None:
     """Add the job, and what takes the place of things in its files. selects: whether it may be some of the cases."""
-    from pathlib import Path
-
     about = "benchmarkingjob.yaml, a folder with one, or a name of `ianvs list jobs`; default: the one here"
     parser.add_argument("job", nargs="?", type=Path, metavar="JOB", help=about)
     spellings = ("-f", "--file", "--benchmarking_config_file")  # the last is Ianvs's
@@ -154,8 +153,6 @@ def selected(options: argparse.Namespace) -> dict[str, Any]:
 
 def job_arguments(options: argparse.Namespace) -> str:
     """What a further command has to say of the job to mean the same, but for secrets."""
-    from ianvs.base.secrets import without_secret
-
     parts = ["-f", str(options.file)]
     for name in ("workspace", "root"):
         if (value := getattr(options, name)) is not None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from ianvs.base.errors import ConfigError, IanvsError
 from ianvs.cli.parser import add_job, counted, job_arguments, job_command, positive, selected, settings_of, show, warn
 
 
@@ -33,9 +35,8 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     plan = job_command(commands, "plan", "list the test cases and what would be done with them", _plan)
     add_job(plan)
     plan.add_argument("--jobs", "-j", type=positive, metavar="N", help=argparse.SUPPRESS)
-    exam = job_command(
-        commands, "exam", "show how the data arrive: rounds, test sets, rules; save them to share", _exam
-    )
+    about = "show how the data arrive: rounds, test sets, rules; save them to share"
+    exam = job_command(commands, "exam", about, _exam)
     add_job(exam, selects=False)
     exam.add_argument("--save", type=Path, metavar="FILE", help="write the exam's manifest, which a testenv can name")
 
@@ -63,10 +64,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _validate(options: argparse.Namespace) -> int:
-    from contextlib import nullcontext
-
     from ianvs import api
-    from ianvs.base.errors import ConfigError
     from ianvs.cli.progress import listener_for
 
     # Data may take minutes to decode: somebody who waits sees how far it is, a file gets errors and warnings alone.
@@ -96,17 +94,14 @@ def _plan(options: argparse.Namespace) -> int:
     warn(plan.job.warnings)
     for study in plan.studies:
         print(outline(study, plan))
-    counts = Counter[str]()
     for planned in plan:
-        counts[planned.state] += 1
         print(f"{planned.case.id[:8]}  {planned.state:<10}  {describe(planned)}: {planned.reason}")
-    print(counted(counts))
+    print(counted(Counter(planned.state for planned in plan)))
     return 0
 
 
 def _exam(options: argparse.Namespace) -> int:
     from ianvs import api
-    from ianvs.base.errors import IanvsError
     from ianvs.exam.scenarios.manifest import save_manifest
     from ianvs.results.report.exam_text import exam_text
 

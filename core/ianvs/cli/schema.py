@@ -17,10 +17,10 @@ from ianvs.config.models.form import NamedSpec, Spec
 from ianvs.config.models.samples import DatasetSpec
 from ianvs.exam.data.named import Source
 from ianvs.exam.paradigms import GROUP, PARADIGMS
+from ianvs.exam.scenarios.drawn import SEEDS
 from ianvs.exam.scenarios.request import Scenario
 
 Schema = dict[str, Any]
-_DRAWN = ("seed", "order_seed")  # may be `case`: the number of the case's seed
 
 
 def scenario_options() -> Iterator[Schema]:
@@ -87,9 +87,7 @@ def _options(model: type[BaseModel]) -> Mapping[str, Schema]:
     made = model.model_json_schema()
     inner = made.pop("$defs", {})
     found = {name: plain(schema, inner) for name, schema in made.get("properties", {}).items()}
-    return {
-        name: {"anyOf": [schema, {"const": "case"}]} if name in _DRAWN else schema for name, schema in found.items()
-    }
+    return {name: {"anyOf": [schema, {"const": "case"}]} if name in SEEDS else schema for name, schema in found.items()}
 
 
 def plain(schema: Any, definitions: Mapping[str, object] | None = None) -> Any:

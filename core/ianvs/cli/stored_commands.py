@@ -10,14 +10,15 @@ import json
 import math
 import os
 import sys
+import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ianvs.base.errors import IanvsError, shown_path
+from ianvs.base.secrets import hide_secrets
 from ianvs.cli.parser import add_job, counted, job_arguments, job_command, positive, selected, show
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
@@ -34,8 +35,6 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _status(options: argparse.Namespace) -> int:
-    import time
-
     from ianvs import api
     from ianvs.cli.progress import describe
 
@@ -59,8 +58,6 @@ def _status(options: argparse.Namespace) -> int:
 
 def _logs(options: argparse.Namespace) -> int:
     from ianvs import api
-    from ianvs.base.errors import IanvsError
-    from ianvs.base.secrets import hide_secrets
     from ianvs.cli.progress import describe
 
     plan = api.plan(options.file, **selected(options))
@@ -102,27 +99,17 @@ def _report(options: argparse.Namespace) -> int:
 
 def add_export(commands: argparse._SubParsersAction[Any]) -> None:
     parser = commands.add_parser("export", help="stored results for pandas, MLflow, TensorBoard, W&B, Hugging Face")
-    parser.add_argument(
-        *("-f", "--file"),
-        dest="file",
-        required=True,
-        metavar="JOB",
-        help="a job file, the name of a job, WORKSPACE, or WORKSPACE:JOB",
-    )
+    about = "a job file, the name of a job, WORKSPACE, or WORKSPACE:JOB"
+    parser.add_argument("-f", "--file", required=True, metavar="JOB", help=about)
     parser.add_argument("--workspace", type=Path, metavar="DIR", help="where the results are, over what the file says")
-    parser.add_argument(
-        "--to",
-        required=True,
-        metavar="TOOL",
-        help="parquet, mlflow, tensorboard, wandb, huggingface, or what an installed package brings",
-    )
+    about = "parquet, mlflow, tensorboard, wandb, huggingface, or what an installed package brings"
+    parser.add_argument("--to", required=True, metavar="TOOL", help=about)
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="a new folder; nothing is overwritten")
     parser.set_defaults(command=_export)
 
 
 def _export(options: argparse.Namespace) -> int:
     from ianvs import api
-    from ianvs.base.errors import shown_path
 
     out = api.export(options.file, options.to, options.out, workspace=options.workspace)
     print(f"files: {shown_path(out)}")
@@ -135,14 +122,8 @@ _SIDE = "WORKSPACE, WORKSPACE:JOB, or a job file"
 def add_comparing(commands: argparse._SubParsersAction[Any]) -> None:
     parser = commands.add_parser("compare", help="what differs between two or more workspaces, and what got better")
     parser.add_argument("sides", nargs="+", metavar="A", help=f"{_SIDE}, or a report; the first is compared with")
-    parser.add_argument(
-        "--fail-if-worse",
-        action="append",
-        default=[],
-        type=_limit,
-        metavar="METRIC:0.01",
-        help="exit status 1 if the mean of any row got worse by more than that, or is gone; may be repeated",
-    )
+    about = "exit status 1 if the mean of any row got worse by more than that, or is gone; may be repeated"
+    parser.add_argument("--fail-if-worse", action="append", default=[], type=_limit, metavar="METRIC:0.01", help=about)
     _for_machines(parser)
     parser.set_defaults(command=_compare)
 
@@ -222,7 +203,6 @@ def _history(options: argparse.Namespace) -> int:
 
 
 def _write(options: argparse.Namespace, data: Callable[[], object], table: Callable[[], str]) -> None:
-    from ianvs.base.errors import IanvsError, shown_path
     from ianvs.store import write_atomic
 
     texts = {}

@@ -166,9 +166,8 @@ def _not_of(data: Mapping[str, object], document: Document, kind: str, link: Pla
     """Why a file with these `data` is not of the kind that is needed, judged by the keys at its top."""
     if other := next((key for key in data if key in FILE_KINDS), None):
         if link:
-            return Problem(
-                f"'{document.file.name}' is {_ARTICLES[other]} file; {_ARTICLES[kind]} file belongs here.", link
-            )
+            message = f"'{document.file.name}' is {_ARTICLES[other]} file; {_ARTICLES[kind]} file belongs here."
+            return Problem(message, link)
         message = f"this is {_ARTICLES[other]} file; {_ARTICLES[kind]} file is needed, which has '{kind}:' at its top."
         return Problem(message, document.key_place((other,)))
     for key in data:

@@ -87,7 +87,7 @@ def read(file: Path) -> Document:
         return parse(raw.decode("utf-8-sig"), file)
     except UnicodeDecodeError as error:
         before = raw[: error.start].decode("utf-8", errors="replace")
-        place = _place_at(file, before, len(before))
+        place = Place.in_text(file, before, len(before))
         raise _refusal("the file is not UTF-8 text. Save it as UTF-8.", place) from None
 
 
@@ -99,7 +99,7 @@ def parse(text: str, file: Path) -> Document:
         raise ConfigError([_syntax_problem(error, file)]) from None
     except ReaderError as error:
         message = f"the character U+{int(error.character):04X} is not allowed in YAML. Remove it."
-        raise _refusal(message, _place_at(file, text, int(error.position))) from None
+        raise _refusal(message, Place.in_text(file, text, int(error.position))) from None
     if node is None:
         raise _refusal("the file is empty.", Place(file))
     builder = _Builder(file)
@@ -109,11 +109,6 @@ def parse(text: str, file: Path) -> Document:
 
 def _refusal(message: str, place: Place) -> ConfigError:
     return ConfigError([Problem(message, place)])
-
-
-def _place_at(file: Path, text: str, position: int) -> Place:
-    before = text[:position]
-    return Place(file, before.count("\n") + 1, position - before.rfind("\n"))
 
 
 def _mark_place(file: Path, mark: yaml.Mark) -> Place:

@@ -49,7 +49,7 @@ def from_object(spec: MetricSpec, obj: object) -> Metric:
     if accumulates:
         _check_method(where, build, "update", arguments)
         _check_method(where, build, "compute", [])
-    _check(spec, build, 0 if accumulates else len(arguments), options)
+    _check(spec, build, 0 if accumulates else len(arguments))
 
     def seen(record: EvaluationRecord) -> list[Labels]:
         labels = [part for part in (record.y_true, record.y_pred) if part is not None]
@@ -60,22 +60,18 @@ def from_object(spec: MetricSpec, obj: object) -> Metric:
             )
         return [record.confusion.copy()] if counted else [_own(part) for part in labels]
 
-    def fresh() -> Callable[[int, EvaluationRecord], object]:
-        state = build(**options)
-
-        def fed(round_: int, record: EvaluationRecord) -> object:
-            state.update(*([round_] if by_round else []), *seen(record))
-            return state.compute()
-
-        return fed
-
-    def accumulate() -> Fed:
-        fed = fresh()
-        return lambda round_, record: _computed(where, lambda: fed(round_, record))
+    def score(state: Any, round_: int, record: EvaluationRecord) -> object:
+        if not accumulates:
+            return build(*seen(record), **options)
+        state.update(*([round_] if by_round else []), *seen(record))
+        return state.compute()
 
     def function(record: EvaluationRecord) -> float | dict[str, float]:
-        once = fresh if accumulates else lambda: lambda _, record: build(*seen(record), **options)
-        return _computed(where, lambda: once()(1, record))
+        return _computed(where, lambda: score(build(**options) if accumulates else None, 1, record))
+
+    def accumulate() -> Fed:
+        state = build(**options)
+        return lambda round_, record: _computed(where, lambda: score(state, round_, record))
 
     direction = getattr(obj, "higher_is_better", None)
     if not isinstance(direction, bool | None):
@@ -143,9 +139,8 @@ def _computed(where: str, compute: Callable[[], object]) -> float | dict[str, fl
     if not isinstance(value, Mapping):
         return _number(value, where)
     if not value:
-        raise PluginError(
-            f"{where} returned an empty mapping; it must return a number or a mapping of names to numbers."
-        )
+        wanted = "a number or a mapping of names to numbers"
+        raise PluginError(f"{where} returned an empty mapping; it must return {wanted}.")
     return {str(part): _number(number, f"{where}, part '{part}',") for part, number in value.items()}
 
 
@@ -174,8 +169,8 @@ def _check_method(where: str, build: object, name: str, arguments: Sequence[str]
         raise PluginError(f"{where}: {name}{inspect.signature(method)} can't be called as {called}.") from None
 
 
-def _check(spec: MetricSpec, called: Callable[..., object], leading: int, options: Mapping[str, object]) -> None:
-    """Can it be called with `leading` positional arguments and these options?"""
+def _check(spec: MetricSpec, called: Callable[..., object], leading: int) -> None:
+    """Can it be called with `leading` positional arguments and the options of `spec`?"""
     try:
         signature = inspect.signature(called)
     except ValueError:  # a function of a C extension that does not tell
@@ -194,13 +189,13 @@ def _check(spec: MetricSpec, called: Callable[..., object], leading: int, option
     problems = [
         f"metric '{spec.name}' has no option '{name}'.{closest(name, by_name)} "
         + (f"It takes: {one_line(list(by_name))}." if by_name else "It takes none.")
-        for name in options
+        for name in spec.options
         if name not in by_name and (name in taken or not takes_any)
     ]
     problems += [
         f"metric '{spec.name}' needs the option '{name}': write it as a key beside the metric's name."
         for name, parameter in by_name.items()
-        if parameter.default is inspect.Parameter.empty and name not in options
+        if parameter.default is inspect.Parameter.empty and name not in spec.options
     ]
     if problems:
         raise ConfigError(Problem(message, spec.place) for message in problems)

@@ -6,8 +6,7 @@ MB is 10^6 bytes. What could not be measured is null. A leaderboard shows some o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Sequence
 
 from ianvs.base.types import Measure, RoundResult
 from ianvs.exam.metrics.metric import Metric
@@ -144,6 +143,4 @@ _DEFINED = (
 )
 
 SYSTEM: tuple[Metric, ...] = tuple(metric for metric, _ in _DEFINED)
-_MEASURES: Mapping[str, Callable[[Rounds], float | None]] = MappingProxyType(
-    {metric.name: function for metric, function in _DEFINED}
-)
+_MEASURES = {metric.name: function for metric, function in _DEFINED}

@@ -46,7 +46,6 @@ _ALL: tuple[type[Paradigm], ...] = (
     Solo,
 )
 PARADIGMS: Mapping[str, type[Paradigm]] = MappingProxyType({paradigm.name: paradigm for paradigm in _ALL})
-_OF_IANVS = ("multiedgeinference",)
 
 
 def find_paradigm(spec: ParadigmSpec, loading: Callable[[str | None, str, str], Loaded] = load) -> type[Paradigm]:
@@ -56,7 +55,7 @@ def find_paradigm(spec: ParadigmSpec, loading: Callable[[str | None, str, str], 
     if spec.url is None and spec.name not in installed(GROUP):
         known = [*PARADIGMS, *installed(GROUP)]
         there_are = f" There are: {', '.join(known)}."
-        if spec.name in _OF_IANVS:
+        if spec.name == "multiedgeinference":
             raise PluginError(f"paradigm '{spec.name}' is for plugins under `contract: ianvs` only.{there_are}")
         raise PluginError(f"paradigm '{spec.name}' is not known.{closest(spec.name, known) or there_are}")
     found = loading(spec.url, spec.name, GROUP).target

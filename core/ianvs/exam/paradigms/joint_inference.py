@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -61,9 +60,11 @@ class JointInference(Paradigm):
 
     name: ClassVar[str] = "jointinference"
     options: ClassVar[type[Options]] = JointOptions
-    modules: ClassVar[Mapping[str, Any]] = MappingProxyType(
-        {"edgemodel": EdgeModel, "cloudmodel": Learner, "hard_example_mining": Router}
-    )
+    modules: ClassVar[Mapping[str, Any]] = {
+        "edgemodel": EdgeModel,
+        "cloudmodel": Learner,
+        "hard_example_mining": Router,
+    }
 
     def train(self, step: int, session: Session) -> None:
         for data in session.feed(step):

@@ -10,6 +10,7 @@ import numpy as np
 
 from ianvs.base.errors import ConfigError, IanvsError, PluginError, Problem, closest, one_line
 from ianvs.base.seeding import generator
+from ianvs.config.models.algorithm import SPLITTING_METHODS
 from ianvs.config.spec import ScenarioSpec, TestEnvSpec
 from ianvs.exam import data
 from ianvs.exam.data.dataset import Dataset
@@ -33,7 +34,6 @@ from ianvs.exam.scenarios.scenario_catalogue import is_authors, load_scenario
 from ianvs.plugins.loader import Loaded, cause
 
 DEFAULT_ROUNDS = 2  # of Ianvs, where a testenv says nothing
-SPLITTING_METHODS = ("default", "shuffled")
 
 
 def check_scenario(

@@ -79,6 +79,11 @@ class _View:
         if not self._open:
             raise ExamRuleError(self._over)
 
+    def _require_batches(self, batch_size: int) -> None:
+        self._require_open()
+        if batch_size < 1:
+            raise PluginError(f"batch_size is {batch_size}; it must be at least 1.")
+
     def _pass(self, columns: tuple[str, ...]) -> None:
         """`columns` are handed out whole; () is a loader."""
         self._require_open()
@@ -244,8 +249,7 @@ class TrainView(_View):
         """
         import torch
 
-        self._require_open()
-        _require_batch_size(batch_size)
+        self._require_batches(batch_size)
         self._pass(())
         if not shuffle:
             order = torch.arange(self._count)
@@ -296,8 +300,7 @@ class TestView(_View):
         """One pass in batches of x, in order."""
         import torch
 
-        self._require_open()
-        _require_batch_size(batch_size)
+        self._require_batches(batch_size)
         return self._batches(("x",), torch.arange(self._count), batch_size, device)
 
 
@@ -312,8 +315,3 @@ def _presented(column: str, values: torch.Tensor) -> torch.Tensor:
     if column == "y":  # label pictures stay uint8: as int64 they would take eight times the memory
         return values if values.ndim == 3 else values.long()
     return values.permute(0, 3, 1, 2) if values.ndim == 4 else values
-
-
-def _require_batch_size(batch_size: int) -> None:
-    if batch_size < 1:
-        raise PluginError(f"batch_size is {batch_size}; it must be at least 1.")
