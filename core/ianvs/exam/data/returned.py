@@ -1,10 +1,4 @@
-"""What an author's function returned -> plain files: arrays, paths of pictures, or conversations.
-
-It is a mapping with `train`, `test` and perhaps `classes`, an object with these attributes, or the pair (train, test).
-Each part is a mapping with `x`, `y` and perhaps `domain` and `ids`, or the tuple (x, y) or (x, y, domain). A sequence
-whose items are (sample, label) or (sample, label, domain), as torch's Datasets are, is x and y in one; so is one of
-conversations.
-"""
+"""What an author's function returned (docs/add_a_dataset.md) -> plain files: arrays, paths, or conversations."""
 
 from __future__ import annotations
 
