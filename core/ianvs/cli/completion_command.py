@@ -9,7 +9,7 @@ from typing import Any
 
 from ianvs.base.package import shipped_jobs
 from ianvs.cli.catalogue.nameable import KINDS
-from ianvs.cli.parser import subparsers_of
+from ianvs.cli.parser import add_command, subparsers_of
 
 _SHELLS = {
     "bash": "ianvs completion bash >> ~/.bashrc",
@@ -21,9 +21,8 @@ _JOB = ("-f", "--file", "--from")  # what is followed by a job, or a file
 
 def add_commands(commands: argparse._SubParsersAction[Any], whole: argparse.ArgumentParser) -> None:
     about = "print a script that completes commands and options in a shell"
-    parser = commands.add_parser("completion", help=about)
+    parser = add_command(commands, "completion", about, partial(_completion, whole))
     parser.add_argument("shell", choices=tuple(_SHELLS), help="; ".join(_SHELLS.values()))
-    parser.set_defaults(command=partial(_completion, whole))
 
 
 def _completion(whole: argparse.ArgumentParser, options: argparse.Namespace) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 from ianvs.base.errors import IanvsError, closest, shown_path
 from ianvs.base.package import job_path, shipped_jobs
 from ianvs.cli.catalogue.nameable import KINDS, listed
+from ianvs.cli.parser import add_command
 
 _WIDTH = 100  # characters of a line
 _MEANT = {
@@ -27,12 +28,10 @@ _MEANT = {
 
 
 def add_list(commands: argparse._SubParsersAction[Any]) -> None:
-    parser = commands.add_parser("list", help="what can be named in the files: algorithms, scenarios, metrics, ...")
+    parser = add_command(commands, "list", "what can be named in the files: algorithms, scenarios, metrics, ...", _list)
     parser.add_argument("kind", metavar="KIND", help=", ".join(KINDS))
-    parser.set_defaults(command=_list)
-    parser = commands.add_parser("show", help="one of them: what it does, its options, their types and defaults")
+    parser = add_command(commands, "show", "one of them: what it does, its options, their types and defaults", _show)
     parser.add_argument("name", metavar="NAME", help="as `ianvs list` has it, such as EWC or class-incremental")
-    parser.set_defaults(command=_show)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -68,12 +67,10 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def add_metrics(commands: argparse._SubParsersAction[Any]) -> None:
-    metrics = commands.add_parser("metrics", help="list the metrics, or compute them for a score matrix")
-    metrics.set_defaults(command=_metrics)
+    metrics = add_command(commands, "metrics", "list the metrics, or compute them for a score matrix", _metrics)
     inside = metrics.add_subparsers(metavar="")
-    compute = inside.add_parser("compute", help="every metric of a score matrix, as json")
+    compute = add_command(inside, "compute", "every metric of a score matrix, as json", _compute)
     compute.add_argument("file", type=Path, help="json with R and optionally untrained, joint, single_task; or csv")
-    compute.set_defaults(command=_compute)
 
 
 def _metrics(options: argparse.Namespace) -> int:
@@ -166,15 +163,13 @@ def _new(options: argparse.Namespace) -> int:
 
 
 def add_jobs(commands: argparse._SubParsersAction[Any]) -> None:
-    parser = commands.add_parser("jobs", help="list the jobs that come with ianvs, or print the files of one")
+    parser = add_command(commands, "jobs", "list the jobs that come with ianvs, or print the files of one", _jobs)
     parser.add_argument("name", nargs="?", metavar="NAME", help="print this job's files, each below its path")
-    parser.set_defaults(command=_jobs)
     help_ = "write a job for KubeEdge Ianvs in our own form, with a comment at each change"
-    parser = commands.add_parser("migrate", help=help_)
+    parser = add_command(commands, "migrate", help_, _migrate)
     parser.add_argument("job", metavar="JOB", help="benchmarkingjob.yaml as Ianvs takes it")
     parser.add_argument("--out", required=True, metavar="DIR", help="where the files go; plugins stay where they are")
     parser.add_argument("--root", metavar="DIR", help="a further folder that relative paths may start from")
-    parser.set_defaults(command=_migrate)
 
 
 def _jobs(options: argparse.Namespace) -> int:
@@ -207,9 +202,8 @@ _FILES = ("job", "testenv", "algorithm")
 
 
 def add_schema(commands: argparse._SubParsersAction[Any]) -> None:
-    parser = commands.add_parser("schema", help="the JSON schema of the three files, for editors")
+    parser = add_command(commands, "schema", "the JSON schema of the three files, for editors", _schema)
     parser.add_argument("kind", nargs="?", choices=_FILES, help="of which file; without: of all, by that name")
-    parser.set_defaults(command=_schema)
 
 
 def _schema(options: argparse.Namespace) -> int:

@@ -106,10 +106,10 @@ def subparsers_of(parser: argparse.ArgumentParser) -> dict[str, argparse.Argumen
     return {name: command for group in groups for name, command in group.choices.items()}
 
 
-def job_command(
+def add_command(
     commands: argparse._SubParsersAction[Any], name: str, help_: str, command: Callable[[argparse.Namespace], int]
 ) -> argparse.ArgumentParser:
-    """Add a command about a job."""
+    """Add a command. command: is called with the options that were given."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=help_)
     parser.set_defaults(command=command)
     return parser

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from ianvs.base.errors import ConfigError, IanvsError
-from ianvs.cli.parser import add_job, counted, job_arguments, job_command, positive, selected, settings_of, show, warn
+from ianvs.cli.parser import add_command, add_job, counted, job_arguments, positive, selected, settings_of, show, warn
 
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
-    run = job_command(commands, "run", "run what is not finished, then write and show the leaderboard", _run)
+    run = add_command(commands, "run", "run what is not finished, then write and show the leaderboard", _run)
     add_job(run)
     run.add_argument("--jobs", "-j", type=positive, metavar="N", help="test cases at a time (default: by cores)")
     run.add_argument("--rerun", metavar="WHICH", help="start over: failed, all, or conditions such as ewc,seed=1")
@@ -27,16 +27,16 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
     words.add_argument("--quiet", action="store_true", help="say nothing but warnings, failures and the leaderboard")
     words.add_argument("--verbose", action="store_true", help="say also which case begins, and each of its rounds")
 
-    validate = job_command(commands, "validate", "make every check that a run begins with; train nothing", _validate)
+    validate = add_command(commands, "validate", "make every check that a run begins with; train nothing", _validate)
     add_job(validate, selects=False)
     for command in (run, validate):
         command.add_argument("--engine", metavar="NAME", help="local, inline, ray, ...; over what the file says")
         command.add_argument("--device", metavar="NAME", help="auto, cpu, cuda: where the plugins compute")
-    plan = job_command(commands, "plan", "list the test cases and what would be done with them", _plan)
+    plan = add_command(commands, "plan", "list the test cases and what would be done with them", _plan)
     add_job(plan)
     plan.add_argument("--jobs", "-j", type=positive, metavar="N", help=argparse.SUPPRESS)
     about = "show how the data arrive: rounds, test sets, rules; save them to share"
-    exam = job_command(commands, "exam", about, _exam)
+    exam = add_command(commands, "exam", about, _exam)
     add_job(exam, selects=False)
     exam.add_argument("--save", type=Path, metavar="FILE", help="write the exam's manifest, which a testenv can name")
 

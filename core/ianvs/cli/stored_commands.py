@@ -18,16 +18,16 @@ from typing import Any
 
 from ianvs.base.errors import IanvsError, shown_path
 from ianvs.base.secrets import hide_secrets
-from ianvs.cli.parser import add_job, counted, job_arguments, job_command, positive, selected, show
+from ianvs.cli.parser import add_command, add_job, counted, job_arguments, positive, selected, show
 
 
 def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
-    status = job_command(commands, "status", "how the job stands: what runs, what is finished, what failed", _status)
+    status = add_command(commands, "status", "how the job stands: what runs, what is finished, what failed", _status)
     add_job(status)
-    logs = job_command(commands, "logs", "what a case printed, and its traceback if it failed", _logs)
+    logs = add_command(commands, "logs", "what a case printed, and its traceback if it failed", _logs)
     logs.add_argument("case", metavar="CASE", help="the beginning of a case's id, as in `ianvs plan`")
     add_job(logs)
-    report = job_command(commands, "report", "write and show the leaderboard from what is stored", _report)
+    report = add_command(commands, "report", "write and show the leaderboard from what is stored", _report)
     add_job(report)
     report.add_argument("--jobs", "-j", type=positive, metavar="N", help=argparse.SUPPRESS)
     report.add_argument("--html", action="store_true", help="write report.html alone")
@@ -98,14 +98,14 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def add_export(commands: argparse._SubParsersAction[Any]) -> None:
-    parser = commands.add_parser("export", help="stored results for pandas, MLflow, TensorBoard, W&B, Hugging Face")
+    about = "stored results for pandas, MLflow, TensorBoard, W&B, Hugging Face"
+    parser = add_command(commands, "export", about, _export)
     about = "a job file, the name of a job, WORKSPACE, or WORKSPACE:JOB"
     parser.add_argument("-f", "--file", required=True, metavar="JOB", help=about)
     parser.add_argument("--workspace", type=Path, metavar="DIR", help="where the results are, over what the file says")
     about = "parquet, mlflow, tensorboard, wandb, huggingface, or what an installed package brings"
     parser.add_argument("--to", required=True, metavar="TOOL", help=about)
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="a new folder; nothing is overwritten")
-    parser.set_defaults(command=_export)
 
 
 def _export(options: argparse.Namespace) -> int:
@@ -120,24 +120,23 @@ _SIDE = "WORKSPACE, WORKSPACE:JOB, or a job file"
 
 
 def add_comparing(commands: argparse._SubParsersAction[Any]) -> None:
-    parser = commands.add_parser("compare", help="what differs between two or more workspaces, and what got better")
+    about = "what differs between two or more workspaces, and what got better"
+    parser = add_command(commands, "compare", about, _compare)
     parser.add_argument("sides", nargs="+", metavar="A", help=f"{_SIDE}, or a report; the first is compared with")
     about = "exit status 1 if the mean of any row got worse by more than that, or is gone; may be repeated"
     parser.add_argument("--fail-if-worse", action="append", default=[], type=_limit, metavar="METRIC:0.01", help=about)
     _for_machines(parser)
-    parser.set_defaults(command=_compare)
 
-    parser = commands.add_parser("merge", help="results of several workspaces in a new one, with one leaderboard")
+    parser = add_command(commands, "merge", "results of several workspaces in a new one, with one leaderboard", _merge)
     parser.add_argument("sources", nargs="+", metavar="A", help=_SIDE)
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="the new workspace")
-    parser.set_defaults(command=_merge)
 
-    parser = commands.add_parser("history", help="a metric from one workspace to the next, in the order of commits")
+    about = "a metric from one workspace to the next, in the order of commits"
+    parser = add_command(commands, "history", about, _history)
     parser.add_argument("workspaces", nargs="+", metavar="A", help=_SIDE)
     parser.add_argument("--metric", metavar="NAME", help="a metric's column (default: what the first is ranked by)")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="draw it; .svg")
     _for_machines(parser)
-    parser.set_defaults(command=_history)
 
 
 def _for_machines(parser: argparse.ArgumentParser) -> None:

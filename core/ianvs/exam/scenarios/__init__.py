@@ -1,7 +1,5 @@
 """A Dataset and what the testenv says -> an Exam; and the objects that plugins are handed in it."""
 
-from __future__ import annotations
-
 from ianvs.exam.scenarios.build import build_exam, check_scenario, open_exam
 from ianvs.exam.scenarios.exam import Exam, Round, Rules, Stream, TestSet
 from ianvs.exam.scenarios.manifest import load_manifest, manifest, read_manifest, save_manifest
