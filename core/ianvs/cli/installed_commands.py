@@ -13,6 +13,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import ianvs
 from ianvs.base.errors import IanvsError, closest, shown_path
 from ianvs.base.package import job_path, shipped_jobs
 from ianvs.cli.catalogue.nameable import KINDS, listed
@@ -188,9 +189,7 @@ def _jobs(options: argparse.Namespace) -> int:
 
 
 def _migrate(options: argparse.Namespace) -> int:
-    from ianvs import api
-
-    files = api.migrate(options.job, options.out, root=options.root)
+    files = ianvs.migrate(options.job, options.out, root=options.root)
     for file, text in files.items():
         comments = sum(line.lstrip().startswith("#") for line in text.splitlines()) - 1
         print(f"{shown_path(file)}: {comments} comment{'s' * (comments != 1)}")

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import ianvs
 from ianvs.base.errors import ConfigError, IanvsError
 from ianvs.cli.parser import add_command, add_job, counted, job_arguments, positive, selected, settings_of, show, warn
 
@@ -44,11 +45,10 @@ def add_commands(commands: argparse._SubParsersAction[Any]) -> None:
 def _run(options: argparse.Namespace) -> int:
     if options.dry_run:
         return _plan(options)
-    from ianvs import api
     from ianvs.cli.progress import listener_for
 
     with listener_for(sys.stderr, job_arguments(options), options.quiet, options.verbose) as listener:
-        results = api.run(
+        results = ianvs.run(
             options.file,
             **selected(options),
             jobs=options.jobs,
@@ -64,13 +64,12 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _validate(options: argparse.Namespace) -> int:
-    from ianvs import api
     from ianvs.cli.progress import listener_for
 
     # Data may take minutes to decode: somebody who waits sees how far it is, a file gets errors and warnings alone.
     with listener_for(sys.stderr) if sys.stderr.isatty() else nullcontext() as listener:
         try:
-            job = api.validate(
+            job = ianvs.validate(
                 options.file,
                 **settings_of(options),
                 engine=options.engine,
@@ -86,11 +85,10 @@ def _validate(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from ianvs import api
     from ianvs.cli.progress import describe
     from ianvs.running.scheduler.searching import outline
 
-    plan = api.plan(options.file, **selected(options))
+    plan = ianvs.plan(options.file, **selected(options))
     warn(plan.job.warnings)
     for study in plan.studies:
         print(outline(study, plan))

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import ianvs
 from ianvs.base.errors import IanvsError, shown_path
 from ianvs.base.secrets import hide_secrets
 from ianvs.cli.parser import add_command, add_job, counted, job_arguments, positive, selected, show
@@ -57,10 +58,9 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _logs(options: argparse.Namespace) -> int:
-    from ianvs import api
     from ianvs.cli.progress import describe
 
-    plan = api.plan(options.file, **selected(options))
+    plan = ianvs.plan(options.file, **selected(options))
     found = [planned for planned in plan if planned.case.id.startswith(options.case)]
     if len(found) != 1:
         listed = "".join(f"\n  {planned.case.id[:8]}  {describe(planned)}" for planned in found)
@@ -109,9 +109,7 @@ def add_export(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from ianvs import api
-
-    out = api.export(options.file, options.to, options.out, workspace=options.workspace)
+    out = ianvs.export(options.file, options.to, options.out, workspace=options.workspace)
     print(f"files: {shown_path(out)}")
     return 0
 
@@ -156,10 +154,9 @@ def _limit(text: str) -> tuple[str, float]:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from ianvs import api
     from ianvs.results.comparing.comparison_text import comparison_text, records_csv
 
-    found = api.compare(options.sides)
+    found = ianvs.compare(options.sides)
     worse = [(limit, one) for metric, limit in options.fail_if_worse for one in found.worse(metric, limit)]
     print(comparison_text(found))
     _write(options, found.as_dict, lambda: records_csv(found.records()))
@@ -174,10 +171,9 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _merge(options: argparse.Namespace) -> int:
-    from ianvs import api
     from ianvs.results.report import render
 
-    merged = api.merge(options.sources, options.out)
+    merged = ianvs.merge(options.sources, options.out)
     render(merged.results.leaderboard)
     print()
     for name, count in merged.taken.items():
@@ -189,11 +185,10 @@ def _merge(options: argparse.Namespace) -> int:
 
 
 def _history(options: argparse.Namespace) -> int:
-    from ianvs import api
     from ianvs.results.comparing.history import history_csv, history_dict, history_text
     from ianvs.results.comparing.history_picture import draw_history
 
-    found = api.history(options.workspaces, options.metric)
+    found = ianvs.history(options.workspaces, options.metric)
     print(history_text(found))
     if options.picture is not None:
         print(f"\npicture: {draw_history(found, options.picture)}")
