@@ -27,12 +27,10 @@ def add_commands(commands: argparse._SubParsersAction[Any], whole: argparse.Argu
 
 def _completion(whole: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     words = {path: _words(path, parser) for path, parser in _commands(whole, ())}
-    if options.shell == "fish":
-        print("\n".join(_fish(words, [*shipped_jobs()])))
-        return 0
     if options.shell == "zsh":
         print("autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit")
-    print("\n".join(_bash(words, [*shipped_jobs()])))
+    script = _fish if options.shell == "fish" else _bash
+    print("\n".join(script(words, [*shipped_jobs()])))
     return 0
 
 

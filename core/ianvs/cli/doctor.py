@@ -147,7 +147,9 @@ def machine_findings(workspace: Path) -> Iterator[Finding]:
     memory = psutil.virtual_memory()
     yield from memory_findings(memory.total, memory.available, _limit())
     torch = looked()
-    yield from card_findings(_drivers_cards(), torch.get("cuda"), torch.get("cards", ()))
+    told = output_of(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], 20)
+    driver = None if told is None else [line.replace(", ", ", driver ") for line in told.splitlines()]
+    yield from card_findings(driver, torch.get("cuda"), torch.get("cards", ()))
     yield from folder_findings(workspace, "the workspace", "Choose another with --workspace.")
     yield from folder_findings(Path(tempfile.gettempdir()), "the folder for temporary files", "Set TMPDIR to another.")
     yield from seal_findings(landlock_version())
@@ -213,11 +215,6 @@ def _limit() -> float | None:
     except OSError:
         return None
     return float(said) if said.isdecimal() else None
-
-
-def _drivers_cards() -> list[str] | None:
-    told = output_of(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], 20)
-    return None if told is None else [line.replace(", ", ", driver ") for line in told.splitlines()]
 
 
 def model_findings() -> Iterator[Finding]:

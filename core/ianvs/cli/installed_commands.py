@@ -122,19 +122,20 @@ def _doctor(options: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
-_KINDS = {
+BEGINNINGS = {
     "job": "a job over digits with three methods, or a copy of one that comes with ianvs",
     "algorithm": "a method of your own, and a job that ranks it beside another",
     "metric": "a metric of your own, and a job that ranks by it",
     "dataset": "a dataset of your own, and a job over it",
     "paradigm": "a way of examining of your own, and a job that uses it",
 }
+"""What `ianvs new` writes, by kind."""
 
 
 def add_new(commands: argparse._SubParsersAction[Any]) -> None:
     parser = commands.add_parser("new", help="write a small running job, or a method, metric, dataset, paradigm")
     kinds = parser.add_subparsers(title="what", metavar="KIND", dest="kind", required=True)
-    for kind, about in _KINDS.items():
+    for kind, about in BEGINNINGS.items():
         of = kinds.add_parser(kind, help=about, description=f"Writes {about}. Files that are there stay as they are.")
         of.add_argument("name", type=Path, metavar="NAME", help="what it is called, and the folder that it goes into")
         if kind == "job":

@@ -35,18 +35,13 @@ class Reading:
     _documents: dict[Path, Document | None] = field(default_factory=dict)
 
     @property
-    def lookup(self) -> Lookup:
-        """Of the job's file."""
-        return self.dialect.lookup
-
-    @property
     def files(self) -> list[Path]:
         """The files in the order in which they were read."""
         return list(self._documents)
 
     def lookup_of(self, document: Document) -> Lookup:
         """How paths written in `document` are resolved."""
-        return replace(self.lookup, folder=document.file.parent)
+        return replace(self.dialect.lookup, folder=document.file.parent)
 
     def open(self, file: Path, link: Place | None = None) -> Document | None:
         """The document in `file`. A file that can't be read at all is a problem of the `link` that led to it."""

@@ -68,10 +68,8 @@ def _target(entry: Entry) -> Any:
 
 
 def _doc(target: object) -> Iterator[str]:
-    own = (
-        inspect.getdoc(target) if not isinstance(target, type) else target.__doc__ and inspect.cleandoc(target.__doc__)
-    )
-    yield from _indented(own or inspect.getdoc(inspect.getmodule(target)) or "")
+    own = target.__doc__ or inspect.getdoc(inspect.getmodule(target)) or ""  # a class inherits none so
+    yield from _indented(inspect.cleandoc(own))
 
 
 def _annotated(annotation: object) -> str:

@@ -8,14 +8,11 @@ from ianvs.exam.paradigms.paradigm import Paradigm, Session
 
 
 class IncrementalLearning(Paradigm):
-    """Ianvs's incrementallearning: one model learns one round after the other.
-
-    fresh: a new model takes its place in each round. cumulative: a round brings the data of those before, too.
-    """
+    """Ianvs's incrementallearning: one model learns one round after the other."""
 
     name: ClassVar[str] = "incrementallearning"
-    fresh: ClassVar[bool] = False
-    cumulative: ClassVar[bool] = False
+    fresh: ClassVar[bool] = False  # whether a new model takes its place in each round
+    cumulative: ClassVar[bool] = False  # whether a round brings the data of those before, too
 
     def train(self, step: int, session: Session) -> None:
         model = session.module("basemodel", fresh=self.fresh)
