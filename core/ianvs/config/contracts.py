@@ -67,7 +67,7 @@ class ContractResult:
 
     rounds: what each cost, from the one before training on. R: [k][j] the score `metric` on part j after round k + 1;
     untrained: [j] before the first; None is "not evaluated". matrices: further ones, by name. measures: what the
-    numbers in `rounds` mean. warnings, notes: marks of its row.
+    numbers in `rounds` mean. test_labels: whether the plugin was given them. warnings, notes: marks of its row.
     """
 
     scores: Mapping[str, float | str | None]
@@ -77,6 +77,7 @@ class ContractResult:
     untrained: Sequence[float | None] | None = None
     matrices: Mapping[str, Matrix] = field(default_factory=dict)
     measures: Mapping[str, Measure] = field(default_factory=dict)
+    test_labels: bool = False
     warnings: Sequence[str] = ()
     notes: Sequence[str] = ()
 
