@@ -13,7 +13,8 @@ from ianvs.base.secrets import without_secrets
 from ianvs.base.types import REPEAT, Failure, Status
 from ianvs.results.report.trials import drawn_text, study_name
 from ianvs.results.report.values import telling
-from ianvs.running.planning import Plan, PlannedAlgorithm, PlannedCase, axes
+from ianvs.running.planning.cases import PlannedAlgorithm, axes
+from ianvs.running.planning.plan import Plan, PlannedCase
 from ianvs.running.planning.studies import search_space
 from ianvs.running.scheduler.case_loop import Listener
 from ianvs.store import Study

@@ -17,7 +17,7 @@ from ianvs.kubeedge.loading import load_metric, registered
 from ianvs.kubeedge.provided.datasources import BaseDataSource
 from ianvs.kubeedge.storing import Snapshot
 from ianvs.kubeedge.work import Module, Work
-from ianvs.processes.cpu_time import cpu_seconds
+from ianvs.processes.proc import cpu_seconds
 
 Report = Callable[[str], None]  # is told what the case does now, in words
 

@@ -22,9 +22,9 @@ from ianvs.exam.metrics.metric import EvaluationRecord, Fed, Metric
 from ianvs.exam.metrics.registry import resolve
 from ianvs.plugins.loader import cause
 from ianvs.running.inspector import Inspector
-from ianvs.running.planning import Plan
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.identity import metric_key
+from ianvs.running.planning.plan import Plan
 from ianvs.store import CaseStore, ExamRecord, ExamStore
 from ianvs.store.stored_score import finite, score_curve
 

@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from multiprocessing import synchronize
 from pathlib import Path
 
-from ianvs.processes.engines.forked import DUMPABLE, prctl
-from ianvs.processes.sealing.namespaces import has_own_views, own_view
+from ianvs.processes.engines.forked import DUMPABLE, prctl, redirect
 from ianvs.processes.sealing.peer import Peer
 from ianvs.processes.sealing.seccomp import FILTERED, copy_filter, deny_watching, learner_filter, seal_calls
 
@@ -26,21 +25,12 @@ class Seal:
     """
 
     def __init__(self, how: str, device: str) -> None:
-        self.how, self._views = how, False
+        self.how = how
         self._audit = how == "audit"  # which tells what a card needs, too
         self._card = device != "cpu" and _ANY_CARD.exists() and not self._audit
         if how != "open":
             copy_filter(card=self._card, audit=self._audit)
             learner_filter()
-
-    def look_for_views(self) -> None:
-        """Find out whether the kernel gives new processes views of their own; in their parent, once for all."""
-        self._views = self.how not in ("open", "audit") and has_own_views()
-
-    def enter_own_view(self, folders: Sequence[Path]) -> None:
-        """Let this process write in `folders` alone, as far as the kernel gives that."""
-        if self._views:
-            own_view(folders)
 
     def serve_as_learner(self, peer: Peer) -> None:
         """Deny this process what would tell it afterwards what its copies did, and do what the keeper orders."""
@@ -81,11 +71,7 @@ def _own_output() -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     printed, output = os.pipe()
-    null = os.open(os.devnull, os.O_RDONLY)
-    for number, file in enumerate((null, output, output)):
-        os.dup2(file, number)
-    os.close(null)
-    os.close(output)
+    redirect(output)
     return printed
 
 

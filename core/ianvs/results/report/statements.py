@@ -170,7 +170,7 @@ _WALLS = {
     "weights": "what learners put into the user's caches of weights (`download: true`)",
     "signals": "signals that end other processes",
 }
-"""What is possible where a wall of that name is missing (ianvs.processes.sealing.allowed). Others are words already."""
+"""What is possible where a wall of that name is missing (ianvs.processes.sealing.places). Others are words already."""
 
 
 def sealing_note(found: Collection[Sealing], contract: str) -> str:
