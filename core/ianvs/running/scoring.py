@@ -249,7 +249,8 @@ def _seen(
         extras={name: values for name, values in said.extras.items() if name not in kind.own_extras},
         unseen=_unseen(record, j, truth[j], rounds),
     )
-    return kind.record(about, truth[j], said, None if every is None else every[j])
+    whole = None if every is None else every[j]
+    return kind.record(about, truth[j] if whole is None else whole, said)
 
 
 def _unseen(record: ExamRecord, j: int, truth: NDArray[Any], rounds: int) -> NDArray[np.bool_] | None:

@@ -132,7 +132,8 @@ class Examination:
         known = None if self._exam.rules.unseen == "none" else np.zeros(len(positions), bool)
         about = EvaluationRecord(dataset.classes, labels=round_.classes, earlier=earlier, unseen=known)
         every = self._kind.every_truth(dataset.train, positions)
-        return self._kind.record(about, self._kind.truth(dataset.train, positions), said, every)
+        truth = self._kind.truth(dataset.train, positions) if every is None else every
+        return self._kind.record(about, truth, said)
 
     def taught(self, index: int, copies: Answering, times: int = 1) -> list[Predictions]:
         """Answers to a few training samples of round `index`, with the same random numbers every time; untimed."""

@@ -15,7 +15,8 @@ from ianvs.exam.data.fingerprint import digest_of, read_memo, write_memo
 from ianvs.exam.kinds import KINDS, perfect_answers
 from ianvs.exam.metrics.metric import EvaluationRecord
 from ianvs.exam.metrics.registry import resolve
-from ianvs.exam.scenarios import Exam, Part, manifest
+from ianvs.exam.scenarios import Exam, manifest
+from ianvs.exam.scenarios.parts import Part
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.planning.identity import metric_key
 from ianvs.running.scoring import as_read, score_of
