@@ -83,7 +83,7 @@ def _known(memo: Path, count: int) -> Contents | None:
     except (OSError, ValueError):
         return None
     body = held[:-_DIGEST]
-    if len(body) != count * (16 + _DIGEST) or hashlib.sha256(body).digest() != held[-_DIGEST:].tobytes():
+    if len(body) != count * (16 + _DIGEST) or hashlib.sha256(body.data).digest() != held[-_DIGEST:].tobytes():
         return None
     return body[: 16 * count].view(np.int64).reshape(-1, 2), body[16 * count :].reshape(-1, _DIGEST)
 

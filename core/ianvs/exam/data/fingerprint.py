@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from ianvs.exam.data.arrays import PACKED, array_files
 from ianvs.exam.data.contents import contents
 from ianvs.exam.data.listing import Listing
 from ianvs.exam.data.sources import PARTS, read_part, sources_of
+from ianvs.store import write_atomic
 
 _BLOCK = 4096  # samples whose names are text at a time
 VERSION = 2  # part of every fingerprint: raise it when the same files give other samples
@@ -113,9 +113,4 @@ def read_memo(memo: Path) -> Any:
 
 def write_memo(memo: Path, value: object) -> None:
     """Keep something that json can hold; whole or not at all."""
-    memo.parent.mkdir(parents=True, exist_ok=True)
-    part = memo.with_suffix(f".{secrets.token_hex(6)}.part")  # a pid is not one of its own in every container
-    part.write_text(sealed_text({"kept": value}, memo.name))
-    if memo.is_dir():
-        memo.rmdir()  # none of ours
-    part.replace(memo)
+    write_atomic(memo, sealed_text({"kept": value}, memo.name).encode())

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ianvs.base.errors import ExamRuleError, PluginError
 from ianvs.exam.data.dataset import Positions
+from ianvs.exam.scenarios.parts import Column, Held
 
 if TYPE_CHECKING:
     import torch
@@ -24,14 +25,17 @@ _AHEAD = 2  # batches that each worker of a loader may be ahead
 RESIDENT_BYTES = 2 << 30  # a part up to this size is moved to the device whole, a larger one batch by batch
 
 
-class ColumnData(Protocol):
-    """One column of samples (ianvs.exam.scenarios.parts: Column, Held).
+@runtime_checkable
+class LazyColumn(Protocol):
+    """(N, ...) rows that are read, and perhaps decoded, when they are asked for, up to `close`.
 
-    lazy: rows are read, and perhaps decoded, when they are asked for; see `LazyColumn`.
+    workers: threads that `gather` takes, or that may each call `read`.
     """
 
-    @property
-    def lazy(self) -> bool: ...
+    lazy: bool
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    workers: int
 
     @property
     def nbytes(self) -> int: ...
@@ -39,18 +43,6 @@ class ColumnData(Protocol):
     def __len__(self) -> int: ...
 
     def gather(self, rows: Positions | None = None) -> NDArray[Any]: ...
-
-
-@runtime_checkable
-class LazyColumn(ColumnData, Protocol):
-    """(N, ...) rows that are read when they are asked for, up to `close`.
-
-    workers: threads that `gather` takes, or that may each call `read`.
-    """
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    workers: int
 
     def read(self, rows: Positions) -> NDArray[Any]: ...
 
@@ -62,7 +54,10 @@ class Picked:
 
     def __init__(self, column: ColumnData, rows: Positions) -> None:
         self._column, self._rows = column, rows
-        self.lazy = column.lazy
+        self.lazy: bool = column.lazy
+        self.shape: tuple[int, ...]
+        self.dtype: np.dtype[Any]
+        self.workers: int
         if isinstance(column, LazyColumn):
             self.shape, self.dtype, self.workers = (len(rows), *column.shape[1:]), column.dtype, column.workers
 
@@ -82,6 +77,9 @@ class Picked:
 
     def close(self) -> None:
         """It is the column's own end that counts."""
+
+
+ColumnData = Column | Held | Picked | LazyColumn
 
 
 class _View:
@@ -123,6 +121,11 @@ class _View:
     def _require_open(self) -> None:
         if not self._open:
             raise ExamRuleError(self._over)
+
+    def _require_batches(self, batch_size: int) -> None:
+        self._require_open()
+        if batch_size < 1:
+            raise PluginError(f"batch_size is {batch_size}; it must be at least 1.")
 
     def _pass(self, columns: tuple[str, ...]) -> None:
         """`columns` are handed out whole; () is a loader."""
@@ -320,8 +323,7 @@ class TrainView(_View):
         """
         import torch
 
-        self._require_open()
-        _require_batch_size(batch_size)
+        self._require_batches(batch_size)
         self._pass(())
         if not shuffle:
             order = torch.arange(self._count)
@@ -356,6 +358,7 @@ class TestView(_View):
         return TestView(self._picked(rows, ("x",))["x"], name=self._name)
 
     def __iter__(self) -> Iterator[Any]:
+        self._require_open()
         return iter(self.x) if not self._columns["x"].lazy else map(self.__getitem__, range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
@@ -377,8 +380,7 @@ class TestView(_View):
         """One pass in batches of x, in order."""
         import torch
 
-        self._require_open()
-        _require_batch_size(batch_size)
+        self._require_batches(batch_size)
         return self._batches(("x",), torch.arange(self._count), batch_size, device)
 
 
@@ -393,8 +395,3 @@ def _presented(column: str, values: torch.Tensor) -> torch.Tensor:
     if column == "y":  # label pictures stay uint8: as int64 they would take eight times the memory
         return values if values.ndim == 3 else values.long()
     return values.permute(0, 3, 1, 2) if values.ndim == 4 else values
-
-
-def _require_batch_size(batch_size: int) -> None:
-    if batch_size < 1:
-        raise PluginError(f"batch_size is {batch_size}; it must be at least 1.")
