@@ -26,6 +26,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+_SPEED = "  reading, of a plain DataLoader's speed"
 LINKS = 50_000  # hard links to one file, of which ext4 allows 65 000
 
 JOB = """
@@ -369,7 +370,8 @@ def reading(folder: Path, testenv: str, seconds: float) -> float:
     return 2 * ours / sum(theirs)
 
 
-def rows_of(name: str, folder: Path, share: float) -> list[Row]:
+def rows_of(name: str, folder: Path, share: float, *, speed: bool = True) -> list[Row]:
+    """What was measured. speed: whether the speed of reading is."""
     if name == "small":
         testenv = small(folder, int(1_250_000 * share))
         job = write_job(folder, testenv, CLASSES, "accuracy")
@@ -393,8 +395,7 @@ def rows_of(name: str, folder: Path, share: float) -> list[Row]:
             Row("  first batch of a case after", first, 10, "s"),
             Row("  all processes of the run together", ran.together / 1e6, 2000, "MB"),
             Row("  disk of the workspace", disk(folder / "ws") / 1e6, 100, "MB"),
-            Row("  reading, of a plain DataLoader's speed", reading(folder, testenv, 20), 0.9, "", least=True),
-        ]
+        ] + ([Row(_SPEED, reading(folder, testenv, 20), 0.9, "", least=True)] if speed else [])
     job = write_job(folder, table(folder, int(2_000_000 * share)), CLASSES, "accuracy")
     validated = checked(job)
     ran, first = begun(job)

@@ -270,8 +270,8 @@ def _numbers_in(
             import pandas
 
             frame = pandas.read_csv(
-                io.BytesIO(block), header=None, names=list(columns), index_col=False, usecols=list(texts), dtype="object",
-                keep_default_na=False, na_values=[], skip_blank_lines=False, encoding="utf-8",
+                io.BytesIO(block), header=None, names=list(columns), index_col=False, usecols=list(texts),
+                dtype="object", keep_default_na=False, na_values=[], skip_blank_lines=False, encoding="utf-8",
             )  # fmt: skip
             cells = {name: [sys.intern(str(cell).strip()) for cell in frame[name].tolist()] for name in texts}
     except (ValueError, Warning):

@@ -340,7 +340,7 @@ def _secret(exam: Exam) -> str:
     """What the true labels say, which a learner never sees: the order of questions follows from it."""
     sha = hashlib.blake2b(digest_size=16)
     for test in exam.tests:
-        labels = np.asarray(exam.dataset.test.y[test.test[:4096]])
+        labels = np.asarray(exam.dataset.test.y[test.test[: 4096 if exam.dataset.test.y.ndim == 1 else _MANY]])
         sha.update(repr(labels.tolist()).encode() if labels.dtype == object else np.ascontiguousarray(labels).tobytes())
         sha.update(np.ascontiguousarray(test.test).tobytes())
     return sha.hexdigest()

@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from ianvs.exam.paradigms import Paradigm, Predictions, find_paradigm
 from ianvs.exam.scenarios.parts import Part
 from ianvs.exam.scenarios.views import ColumnData, Picked, TestView, TrainView
 from ianvs.processes.sealing.peer import Gone, Message, RemoteError
-from ianvs.processes.sealing.shared_arrays import ArrayWriter
+from ianvs.processes.sealing.shared_arrays import ArrayWriter, Spec
 from ianvs.running.inspector.plugin_check import NO_CUDA
 from ianvs.running.planning.case_request import CaseRequest
 from ianvs.running.session import measure
@@ -176,7 +176,7 @@ class LearnerHost:
         """A question of the keeper: its samples lie in files[0], where there are labels to adapt to in files[1]."""
         at = body["adapt"]["at"] if body["adapt"] else len(files)
         came = self._session.columns(files[:at])
-        x = came.of(body["x"])
+        x, writer = came.of(body["x"]), ArrayWriter()
         context = self._context(body)
         if body["first"]:
             self._saved = None
@@ -185,33 +185,42 @@ class LearnerHost:
         if body["method"] != "predict":
             y = None if body["y"] is None else came.of(body["y"])
             said = Predictions(self._beside_labels(x, y, body, context))
+            told = _written(said.labels, writer)
         elif (adapt := body["adapt"]) is None:
-            said = self._said(body, x, context)
+            told, said = self._said(body, x, context, writer)
         else:
             view = self._session.view(adapt["view"], self._session.columns(files[at:]))
             with self._session.as_copy(self._copied(adapt["task"], body["taught"])):
                 for data in self._session.adaptation(view, context, tuple(adapt["classes"])):
                     self._session.paradigm.adapt(data, self._session)
-                said = self._said(body, x, context)
+                told, said = self._said(body, x, context, writer)
         measure.synchronise()
-        writer = ArrayWriter()
-        labels = said.labels
-        told = writer.array(labels) if isinstance(labels, np.ndarray) else writer.objects(labels)
         extras = {name: writer.array(values) for name, values in said.extras.items()}
         return Message(Answer(labels=told, extras=extras, who=self._session.who).model_dump(), (writer.file,))
 
     # --- answers ------------------------------------------------------------------------------------------------
 
-    def _said(self, body: Mapping[str, Any], x: ColumnData, context: Mapping[str, Any]) -> Predictions:
+    def _said(
+        self, body: Mapping[str, Any], x: ColumnData, context: Mapping[str, Any], writer: ArrayWriter
+    ) -> tuple[Spec, Predictions]:
+        """(where the labels lie, answers without labels); what is asked in pieces is written as it comes."""
         count = max(1, len(x))
         size = self._kind.batch_limit or count
         if size >= count:
-            return self._piece(body, x, context)
+            said = self._piece(body, x, context)
+            return _written(said.labels, writer), said
         rows = np.arange(len(x))
-        pieces = [self._piece(body, Picked(x, rows[start : start + size]), context) for start in range(0, count, size)]
-        extras = {name: [one.extras[name] for one in pieces if name in one.extras] for name in pieces[0].extras}
-        labels = np.concatenate([one.labels for one in pieces])
-        return Predictions(labels, {name: np.concatenate(values) for name, values in extras.items()})
+        extras: dict[str, list[NDArray[Any]]] = {}
+
+        def pieces() -> Iterator[NDArray[Any]]:
+            for start in range(0, count, size):
+                said = self._piece(body, Picked(x, rows[start : start + size]), context)
+                for name, values in said.extras.items():
+                    extras.setdefault(name, []).append(values)
+                yield np.asarray(said.labels)
+
+        told = writer.joined(pieces())
+        return told, Predictions(np.empty(0), {name: np.concatenate(values) for name, values in extras.items()})
 
     def _piece(self, body: Mapping[str, Any], x: ColumnData, context: Mapping[str, Any]) -> Predictions:
         """Checked answers to samples that are asked at once."""
@@ -295,6 +304,10 @@ class LearnerHost:
             unscored=self._unscored(),
         )
         return Message(state.model_dump())
+
+
+def _written(labels: NDArray[Any] | list[Any], writer: ArrayWriter) -> Spec:
+    return writer.array(labels) if isinstance(labels, np.ndarray) else writer.objects(labels)
 
 
 def _is_refused(error: BaseException | None) -> bool:

@@ -50,7 +50,7 @@ class RowServer:
         """The descriptor to hand over, which who is called closes; () where nothing was lent."""
         if not self._columns:
             return ()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours, theirs = socket.socketpair()
         self._ends.add(ours)
         threading.Thread(target=self._admit, args=(ours,), daemon=True).start()
         return (theirs.detach(),)
