@@ -171,7 +171,7 @@ class RoundResult:
     bound: bool = False  # saw past rounds by declaration, or because its paradigm asked for them
     unscored: str = ""  # why the learner gave no scores, where the exam asks for some
     sealing: Sealing | None = None  # of whoever was asked in this round; None: an earlier version did not note it
-    unsaved: str = ""  # of the first round: what a copy that loads what was saved does not bring back
+    unsaved: str = ""  # of the first round, or the last: what a copy that loads what was saved does not bring back
 
 
 SEALING_VERSION = 2
