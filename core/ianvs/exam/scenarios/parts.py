@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,6 +130,30 @@ class Held:
             texts = all(isinstance(value, str) for value in self._values)
             self._values = np.array(self._values, dtype=str) if texts else column(self._values)
         return self._values if rows is None else self._values[rows]
+
+
+@runtime_checkable
+class LazyColumn(Protocol):
+    """(N, ...) rows that are read, and perhaps decoded, when they are asked for, up to `close`.
+
+    workers: threads that `gather` takes, or that may each call `read`.
+    """
+
+    lazy: bool
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    workers: int
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def gather(self, rows: Positions | None = None) -> NDArray[Any]: ...
+
+    def read(self, rows: Positions) -> NDArray[Any]: ...
+
+    def close(self) -> None: ...
 
 
 def columns_of(

@@ -9,44 +9,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ianvs.base.errors import ExamRuleError, PluginError
 from ianvs.exam.data.dataset import Positions
-from ianvs.exam.scenarios.parts import Column, Held
+from ianvs.exam.scenarios.parts import Column, Held, LazyColumn
 
 if TYPE_CHECKING:
     import torch
 
 _AHEAD = 2  # batches that each worker of a loader may be ahead
 RESIDENT_BYTES = 2 << 30  # a part up to this size is moved to the device whole, a larger one batch by batch
-
-
-@runtime_checkable
-class LazyColumn(Protocol):
-    """(N, ...) rows that are read, and perhaps decoded, when they are asked for, up to `close`.
-
-    workers: threads that `gather` takes, or that may each call `read`.
-    """
-
-    lazy: bool
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    workers: int
-
-    @property
-    def nbytes(self) -> int: ...
-
-    def __len__(self) -> int: ...
-
-    def gather(self, rows: Positions | None = None) -> NDArray[Any]: ...
-
-    def read(self, rows: Positions) -> NDArray[Any]: ...
-
-    def close(self) -> None: ...
 
 
 class Picked:
